@@ -27,9 +27,9 @@ from wolo.guard.modes import find_mode
 from wolo.guard.rules import Rule
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message, user
-from wolo.messages.secret_values import Known
+from wolo.messages.secret_values import Secret
 from wolo.models.catalog import find
-from wolo.models.client import ModelStream, Surroundings
+from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.tools.shell.shell import Shell
@@ -197,7 +197,7 @@ class Stage:
         self.say, self.look, self.hang, self.command = Say(), Look(), Hang(), Command()
         self._more: tuple[Tool, ...] = (Crash(), Fail(), Finish(), Leak(), Moody())
         self._directory = directory
-        self._stream: ModelStream | None = None
+        self._stream: HttpModelClient | None = None
         self._agent: Agent | None = None
 
     @property
@@ -229,7 +229,7 @@ class Stage:
     def _build(self) -> Agent:
         work = Path.cwd()
         workspace = Workspace(work)
-        secrets = Secrets([Known("CANARY", SECRET)])
+        secrets = Secrets([Secret("CANARY", SECRET)])
         services = ToolServices(
             workspace=workspace,
             ledger=FileLedger(self._directory / "locks"),
@@ -240,8 +240,8 @@ class Stage:
         tools: tuple[Tool, ...] = (*BUILTIN, self.say, self.look, self.hang, self.command, *self._more)
         shells = () if any(tool.name == "shell" for tool in BUILTIN) else (Shell(),)
         choice = find(f"custom/{MODEL}", environ={}, base_url=self.provider.base_url, api_key=KEY)
-        around = Surroundings(sleep=lambda seconds: asyncio.sleep(min(seconds, self.longest_wait_s)))
-        self._stream = ModelStream(choice, format_of(choice), HttpTransport(), around)
+        around = ClientOptions(sleep=lambda seconds: asyncio.sleep(min(seconds, self.longest_wait_s)))
+        self._stream = HttpModelClient(choice, format_of(choice), HttpTransport(), around)
         toolbox, hooks = Toolbox((*tools, *shells)), Hooks(None, self.emit, secrets)
         judge = Judge(find_mode(self.mode), self.rules, work)
         return Agent(

@@ -52,7 +52,7 @@ async def test_what_is_said_while_the_last_answer_comes_goes_on_with_the_turn(st
     assert turn.ended.answer == "Added."
     assert [message.role for message in turn.new] == ["user", "assistant", "user", "assistant"]
     assert [message.is_prompt for message in turn.new] == [True, False, False, False]
-    assert turn.new[2].is_persons
+    assert turn.new[2].is_from_user
 
 
 async def test_a_word_can_be_taken_back_until_it_is_heard(stage: Stage) -> None:

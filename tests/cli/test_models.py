@@ -11,7 +11,7 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, text
 from wolo.models import probe_cache
-from wolo.models.probe_cache import Card
+from wolo.models.probe_cache import ProbeResult
 from wolo.places import find_places
 
 KEY = "key-that-is-never-shown"
@@ -141,14 +141,14 @@ def test_a_provider_of_ones_own_is_asked_as_it_was_described(provider: ProviderS
 
 def test_what_a_probe_found_is_shown_and_followed_unless_it_is_of_another_version(provider: ProviderServer) -> None:
     write_config(f'[providers.mine]\nbase_url = "{provider.base_url}"\n')
-    kept = Card(base_url=provider.base_url, model="m", probed="2026-01-02T03:04:05+00:00", format="xml", context=9000)
+    kept = ProbeResult(base_url=provider.base_url, model="m", probed="2026-01-02T03:04:05+00:00", format="xml", context=9000)
     probe_cache.write(find_places().cache, kept)
     facts = run_wolo("models", "show", "mine/m", "--json").json
     assert (facts["format"], facts["context"], facts["probed"]) == ("xml", 9000, kept.probed)
     assert kept.probed in run_wolo("models", "show", "mine/m").stdout
     for unknown in (
-        Card(base_url=provider.base_url, model="m", probed="x", format="semaphore", dialect={}),
-        Card(base_url=provider.base_url, model="m", probed="x", dialect={"no_such_flag": 1}),
+        ProbeResult(base_url=provider.base_url, model="m", probed="x", format="semaphore", dialect={}),
+        ProbeResult(base_url=provider.base_url, model="m", probed="x", dialect={"no_such_flag": 1}),
     ):
         probe_cache.write(find_places().cache, unknown)
         assert run_wolo("models", "show", "mine/m", "--json").json["probed"] is None

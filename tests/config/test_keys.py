@@ -6,7 +6,7 @@ import pytest
 
 from wolo.config.keys import in_environment, known, with_stored_keys
 from wolo.errors import ConfigError
-from wolo.messages.secret_values import Known
+from wolo.messages.secret_values import Secret
 from wolo.places import Places, find_places
 
 
@@ -66,8 +66,8 @@ def test_secrets_are_exact_values_of_telling_names_each_once_and_no_paths() -> N
         "SSH_AUTH_SOCK": "/tmp/ssh-1/agent.1",
         "AGAIN_TOKEN": "ghp_1234567890",
     }
-    assert known([Known("API_KEY", "sk-123456789"), Known("API_KEY", "")], in_environment(environ)) == (
-        Known("API_KEY", "sk-123456789"),
-        Known("GITHUB_TOKEN", "ghp_1234567890"),
-        Known("DB_PASSWORD", "hunter2-hunter2"),
+    assert known([Secret("API_KEY", "sk-123456789"), Secret("API_KEY", "")], in_environment(environ)) == (
+        Secret("API_KEY", "sk-123456789"),
+        Secret("GITHUB_TOKEN", "ghp_1234567890"),
+        Secret("DB_PASSWORD", "hunter2-hunter2"),
     )

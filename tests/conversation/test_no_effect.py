@@ -26,9 +26,9 @@ from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, user
 from wolo.models import catalog
-from wolo.models.capabilities import media_not_taken, no_effect_notice
+from wolo.models.capabilities import no_effect_notice, unsupported_media
 from wolo.models.catalog_files import PROVIDERS, load
-from wolo.models.client import ModelStream, Surroundings
+from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import FORMATS, format_of
 from wolo.models.http.transport import Batch, Call
 from wolo.models.protocol import NoticeLevel, Question
@@ -134,7 +134,7 @@ async def test_an_attachment_is_sent_or_it_is_said_and_refused_where_it_must_be_
     conversation = await open_conversation(StartOptions(given={**given, "no_session": True}, attended=False))
     choice = conversation.choice
     await conversation.close()
-    assert bool(media_not_taken(choice, prompt)) != is_sent
+    assert bool(unsupported_media(choice, prompt)) != is_sent
     if is_sent:
         must_be_sent(choice, prompt)
     else:
@@ -190,7 +190,7 @@ async def test_a_refused_attachment_that_must_be_sent_ends_the_turn(provider: Pr
 async def test_the_limit_of_the_silence_before_an_answer_holds_with_every_other(settings: list[str], first_byte_s: float) -> None:
     config = layers.load(find_places(), {}, {"base_url": "http://192.0.2.1/v1", "model": "m"}, settings)
     choice, transport = find(config, {}, "m"), Noting()
-    stream = ModelStream(choice, format_of(choice), transport, Surroundings(retries=config.settings.retry))
+    stream = HttpModelClient(choice, format_of(choice), transport, ClientOptions(retries=config.settings.retry))
     with pytest.raises(BadRequest):
         await stream.ask(Question(messages=(user("go"),)), Silent())
     assert [call.first_byte_s for call in transport.calls] == [first_byte_s]

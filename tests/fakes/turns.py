@@ -17,7 +17,7 @@ from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
-from wolo.models.protocol import Asker
+from wolo.models.protocol import ModelClient
 from wolo.tools.tool import ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
@@ -27,7 +27,7 @@ from wolo.workspace.root import Workspace
 class Play:
     """Works in the current directory, in a mode that asks nobody."""
 
-    def __init__(self, asker: Asker, directory: Path, mode: str = "yolo") -> None:
+    def __init__(self, asker: ModelClient, directory: Path, mode: str = "yolo") -> None:
         self.history: tuple[Message, ...] = ()
         self.events: list[Event] = []
         work = Path.cwd()

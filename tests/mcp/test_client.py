@@ -20,7 +20,7 @@ from tests.fakes.mcp_server import PIXEL
 from wolo.errors import ToolError
 from wolo.mcp.listed_tools import CachedTools
 from wolo.mcp.mcp_tool import RemoteTool
-from wolo.mcp.server import Server, Surroundings, Wanted, fingerprint
+from wolo.mcp.server import ConfiguredServer, Server, ServerEnvironment, fingerprint
 from wolo.mcp.servers import Servers
 from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.tool_values import Interrupted, Result
@@ -44,8 +44,8 @@ def with_sdk(**more: object) -> Server:
 async def serving(_attended: bool = False, **servers: Server) -> AsyncIterator[Servers]:
     """What a conversation has of these; the cache lasts for the test."""
     work = Path.cwd()
-    around = Surroundings(Workspace(work), work, os.environ, Processes(work.parent / "traces"))
-    wanted = [Wanted(name=name.replace("_", "-"), server=server, source="the test") for name, server in servers.items()]
+    around = ServerEnvironment(Workspace(work), work, os.environ, Processes(work.parent / "traces"))
+    wanted = [ConfiguredServer(name=name.replace("_", "-"), server=server, source="the test") for name, server in servers.items()]
     found = Servers(wanted, around, CachedTools(work.parent / "cache"), attended=_attended)
     try:
         yield found
@@ -56,7 +56,7 @@ async def serving(_attended: bool = False, **servers: Server) -> AsyncIterator[S
 async def settled(servers: Servers) -> Servers:
     """Waits for all of them, however slow this machine is."""
     await servers.settle()
-    for each in servers.standings():
+    for each in servers.statuses():
         await servers.until_settled(each.name)
     await servers.settle()
     return servers
@@ -153,7 +153,7 @@ def answering(headers: Mapping[str, str], piece: bytes) -> Iterator[str]:
 async def test_no_answer_over_http_is_taken_without_bounds(headers: Mapping[str, str], piece: bytes, why: str) -> None:
     with answering(headers, piece) as url:
         async with serving(web=Server(url=url)) as servers:
-            (standing,) = (await settled(servers)).standings()
+            (standing,) = (await settled(servers)).statuses()
     assert standing.state == "failed"
     assert why in standing.why
 
@@ -232,10 +232,10 @@ async def test_what_was_listed_last_time_is_known_at_once_and_nothing_is_started
     async with serving(good=plain("good", "--log", str(log))) as servers:
         assert [each.name for each in servers.tools] == ["mcp__good__say"]
         await servers.settle()
-        assert [each.state for each in servers.standings()] == ["known"]
+        assert [each.state for each in servers.statuses()] == ["known"]
         assert log.read_text() == first
         assert (await call(servers, "mcp__good__say", text="now")).text == 'say: {"text": "now"}'
-        assert [each.state for each in servers.standings()] == ["ready"]
+        assert [each.state for each in servers.statuses()] == ["ready"]
 
 
 async def test_another_command_line_is_another_server_whose_tools_nobody_knows() -> None:
@@ -250,7 +250,7 @@ async def test_one_that_failed_last_time_is_not_waited_for_again() -> None:
         await settled(servers)
     async with serving(silent=plain("silent", startup_timeout_s=600)) as servers:
         await asyncio.wait_for(servers.settle(), 60)
-        assert [each.state for each in servers.standings()] == ["starting"]
+        assert [each.state for each in servers.statuses()] == ["starting"]
 
 
 async def test_a_tool_that_comes_late_stands_behind_all_others() -> None:
@@ -285,7 +285,7 @@ async def test_an_answer_that_does_not_come_in_time_costs_the_call_only() -> Non
         await settled(servers)
         with pytest.raises(ToolError, match="did not answer in time"):
             await call(servers, "mcp__slow__say")
-        assert [each.state for each in servers.standings()] == ["ready"]
+        assert [each.state for each in servers.statuses()] == ["ready"]
 
 
 async def test_whoever_stops_a_call_has_the_server_told() -> None:
@@ -301,7 +301,7 @@ async def test_whoever_stops_a_call_has_the_server_told() -> None:
         assert "may have had effects" in stopped.value.result.text
         while "notifications/cancelled" not in log.read_text():
             await asyncio.sleep(0.01)
-        assert [each.state for each in servers.standings()] == ["ready"]
+        assert [each.state for each in servers.statuses()] == ["ready"]
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ async def test_the_first_turn_waits_a_moment_only() -> None:
         started = time.monotonic()
         await servers.settle()
         waited = time.monotonic() - started
-        assert [each.state for each in servers.standings() if each.name == "silent"] == ["starting"]
+        assert [each.state for each in servers.statuses() if each.name == "silent"] == ["starting"]
         await servers.until_settled("good")
         await servers.settle()
         assert [each.name for each in servers.tools] == ["mcp__good__say"]
@@ -370,7 +370,7 @@ async def test_only_some_of_its_tools_are_offered() -> None:
 async def test_a_server_that_has_other_things_than_tools_is_ready_and_offers_none() -> None:
     async with serving(notes=plain("no-tools")) as servers:
         await settled(servers)
-        assert [(each.state, each.tools) for each in servers.standings()] == [("ready", ())]
+        assert [(each.state, each.tools) for each in servers.statuses()] == [("ready", ())]
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ async def test_an_address_that_is_no_server_says_why(status: int, kind: str, sai
         port = listening.sockets[0].getsockname()[1]
         async with serving(web=Server(url=f"http://127.0.0.1:{port}/mcp")) as servers:
             await settled(servers)
-            (standing,) = servers.standings()
+            (standing,) = servers.statuses()
             assert (standing.state, standing.why) == ("failed", said)
 
 
@@ -426,7 +426,7 @@ async def test_variables_stand_in_addresses_headers_and_the_environment(monkeypa
         bad = Server(url="${WORD}/mcp")
         unset = Server(url="${BASE}/mcp", headers={"Authorization": "Bearer $NOT_THERE"})
         async with serving(web=web, bad=bad, unset=unset) as servers:
-            why = {each.name: each.why for each in (await settled(servers)).standings()}
+            why = {each.name: each.why for each in (await settled(servers)).statuses()}
         http.shutdown()
     assert set(heard) == {"/canary-1 Bearer canary-1"}
     assert why["web"] == "it refuses what the headers say (403)"
@@ -439,5 +439,5 @@ async def test_one_that_is_still_starting_has_not_failed() -> None:
     server = plain("silent")
     async with serving(True, silent=server) as servers:
         await servers.settle()
-        assert (servers.standings()[0].state, servers.news()) == ("starting", "")
-    assert cached.read(fingerprint(Wanted(name="silent", server=server, source="the test"))) is None
+        assert (servers.statuses()[0].state, servers.news()) == ("starting", "")
+    assert cached.read(fingerprint(ConfiguredServer(name="silent", server=server, source="the test"))) is None

@@ -14,7 +14,7 @@ from wolo.formats.encoding.wire_names import LEGAL_NAME
 from wolo.formats.lint.checks import schema_problems
 from wolo.guard.rule_patterns import TargetPattern
 from wolo.mcp.listed_tools import MOST_TOOLS, read_listed
-from wolo.mcp.mcp_tool import MOST_BYTES, Fitted, offered_name, rule_name
+from wolo.mcp.mcp_tool import MOST_BYTES, AdaptedSchema, offered_name, rule_name
 
 SERVERS = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
 TOOLS = st.text(min_size=1, max_size=80)
@@ -56,7 +56,7 @@ def test_a_rule_for_a_server_covers_all_its_tools_and_nobody_elses(server: str, 
 
 def test_what_a_schema_says_in_words_hides_nothing() -> None:
     hidden = {"type": "string", "title": "\x1b[8mT", "description": "A\u202e word\U000e0041", "default": "\u202e"}
-    parameters = Fitted({"type": "object", "properties": {"a": hidden}}).parameters
+    parameters = AdaptedSchema({"type": "object", "properties": {"a": hidden}}).parameters
     assert parameters["properties"]["a"]["description"] == "A\\u{202e} word\\u{e0041}"
     assert "\x1b" not in json.dumps(parameters).replace("\\u001b", "\x1b")
 
@@ -64,7 +64,7 @@ def test_what_a_schema_says_in_words_hides_nothing() -> None:
 @given(SCHEMAS)
 def test_whatever_a_schema_is_the_request_can_carry_it(schema: Any) -> None:
     (listed,) = read_listed([{"name": "x", "inputSchema": schema}])
-    parameters = Fitted(listed.parameters).parameters
+    parameters = AdaptedSchema(listed.parameters).parameters
     assert parameters["type"] == "object"
     assert not list(schema_problems("x", parameters))
     assert len(json.dumps(parameters)) <= 2 * MOST_BYTES
@@ -86,7 +86,7 @@ def test_of_two_tools_with_one_name_the_first_counts_and_a_flood_is_cut() -> Non
 
 def test_keys_that_no_provider_takes_come_back_under_their_own_names_at_every_depth() -> None:
     inner = {"type": "object", "properties": {"ö": {"type": "string"}}}
-    fitted = Fitted(
+    fitted = AdaptedSchema(
         {
             "type": "object",
             "properties": {"$filter": {"type": "string"}, "a b": {"type": "array", "items": inner}, "ok": {"type": "string"}},
@@ -97,15 +97,23 @@ def test_keys_that_no_provider_takes_come_back_under_their_own_names_at_every_de
     (deep,) = fitted.parameters["properties"][rows]["items"]["properties"]
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", key) for key in (outer, rows, ok, deep))
     assert fitted.parameters["required"] == [outer, "ok"]
-    assert fitted.given_back({outer: 1, rows: [{deep: 2}], "ok": {"ö": 3}}) == {"$filter": 1, "a b": [{"ö": 2}], "ok": {"ö": 3}}
+    assert fitted.restore_arguments({outer: 1, rows: [{deep: 2}], "ok": {"ö": 3}}) == {
+        "$filter": 1,
+        "a b": [{"ö": 2}],
+        "ok": {"ö": 3},
+    }
 
 
 def test_a_list_that_the_model_wrote_as_text_is_a_list_where_one_is_wanted() -> None:
-    fitted = Fitted({"type": "object", "properties": {"xs": {"type": "array"}, "text": {"type": "string"}, "free": {}}})
-    assert fitted.given_back({"xs": "[1, 2]", "text": "[1]", "free": "[1]"}) == {"xs": [1, 2], "text": "[1]", "free": "[1]"}
-    assert fitted.given_back({"xs": "[1, 2"}) == {"xs": "[1, 2"}
+    fitted = AdaptedSchema({"type": "object", "properties": {"xs": {"type": "array"}, "text": {"type": "string"}, "free": {}}})
+    assert fitted.restore_arguments({"xs": "[1, 2]", "text": "[1]", "free": "[1]"}) == {
+        "xs": [1, 2],
+        "text": "[1]",
+        "free": "[1]",
+    }
+    assert fitted.restore_arguments({"xs": "[1, 2"}) == {"xs": "[1, 2"}
 
 
 def test_a_huge_schema_becomes_any_object() -> None:
     fields = {f"field{number}": {"type": "string", "description": "x" * 100} for number in range(1000)}
-    assert Fitted({"type": "object", "properties": fields}).parameters == {"type": "object", "properties": {}}
+    assert AdaptedSchema({"type": "object", "properties": fields}).parameters == {"type": "object", "properties": {}}

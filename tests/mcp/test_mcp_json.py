@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ConfigError
-from wolo.mcp.server import Server, Wanted, described, fingerprint, read_servers
+from wolo.mcp.server import ConfiguredServer, Server, describe_server, fingerprint, read_servers
 
 KEYS = st.sampled_from(["mcpServers", "command", "url", "args", "x"])
 DOCUMENTS = st.recursive(
@@ -85,7 +85,7 @@ SERVER = Server(command="npx", args=("-y", "x"), env={"A": "1"}, cwd="here")
 
 
 def mark(**more: Any) -> str:
-    return fingerprint(Wanted(**{"name": "x", "server": SERVER, "source": "the test", **more}))
+    return fingerprint(ConfiguredServer(**{"name": "x", "server": SERVER, "source": "the test", **more}))
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_whatever_changes_about_how_it_is_reached_is_another_server(other: Serve
 
 def test_what_a_consent_is_about_says_where_each_word_ends() -> None:
     server = Server(command="sh", args=("-c", "rm -rf '$HOME'"), env={"A": "1"}, cwd="here")
-    assert list(described(server)) == [("runs", "sh -c 'rm -rf '\\''$HOME'\\'''"), ("in", "here"), ("with", "A=1")]
-    assert list(described(Server(url="https://h", headers={"X": "${Y}"}))) == [
+    assert list(describe_server(server)) == [("runs", "sh -c 'rm -rf '\\''$HOME'\\'''"), ("in", "here"), ("with", "A=1")]
+    assert list(describe_server(Server(url="https://h", headers={"X": "${Y}"}))) == [
         ("connects to", "https://h"),
         ("sending", "X: ${Y}"),
     ]

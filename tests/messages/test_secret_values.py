@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.messages.secret_values import SHORTEST, ExactValues, base64_cores, forms
+from wolo.messages.secret_values import MIN_CHARS, ValueRedactor, base64_cores, encoded_forms
 
 K = 'pa"ss\\wörd/+&?=1'
 PLAIN = K.replace("ö", "o")
-values = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=SHORTEST, max_size=40)
+values = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=MIN_CHARS, max_size=40)
 
 
-def hiding(*secrets: str) -> ExactValues:
-    return ExactValues((form for each in secrets for form in forms(each)), lambda found: "<hidden>")
+def hiding(*secrets: str) -> ValueRedactor:
+    return ValueRedactor((form for each in secrets for form in encoded_forms(each)), lambda found: "<hidden>")
 
 
 IN_ADDRESSES = {
@@ -117,7 +117,7 @@ def test_base64_of_a_text_tells_nothing_of_the_value_in_it(value: str, before: b
 @given(values, st.text(max_size=20), st.lists(st.integers(0, 80), max_size=6))
 def test_no_cut_of_a_stream_lets_a_value_through(value: str, around: str, cuts: list[int]) -> None:
     text = f"{around}{value}{around}{value}"
-    hidden = hiding(value).piecewise()
+    hidden = hiding(value).stream()
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     shown = "".join(hidden.feed(text[one:other]) for one, other in pairwise(places)) + hidden.close()
     assert value not in shown
@@ -141,7 +141,7 @@ def test_in_bytes_that_are_no_text_everything_stays_where_it_was() -> None:
 
 
 def test_the_longest_value_wins() -> None:
-    exact = ExactValues(["abcdefgh", "abcdefghij"], lambda found: f"<{len(found)}>")
+    exact = ValueRedactor(["abcdefgh", "abcdefghij"], lambda found: f"<{len(found)}>")
     assert exact.text("abcdefghij abcdefgh") == "<10> <8>"
 
 
@@ -150,7 +150,7 @@ def test_hostile_text_takes_linear_time(text: str) -> None:
     exact = hiding(*(f"wk-7f3a9c21bb-{number:03}" for number in range(50)))
     began = time.process_time()
     exact.text(text)
-    piecewise = exact.piecewise()
+    stream = exact.stream()
     for at in range(0, len(text), 4000):
-        piecewise.feed(text[at : at + 4000])
+        stream.feed(text[at : at + 4000])
     assert time.process_time() - began < 3

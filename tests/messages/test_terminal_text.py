@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wolo.messages.terminal_text import Cleaner, clean, clean_line, show_hidden, spelled_out
+from wolo.messages.terminal_text import Cleaner, clean, clean_line, escape_hidden, escaped_pieces
 
 HARMLESS = ["plain", "tabs\tand\nlines", "naïve 你好 العربية", "👩‍👩‍👧 ❤️ 🏳️‍🌈", "می‌خواهم", "price: 5 € – “quoted”"]
 
@@ -89,12 +89,12 @@ def test_a_string_that_never_ends_swallows_its_line_and_no_more() -> None:
 
 @pytest.mark.parametrize("data", ["😀\ufe0f\ufe0e\ufe0f\ufe0f", "é\u200d\u200c\u200d", "😀\U000e0101\U000e0102", "a\ufe0f"])
 def test_what_could_carry_a_hidden_message_is_shown(data: str) -> None:
-    assert clean(data).count("\\u{") == show_hidden(data).count("\\u{") >= 1
+    assert clean(data).count("\\u{") == escape_hidden(data).count("\\u{") >= 1
 
 
 def test_keycaps_and_families_are_left_alone() -> None:
     for text in ("1️⃣ #️⃣", "👩‍❤️‍👩", "🏳️‍🌈", "می‌خواهم"):
-        assert clean(text) == show_hidden(text) == text
+        assert clean(text) == escape_hidden(text) == text
 
 
 @pytest.mark.parametrize("garbage", ["\x1b]0;", "\x1b[", "\x1b[1;", "\x9d", "\x1b]" + "x" * 1000, "\u202e", "\x1bP", "\x1b[?"])
@@ -110,7 +110,7 @@ def test_garbage_takes_linear_time(garbage: str) -> None:
 
 
 def test_what_a_person_approves_is_spelled_out_to_the_last_character() -> None:
-    pieces = list(spelled_out("rm \x1b[31m\t-r\u202e\nnext\ud800"))
+    pieces = list(escaped_pieces("rm \x1b[31m\t-r\u202e\nnext\ud800"))
     assert pieces == [
         ("rm ", False),
         ("\\x1b", True),
@@ -125,6 +125,6 @@ def test_what_a_person_approves_is_spelled_out_to_the_last_character() -> None:
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=100))
 def test_spelling_out_loses_nothing(text: str) -> None:
-    kept = "".join(piece for piece, is_escape in spelled_out(text) if not is_escape)
-    escaped = sum(is_escape for _, is_escape in spelled_out(text))
+    kept = "".join(piece for piece, is_escape in escaped_pieces(text) if not is_escape)
+    escaped = sum(is_escape for _, is_escape in escaped_pieces(text))
     assert len(kept) + escaped == len(text)

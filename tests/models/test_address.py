@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wolo.errors import ConfigError
-from wolo.models.address import checked, is_loopback, origin, proxy_for, shown, under
+from wolo.models.address import check_url, display_url, is_loopback, join_url, origin, proxy_for
 
 
 @pytest.mark.parametrize(
@@ -14,32 +14,34 @@ from wolo.models.address import checked, is_loopback, origin, proxy_for, shown, 
 )
 def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        checked(url)
+        check_url(url)
     assert "https://api.example.com/v1" in refused.value.hint
 
 
 def test_a_trailing_slash_does_not_matter() -> None:
-    assert checked(" http://127.0.0.1:8080/v1/ ") == "http://127.0.0.1:8080/v1"
+    assert check_url(" http://127.0.0.1:8080/v1/ ") == "http://127.0.0.1:8080/v1"
 
 
 def test_a_query_stays_at_the_end_and_a_fragment_is_refused() -> None:
-    assert under("http://127.0.0.1:8080/v1", "/chat/completions") == "http://127.0.0.1:8080/v1/chat/completions"
-    assert under("https://host/openai/?api-version=2", "/models") == "https://host/openai/models?api-version=2"
+    assert join_url("http://127.0.0.1:8080/v1", "/chat/completions") == "http://127.0.0.1:8080/v1/chat/completions"
+    assert join_url("https://host/openai/?api-version=2", "/models") == "https://host/openai/models?api-version=2"
     with pytest.raises(ConfigError):
-        checked("http://host/v1#top")
+        check_url("http://host/v1#top")
 
 
 def test_a_version_that_the_address_names_already_is_not_taken_twice() -> None:
     for address in ("https://host", "https://host/v1", "https://host/v1/"):
-        assert under(address, "/v1/messages") == "https://host/v1/messages"
-    assert under("https://host/v1/api", "/v1/messages") == "https://host/v1/api/v1/messages"
-    assert under("https://host/models", "/models") == "https://host/models/models", "the last step of a path is what is asked for"
+        assert join_url(address, "/v1/messages") == "https://host/v1/messages"
+    assert join_url("https://host/v1/api", "/v1/messages") == "https://host/v1/api/v1/messages"
+    assert join_url("https://host/models", "/models") == "https://host/models/models", (
+        "the last step of a path is what is asked for"
+    )
 
 
 def test_people_never_see_what_may_be_a_secret() -> None:
-    assert shown("https://me:secret@example.com/v1?key=secret#x") == "https://example.com/v1"
+    assert display_url("https://me:secret@example.com/v1?key=secret#x") == "https://example.com/v1"
     with pytest.raises(ConfigError) as refused:
-        checked("ftp://me:secret@example.com/v1?key=secret")
+        check_url("ftp://me:secret@example.com/v1?key=secret")
     assert "secret" not in refused.value.message
 
 

@@ -35,7 +35,7 @@ from wolo.messages.parts import TextPart
 from wolo.models import client, retry
 from wolo.models.catalog import find
 from wolo.models.catalog_files import load
-from wolo.models.client import ModelStream, Surroundings
+from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import format_of
 from wolo.models.headers import Settings as HeaderSettings
 from wolo.models.http.http_transport import HttpTransport
@@ -106,14 +106,14 @@ class Room:
         self.clock = Clock()
         self.heard = Heard()
         self.choice: Choice = find(spec, environ={}, base_url=server.base_url, api_key=KEY, api="openai-chat")
-        self.models: list[ModelStream] = []
+        self.models: list[HttpModelClient] = []
         at_keyboard = retry.Settings(total_s=600)
         fixed = {"sleep": self.clock.sleep, "clock": self.clock, "random": lambda: 0.0, "project": "calculator"}
         fixed["retries"] = at_keyboard
         self.model = self.new_model(**{**fixed, **around})
 
-    def new_model(self, **around: Any) -> ModelStream:
-        model = ModelStream(self.choice, format_of(self.choice), HttpTransport({}), Surroundings(**around))
+    def new_model(self, **around: Any) -> HttpModelClient:
+        model = HttpModelClient(self.choice, format_of(self.choice), HttpTransport({}), ClientOptions(**around))
         self.models.append(model)
         return model
 

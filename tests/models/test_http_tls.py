@@ -13,7 +13,7 @@ import pytest
 
 from tests.components import require
 from wolo.errors import ConfigError, ProviderError, Unavailable
-from wolo.models.http.http_transport import HttpTransport, trusting
+from wolo.models.http.http_transport import HttpTransport, ssl_context
 from wolo.models.http.transport import Call
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: one\n\n"
@@ -69,7 +69,7 @@ async def test_a_private_authority_is_trusted_when_it_is_named(port: int, certif
 
 
 def test_a_named_authority_is_added_to_the_systems_own(certificates: Path) -> None:
-    context = trusting({"SSL_CERT_FILE": str(certificates / "ca.pem")})
+    context = ssl_context({"SSL_CERT_FILE": str(certificates / "ca.pem")})
     names = [dict(field[0] for field in each["subject"]).get("commonName") for each in context.get_ca_certs()]  # type: ignore[misc]  # tuples of tuples
     assert "Private CA" in names
     assert len(names) > 1 or not ssl.create_default_context().get_ca_certs()

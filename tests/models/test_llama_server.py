@@ -14,11 +14,11 @@ from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import find
-from wolo.models.client import ModelStream
+from wolo.models.client import HttpModelClient
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window, served_models
-from wolo.models.local.embedded import Serving
+from wolo.models.local.embedded import ServerAddress
 from wolo.models.probe import Probe
 from wolo.models.probe_cache import Finding
 from wolo.models.protocol import Question
@@ -61,14 +61,14 @@ class Listening:
 
 
 @pytest.fixture
-def choice(serving: Serving) -> Choice:
+def choice(serving: ServerAddress) -> Choice:
     served = served_models(find("custom/any", environ={}, base_url=f"{serving.url}/v1", api_key=serving.key))
     return find(f"custom/{served[0]}", environ={}, base_url=f"{serving.url}/v1", api_key=serving.key)
 
 
 @pytest.fixture
-async def model(choice: Choice) -> AsyncIterator[ModelStream]:
-    stream = ModelStream(choice, format_of(choice), HttpTransport({}))
+async def model(choice: Choice) -> AsyncIterator[HttpModelClient]:
+    stream = HttpModelClient(choice, format_of(choice), HttpTransport({}))
     yield stream
     await stream.close()
 
@@ -77,7 +77,7 @@ def question(*said: Message, tools: tuple[ToolSpec, ...] = (), max_tokens: int =
     return Question(messages=said, system=RULES, tools=tools, max_tokens=max_tokens)
 
 
-async def test_an_answer_streams_in_and_its_tokens_are_counted(model: ModelStream) -> None:
+async def test_an_answer_streams_in_and_its_tokens_are_counted(model: HttpModelClient) -> None:
     heard = Listening()
     answer = await model.ask(question(user("Count from one to five.")), heard)
     assert len(heard.pieces) > 2
@@ -88,27 +88,27 @@ async def test_an_answer_streams_in_and_its_tokens_are_counted(model: ModelStrea
     assert answer.usage.output_tokens >= len(heard.pieces) // 2
 
 
-async def test_what_the_server_has_read_before_comes_from_its_cache(model: ModelStream) -> None:
+async def test_what_the_server_has_read_before_comes_from_its_cache(model: HttpModelClient) -> None:
     first = await model.ask(question(user("Say yes.")), Listening())
     again = await model.ask(question(user("Say yes."), first, user("Say no.")), Listening())
     assert again.usage is not None
     assert again.usage.cache_read_tokens > again.usage.input_tokens
 
 
-async def test_a_history_with_calls_and_results_is_taken(model: ModelStream) -> None:
+async def test_a_history_with_calls_and_results_is_taken(model: HttpModelClient) -> None:
     call = ToolPart(tool="read", input={"path": "a.txt"}, call_id="c1", status="completed", outcome="ok", output="apples")
     calling = Message(role="assistant", parts=(call,), producer=None, finished=True)
     answer = await model.ask(question(user("Read a.txt."), calling, user("What is in it?"), tools=(READ,)), Listening())
     assert answer.parts
 
 
-async def test_a_call_comes_as_a_call_however_the_small_model_writes_it(model: ModelStream) -> None:
+async def test_a_call_comes_as_a_call_however_the_small_model_writes_it(model: HttpModelClient) -> None:
     asked = 'Call the tool read with {"path": "a.txt"}. Answer with the call and nothing else.'
     answer = await model.ask(question(user(asked), tools=(READ,), max_tokens=80), Listening())
     assert [(call.tool, call.input) for call in answer.calls] == [("read", {"path": "a.txt"})]
 
 
-async def test_leaving_an_answer_frees_the_only_slot_of_the_server(model: ModelStream) -> None:
+async def test_leaving_an_answer_frees_the_only_slot_of_the_server(model: HttpModelClient) -> None:
     heard = Listening()
     long = asyncio.create_task(model.ask(question(user("Count from one to a thousand, in words."), max_tokens=4000), heard))
     await heard.begun.wait()

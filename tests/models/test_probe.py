@@ -20,7 +20,7 @@ from wolo.models.format_selection import dialect_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window, served_models
 from wolo.models.probe import Probe
-from wolo.models.probe_cache import Card, Finding
+from wolo.models.probe_cache import Finding, ProbeResult
 from wolo.models.provider import Choice, ModelSettings, ProviderSettings
 
 
@@ -55,7 +55,7 @@ class Server:
         return call("rm" if self.can.get("lies") else "echo", {"word": "red"})
 
 
-async def probe(provider: ProviderServer, server: Server) -> Card:
+async def probe(provider: ProviderServer, server: Server) -> ProbeResult:
     provider.linted = False
     provider.otherwise = server
     told: list[Finding] = []
@@ -82,7 +82,7 @@ def choice_of(provider: ProviderServer) -> Choice:
     return find("custom/m", environ={}, base_url=provider.base_url, api_key="k")
 
 
-def works(found: Card) -> dict[str, bool | None]:
+def works(found: ProbeResult) -> dict[str, bool | None]:
     return {each.what: each.works for each in found.findings}
 
 
@@ -139,7 +139,9 @@ async def test_a_server_that_does_not_answer_at_all_leaves_no_card(provider: Pro
 
 def test_a_card_is_kept_and_read_for_its_own_address_and_model_only(provider: ProviderServer, tmp_path: Path) -> None:
     choice = choice_of(provider)
-    kept = Card(base_url=choice.base_url, model="m", probed="2026-01-01T00:00:00+00:00", dialect={"images": False}, context=4096)
+    kept = ProbeResult(
+        base_url=choice.base_url, model="m", probed="2026-01-01T00:00:00+00:00", dialect={"images": False}, context=4096
+    )
     place = probe_cache.write(tmp_path, kept)
     assert probe_cache.read(tmp_path, choice) == kept
     assert probe_cache.read(tmp_path, replace(choice, base_url="http://else")) is None
@@ -161,27 +163,29 @@ async def test_a_card_holds_no_password_and_is_found_all_the_same(provider: Prov
 def test_a_persons_own_settings_count_more_than_the_card(provider: ProviderServer) -> None:
     choice = choice_of(provider)
     choice = replace(choice, model=replace(choice.model, context=2000))
-    found = Card(base_url="", model="m", probed="", format="xml", dialect={"images": False, "usage_option": False}, context=9000)
-    followed = probe_cache.follow(choice, found, own=ProviderSettings(dialect={"images": True}), keeps_format=False)
+    found = ProbeResult(
+        base_url="", model="m", probed="", format="xml", dialect={"images": False, "usage_option": False}, context=9000
+    )
+    followed = probe_cache.apply_probe(choice, found, own=ProviderSettings(dialect={"images": True}), keeps_format=False)
     assert followed.model.dialect == {"images": True, "usage_option": False}
     assert (followed.format, followed.model.context) == ("xml", 2000)
-    assert probe_cache.follow(choice, found, own=ProviderSettings(), keeps_format=True).format == "openai-chat"
+    assert probe_cache.apply_probe(choice, found, own=ProviderSettings(), keeps_format=True).format == "openai-chat"
     for own in (
         ProviderSettings(api="openai-chat"),
         ProviderSettings(models=(ModelSettings(id="M", format="openai-chat"),)),
         ProviderSettings(models=(ModelSettings(id="m", abilities=("tools", "images")),)),
     ):
-        assert probe_cache.follow(choice, found, own=own, keeps_format=False).format == "openai-chat"
+        assert probe_cache.apply_probe(choice, found, own=own, keeps_format=False).format == "openai-chat"
     row = ModelSettings(id="m", context=50_000, dialect={"usage_option": True}, abilities=("tools", "images"))
-    model = probe_cache.follow(choice, found, own=ProviderSettings(models=(row,)), keeps_format=False).model
+    model = probe_cache.apply_probe(choice, found, own=ProviderSettings(models=(row,)), keeps_format=False).model
     assert model.context == 50_000
     assert (model.dialect["usage_option"], model.dialect["images"]) == (True, True)
 
 
 def test_the_text_protocol_that_a_card_names_keeps_what_is_known_of_the_provider() -> None:
     choice = find("zai/glm-5.2", environ={"ZAI_API_KEY": "k"})
-    found = Card(base_url="", model="glm-5.2", probed="", format="xml")
-    followed = probe_cache.follow(choice, found, own=ProviderSettings(), keeps_format=False)
+    found = ProbeResult(base_url="", model="glm-5.2", probed="", format="xml")
+    followed = probe_cache.apply_probe(choice, found, own=ProviderSettings(), keeps_format=False)
     assert msgspec.to_builtins(dialect_of(followed))["thinking_param_style"] == "glm"
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wolo.formats.format import Block
 from wolo.messages.message import MESSAGES, Message, Producer, Usage, user
-from wolo.models.prompt_cache import METADATA, PrefixWatch, digests_of, find_miss, look_through, prefix_of
+from wolo.models.prompt_cache import METADATA, PrefixWatch, cache_use_by_request, digests_of, find_miss, prefix_of
 from wolo.models.provider import Price
 
 GLM = Producer(provider="zai", format="openai-chat", model="glm-5.2")
@@ -174,12 +174,12 @@ def test_all_answers_are_looked_through_in_order() -> None:
     talk = Talk()
     talk.ask("tools", answer=answer())
     talk.ask("tools!", answer=answer())
-    looked = look_through(talk.messages, {GLM: PRICE})
+    looked = cache_use_by_request(talk.messages, {GLM: PRICE})
     assert [(each.number, each.miss is None) for each in looked] == [(1, True), (2, False)]
 
 
 def test_an_answer_that_nobody_was_asked_for_is_no_request() -> None:
-    looked = look_through([answer(), Message(role="assistant", usage=Usage(), producer=GLM), answer()], {})
+    looked = cache_use_by_request([answer(), Message(role="assistant", usage=Usage(), producer=GLM), answer()], {})
     assert [each.number for each in looked] == [1, 2]
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from wolo.errors import Unavailable
-from wolo.messages.comparison import steady
+from wolo.messages.comparison import without_changing_values
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import IN_FENCE, TextPart, ToolPart
 from wolo.models.protocol import Question
 from wolo.models.provider import Choice, Model, Provider
-from wolo.models.replay_model import Diverged, Recorded, RecordedModel, Script, as_it_came
+from wolo.models.replay_model import RecordedAnswer, RecordedModel, ReplayDiverged, Script, before_calls_ran
 
 CHOICE = Choice(Provider(name="p", label="P", base_url=""), Model(id="m"), "")
 PROMPT = user("go")
@@ -40,9 +40,9 @@ class Ears:
 
 def model(*answers: Message, is_complete: bool = True, stopped: bool = False) -> RecordedModel:
     stop: list[None] = []
-    made = RecordedModel(CHOICE, of=steady, here=str, stop=lambda: stop.append(None), unfinished=(), check=None)
+    made = RecordedModel(CHOICE, of=without_changing_values, here=str, stop=lambda: stop.append(None), unfinished=(), check=None)
     recorded = [
-        Recorded(step=step, sent=lambda at=step: (PROMPT, *answers[: at - 1]), answer=answer, stopped=stopped)
+        RecordedAnswer(step=step, sent=lambda at=step: (PROMPT, *answers[: at - 1]), answer=answer, stopped=stopped)
         for step, answer in enumerate(answers, 1)
     ]
     made.begin(Script(answers=tuple(recorded), step=len(answers) + 1, is_complete=is_complete))
@@ -59,7 +59,7 @@ async def test_the_text_streams_in_pieces_and_is_whole_in_the_end() -> None:
 
 
 async def test_another_question_is_told_with_what_is_different() -> None:
-    with pytest.raises(Diverged) as told:
+    with pytest.raises(ReplayDiverged) as told:
         await model(ANSWER).ask(Question(messages=(user("stop"),)), Ears())
     found = told.value.divergence
     assert (found.step, found.kind, found.where) == (1, "request", "message 1 of 1")
@@ -71,7 +71,7 @@ async def test_one_more_request_differs_only_where_the_turn_had_ended() -> None:
     for each in (complete, broken):
         await each.ask(Question(messages=(PROMPT,)), Ears())
     more = Question(messages=(PROMPT, ANSWER))
-    with pytest.raises(Diverged):
+    with pytest.raises(ReplayDiverged):
         await complete.ask(more, Ears())
     with pytest.raises(Unavailable):
         await broken.ask(more, Ears())
@@ -89,7 +89,7 @@ async def test_a_stream_that_was_stopped_waits_to_be_stopped() -> None:
 def test_calls_begin_anew_but_for_those_that_came_broken() -> None:
     ran = ToolPart(tool="read", input={"path": "a"}, status="completed", outcome="ok", output="1→a", end_time=5.0)
     broken = ToolPart(tool="read", raw_input="{", status="failed", outcome="invalid", output="not JSON")
-    first, second = as_it_came(Message(role="assistant", parts=(ran, broken))).calls
+    first, second = before_calls_ran(Message(role="assistant", parts=(ran, broken))).calls
     assert (first.id, first.status, first.output, first.outcome) == (ran.id, "pending", "", None)
     assert second == broken
 
@@ -98,5 +98,5 @@ def test_a_call_that_stood_in_a_fence_does_so_again() -> None:
     part = ToolPart(
         tool="read", status="failed", outcome="denied_by_rule", end_time=1.0, metadata={IN_FENCE: True, "verdict": {}}
     )
-    (again,) = as_it_came(Message(role="assistant", parts=(part,))).calls
+    (again,) = before_calls_ran(Message(role="assistant", parts=(part,))).calls
     assert (again.status, again.metadata) == ("pending", {IN_FENCE: True})

@@ -18,7 +18,7 @@ from wolo.messages.deltas import TextDelta, size_of
 from wolo.messages.message import Message, Producer, user
 from wolo.models import client
 from wolo.models.catalog import find
-from wolo.models.client import ModelStream, Surroundings
+from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import FORMATS, format_of
 from wolo.models.http.http_body import PATIENCE, StreamLimits
 from wolo.models.http.http_transport import HttpTransport
@@ -30,11 +30,11 @@ Ask = Callable[..., Any]
 @pytest.fixture
 async def ask(provider: ProviderServer) -> AsyncIterator[Ask]:
     """Asks a model at the scripted provider once."""
-    opened: list[ModelStream] = []
+    opened: list[HttpModelClient] = []
 
     async def ask(**around: Any) -> Message:
         choice = find(f"custom/{MODEL}", environ={}, base_url=provider.base_url, api_key=KEY)
-        opened.append(ModelStream(choice, format_of(choice), HttpTransport({}), Surroundings(**around)))
+        opened.append(HttpModelClient(choice, format_of(choice), HttpTransport({}), ClientOptions(**around)))
         async with asyncio.timeout(30):
             return await opened[-1].ask(QUESTION, Heard())
 

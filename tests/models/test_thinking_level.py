@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from wolo.formats.format import ThinkingLevel
-from wolo.models.capabilities import always_on_notice, level_used
+from wolo.models.capabilities import always_on_notice, effective_level
 from wolo.models.catalog import find
 from wolo.models.provider import Choice
 
@@ -29,13 +29,13 @@ def chosen(spec: str) -> Choice:
     ],
 )
 def test_the_nearest_level_counts(model: str, asked: ThinkingLevel, used: ThinkingLevel) -> None:
-    assert level_used(chosen(model), asked) == used
+    assert effective_level(chosen(model), asked) == used
 
 
 def test_a_list_of_levels_says_which_there_are() -> None:
     choice = chosen("zai/glm-4.7")
     model = replace(choice.model, dialect={"thinking_param_style": "effort", "thinking_levels": ["low", "high"]})
-    assert [level_used(replace(choice, model=model), level) for level in ("off", "medium", "max")] == ["low", "high", "high"]
+    assert [effective_level(replace(choice, model=model), level) for level in ("off", "medium", "max")] == ["low", "high", "high"]
 
 
 def test_only_who_turned_thinking_off_in_vain_is_told() -> None:

@@ -18,7 +18,7 @@ from tests.tools.web.site import Site, answer, moved, site
 from wolo.errors import ToolError
 from wolo.guard.intents import FetchIntent
 from wolo.guard.secrets.redactor import Secrets
-from wolo.messages.secret_values import Known
+from wolo.messages.secret_values import Secret
 from wolo.tools.fetch import UNTRUSTED, Fetch
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Fetched, Result
@@ -423,7 +423,7 @@ async def test_a_page_that_is_too_long_ends_in_no_half_of_a_secret(
     here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wolo.tools.web.download.MOST_BYTES", 2000)
-    services = replace(services, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
+    services = replace(services, secrets=Secrets([Secret("PASSWORD", "kD9vvQz81xwLm")]))
     for kind in ("text/plain", "text/html"):
         for begin in range(1986, 2000, 2):
             here.pages["/"] = answer("a " * (begin // 2) + "kD9vvQz81xwLm" + "b" * 9000, kind=kind)

@@ -20,7 +20,7 @@ from wolo.formats.encoding.cached_blocks import format_conversation_for_cache
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import TextPart
-from wolo.models.protocol import Asker, NoticeLevel, Question
+from wolo.models.protocol import ModelClient, NoticeLevel, Question
 from wolo.models.tokens import ConversationMemory
 
 
@@ -107,7 +107,9 @@ CLIP_CHARS = 8_000
 _NOT_ALL = "[… the conversation began earlier; its older messages are left out here …]"
 
 
-async def ask_aside(asker: Asker, said: Sequence[Message], question: str, *, session_id: str, window: int | None) -> Message:
+async def ask_aside(
+    asker: ModelClient, said: Sequence[Message], question: str, *, session_id: str, window: int | None
+) -> Message:
     """Raises ProviderError, also for an answer without any text."""
     most_tokens = min(round(window * SHARE), MOST_TOKENS) if window else MOST_TOKENS
     asked = Question(

@@ -17,7 +17,7 @@ from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import Emit
 from wolo.agent.verification import Verify
 from wolo.messages.message import NUDGE, STEERED, Message
-from wolo.models.protocol import Asker
+from wolo.models.protocol import ModelClient
 from wolo.tools.tool import ShellState
 
 
@@ -89,7 +89,7 @@ class AgentServices:
     """`emit` is awaited with every event before the agent continues, so an event is saved before it has consequences; an
     exception from `emit` ends the turn."""
 
-    asker: Asker
+    asker: ModelClient
     emit: Emit
     hooks: Hooks
     calls: ToolCalls

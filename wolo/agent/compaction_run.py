@@ -25,7 +25,7 @@ from wolo.errors import BadAnswer, ContextOverflow, ProviderError, WoloError
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import MediaPart, ThinkingPart, ToolPart
-from wolo.models.protocol import Asker, NoticeLevel, Question
+from wolo.models.protocol import ModelClient, NoticeLevel, Question
 from wolo.models.tokens import BYTES_PER_TOKEN, estimate_message, estimate_part, estimate_text, estimate_tools
 from wolo.tools.toolbox import MCP_PREFIX
 
@@ -37,7 +37,7 @@ NOTHING_TO_RESTORE = "There is nothing to take back, or no room for it in the wi
 STOPPED = "Cancelled; everything is as it was."
 
 
-def can_summarize(asker: Asker) -> bool:
+def can_summarize(asker: ModelClient) -> bool:
     return asker.choice.provider.name != EMBEDDED
 
 
@@ -227,7 +227,7 @@ class HookAnswer(Struct, frozen=True, kw_only=True):
 class Summarizer:
     """One summary. `usage` is right at any time, also when it is interrupted."""
 
-    def __init__(self, asker: Asker, emit: Emit, *, session_id: str, prompt_id: str, focus: str = "") -> None:
+    def __init__(self, asker: ModelClient, emit: Emit, *, session_id: str, prompt_id: str, focus: str = "") -> None:
         self.usage = NOTHING
         self._asker = asker
         self._emit = emit
@@ -291,7 +291,7 @@ def _system() -> str:
 class _Listener:
     """Tells what a person should know; the text itself is nobody's to read while it comes."""
 
-    def __init__(self, emit: Emit, asker: Asker, order: SummaryRequest, number: int) -> None:
+    def __init__(self, emit: Emit, asker: ModelClient, order: SummaryRequest, number: int) -> None:
         self._emit = emit
         self._asker = asker
         self._order = order

@@ -11,15 +11,15 @@ from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Message
-from wolo.messages.secret_values import Piecewise
-from wolo.models.protocol import Asker, Listener, NoticeLevel, Question
+from wolo.messages.secret_values import StreamRedactor
+from wolo.models.protocol import Listener, ModelClient, NoticeLevel, Question
 from wolo.models.provider import Choice
 
 
 class RedactingAsker:
     """An Asker in front of another one. What was sent once is sent the same way again, also when more is known by then."""
 
-    def __init__(self, asker: Asker, secrets: Secrets) -> None:
+    def __init__(self, asker: ModelClient, secrets: Secrets) -> None:
         self._asker = asker
         self._secrets = secrets
         self._sent: dict[str, tuple[Message, Message]] = {}
@@ -89,7 +89,7 @@ class _Ear:
 
     def _begin(self) -> None:
         self._last: TextDelta | ThinkingDelta | CallDelta | None = None
-        self._pieces: dict[int, Piecewise] = {}
+        self._pieces: dict[int, StreamRedactor] = {}
         """Of each call by its slot; below them the one for text and thinking."""
 
     async def on_request(self, attempt: int, context_tokens: int) -> None:
@@ -129,7 +129,7 @@ class _Ear:
     def _hidden(self, delta: TextDelta | ThinkingDelta | CallDelta) -> Delta:
         slot = delta.slot if isinstance(delta, CallDelta) else -1
         if slot not in self._pieces or (isinstance(delta, CallDelta) and delta.replaces):
-            self._pieces[slot] = self._secrets.piecewise()
+            self._pieces[slot] = self._secrets.stream()
         if isinstance(delta, CallDelta):
             return replace(delta, arguments=self._pieces[slot].feed(delta.arguments))
         return replace(delta, text=self._pieces[slot].feed(delta.text))

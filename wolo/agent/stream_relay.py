@@ -21,7 +21,7 @@ from wolo.agent.turn_policy import RepetitionGuard
 from wolo.errors import ProviderError
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, size_of
 from wolo.messages.message import Usage, UsageCost
-from wolo.models.protocol import Asker, NoticeLevel
+from wolo.models.protocol import ModelClient, NoticeLevel
 from wolo.models.provider import cost_of
 from wolo.models.tokens import BYTES_PER_TOKEN
 
@@ -29,7 +29,7 @@ from wolo.models.tokens import BYTES_PER_TOKEN
 class StreamRelay:
     """The Listener of one question."""
 
-    def __init__(self, emit: Callable[[Event], Awaitable[None]], asker: Asker, on_growth: Callable[[Usage], None]) -> None:
+    def __init__(self, emit: Callable[[Event], Awaitable[None]], asker: ModelClient, on_growth: Callable[[Usage], None]) -> None:
         """`on_growth` is told what the attempt has streamed, by estimate; without a known price it costs nothing."""
         self._emit = emit
         self._asker = asker

@@ -297,7 +297,7 @@ class ToolCalls:
         await (secrets := self._services.secrets).settle()
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
-        progress = LiveProgress(part.id, self._emit, secrets.piecewise())
+        progress = LiveProgress(part.id, self._emit, secrets.stream())
         name = fingerprint(tool.name, call.intents, part.input)
         confined = call.verdict is not None and call.verdict.confined and not self._outside.is_allowed(name)
         only_reads = call.verdict is not None and call.verdict.source == SAFE

@@ -17,7 +17,7 @@ from wolo.agent.events import CallEnded, CallProgressed, CallStarted, Event
 from wolo.errors import ToolError
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, ToolPart
-from wolo.messages.secret_values import Piecewise
+from wolo.messages.secret_values import StreamRedactor
 from wolo.tools.shell.shell import Shell, ShellArgs
 from wolo.tools.tool import CallContext, Tool, ToolServices
 from wolo.tools.tool_values import Interrupted, Result
@@ -91,7 +91,7 @@ KEPT_CHARS = 64_000
 
 
 class LiveProgress:
-    def __init__(self, part_id: str, emit: Callable[[Event], Awaitable[None]], hiding: Piecewise) -> None:
+    def __init__(self, part_id: str, emit: Callable[[Event], Awaitable[None]], hiding: StreamRedactor) -> None:
         self._part_id = part_id
         self._emit = emit
         self._hiding = hiding
@@ -143,7 +143,7 @@ async def run_user_command(
     """
     part = ToolPart(tool=Shell.name, input={"command": command}, status="running", start_time=time.time())
     await emit(CallStarted(message_id="", part=part))
-    progress = LiveProgress(part.id, emit, services.secrets.piecewise())
+    progress = LiveProgress(part.id, emit, services.secrets.stream())
     own = dataclasses.replace(
         services,
         watch=None,

@@ -172,9 +172,9 @@ def _answer(answer: Answer) -> dict[str, Any]:
 
 
 def _tell(trial: HookTrial) -> None:
-    from wolo.messages.terminal_text import spelled_line
+    from wolo.messages.terminal_text import escaped_line
 
-    tell(f"{spelled_line(trial.placed.hook.command)}  ({spelled_line(trial.placed.source)})")
+    tell(f"{escaped_line(trial.placed.hook.command)}  ({escaped_line(trial.placed.source)})")
     tell(f"  {_in_short(trial.answer)}")
     for notice in trial.answer.notices:
         tell(f"  {notice}")

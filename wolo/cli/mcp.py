@@ -13,8 +13,8 @@ from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
-    from wolo.mcp.server import Server, Wanted
-    from wolo.mcp.servers import Standing
+    from wolo.mcp.server import ConfiguredServer, Server
+    from wolo.mcp.servers import ServerStatus
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -104,8 +104,8 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
 def allow(name: Name, trust: Trust = False) -> None:
     """Consent to a server that this project brings along: it is shown what would run."""
     from wolo.config.configured_servers import keep_consent
-    from wolo.mcp.server import described
-    from wolo.messages.terminal_text import spelled_line
+    from wolo.mcp.server import describe_server
+    from wolo.messages.terminal_text import escaped_line
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
@@ -114,8 +114,8 @@ def allow(name: Name, trust: Trust = False) -> None:
         tell(f"{name} needs no consent: it stands in {wanted.source}, or you gave it already.")
         return
     tell(f"{name}, from {wanted.source}:")
-    for called, value in described(wanted.server):
-        tell(f"  {called:<11} {spelled_line(value)}")
+    for called, value in describe_server(wanted.server):
+        tell(f"  {called:<11} {escaped_line(value)}")
     if sys.stdin.isatty() and not _says_yes("Start it from now on, with all your rights?"):
         tell("It is not started.")
         return
@@ -151,7 +151,7 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
     return name.strip(), value.strip() if sign == ":" else value
 
 
-def _wanted(trust: bool, notices: list[str]) -> tuple[Wanted, ...]:
+def _wanted(trust: bool, notices: list[str]) -> tuple[ConfiguredServer, ...]:
     from wolo.conversation.resources.mcp_servers import servers_here
     from wolo.workspace.root import find_root
 
@@ -159,7 +159,7 @@ def _wanted(trust: bool, notices: list[str]) -> tuple[Wanted, ...]:
     return servers_here(given, notices)
 
 
-def _find(name: str, trust: bool) -> Wanted:
+def _find(name: str, trust: bool) -> ConfiguredServer:
     notices: list[str] = []
     found = {each.name: each for each in _wanted(trust, notices)}
     if name in found:
@@ -169,23 +169,23 @@ def _find(name: str, trust: bool) -> Wanted:
     raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` shows those there are.")
 
 
-def _row(wanted: Wanted) -> dict[str, Any]:
+def _row(wanted: ConfiguredServer) -> dict[str, Any]:
     """Values of variables and headers may be secrets: only their names are shown."""
     from wolo.conversation.resources.mcp_servers import last_known
-    from wolo.mcp.server import described
-    from wolo.messages.terminal_text import clean_line, spelled_line
+    from wolo.mcp.server import describe_server
+    from wolo.messages.terminal_text import clean_line, escaped_line
 
     server, known = wanted.server, last_known(wanted)
-    _, reached = next(iter(described(server)))
+    _, reached = next(iter(describe_server(server)))
     return {
         "name": wanted.name,
         "state": known.state,
         "source": clean_line(wanted.source),
-        "reached": spelled_line(reached),
+        "reached": escaped_line(reached),
         "env": sorted(server.env),
         "headers": sorted(server.headers),
         "tools": None if known.tools is None else list(known.tools),
-        "error": spelled_line(known.why) or None,
+        "error": escaped_line(known.why) or None,
     }
 
 
@@ -193,6 +193,6 @@ def _counted(tools: int) -> str:
     return "1 tool" if tools == 1 else f"{tools} tools"
 
 
-def _tried(standing: Standing) -> dict[str, Any]:
+def _tried(standing: ServerStatus) -> dict[str, Any]:
     tools = [{"name": tool, "description": about} for tool, about in standing.tools]
     return {"name": standing.name, "state": standing.state, "error": standing.why or None, "tools": tools}

@@ -65,12 +65,12 @@ app.command("probe")(probe)
 def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
     """Fetch the weights of an embedded model."""
     from wolo.cli.progress import show_progress
-    from wolo.models.local.weights import find_weights, in_units, prepare
+    from wolo.models.local.weights import ensure_weights, find_weights, format_size
     from wolo.places import find_places
 
     if not model.startswith("local/"):
         raise UsageError(f"{model} is not an embedded model.", hint="wolo models pull local/qwen2.5-coder-0.5b")
     wanted = find_weights(model.removeprefix("local/"))
-    say(f"{wanted.repository}, {in_units(wanted.size_bytes)}, {wanted.licence}")
-    path = prepare(wanted, find_places().cache, download=True, progress=show_progress)
+    say(f"{wanted.repository}, {format_size(wanted.size_bytes)}, {wanted.licence}")
+    path = ensure_weights(wanted, find_places().cache, download=True, progress=show_progress)
     tell(str(path))

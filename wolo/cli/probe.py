@@ -12,7 +12,7 @@ from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import say, tell, visible
 
 if TYPE_CHECKING:
-    from wolo.models.probe_cache import Card, Finding
+    from wolo.models.probe_cache import Finding, ProbeResult
     from wolo.models.provider import Choice
 
 MOST_SHOWN = 10
@@ -35,13 +35,13 @@ def probe(
     import msgspec
 
     from wolo.models import probe_cache
-    from wolo.models.address import shown
+    from wolo.models.address import display_url
     from wolo.places import find_places
 
     choice = _choose(url, model, api_key, api)
     if choice.provider.name == EMBEDDED:
         raise UsageError("The embedded model is no server; what it can do is known.", hint="`wolo models show local` says it.")
-    say(f"Asking {choice.model.id} at {shown(choice.base_url)} …")
+    say(f"Asking {choice.model.id} at {display_url(choice.base_url)} …")
     try:
         found = asyncio.run(_run(choice, quiet=as_json))
     except (KeyboardInterrupt, SystemExit):  # a signal
@@ -86,7 +86,7 @@ def _only_model(url: str, api_key: str) -> str:
     raise ConfigError("Which model shall be probed?", hint=f"Name it with -m MODEL{there}.")
 
 
-async def _run(choice: Choice, *, quiet: bool) -> Card:
+async def _run(choice: Choice, *, quiet: bool) -> ProbeResult:
     from wolo.models.http.http_transport import HttpTransport
     from wolo.models.http.server_lookup import ask_window
     from wolo.models.probe import Probe

@@ -7,7 +7,7 @@ from functools import reduce
 
 from wolo.agent.budget import NOTHING, add
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.messages.message import Usage, used_by_task
+from wolo.messages.message import Usage, task_usage
 from wolo.messages.terminal_text import counted
 
 
@@ -17,7 +17,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     used = [message.usage for message in said if message.usage is not None]
     summaries = (*unread.summed_up, *context.conversation.summed_up)
     asides = (*unread.asked_aside, *context.conversation.asked_aside)
-    tasks = [usage for message in said for part in message.calls if (usage := used_by_task(part)) is not None]
+    tasks = [usage for message in said for part in message.calls if (usage := task_usage(part)) is not None]
     if not (used or summaries or asides):
         return ShowText("No request has been sent in this session yet.")
     kinds = ((used, "answer"), (tasks, "subagent task"), (summaries, "compaction"), (asides, "side question"))

@@ -7,7 +7,7 @@ import asyncio
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.conversation.resources.hooks import HookSet, find_problems
 from wolo.extensions.hooks.definitions import TIMEOUT_S, Hook
-from wolo.messages.terminal_text import spelled_line
+from wolo.messages.terminal_text import escaped_line
 
 NONE = "No hooks. Define one as [[hooks.PreToolUse]] in your config.toml; see docs/guide/hooks.md."
 _STANDINGS = {
@@ -29,14 +29,14 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 def lines_of(found: HookSet) -> list[str]:
     return [
-        f"{spelled_line(found.source)}  ({_STANDINGS[found.standing]})",
-        *(f"  {event:<18}  {_matcher(hook)}{spelled_line(hook.command)}{_more(hook)}" for event, hook in found.hooks),
+        f"{escaped_line(found.source)}  ({_STANDINGS[found.standing]})",
+        *(f"  {event:<18}  {_matcher(hook)}{escaped_line(hook.command)}{_more(hook)}" for event, hook in found.hooks),
     ]
 
 
 def _matcher(hook: Hook) -> str:
     said = " ".join(filter(None, (hook.matcher, f"if {hook.condition}" if hook.condition else "")))
-    return f"{spelled_line(said)}  → " if said else ""
+    return f"{escaped_line(said)}  → " if said else ""
 
 
 def _more(hook: Hook) -> str:

@@ -6,9 +6,9 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
 from wolo.conversation.resources.mcp_servers import allow_server
 from wolo.errors import UsageError
-from wolo.mcp.server import described
-from wolo.mcp.servers import Servers, Standing
-from wolo.messages.terminal_text import clean_line, spelled_line
+from wolo.mcp.server import describe_server
+from wolo.mcp.servers import Servers, ServerStatus
+from wolo.messages.terminal_text import clean_line, escaped_line
 from wolo.places import find_places
 
 _HINT = "/mcp, /mcp tools NAME, /mcp restart NAME, /mcp allow NAME"
@@ -21,7 +21,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     action, _, name = rest.partition(" ")
     match action:
         case "" | "list":
-            return ShowText("\n".join(_lines(servers.standings())))
+            return ShowText("\n".join(_lines(servers.statuses())))
         case "tools":
             return ShowText(_tools(servers, name.strip(), context.columns))
         case "restart":
@@ -33,14 +33,14 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
             raise UsageError(f"Unknown action: {clean_line(action)}.", hint=_HINT)
 
 
-def _lines(standings: tuple[Standing, ...]) -> list[str]:
-    if not standings:
+def _lines(statuses: tuple[ServerStatus, ...]) -> list[str]:
+    if not statuses:
         return [_NONE]
-    width = max(len(each.name) for each in standings)
-    return [f"{each.name:<{width}}  {_about(each)}" for each in standings]
+    width = max(len(each.name) for each in statuses)
+    return [f"{each.name:<{width}}  {_about(each)}" for each in statuses]
 
 
-def _about(standing: Standing) -> str:
+def _about(standing: ServerStatus) -> str:
     count = len(standing.tools)
     tools = "" if not count else "1 tool" if count == 1 else f"{count} tools"
     consent = f"/mcp allow {standing.name} starts it" if standing.state == "needs consent" else ""
@@ -50,7 +50,7 @@ def _about(standing: Standing) -> str:
 
 
 def _tools(servers: Servers, name: str, columns: int) -> str:
-    standing = next((each for each in servers.standings() if each.name == name), None)
+    standing = next((each for each in servers.statuses() if each.name == name), None)
     if standing is None:
         raise UsageError(f"Unknown MCP server: {clean_line(name)}.", hint=_HINT)
     if not standing.tools:
@@ -60,14 +60,14 @@ def _tools(servers: Servers, name: str, columns: int) -> str:
 
 def _allow(context: CommandContext, servers: Servers, name: str) -> str:
     wanted = servers.waits_for_consent(name)
-    facts = "\n".join(f"  {called:<11} {spelled_line(value)}" for called, value in described(wanted.server))
+    facts = "\n".join(f"  {called:<11} {escaped_line(value)}" for called, value in describe_server(wanted.server))
     allow_server(servers, name, find_places(), context.conversation.facts.root)
     return f"Allowed {name} until its definition changes, and started it:\n{facts}"
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for each in context.conversation.servers.standings():
+    for each in context.conversation.servers.statuses():
         actions = ("allow",) if each.state == "needs consent" else ("tools", "restart")
         found += [(f"{action} {each.name}", _STATES.get(each.state, each.state)) for action in actions]
     return found

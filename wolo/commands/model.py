@@ -16,7 +16,7 @@ from wolo.errors import ConfigError, UsageError
 from wolo.messages.terminal_text import clean_line
 from wolo.models import catalog
 from wolo.models.capabilities import LOCAL
-from wolo.models.catalog_files import nearest
+from wolo.models.catalog_files import did_you_mean
 from wolo.models.http.server_lookup import served_models
 from wolo.models.provider import Choice
 from wolo.places import find_places
@@ -47,14 +47,15 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
         return
     if served := served_models(choice):
         if not any(name.lower() in (wanted.lower(), f"{wanted.lower()}:latest") for name in served):
-            more = f"It lists {clean_line(', '.join(served[: catalog.SHOWN]))}{' …' if len(served) > catalog.SHOWN else ''}."
+            more_models = " …" if len(served) > catalog.MAX_SHOWN else ""
+            more = f"It lists {clean_line(', '.join(served[: catalog.MAX_SHOWN]))}{more_models}."
             raise UsageError(
-                f"{choice.provider.label} does not list the model {clean_line(wanted)}.", hint=nearest(wanted, served, more)
+                f"{choice.provider.label} does not list the model {clean_line(wanted)}.", hint=did_you_mean(wanted, served, more)
             )
     elif "/" not in spec and not _is_known(spec, environ, config):
         raise UsageError(
             f"Unknown model: {clean_line(spec)}.",
-            hint=nearest(
+            hint=did_you_mean(
                 wanted, _names(choice, current, config), f"{choice.provider.name}/{clean_line(wanted)} requests it anyway."
             ),
         )

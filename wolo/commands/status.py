@@ -15,7 +15,7 @@ from wolo.commands.cost import in_words
 from wolo.conversation.conversation import Conversation
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean_line, counted
-from wolo.models.address import shown
+from wolo.models.address import display_url
 from wolo.places import find_places
 
 
@@ -25,14 +25,14 @@ async def _status(context: CommandContext, rest: str) -> Outcome:
     rows = {
         "wolo": __version__,
         "model": f"{choice.label}{_thinking(conversation)}",
-        "address": shown(choice.base_url),
+        "address": display_url(choice.base_url),
         "session": f"{facts.session_id}{'' if facts.keeps_session else ' (not saved)'}",
         "directory": clean_line(str(facts.cwd)),
         "added": ", ".join(clean_line(str(path)) for path in conversation.bench.workspace.extra),
         "mode": f"{facts.mode}, {f'sandbox: {facts.sandbox}' if facts.sandbox else 'no sandbox'}",
         "context": _context(conversation),
         "used": _used(conversation),
-        "mcp": ", ".join(f"{clean_line(each.name)} ({each.state})" for each in conversation.servers.standings()),
+        "mcp": ", ".join(f"{clean_line(each.name)} ({each.state})" for each in conversation.servers.statuses()),
         "settings": str(find_places().config / "config.toml"),
     }
     return ShowText("\n".join(_table({name: value for name, value in rows.items() if value})))

@@ -14,16 +14,16 @@ from msgspec.structs import replace
 from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
-from wolo.mcp.server import Server, Wanted, check, fingerprint, read_servers
+from wolo.mcp.server import ConfiguredServer, Server, check, fingerprint, read_servers
 from wolo.places import Places
 
 
-def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[Wanted, ...]:
+def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[ConfiguredServer, ...]:
     """`root` and `cwd` are real paths. A person's own server stands before one of the project by the same name.
 
     Raises ConfigError for a server of the person's own that makes no sense.
     """
-    found: dict[str, Wanted] = {}
+    found: dict[str, ConfiguredServer] = {}
     if config.trusts_project:
         found = {each.name: each for each in _of_project(places, root, cwd, notices)}
     for name, server in config.settings.mcp_servers.items():
@@ -33,11 +33,11 @@ def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notice
         if name in found:
             notices.append(f"{found[name].source}: its MCP server {name} is not used: your settings have one of that name.")
         named_in = places.config if _runs_relative_program(server, cwd, places.config) else None
-        found[name] = Wanted(name=name, server=server, source=source, named_in=named_in)
+        found[name] = ConfiguredServer(name=name, server=server, source=source, named_in=named_in)
     return tuple(found.values())
 
 
-def consent_notice(wanted: tuple[Wanted, ...], places: Places, root: Path) -> str:
+def consent_notice(wanted: tuple[ConfiguredServer, ...], places: Places, root: Path) -> str:
     """Of servers that are not started for want of an answer; empty when there are none."""
     names = [each.name for each in open_ones(wanted, places, root)]
     if not names:
@@ -48,27 +48,27 @@ def consent_notice(wanted: tuple[Wanted, ...], places: Places, root: Path) -> st
     return f"MCP servers of this project are not started ({', '.join(names)}): each needs your consent. {how}"
 
 
-def open_ones(wanted: tuple[Wanted, ...], places: Places, root: Path) -> list[Wanted]:
+def open_ones(wanted: tuple[ConfiguredServer, ...], places: Places, root: Path) -> list[ConfiguredServer]:
     """Those that a person has said neither yes nor no to."""
     return [each for each in wanted if not each.is_allowed and each.server.enabled and not is_refused(places, root, each)]
 
 
-def is_refused(places: Places, root: Path, wanted: Wanted) -> bool:
+def is_refused(places: Places, root: Path, wanted: ConfiguredServer) -> bool:
     """A person does not want to be asked about it again."""
     return consents.consent_to(places, root, _asked(wanted), []) == "never"
 
 
-def keep_consent(places: Places, root: Path, wanted: Wanted, *, allowed: bool) -> None:
+def keep_consent(places: Places, root: Path, wanted: ConfiguredServer, *, allowed: bool) -> None:
     """Raises ConfigError when it cannot be kept."""
     consents.save_consent(places, root, _asked(wanted), "yes" if allowed else "never")
 
 
-def _asked(wanted: Wanted) -> str:
+def _asked(wanted: ConfiguredServer) -> str:
     """What a person answers to, among all they were asked about."""
     return f"mcp server {fingerprint(wanted)}"
 
 
-def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> Iterator[Wanted]:
+def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> Iterator[ConfiguredServer]:
     """The nearest last. A file that cannot be used is said and costs no other."""
     for folder in project.folders(root, cwd):
         for place in project.MCP_SERVERS.places:
@@ -78,7 +78,7 @@ def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> It
             where = project.on_one_line(path.relative_to(root))
             try:
                 for name, server in read_servers(project.read_file(path, root), where, notices):
-                    brought = Wanted(name=name, server=server, source=where, folder=folder, is_allowed=False)
+                    brought = ConfiguredServer(name=name, server=server, source=where, folder=folder, is_allowed=False)
                     is_allowed = consents.consent_to(places, root, _asked(brought), notices) == "yes"
                     yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from wolo.config import key_store
 from wolo.errors import ConfigError
 from wolo.guard.secrets.finder import is_ordinary
-from wolo.messages.secret_values import SHORTEST, Known, is_telling
+from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
 from wolo.models import secret_references
 from wolo.models.catalog_files import Overrides, load
 from wolo.models.provider import Choice
@@ -39,46 +39,46 @@ def with_stored_keys(
     return {**environ, **found} if found else environ
 
 
-def sent_with(*choices: Choice | None) -> Iterator[Known]:
+def sent_with(*choices: Choice | None) -> Iterator[Secret]:
     """What requests to these models carry that must stay secret: the key, and headers of a telling name."""
     for choice in filter(None, choices):
-        yield Known(choice.provider.key_env[0] if choice.provider.key_env else "API_KEY", choice.api_key)
-        yield from (Known(name, value) for name, value in choice.provider.headers.items() if is_telling(name))
+        yield Secret(choice.provider.key_env[0] if choice.provider.key_env else "API_KEY", choice.api_key)
+        yield from (Secret(name, value) for name, value in choice.provider.headers.items() if is_secret_name(name))
 
 
-def in_environment(environ: Mapping[str, str]) -> Iterator[Known]:
+def in_environment(environ: Mapping[str, str]) -> Iterator[Secret]:
     """What stands there under telling names, but for what is no secret by the look of it."""
     yield from (
-        Known(name, value) for name, value in environ.items() if is_telling(name) and not is_ordinary(name, value.strip())
+        Secret(name, value) for name, value in environ.items() if is_secret_name(name) and not is_ordinary(name, value.strip())
     )
 
 
-def written_down(places: Places, settings: object) -> Iterator[Known]:
+def written_down(places: Places, settings: object) -> Iterator[Secret]:
     """The keys that wolo keeps, and what stands in the settings itself. Raises ConfigError."""
-    yield from (Known(f"{name}_API_KEY", key) for name, key in key_store.values(places))
+    yield from (Secret(f"{name}_API_KEY", key) for name, key in key_store.values(places))
     yield from _telling(to_builtins(settings))
 
 
-def known(*sources: Iterable[Known]) -> tuple[Known, ...]:
+def known(*sources: Iterable[Secret]) -> tuple[Secret, ...]:
     """The secrets among these, each value once."""
-    found: dict[str, Known] = {}
+    found: dict[str, Secret] = {}
     for each in chain(*sources):
-        if len(value := each.value.strip()) >= SHORTEST:
-            found.setdefault(value, Known(each.name, value))
+        if len(value := each.value.strip()) >= MIN_CHARS:
+            found.setdefault(value, Secret(each.name, value))
     return tuple(found.values())
 
 
-def _telling(value: object) -> Iterator[Known]:
+def _telling(value: object) -> Iterator[Secret]:
     """What stands under a telling name and is no reference to where the secret is."""
     if isinstance(value, dict):
         for name, each in value.items():
             if isinstance(each, str):
                 if (
-                    is_telling(str(name))
+                    is_secret_name(str(name))
                     and not each.startswith(secret_references.COMMAND)
                     and not secret_references.is_reference(each)
                 ):
-                    yield Known(str(name), each)
+                    yield Secret(str(name), each)
             else:
                 yield from _telling(each)
     elif isinstance(value, list | tuple):

@@ -24,9 +24,9 @@ from wolo.errors import ConfigError
 from wolo.extensions.hooks.definitions import complaint
 from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Rule
-from wolo.messages.secret_values import is_telling
+from wolo.messages.secret_values import is_secret_name
 from wolo.models import headers, secret_references
-from wolo.models.address import shown
+from wolo.models.address import display_url
 from wolo.places import Places, find_home
 from wolo.workspace.root import find_root
 
@@ -283,13 +283,13 @@ def _without_secrets(key: Key, value: Any) -> Any:
         case (_, "query") if isinstance(value, dict):
             return {name: _hidden(each) if _may_be_secret(name, each) else each for name, each in value.items()}
         case (*_, "base_url") if value:
-            return shown(value)
+            return display_url(value)
         case _:
             return value
 
 
 def _may_be_secret(name: str, value: str) -> bool:
-    return is_telling(name) or len(value) > LONGEST_PLAIN
+    return is_secret_name(name) or len(value) > LONGEST_PLAIN
 
 
 def _hidden(value: str) -> str:

@@ -68,9 +68,9 @@ def must_be_sent(choice: Choice, prompt: Message) -> Message:
     """The prompt, which is not sent without its attachments. Raises UsageError for those that the model does not take."""
     if not has_media(prompt):
         return prompt
-    from wolo.models.capabilities import required  # noqa: PLC0415  # few prompts carry any
+    from wolo.models.capabilities import require_attachments  # noqa: PLC0415  # few prompts carry any
 
-    return required(choice, prompt)
+    return require_attachments(choice, prompt)
 
 
 def without_files(text: str, may_attach: Callable[[Path], bool], cwd: Path) -> tuple[str, list[Path]]:

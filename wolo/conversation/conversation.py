@@ -30,7 +30,7 @@ from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.mcp.servers import Servers
 from wolo.messages.message import OPENED, Message, Usage, custom
 from wolo.messages.parts import AnyPart
-from wolo.models.capabilities import level_used
+from wolo.models.capabilities import effective_level
 from wolo.models.provider import Choice
 from wolo.sessions.entries import MessageEntry, aside_entry
 from wolo.sessions.listing import SessionInfo
@@ -125,12 +125,12 @@ class Conversation:
     def thinking_used(self) -> ThinkingLevel | None:
         """What comes of that: the nearest level that the model knows."""
         choice = self._agent.services.asker.choice
-        return level_used(choice, choice.thinking) if choice.thinking else None
+        return effective_level(choice, choice.thinking) if choice.thinking else None
 
     def think(self, level: ThinkingLevel) -> ThinkingLevel:
         """From the next request on. Returns the level that counts: the nearest one that the model knows."""
         self._agent.services.asker.think(level)
-        return level_used(self._agent.services.asker.choice, level)
+        return effective_level(self._agent.services.asker.choice, level)
 
     @property
     def choice(self) -> Choice:

@@ -20,7 +20,7 @@ from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
-from wolo.models.protocol import Asker
+from wolo.models.protocol import ModelClient
 from wolo.sessions.store import Store
 from wolo.tools.tool import ShellState
 from wolo.workspace.checkpoints.tracker import Watch
@@ -53,7 +53,7 @@ class Handover:
         servers: Servers,
         hooking: ConversationHooks,
         subagents: Subagents,
-        asker: Asker,
+        asker: ModelClient,
         shell: ShellState,
         watch: Watch,
         recorder: Recorder,

@@ -16,7 +16,7 @@ from wolo.conversation.resources.model_selection import follow_card
 from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.models import address, catalog, probe_cache, secret_references
 from wolo.models.capabilities import LOCAL
-from wolo.models.catalog import Listed
+from wolo.models.catalog import ListedModel
 from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
 from wolo.models.format_selection import dialect_of, format_of
 from wolo.models.provider import Choice, Model, Price, Provider, ProviderSettings
@@ -30,7 +30,7 @@ MORE = "`wolo models show NAME` says more."
 PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "cache_write": "written to the cache"}
 
 
-def models_here(config: Config) -> list[Listed]:
+def models_here(config: Config) -> list[ListedModel]:
     """All that wolo knows, those first that can be asked now: there is a key, or the embedded model is on this machine."""
     environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
     found = catalog.list_models(environ, overrides=config.settings.providers)
@@ -38,7 +38,7 @@ def models_here(config: Config) -> list[Listed]:
     return sorted(found, key=lambda each: not each.has_key)
 
 
-def _is_at_hand(each: Listed) -> bool:
+def _is_at_hand(each: ListedModel) -> bool:
     if each.provider.name != LOCAL or each.model is None:
         return True
     from wolo.models.local.embedded import is_ready  # noqa: PLC0415  # only where models are listed
@@ -46,13 +46,13 @@ def _is_at_hand(each: Listed) -> bool:
     return is_ready(find_places(), each.model.id)
 
 
-def in_brief(each: Listed) -> str:
+def in_brief(each: ListedModel) -> str:
     """Window, price and abilities of one, for a list."""
     model = each.model or Model(id="")
     return f"{in_short(model.context):>5}  {_in_and_out(model.price):<12} {_abilities(each.model)}".rstrip()
 
 
-def matches(each: Listed, pattern: str) -> bool:
+def matches(each: ListedModel, pattern: str) -> bool:
     """By the provider's name, else by a part of a name or of what people call the provider; with * and ? by all of the name."""
     wanted, label = pattern.lower().strip(), each.label.lower()
     if wanted in PROVIDERS:
@@ -63,7 +63,7 @@ def matches(each: Listed, pattern: str) -> bool:
     return wanted in label or wanted in each.provider.label.lower() or alias == each.provider.name
 
 
-def lines(found: Sequence[Listed]) -> Iterator[str]:
+def lines(found: Sequence[ListedModel]) -> Iterator[str]:
     """At most 80 columns each, as long as names are not very long."""
     labels = [_short_label(each) for each in found]
     width = min(max(map(len, labels), default=0), LABEL_WIDTH)
@@ -77,7 +77,7 @@ def lines(found: Sequence[Listed]) -> Iterator[str]:
         yield f"{'*' if each.has_key else ' '} {label:<{width}} {window:>5} {can:<{wide}} {_in_and_out(model.price)}".rstrip()
 
 
-def row(each: Listed) -> dict[str, Any]:
+def row(each: ListedModel) -> dict[str, Any]:
     """One line of the list, as JSON."""
     model = each.model
     return {
@@ -103,7 +103,7 @@ def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
     probed = None if followed is choice else probe_cache.read(places.cache, choice)
     choice, model = followed, followed.model
     format, dialect = format_of(choice), dialect_of(choice)
-    where = address.under(provider.base_url, format.path(model.id)) if provider.base_url else ""
+    where = address.join_url(provider.base_url, format.path(model.id)) if provider.base_url else ""
     return {
         "id": choice.label,
         "provider": provider.name,
@@ -119,7 +119,7 @@ def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
         "price": _price(model.price),
         "edit_tool": choice.edit_tool,
         "format": choice.format,
-        "address": address.shown(where),
+        "address": address.display_url(where),
         "key": _key(provider, environ, overrides.get(provider.name)),
         "dialect": _flags(dialect),
     }
@@ -172,7 +172,7 @@ def _abilities(model: Model | None) -> str:
     return " ".join(words if "tools" in model.abilities else [*words, "no tools"])
 
 
-def _short_label(each: Listed) -> str:
+def _short_label(each: ListedModel) -> str:
     """The name as it is listed; where that is too long for a line, the shortest one that can be said instead."""
     if len(each.label) <= LABEL_WIDTH or each.model is None or not each.model.aliases:
         return each.label

@@ -19,13 +19,13 @@ from wolo.errors import AuthError, BadAnswer, ConfigError, ProviderError, QuotaE
 from wolo.formats.format import Request
 from wolo.messages.message import Producer, user
 from wolo.models import address, catalog, secret_references
-from wolo.models.address import under
-from wolo.models.catalog import ALIASES, checked_key
+from wolo.models.address import join_url
+from wolo.models.catalog import ALIASES, clean_key
 from wolo.models.catalog_files import Overrides, key_variable, load, names_of, unknown_provider
 from wolo.models.format_selection import format_of, redact, request_headers
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import served_models
-from wolo.models.http.transport import Call, Refused
+from wolo.models.http.transport import Call, HttpStatusError
 from wolo.models.provider import Choice, ModelSettings, Provider, ProviderSettings
 from wolo.places import find_places
 
@@ -62,7 +62,7 @@ async def try_to_log_in(provider: Provider, key: str) -> KeyCheck:
 
 def keep_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
     """Where it lies now, in words. Raises ConfigError, also for what can be no key."""
-    where = key_store.keep(find_places(), provider.name, checked_key(key), in_keyring=in_keyring)
+    where = key_store.keep(find_places(), provider.name, clean_key(key), in_keyring=in_keyring)
     return "the system's keyring" if where == "keyring" else str(find_places().config / key_store.FILE)
 
 
@@ -199,7 +199,7 @@ class KeyCheck(Struct, frozen=True, kw_only=True):
 
 async def try_key(provider: Provider, key: str, *, environ: Mapping[str, str], overrides: Overrides) -> KeyCheck:
     """Raises ConfigError when no request can be made of this key, or of what the settings say of the provider."""
-    key = catalog.checked_key(key)
+    key = catalog.clean_key(key)
     model = provider.default_model or next((model.id for model in provider.models), "")
     if not model or not provider.base_url:
         return KeyCheck(
@@ -241,7 +241,7 @@ async def _ask(choice: Choice) -> None:
         max_tokens=ANSWER_TOKENS,
     )
     call = Call(
-        url=under(choice.base_url, format.path(choice.model.id), choice.provider.query),
+        url=join_url(choice.base_url, format.path(choice.model.id), choice.provider.query),
         body=format.encode(request),
         headers=request_headers(choice),
         framing=format.framing,
@@ -258,7 +258,7 @@ async def _ask(choice: Choice) -> None:
                     if batch.whole is not None:
                         format.read_whole(batch.whole)
                 return
-    except Refused as refused:
+    except HttpStatusError as refused:
         raise format.read_error(refused.status, refused.headers, refused.body) from None
     except TimeoutError:
         raise Unavailable(f"It did not answer within {TRY_S:g} s.", hint="Check the network connection and the proxy.") from None
@@ -281,7 +281,7 @@ def look_up_server(url: str, key: str) -> FoundServer:
 
     Blocks. Raises ConfigError for what is no address.
     """
-    checked = address.checked(url if "://" in url else f"http://{url}").rstrip("/")
+    checked = address.check_url(url if "://" in url else f"http://{url}").rstrip("/")
     candidates = [checked] if urlsplit(checked).path.strip("/") else [f"{checked}/v1", checked]
     for candidate in candidates:
         if models := served_models(catalog.find("custom/any", environ={}, base_url=candidate, api_key=key or None)):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from wolo.errors import WoloError
 from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
-from wolo.messages.terminal_text import clean_line, show_hidden
+from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.tools.tool_values import BUILTIN as OFFERED
 from wolo.tools.tool_values import SubagentOffer
 
@@ -145,7 +145,7 @@ def _profile(document: Document, path: Path, *, is_projects: bool) -> Profile:
     return Profile(
         name=name,
         description=description,
-        prompt=show_hidden(document.body),
+        prompt=escape_hidden(document.body),
         model="" if model == "inherit" else model,
         tools=_tools(document),
         without=_without(document),

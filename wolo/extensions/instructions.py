@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.messages.terminal_text import show_hidden
+from wolo.messages.terminal_text import escape_hidden
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """The first that can be used counts; one a directory."""
@@ -98,7 +98,7 @@ def _clean(data: bytes, path: Path, notices: list[str]) -> str:
         data = data[: data.rfind(b"\n", 0, MAX_BYTES) + 1] or data[:MAX_BYTES]
         notices.append(f"{path} is longer than {MAX_BYTES // 1024} KiB; the rest is left out.")
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    shown = show_hidden(text)
+    shown = escape_hidden(text)
     if shown != text:
         notices.append(f"{path} holds invisible characters; the model gets them spelled out.")
     return shown.strip()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
-from wolo.messages.terminal_text import clean_line, show_hidden
+from wolo.messages.terminal_text import clean_line, escape_hidden
 
 ENDING = ".md"
 MOST_COMMANDS = 500
@@ -175,7 +175,7 @@ def _read(shelf: ExtensionFolder, path: Path, name: str) -> WrittenCommand:
 
 def _document(shelf: ExtensionFolder, path: Path) -> Document:
     document = read_document(decode(shelf.read(path), shown(path)), shown(path))
-    return document._replace(body=show_hidden(document.body))
+    return document._replace(body=escape_hidden(document.body))
 
 
 def _on_one_line(text: str) -> str:

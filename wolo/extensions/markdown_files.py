@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.errors import ExtensionError
-from wolo.messages.terminal_text import counted, show_hidden
+from wolo.messages.terminal_text import counted, escape_hidden
 
 if TYPE_CHECKING:
     from wolo.extensions.yaml_fields import Value
@@ -144,4 +144,4 @@ def first_notices(notices: Sequence[str]) -> tuple[str, ...]:
 
 def shown(path: Path) -> str:
     """A name is data: on one line, with everything in it that nobody would see."""
-    return show_hidden(str(path)).replace("\n", "\\n").replace("\t", "\\t")
+    return escape_hidden(str(path)).replace("\n", "\\n").replace("\t", "\\t")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
-from wolo.messages.terminal_text import clean_line, show_hidden
+from wolo.messages.terminal_text import clean_line, escape_hidden
 
 FILE_NAMES = ("SKILL.md", "skill.md")
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -98,7 +98,7 @@ def listed(skills: Skills) -> str:
 
 def told(skill: Skill) -> str:
     """What the model reads of one: the text as it is now, where it lies, and what lies beside it. Raises WoloError."""
-    body = show_hidden(_document(skill.shelf, skill.path).body)
+    body = escape_hidden(_document(skill.shelf, skill.path).body)
     if len(body) > MOST_BODY_CHARS:
         body = f"{body[:MOST_BODY_CHARS]}\n[The rest is in {shown(skill.path)}.]"
     files = _files_beside(skill.path)
@@ -120,7 +120,7 @@ def _document(shelf: ExtensionFolder, path: Path) -> Document:
 
 def _read(shelf: ExtensionFolder, path: Path) -> Skill:
     document = _document(shelf, path)
-    name, description = document.text("name"), " ".join(show_hidden(document.text("description")).split())
+    name, description = document.text("name"), " ".join(escape_hidden(document.text("description")).split())
     if not name or not description:
         raise ExtensionError(f"{document.name}: a skill needs a '{'description' if name else 'name'}' above its text.")
     if len(name) > LONGEST_NAME or not NAME.fullmatch(name):
@@ -136,7 +136,7 @@ def _read(shelf: ExtensionFolder, path: Path) -> Skill:
         shelf,
         for_model=not document.flag("disable-model-invocation", default=False),
         for_person=document.flag("user-invocable", default=True),
-        hint=show_hidden(document.text("argument-hint")),
+        hint=escape_hidden(document.text("argument-hint")),
         tools=document.items("allowed-tools"),
     )
 

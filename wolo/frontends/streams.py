@@ -52,9 +52,9 @@ def visible(text: str) -> str:
     """Every control and invisible character as an escape, nothing left out; newlines and tabs stay."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    from wolo.messages.terminal_text import show_hidden  # noqa: PLC0415  # as above
+    from wolo.messages.terminal_text import escape_hidden  # noqa: PLC0415  # as above
 
-    return show_hidden(text.replace("\r\n", "\n")).encode("utf-8", "replace").decode()
+    return escape_hidden(text.replace("\r\n", "\n")).encode("utf-8", "replace").decode()
 
 
 def on_terminal() -> bool:

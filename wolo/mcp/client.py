@@ -12,10 +12,10 @@ from types import ModuleType
 from typing import Any, Literal
 
 from wolo.errors import ConfigError, ToolError
-from wolo.mcp.connection import Answer, Link, Lost, Refused
-from wolo.mcp.listed_tools import Listed
-from wolo.mcp.server import Server, Surroundings, is_address
-from wolo.mcp.stdio_process import Said, start_child
+from wolo.mcp.connection import Connection, ConnectionLost, RequestRejected, ToolAnswer
+from wolo.mcp.listed_tools import ListedTool
+from wolo.mcp.server import Server, ServerEnvironment, is_address
+from wolo.mcp.stdio_process import StderrTail, start_server
 from wolo.messages.terminal_text import clean
 from wolo.workspace.processes.command_environment import command_environment, find_program
 
@@ -33,7 +33,7 @@ class Client:
     """May be called from any task of one event loop. `tools` are the server's own, as they were listed last."""
 
     def __init__(
-        self, name: str, server: Server, around: Surroundings, listed: Callable[[tuple[Listed, ...], str], None]
+        self, name: str, server: Server, around: ServerEnvironment, listed: Callable[[tuple[ListedTool, ...], str], None]
     ) -> None:
         """`listed` hears of the tools each time that they are asked for, with what the server says of their use."""
         self.name = name
@@ -43,114 +43,114 @@ class Client:
         """Of a failed one: what went wrong, for people."""
         self._around = around
         self._listed = listed
-        self._link: Link | None = None
-        self._keeping: asyncio.Task[None] | None = None
-        self._loaded, self._settled = asyncio.Event(), asyncio.Event()
-        self._said = Said()
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loaded, self._ready_or_failed = asyncio.Event(), asyncio.Event()
+        self._stderr = StderrTail()
         self._ending = ""
         self._status = 0
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Starts it in the background, unless it is there or on its way."""
-        if self._keeping is None or self._keeping.done():
+        if self._task is None or self._task.done():
             self.state, self.why = "starting", ""
-            self._loaded, self._settled = asyncio.Event(), asyncio.Event()
-            self._keeping = asyncio.create_task(self._keep())
+            self._loaded, self._ready_or_failed = asyncio.Event(), asyncio.Event()
+            self._task = asyncio.create_task(self._run())
 
-    async def settled(self) -> None:
+    async def wait_settled(self) -> None:
         """Until a start that was begun has come to something."""
-        if self._keeping is not None:
-            await self._settled.wait()
+        if self._task is not None:
+            await self._ready_or_failed.wait()
 
-    async def loaded(self) -> None:
+    async def wait_loaded(self) -> None:
         """Until the protocol is, after a start was begun; what it takes from then on is the server's own time."""
-        if self._keeping is not None:
+        if self._task is not None:
             await self._loaded.wait()
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], progress: Callable[[str], None]) -> Answer:
+    async def call(self, tool: str, arguments: Mapping[str, Any], progress: Callable[[str], None]) -> ToolAnswer:
         """Raises ToolError, a word to the model."""
         for attempt in (1, 2):
-            link = await self._reach()
+            connection = await self._reach()
             try:
-                return await link.call(tool, arguments, self.server.tool_timeout_s, progress)
-            except Refused as refused:
+                return await connection.call(tool, arguments, self.server.tool_timeout_s, progress)
+            except RequestRejected as refused:
                 raise ToolError(f"The MCP server {self.name} refused: {_in_short(str(refused))}") from refused
-            except Lost as lost:
+            except ConnectionLost as lost:
                 await self.close()
-                if lost.was_heard or attempt == 2:
+                if lost.may_have_run or attempt == 2:
                     why = self.why or self._with_last_words(self._ending or str(lost))
                     raise ToolError(f"The MCP server {self.name} was lost; the call may have had effects: {why}.") from lost
         raise AssertionError("the second attempt returns or raises")
 
     async def close(self) -> None:
         """Ends it, and all that it started."""
-        keeping, self._keeping = self._keeping, None
+        keeping, self._task = self._task, None
         if keeping is not None:
             keeping.cancel()
             await asyncio.wait({keeping})
         if self.state in ("starting", "ready"):
             self.state = "idle"
 
-    async def _reach(self) -> Link:
-        if self._link is None:
-            self.begin()
-            await self._settled.wait()
-        if self._link is None:
+    async def _reach(self) -> Connection:
+        if self._connection is None:
+            self.start()
+            await self._ready_or_failed.wait()
+        if self._connection is None:
             raise ToolError(f"The MCP server {self.name} cannot be reached: {self.why}.")
-        return self._link
+        return self._connection
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         """From its start to its end; whatever goes wrong is kept as `why`."""
-        self._said, self._ending, self._status = Said(), "", 0
+        self._stderr, self._ending, self._status = StderrTail(), "", 0
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.startup_timeout_s):
-                    link = await stack.enter_async_context(self._connected())
-                    self._listed(await link.tools(), link.instructions)
-                self._link, self.state = link, "ready"
-                self._settled.set()
-                await self._stay(link)
+                    connection = await stack.enter_async_context(self._connected())
+                    self._listed(await connection.tools(), connection.instructions)
+                self._connection, self.state = connection, "ready"
+                self._ready_or_failed.set()
+                await self._watch(connection)
             self._fail(self._ending or "it has ended")
         except TimeoutError:
             self._fail(f"it was not ready within {self.server.startup_timeout_s:g} s")
-        except Lost as error:
+        except ConnectionLost as error:
             self._fail(self._ending or _STATUS.get(self._status, str(error)))
-        except Refused as error:
+        except RequestRejected as error:
             self._fail(_STATUS.get(self._status, str(error)))
         except ConfigError as error:
             self._fail(error.message.rstrip("."))
         except OSError as error:
             self._fail(f"it cannot be started: {error.strerror or error}")
         finally:
-            self._link = None
+            self._connection = None
             self._loaded.set()
-            self._settled.set()
+            self._ready_or_failed.set()
 
-    async def _stay(self, link: Link) -> None:
+    async def _watch(self, connection: Connection) -> None:
         """Until it has ended; meanwhile its tools may change."""
-        while not link.ended.is_set():
-            waiting = [asyncio.create_task(event.wait()) for event in (link.ended, link.changed)]
+        while not connection.ended.is_set():
+            waiting = [asyncio.create_task(event.wait()) for event in (connection.ended, connection.changed)]
             try:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for each in waiting:
                     each.cancel()
-            if link.changed.is_set() and not link.ended.is_set():
-                link.changed.clear()
-                self._listed(await link.tools(), link.instructions)
+            if connection.changed.is_set() and not connection.ended.is_set():
+                connection.changed.clear()
+                self._listed(await connection.tools(), connection.instructions)
                 with suppress(TimeoutError):  # one that says so all the time is asked now and then
                     async with asyncio.timeout(_BETWEEN_LISTS_S):
-                        await link.ended.wait()
+                        await connection.ended.wait()
 
     def _fail(self, why: str) -> None:
         self.state, self.why = "failed", self._with_last_words(why)
 
     def _with_last_words(self, why: str) -> str:
-        lines = self._said.last_lines()
+        lines = self._stderr.last_lines()
         return f"{why}; it said: {' ⏎ '.join(lines)}" if lines else why
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Link]:
+    async def _connected(self) -> AsyncIterator[Connection]:
         sdk = await asyncio.to_thread(_load)
         self._loaded.set()
         server, environ = self.server, self._variables
@@ -163,19 +163,19 @@ class Client:
                 {name: _with_bare(value, environ, f"headers.{name}") for name, value in server.headers.items()},
                 old=server.transport == "sse",
                 environ=environ,
-                hear_status=self._hear_status,
+                on_status=self._on_status,
             )
-            async with connecting as link:
-                yield link
+            async with connecting as connection:
+                yield connection
             return
-        child = await start_child(self._around.processes, self._argv(), self._cwd(), self._environment(), self._said)
+        child = await start_server(self._around.processes, self._argv(), self._cwd(), self._environment(), self._stderr)
         try:
-            async with sdk.connect_child(child) as link:
-                yield link
+            async with sdk.connect_child(child) as connection:
+                yield connection
         finally:
             self._ending = await child.end()
 
-    def _hear_status(self, status: int) -> None:
+    def _on_status(self, status: int) -> None:
         self._status = status
 
     def _argv(self) -> list[str]:

@@ -7,24 +7,24 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from wolo.mcp.listed_tools import Listed
+from wolo.mcp.listed_tools import ListedTool
 from wolo.messages.media import audio, image
 from wolo.messages.parts import MediaPart
 
 
-class Lost(Exception):
-    """The connection is gone. `was_heard`: the server may have begun to do what was asked."""
+class ConnectionLost(Exception):
+    """The connection is gone. `may_have_run`: the server may have begun to do what was asked."""
 
-    def __init__(self, why: str, *, was_heard: bool = True) -> None:
+    def __init__(self, why: str, *, may_have_run: bool = True) -> None:
         super().__init__(why)
-        self.was_heard = was_heard
+        self.may_have_run = may_have_run
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """The server said no, or nothing that makes sense, or nothing in time; the connection is still there."""
 
 
-class Link(Protocol):
+class Connection(Protocol):
     ended: asyncio.Event
     """Nothing comes any more."""
     changed: asyncio.Event
@@ -35,11 +35,11 @@ class Link(Protocol):
         """What the server says of the use of its tools; empty: nothing."""
         ...
 
-    async def tools(self) -> tuple[Listed, ...]:
+    async def tools(self) -> tuple[ListedTool, ...]:
         """Raises Lost and Refused."""
         ...
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> Answer:
+    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> ToolAnswer:
         """Raises Lost and Refused. When it is cancelled, the server is told."""
         ...
 
@@ -47,13 +47,13 @@ class Link(Protocol):
 MOST_MEDIA_BYTES = 20 * 1024 * 1024
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     text: str
     media: tuple[MediaPart, ...] = ()
     is_error: bool = False
 
 
-def read_answer(result: Mapping[str, Any]) -> Answer:
+def read_answer(result: Mapping[str, Any]) -> ToolAnswer:
     """Structured content is told only where there is no text: servers say the same in both."""
     texts: list[str] = []
     media: list[MediaPart] = []
@@ -66,7 +66,7 @@ def read_answer(result: Mapping[str, Any]) -> Answer:
     structured = result.get("structuredContent")
     if structured is not None and not any(text.strip() for text in texts):
         texts.append(json.dumps(structured, ensure_ascii=False, indent=1))
-    return Answer("\n".join(texts), tuple(media), bool(result.get("isError")))
+    return ToolAnswer("\n".join(texts), tuple(media), bool(result.get("isError")))
 
 
 def _read(block: Mapping[str, Any]) -> Iterator[str | MediaPart]:

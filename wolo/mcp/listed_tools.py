@@ -19,7 +19,7 @@ MOST_TOOLS = 256
 MOST_DESCRIPTION_CHARS = 4000
 
 
-class Listed(Struct, frozen=True):
+class ListedTool(Struct, frozen=True):
     """A tool, by the server's own name."""
 
     name: str
@@ -27,14 +27,14 @@ class Listed(Struct, frozen=True):
     parameters: Mapping[str, Any]
 
 
-def read_listed(entries: Iterable[object]) -> tuple[Listed, ...]:
+def read_listed(entries: Iterable[object]) -> tuple[ListedTool, ...]:
     """In the order of their names; what is no tool is passed over, and so is a second one of the same name."""
-    found: dict[str, Listed] = {}
+    found: dict[str, ListedTool] = {}
     for entry in entries:
         if isinstance(entry, Mapping) and isinstance(name := entry.get("name"), str) and name.strip():
             schema = entry.get("inputSchema")
             parameters = schema if isinstance(schema, Mapping) else {}
-            found.setdefault(name, Listed(name, _description(entry), parameters))
+            found.setdefault(name, ListedTool(name, _description(entry), parameters))
     return tuple(found[name] for name in sorted(found))[:MOST_TOOLS]
 
 
@@ -47,10 +47,10 @@ def _description(entry: Mapping[str, Any]) -> str:
 _MOST_BYTES = 8 * 1024 * 1024
 
 
-class Remembered(Struct, frozen=True):
+class CachedListing(Struct, frozen=True):
     """What came of the last start of a server."""
 
-    tools: tuple[Listed, ...] = ()
+    tools: tuple[ListedTool, ...] = ()
     failed: bool = False
     """It could not be reached: the first turn does not wait for it again."""
     why: str = ""
@@ -65,14 +65,14 @@ class CachedTools:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def read(self, fingerprint: str) -> Remembered | None:
+    def read(self, fingerprint: str) -> CachedListing | None:
         try:
             path = self._path(fingerprint)
-            return msgspec.json.decode(path.read_bytes(), type=Remembered) if path.stat().st_size <= _MOST_BYTES else None
+            return msgspec.json.decode(path.read_bytes(), type=CachedListing) if path.stat().st_size <= _MOST_BYTES else None
         except (OSError, msgspec.DecodeError, RecursionError):
             return None
 
-    def keep(self, fingerprint: str, remembered: Remembered) -> None:
+    def write(self, fingerprint: str, remembered: CachedListing) -> None:
         path = self._path(fingerprint)
         beside = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
         with suppress(OSError, TypeError, ValueError, RecursionError):

@@ -16,8 +16,8 @@ from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
 from wolo.mcp.client import Client
-from wolo.mcp.connection import Answer
-from wolo.mcp.listed_tools import Listed
+from wolo.mcp.connection import ToolAnswer
+from wolo.mcp.listed_tools import ListedTool
 from wolo.messages.terminal_text import clean
 from wolo.tools.clipping import clean as clean_output
 from wolo.tools.clipping import clip_and_keep
@@ -32,10 +32,10 @@ class RemoteTool:
     reads_only = False
     """What a server says of its tools is not relied on."""
 
-    def __init__(self, client: Client, listed: Listed) -> None:
+    def __init__(self, client: Client, listed: ListedTool) -> None:
         self._client = client
         self._listed = listed
-        self._fitted = Fitted(listed.parameters)
+        self._fitted = AdaptedSchema(listed.parameters)
         self.name = offered_name(client.name, listed.name)
         self.spec = ToolSpec(self.name, listed.description, self._fitted.parameters)
 
@@ -51,13 +51,13 @@ class RemoteTool:
             return recorded
         began = time.monotonic()
         try:
-            answer = await self._client.call(self._listed.name, self._fitted.given_back(args), call.progress)
+            answer = await self._client.call(self._listed.name, self._fitted.restore_arguments(args), call.progress)
         except asyncio.CancelledError as error:
             raise Interrupted(Result(INTERRUPTED, outcome="interrupted")) from error
         return _result(self.name, answer, call, time.monotonic() - began)
 
 
-def _result(name: str, answer: Answer, call: CallContext, seconds: float) -> Result:
+def _result(name: str, answer: ToolAnswer, call: CallContext, seconds: float) -> Result:
     text = b"".join(clean_output(call.services.secrets.hide(answer.text).encode(errors="replace")))
     shown = clip_and_keep(text, name=f"{name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
     view = None if answer.is_error else Answered(shown, seconds)
@@ -127,7 +127,7 @@ _IN_LIST = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ALONE = ("items", "additionalProperties", "not", "contains", "if", "then", "else")
 
 
-class Fitted:
+class AdaptedSchema:
     """A schema with references put in place and keys that every server takes."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -139,7 +139,7 @@ class Fitted:
             size = MOST_BYTES + 1
         self.parameters: dict[str, Any] = bent if size <= MOST_BYTES else {"type": "object", "properties": {}}
 
-    def given_back(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def restore_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments under the server's own keys; what the schema wants as a list or an object is no string of JSON."""
         read = {name: _unwrapped(value, self._wanted(name)) for name, value in arguments.items()}
         return {self._keys.get(name, name): self._with_own_keys(value) for name, value in read.items()}

@@ -28,11 +28,11 @@ from pydantic import ValidationError
 
 from wolo import __version__
 from wolo.errors import ConfigError
-from wolo.mcp.connection import Answer, Link, Lost, Refused, read_answer
-from wolo.mcp.listed_tools import Listed, read_listed
-from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, Child
+from wolo.mcp.connection import Connection, ConnectionLost, RequestRejected, ToolAnswer, read_answer
+from wolo.mcp.listed_tools import ListedTool, read_listed
+from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, ServerProcess
 from wolo.models.address import proxy_for
-from wolo.models.http.http_transport import trusting
+from wolo.models.http.http_transport import ssl_context
 
 CONNECT_S = 20.0
 _MOST_PAGES = 50
@@ -44,7 +44,7 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # whoever asks hears what w
 
 
 @asynccontextmanager
-async def connect_child(child: Child) -> AsyncIterator[Link]:
+async def connect_child(child: ServerProcess) -> AsyncIterator[Connection]:
     """Raises Lost and Refused."""
     async with _connected(lambda: _over_pipes(child)) as link:
         yield link
@@ -52,15 +52,15 @@ async def connect_child(child: Child) -> AsyncIterator[Link]:
 
 @asynccontextmanager
 async def connect_http(
-    url: str, headers: Mapping[str, str], *, old: bool, environ: Mapping[str, str], hear_status: Callable[[int], None]
-) -> AsyncIterator[Link]:
-    """`old`: as servers spoke it once (SSE). `hear_status` is told the HTTP status of each answer. Raises Lost and Refused."""
+    url: str, headers: Mapping[str, str], *, old: bool, environ: Mapping[str, str], on_status: Callable[[int], None]
+) -> AsyncIterator[Connection]:
+    """`old`: as servers spoke it once (SSE). `on_status` is told the HTTP status of each answer. Raises Lost and Refused."""
 
-    async def hear(response: httpx2.Response) -> None:
-        hear_status(response.status_code)
+    async def on_message(response: httpx2.Response) -> None:
+        on_status(response.status_code)
 
     def client(**more: Any) -> httpx2.AsyncClient:
-        return _http_client(url, headers, environ, hear, **more)
+        return _http_client(url, headers, environ, on_message, **more)
 
     def modern() -> _Transport:
         return streamable_http_client(url, http_client=client())
@@ -73,17 +73,17 @@ async def connect_http(
 
 
 def _http_client(
-    url: str, headers: Mapping[str, str], environ: Mapping[str, str], hear: Callable[[httpx2.Response], Any], **more: Any
+    url: str, headers: Mapping[str, str], environ: Mapping[str, str], on_message: Callable[[httpx2.Response], Any], **more: Any
 ) -> httpx2.AsyncClient:
     """Through the same proxies and with the same certificates as models are reached."""
     proxy = proxy_for(url, environ)
     secure = url.startswith("https:") or proxy.startswith("https:")
-    context = trusting(environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl_context(environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx2.AsyncClient(
         headers={"User-Agent": f"wolo/{__version__}", "Accept-Encoding": "identity", **headers},
         transport=_Bounded(verify=context, proxy=proxy or None),
         timeout=httpx2.Timeout(None, connect=CONNECT_S),
-        event_hooks={"response": [hear]},
+        event_hooks={"response": [on_message]},
         trust_env=False,
         **more,
     )
@@ -121,7 +121,7 @@ class _Counted(httpx2.AsyncByteStream):
 
 
 @asynccontextmanager
-async def _connected(transport: Callable[[], _Transport]) -> AsyncIterator[Link]:
+async def _connected(transport: Callable[[], _Transport]) -> AsyncIterator[Connection]:
     """With the handshake that every server but the newest knows; one that does not take it is asked in the newer way."""
     link = _Link()
     try:
@@ -162,7 +162,7 @@ class _Link:
     def instructions(self) -> str:
         return self._connected.instructions or ""
 
-    async def tools(self) -> tuple[Listed, ...]:
+    async def tools(self) -> tuple[ListedTool, ...]:
         self._entries.clear()
         if self._connected.server_capabilities.tools is None:
             return ()
@@ -176,14 +176,14 @@ class _Link:
                 seen.add(cursor)
         return read_listed(self._entries)
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> Answer:
-        async def hear(progress: float, total: float | None, message: str | None) -> None:
+    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> ToolAnswer:
+        async def on_message(progress: float, total: float | None, message: str | None) -> None:
             of = f"{progress:g}/{total:g}" if total else f"{progress:g}"
             show(f"{of} {message}\n" if message else f"{of}\n")
 
         with _translating():
             result = await self._connected.call_tool(
-                tool, dict(arguments), read_timeout_seconds=timeout_s, progress_callback=hear
+                tool, dict(arguments), read_timeout_seconds=timeout_s, progress_callback=on_message
             )
         return read_answer(result.model_dump(mode="json", by_alias=True, exclude_none=True))
 
@@ -198,7 +198,7 @@ class _Link:
 
 
 @asynccontextmanager
-async def _over_pipes(child: Child) -> AsyncIterator[tuple[Any, Any]]:
+async def _over_pipes(child: ServerProcess) -> AsyncIterator[tuple[Any, Any]]:
     to_session, incoming = anyio.create_memory_object_stream[_Item](0)
     outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
@@ -212,7 +212,7 @@ async def _over_pipes(child: Child) -> AsyncIterator[tuple[Any, Any]]:
                 stream.close()
 
 
-async def _listen(child: Child, session: MemoryObjectSendStream[_Item]) -> None:
+async def _listen(child: ServerProcess, session: MemoryObjectSendStream[_Item]) -> None:
     """What is no message, such as a banner on stdout, is passed over."""
     async with session:
         with suppress(ValueError, OSError):  # a line without an end, or a pipe that broke: as if it had ended
@@ -234,7 +234,7 @@ def _message(line: bytes) -> types.JSONRPCMessage:
         raise
 
 
-async def _talk(child: Child, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+async def _talk(child: ServerProcess, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
     async with session:
         with suppress(OSError):  # nobody reads any more; the other pipe says that it has ended
             async for each in session:
@@ -306,22 +306,22 @@ def _translating() -> Iterator[None]:
 
 def _translated(error: Exception) -> Exception:
     match _leaf(error):
-        case Lost() | Refused() | ConfigError() as known:
+        case ConnectionLost() | RequestRejected() | ConfigError() as known:
             return known
         case MCPError() as refused if _is_closed(refused):
-            return Lost("the connection was closed")
+            return ConnectionLost("the connection was closed")
         case MCPError() as late if late.code == types.REQUEST_TIMEOUT:
-            return Refused("it did not answer in time")
+            return RequestRejected("it did not answer in time")
         case MCPError() as refused if refused.message == "Session terminated":
-            return Lost("the server has forgotten this session", was_heard=False)
+            return ConnectionLost("the server has forgotten this session", may_have_run=False)
         case MCPError() as refused:
-            return Refused(refused.message)
+            return RequestRejected(refused.message)
         case ValidationError() as wrong:
-            return Refused(f"its answer does not follow the protocol: {_first_line(wrong)}")
+            return RequestRejected(f"its answer does not follow the protocol: {_first_line(wrong)}")
         case httpx2.HTTPError() | OSError() | anyio.ClosedResourceError() | anyio.BrokenResourceError() as broken:
-            return Lost(str(broken) or type(broken).__name__)
+            return ConnectionLost(str(broken) or type(broken).__name__)
         case other:
-            return Refused(str(other) or type(other).__name__)
+            return RequestRejected(str(other) or type(other).__name__)
 
 
 def _is_closed(error: BaseException) -> bool:

@@ -56,7 +56,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return tool not in self.disabled_tools and (self.enabled_tools is None or tool in self.enabled_tools)
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class ConfiguredServer(Struct, frozen=True, kw_only=True):
     """A server that somebody has written down."""
 
     name: str
@@ -101,7 +101,7 @@ def is_address(url: str) -> bool:
     return re.match(r"https?://[^/\s]", url.strip()) is not None
 
 
-def fingerprint(wanted: Wanted) -> str:
+def fingerprint(wanted: ConfiguredServer) -> str:
     """Of all that decides what would be started or reached: a consent holds for this, and so do the tools seen there."""
     server = wanted.server
     reached = {
@@ -118,7 +118,7 @@ def fingerprint(wanted: Wanted) -> str:
     return hashlib.sha256(json.dumps(reached).encode()).hexdigest()
 
 
-def described(server: Server) -> Iterator[tuple[str, str]]:
+def describe_server(server: Server) -> Iterator[tuple[str, str]]:
     """What a consent is about, part by part, as it is written: references are not filled in."""
     if server.command:
         yield "runs", " ".join(map(_word, (server.command, *server.args)))
@@ -198,7 +198,7 @@ def _read(entry: object) -> Server:
     return msgspec.convert(fields, Server)
 
 
-class Surroundings(Struct, frozen=True):
+class ServerEnvironment(Struct, frozen=True):
     workspace: Workspace
     cwd: Path
     environ: Mapping[str, str]

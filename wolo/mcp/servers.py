@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
-from wolo.mcp.listed_tools import MOST_TOOLS, CachedTools, Listed, Remembered
-from wolo.mcp.server import Surroundings, Wanted, fingerprint
+from wolo.mcp.listed_tools import MOST_TOOLS, CachedListing, CachedTools, ListedTool
+from wolo.mcp.server import ConfiguredServer, ServerEnvironment, fingerprint
 from wolo.messages.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MOST_INSTRUCTIONS = 4000
 """Characters of what a server says of its tools; models read it with every request."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class ServerStatus(Struct, frozen=True, kw_only=True):
     """How it is with one server."""
 
     name: str
@@ -49,7 +49,9 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Servers:
     """Made within an event loop. `settle`, `tools` and `news` are what a turn asks for."""
 
-    def __init__(self, wanted: Iterable[Wanted], around: Surroundings, cached: CachedTools, *, attended: bool) -> None:
+    def __init__(
+        self, wanted: Iterable[ConfiguredServer], around: ServerEnvironment, cached: CachedTools, *, attended: bool
+    ) -> None:
         """`attended`: a person waits for the prompt."""
         self._wanted = {each.name: each for each in sorted(wanted, key=lambda each: each.name)}
         self._around = around
@@ -59,9 +61,9 @@ class Servers:
         self._tools: list[RemoteTool] = []
         self._arrived: list[RemoteTool] = []
         """Those that no request has offered yet; they go behind the others with the next one."""
-        self._told: set[str] = set()
+        self._reported_failures: set[str] = set()
         """Of whom a failure was told."""
-        self._told_starting: set[str] = set()
+        self._reported_starting: set[str] = set()
         """Of whom it was told that they are still starting."""
         self._instructions: dict[str, str] = {}
         self._failed_before: set[str] = set()
@@ -73,7 +75,7 @@ class Servers:
         """A request has gone out, or is about to."""
         for each in self._wanted.values():
             self._add(each)
-        self._line_up()
+        self._append_arrived()
         self._timer = asyncio.get_running_loop().call_later(_AFTER_THE_PROMPT_S if attended else 0, self._begin_due)
 
     @property
@@ -95,49 +97,49 @@ class Servers:
         self._has_asked = True
         self._begin_due()
         awaited, self._awaited = self._awaited, []
-        await _for_a_while((client.loaded() for client in awaited), _LOADING_S)
+        await _run_with_timeout((client.wait_loaded() for client in awaited), _LOADING_S)
         longest = max((client.server.startup_timeout_s for client in awaited), default=0.0)
-        await _for_a_while((client.settled() for client in awaited), ATTENDED_WAIT_S if self._attended else longest + 1)
-        self._line_up()
+        await _run_with_timeout((client.wait_settled() for client in awaited), ATTENDED_WAIT_S if self._attended else longest + 1)
+        self._append_arrived()
 
     def news(self) -> str:
         """What a person should know of those that failed, once; empty: nothing."""
         failed = {each.name: each.why for each in self._clients.values() if each.state == "failed"}
-        lines = [f"  {name}: {why}" for name, why in failed.items() if name not in self._told]
-        self._told |= failed.keys()
-        begin = "An MCP server cannot be used" if len(lines) == 1 else f"{len(lines)} MCP servers cannot be used"
-        said = [f"{begin} (`wolo mcp list` shows them all):", *lines] if lines else []
-        return "\n".join([*said, *self._news_of_starting()])
+        lines = [f"  {name}: {why}" for name, why in failed.items() if name not in self._reported_failures]
+        self._reported_failures |= failed.keys()
+        start = "An MCP server cannot be used" if len(lines) == 1 else f"{len(lines)} MCP servers cannot be used"
+        said = [f"{start} (`wolo mcp list` shows them all):", *lines] if lines else []
+        return "\n".join([*said, *self._starting_notices()])
 
-    def _news_of_starting(self) -> list[str]:
+    def _starting_notices(self) -> list[str]:
         """Lines about servers that are not waited for any longer; at the keyboard they join when they are ready."""
         starting = [] if self._attended else [each.name for each in self._clients.values() if each.state == "starting"]
-        new = [name for name in starting if name not in self._told_starting]
-        self._told_starting |= {*starting}
+        new = [name for name in starting if name not in self._reported_starting]
+        self._reported_starting |= {*starting}
         reasons = [f": {_FAILED_BEFORE}" if name in self._failed_before else "" for name in new]
         if len(new) == 1:
             return [f"The MCP server {new[0]} is still starting{reasons[0]}."]
         lines = [f"  {name}{reason}" for name, reason in zip(new, reasons, strict=True)]
         return [f"{len(new)} MCP servers are still starting:", *lines] if new else []
 
-    def standings(self) -> tuple[Standing, ...]:
-        return tuple(map(self._standing, self._wanted.values()))
+    def statuses(self) -> tuple[ServerStatus, ...]:
+        return tuple(map(self._status, self._wanted.values()))
 
     async def restart(self, name: str) -> None:
         """Raises UsageError for one that is not there, or may not be started."""
         client = self._clients.get(name)
         if client is None:
-            state = self._standing(self._find(name)).state
+            state = self._status(self._find(name)).state
             raise UsageError(f"The MCP server {name} is not started: {state}.", hint=f"/mcp allow {name}")
         await client.close()
-        self._told.discard(name)
-        client.begin()
+        self._reported_failures.discard(name)
+        client.start()
 
     async def until_settled(self, name: str) -> None:
         """Until a start that was begun has come to something."""
-        await self._clients[name].settled()
+        await self._clients[name].wait_settled()
 
-    def allow(self, name: str) -> Wanted:
+    def allow(self, name: str) -> ConfiguredServer:
         """A person has consented to this one: it starts now. Raises UsageError for one that waits for no consent."""
         wanted = self._find(name)
         if wanted.is_allowed:
@@ -147,14 +149,14 @@ class Servers:
         self._begin_due()
         return allowed
 
-    def waits_for_consent(self, name: str) -> Wanted:
+    def waits_for_consent(self, name: str) -> ConfiguredServer:
         """Raises UsageError for one that does not."""
         wanted = self._find(name)
         if wanted.is_allowed:
             raise UsageError(f"The MCP server {name} needs no consent.")
         return wanted
 
-    def is_for(self, wanted: Iterable[Wanted], around: Surroundings) -> bool:
+    def is_for(self, wanted: Iterable[ConfiguredServer], around: ServerEnvironment) -> bool:
         """Whether it would be the same with these; then it may serve another conversation, too."""
         same_place = (around.cwd, around.workspace.root) == (self._around.cwd, self._around.workspace.root)
         return same_place and {each.name: each for each in wanted} == self._wanted
@@ -164,7 +166,7 @@ class Servers:
         self._timer.cancel()
         for name, client in self._clients.items():
             if client.state == "failed":
-                self._remember(self._wanted[name], Remembered(failed=True, why=client.why))
+                self._remember(self._wanted[name], CachedListing(failed=True, why=client.why))
         await asyncio.gather(*(client.close() for client in self._clients.values()))
         self.kill()
 
@@ -174,7 +176,7 @@ class Servers:
 
     # Inside
 
-    def _add(self, wanted: Wanted) -> None:
+    def _add(self, wanted: ConfiguredServer) -> None:
         if not wanted.is_allowed or not wanted.server.enabled:
             return
         from wolo.mcp.client import Client  # noqa: PLC0415  # most starts have no server
@@ -194,13 +196,13 @@ class Servers:
     def _begin_due(self) -> None:
         due, self._due = self._due, []
         for client in due:
-            client.begin()
+            client.start()
 
-    def _hear(self, wanted: Wanted, listed: tuple[Listed, ...], instructions: str) -> None:
-        self._remember(wanted, Remembered(listed, instructions=instructions[:_MOST_INSTRUCTIONS]))
+    def _hear(self, wanted: ConfiguredServer, listed: tuple[ListedTool, ...], instructions: str) -> None:
+        self._remember(wanted, CachedListing(listed, instructions=instructions[:_MOST_INSTRUCTIONS]))
         self._take(self._clients[wanted.name], listed, instructions)
 
-    def _take(self, client: Client, listed: Iterable[Listed], instructions: str) -> None:
+    def _take(self, client: Client, listed: Iterable[ListedTool], instructions: str) -> None:
         """A tool that is known stays as it was offered first, whatever its server says now: requests begin with it."""
         from wolo.mcp.mcp_tool import RemoteTool  # noqa: PLC0415  # the same
 
@@ -215,30 +217,30 @@ class Servers:
                     known[tool.name] = client.name
                     self._arrived.append(tool)
 
-    def _line_up(self) -> None:
+    def _append_arrived(self) -> None:
         self._tools += sorted(self._arrived, key=lambda tool: (tool.server, tool.name))
         self._arrived.clear()
 
-    def _remember(self, wanted: Wanted, seen: Remembered) -> None:
+    def _remember(self, wanted: ConfiguredServer, seen: CachedListing) -> None:
         """What was listed before a failure stays known."""
         mark = fingerprint(wanted)
         before = self._cached.read(mark) if seen.failed else None
-        self._cached.keep(mark, replace(seen, tools=before.tools, instructions=before.instructions) if before else seen)
+        self._cached.write(mark, replace(seen, tools=before.tools, instructions=before.instructions) if before else seen)
 
-    def _find(self, name: str) -> Wanted:
+    def _find(self, name: str) -> ConfiguredServer:
         if name not in self._wanted:
             names = ", ".join(self._wanted) or "none"
             raise UsageError(f"There is no MCP server {name}.", hint=f"There are: {names}.")
         return self._wanted[name]
 
-    def _standing(self, wanted: Wanted) -> Standing:
+    def _status(self, wanted: ConfiguredServer) -> ServerStatus:
         client = self._clients.get(wanted.name)
         tools = tuple((tool.name, tool.spec.description) for tool in (*self._tools, *self._arrived) if tool.server == wanted.name)
         why = client.why if client else ""
-        return Standing(name=wanted.name, state=_state(wanted, client), why=why, source=wanted.source, tools=tools)
+        return ServerStatus(name=wanted.name, state=_state(wanted, client), why=why, source=wanted.source, tools=tools)
 
 
-async def _for_a_while(work: Iterable[Coroutine[None, None, None]], most_s: float) -> None:
+async def _run_with_timeout(work: Iterable[Coroutine[None, None, None]], most_s: float) -> None:
     """Until all of it is done, or the time is up."""
     waiting = [asyncio.create_task(each) for each in work]
     try:
@@ -249,7 +251,7 @@ async def _for_a_while(work: Iterable[Coroutine[None, None, None]], most_s: floa
             each.cancel()
 
 
-def _state(wanted: Wanted, client: Client | None) -> State:
+def _state(wanted: ConfiguredServer, client: Client | None) -> State:
     if client is None:
         return "off" if wanted.is_allowed else "needs consent"
     return "known" if client.state == "idle" else client.state

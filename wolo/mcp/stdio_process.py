@@ -19,7 +19,7 @@ _KEPT_BYTES = 8 * 1024
 LAST_LINES = 3
 
 
-class Said:
+class StderrTail:
     """The end of what a server printed beside its messages: where it fails, that tells why."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Said:
         return [shown for line in lines if (shown := clean_line(line).strip())][-LAST_LINES:]
 
 
-class Child:
+class ServerProcess:
     """`lines` and `write` carry the messages."""
 
     def __init__(self, processes: Processes, program: Program, lines: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -63,7 +63,9 @@ class Child:
         return f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
 
 
-async def start_child(processes: Processes, argv: Sequence[str], cwd: Path, env: Mapping[str, str], said: Said) -> Child:
+async def start_server(
+    processes: Processes, argv: Sequence[str], cwd: Path, env: Mapping[str, str], said: StderrTail
+) -> ServerProcess:
     """Raises OSError when it cannot be started."""
     its_input, to_it = os.pipe()
     from_it, its_output = os.pipe()
@@ -82,4 +84,4 @@ async def start_child(processes: Processes, argv: Sequence[str], cwd: Path, env:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(from_it, "rb", 0))
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
     transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(to_it, "wb", 0))
-    return Child(processes, program, lines, asyncio.StreamWriter(transport, protocol, None, loop))
+    return ServerProcess(processes, program, lines, asyncio.StreamWriter(transport, protocol, None, loop))

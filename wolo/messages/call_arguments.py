@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import counted, spelled_line
+from wolo.messages.terminal_text import counted, escaped_line
 
 MAX_DEPTH = 100
 MAX_CHARACTERS = 16_000_000
@@ -142,7 +142,7 @@ _PATCHED = r"(?m)^[ \t]*\*\*\* (?:(?:Add|Update|Delete) File|Move to):[ \t]*(.+?
 
 def call_line(part: ToolPart, *, most_chars: int | None = None, most_of_change: int | None = None) -> str:
     """`grep TODO path=src`"""
-    return f"{spelled_line(part.tool)} {arguments_line(part, most_chars=most_chars, most_of_change=most_of_change)}".rstrip()
+    return f"{escaped_line(part.tool)} {arguments_line(part, most_chars=most_chars, most_of_change=most_of_change)}".rstrip()
 
 
 def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_change: int | None = None) -> str:
@@ -150,7 +150,7 @@ def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_cha
 
     `most_of_change`: characters of each text that is shown elsewhere as a change; 0: the files of a patch and nothing else.
     """
-    return shortened(" ".join(map(spelled_line, _spelled(part, most_of_change))), most_chars)
+    return shortened(" ".join(map(escaped_line, _spelled(part, most_of_change))), most_chars)
 
 
 def named_arguments(part: ToolPart) -> list[tuple[str, str]]:

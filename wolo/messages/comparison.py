@@ -12,7 +12,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ToolPart
 from wolo.messages.terminal_text import counted
 
-Told = Callable[[str], str]
+Normalize = Callable[[str], str]
 """A text without what changes from run to run."""
 
 DIFF_LINES = 40
@@ -37,25 +37,25 @@ _CHANGING = (
 )
 
 
-def steady(text: str) -> str:
+def without_changing_values(text: str) -> str:
     """Without times, durations, process ids, addresses in memory and names of temporary files."""
     for pattern, word in _CHANGING:
         text = pattern.sub(word, text)
     return text
 
 
-def told(message: Message, of: Told, unfinished: Collection[str] = ()) -> str:
+def comparable_text(message: Message, of: Normalize, unfinished: Collection[str] = ()) -> str:
     """For people, too. The calls with these ids were stopped: how far they had come depends on the moment."""
     return "\n".join(filter(None, (_part(part, of, unfinished) for part in message.parts)))
 
 
-def result(part: ToolPart, of: Told) -> str:
+def comparable_result(part: ToolPart, of: Normalize) -> str:
     """What came of a call, as it is compared."""
     attached = [_attached(each) for each in part.output_parts]
     return "\n".join(filter(None, (f"[{part.outcome}]", of(part.output), *attached)))
 
 
-def request(part: ToolPart, of: Told) -> str:
+def comparable_call(part: ToolPart, of: Normalize) -> str:
     return f"{part.tool} {of(json.dumps(part.input, ensure_ascii=False, sort_keys=True) if part.input else part.raw_input)}"
 
 
@@ -83,11 +83,11 @@ def first_different(expected: Sequence[Message], got: Sequence[Message], same: C
     return differing
 
 
-def _part(part: AnyPart, of: Told, unfinished: Collection[str]) -> str:
+def _part(part: AnyPart, of: Normalize, unfinished: Collection[str]) -> str:
     match part:
         case ToolPart():
-            ended = "[stopped]" if part.id in unfinished else result(part, of)
-            return f"→ {request(part, of)}\n{ended}"
+            ended = "[stopped]" if part.id in unfinished else comparable_result(part, of)
+            return f"→ {comparable_call(part, of)}\n{ended}"
         case ImagePart() | AudioPart() | FilePart():
             return _attached(part)
         case TextPart():

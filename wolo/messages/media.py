@@ -38,11 +38,11 @@ def image(source: str | bytes | Picture) -> ImagePart:
     if isinstance(source, bytes):
         return ImagePart(media_type=image_type(source[:HEAD_BYTES]) or DEFAULT_IMAGE, data=source)
     if not isinstance(source, str):
-        return image(_written(source))
+        return image(_image_bytes(source))
     if source.startswith(ADDRESSES):
         return ImagePart(url=source)
     stated, data = _decoded(source, "an image")
-    return ImagePart(media_type=_told(data, image_type) or stated or DEFAULT_IMAGE, data=data)
+    return ImagePart(media_type=_detected_type(data, image_type) or stated or DEFAULT_IMAGE, data=data)
 
 
 def image_file(path: str | Path) -> ImagePart:
@@ -60,7 +60,7 @@ def audio(source: str | bytes) -> AudioPart:
     if isinstance(source, bytes):
         return AudioPart(media_type=audio_type(source[:HEAD_BYTES]) or DEFAULT_AUDIO, data=source)
     stated, data = _decoded(source, "a recording")
-    return AudioPart(media_type=_told(data, audio_type) or stated or DEFAULT_AUDIO, data=data)
+    return AudioPart(media_type=_detected_type(data, audio_type) or stated or DEFAULT_AUDIO, data=data)
 
 
 def audio_file(path: str | Path) -> AudioPart:
@@ -75,7 +75,7 @@ def to_base64(part: ImagePart | AudioPart) -> tuple[str, str]:
     return base64.b64encode(part.data).decode(), part.media_type
 
 
-def _written(picture: Picture) -> bytes:
+def _image_bytes(picture: Picture) -> bytes:
     buffer = BytesIO()
     picture.save(buffer, picture.format or "PNG")
     return buffer.getvalue()
@@ -95,7 +95,7 @@ def _decoded(text: str, what: str) -> tuple[str, bytes]:
         raise ValueError(f"This is neither base64 nor the address of {what}: {shown!r}") from None
 
 
-def _told(data: bytes, by: Callable[[bytes], str]) -> str:
+def _detected_type(data: bytes, by: Callable[[bytes], str]) -> str:
     return by(data[:HEAD_BYTES])
 
 

@@ -67,7 +67,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
 
 
-def used_by_task(part: ToolPart) -> Usage | None:
+def task_usage(part: ToolPart) -> Usage | None:
     """What another agent has used, where the call gave it a task and is over."""
     told = part.metadata.get(TASK)
     if not isinstance(told, dict) or "usage" not in told:
@@ -146,7 +146,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
         return self.role == "user" and NUDGE not in self.metadata
 
     @property
-    def is_persons(self) -> bool:
+    def is_from_user(self) -> bool:
         """A person's own words, wherever they stand."""
         return self.role == "user" and self.metadata.get(NUDGE, STEERED) == STEERED
 

@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 SECRET_WORDS: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "PRIVATE")
 """What stands under a name with one of these is a secret."""
-SHORTEST: Final = 8
+MIN_CHARS: Final = 8
 """Shorter values would be taken out of ordinary text."""
 PLACEHOLDER: Final = r"SECRET_[A-Z0-9_]{1,40}?_[0-9a-f]{12}"
 """What stands for a value: a plain word in JSON, in a shell, in Markdown and in every programming language."""
@@ -23,18 +23,18 @@ _PIECE = 4_096
 _MASK = b"*"
 
 
-class Known(NamedTuple):
+class Secret(NamedTuple):
     name: str
     """Where it was found: a variable, a key of a file."""
     value: str
 
 
-def is_telling(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Whether what stands under this name is a secret, by the name."""
     return any(word in name.upper() for word in SECRET_WORDS)
 
 
-def forms(value: str) -> Iterator[str]:
+def encoded_forms(value: str) -> Iterator[str]:
     """The value as it is, and as programs write it: in JSON or Python, once or twice, in shells, HTML, addresses, base64, hex."""
     data = value.encode("utf-8", "replace")
     yield value
@@ -93,24 +93,24 @@ def _around_quoted(text: str, reach: int) -> Iterator[str]:
             yield text[start:end]
 
 
-class ExactValues:
+class ValueRedactor:
     """Takes exact texts out of whatever they stand in. `stand_in` says what comes in the place of one; it must be stable."""
 
     def __init__(self, texts: Iterable[str] = (), stand_in: Callable[[str], str] = lambda found: "[redacted]") -> None:
-        self._texts = tuple(sorted({text for text in texts if len(text) >= SHORTEST}, key=lambda text: (-len(text), text)))
+        self._texts = tuple(sorted({text for text in texts if len(text) >= MIN_CHARS}, key=lambda text: (-len(text), text)))
         self._encoded = tuple(text.encode("utf-8", "replace") for text in self._texts)
         self._beginnings: dict[str, list[str]] = {}
         for text in self._texts:
             self._beginnings.setdefault(text[0], []).append(text)
-        self._stand_in = stand_in
+        self._placeholder = stand_in
 
     def text(self, text: str) -> str:
         """The very same object where nothing was found."""
-        if len(text) < SHORTEST:
+        if len(text) < MIN_CHARS:
             return text
         found = [each for each in self._texts if each in text]
         if found:
-            text = re.sub("|".join(map(re.escape, found)), lambda match: self._stand_in(match[0]), text)
+            text = re.sub("|".join(map(re.escape, found)), lambda match: self._placeholder(match[0]), text)
         text = self._unquoted(text) if "%" in text and re.search(_QUOTED, text) else text
         return self._unwrapped(text) if "\n" in text else text
 
@@ -144,8 +144,8 @@ class ExactValues:
             return value if all(a is b for a, b in zip(each, value, strict=True)) else each
         return value
 
-    def piecewise(self) -> Piecewise:
-        return Piecewise(self)
+    def stream(self) -> StreamRedactor:
+        return StreamRedactor(self)
 
     def held(self, text: str) -> int:
         """How many of the last characters may be the beginning of something to take out."""
@@ -166,7 +166,7 @@ class ExactValues:
         for each in self._texts:
             if each in found:
                 quoted = "".join(map(_maybe_quoted, each))
-                text = re.sub(quoted, self._stand_in(each).replace("\\", r"\\"), text)
+                text = re.sub(quoted, self._placeholder(each).replace("\\", r"\\"), text)
         return text
 
     def _unwrapped(self, text: str) -> str:
@@ -177,14 +177,14 @@ class ExactValues:
         for each in self._texts:
             if each in joined and each.isascii() and not each.isspace():
                 broken = "\r?\n?".join(map(re.escape, each))
-                text = re.sub(broken, lambda match: self._stand_in(re.sub("\r?\n", "", match[0])), text)
+                text = re.sub(broken, lambda match: self._placeholder(re.sub("\r?\n", "", match[0])), text)
         return text
 
 
-class Piecewise:
+class StreamRedactor:
     """Takes values out of a text that comes in pieces, wherever it was cut."""
 
-    def __init__(self, values: ExactValues) -> None:
+    def __init__(self, values: ValueRedactor) -> None:
         self._values = values
         self._held = ""
 

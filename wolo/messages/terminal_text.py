@@ -95,12 +95,12 @@ def clean_line(text: str) -> str:
     return clean(text).replace("\n", "⏎").replace("\t", " ")
 
 
-def show_hidden(text: str) -> str:
+def escape_hidden(text: str) -> str:
     """Escapes for the characters nobody sees, but for those that hold letters or pictures together."""
     return re.sub(f"[{CONTROLS}{INVISIBLE}]", _show_unless_joined, text)
 
 
-def spelled_out(text: str) -> Iterator[tuple[str, bool]]:
+def escaped_pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Everything a person must see before saying yes: pieces of the text, and (True) escapes for what would not show.
 
     Nothing is left out; newlines stay.
@@ -115,11 +115,11 @@ def spelled_out(text: str) -> Iterator[tuple[str, bool]]:
         yield text[position:], False
 
 
-def spelled_line(text: str) -> str:
+def escaped_line(text: str) -> str:
     """The same on one line, where there are no colours: of what may run, nothing may be missing."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(piece for piece, _ in spelled_out(text)).replace("\n", "⏎")
+    return "".join(piece for piece, _ in escaped_pieces(text)).replace("\n", "⏎")
 
 
 def escape(character: str) -> str:

@@ -12,7 +12,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "0.0.0.0", "::", "::1"})
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-def checked(url: str, *, called: str = "the base URL") -> str:
+def check_url(url: str, *, called: str = "the base URL") -> str:
     """The address without a trailing slash. Raises ConfigError with what is wrong about it."""
     text = url.strip().rstrip("/")
     hint = "It looks like https://api.example.com/v1 or http://127.0.0.1:8080/v1."
@@ -20,17 +20,17 @@ def checked(url: str, *, called: str = "the base URL") -> str:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"{called} `{shown(text)}` is not a URL: {error}.", hint=hint) from None
+        raise ConfigError(f"{called} `{display_url(text)}` is not a URL: {error}.", hint=hint) from None
     if parts.scheme not in DEFAULT_PORTS:
-        raise ConfigError(f"{called} `{shown(text)}` must begin with http:// or https://.", hint=hint)
+        raise ConfigError(f"{called} `{display_url(text)}` must begin with http:// or https://.", hint=hint)
     if not host or any(letter.isspace() or not letter.isprintable() for letter in text):
-        raise ConfigError(f"{called} `{shown(text)}` is not a usable URL.", hint=hint)
+        raise ConfigError(f"{called} `{display_url(text)}` is not a usable URL.", hint=hint)
     if parts.fragment:
-        raise ConfigError(f"{called} `{shown(text)}` must not go on with #.", hint=hint)
+        raise ConfigError(f"{called} `{display_url(text)}` must not go on with #.", hint=hint)
     return text
 
 
-def under(url: str, path: str, query: Mapping[str, str] | None = None) -> str:
+def join_url(url: str, path: str, query: Mapping[str, str] | None = None) -> str:
     """What lies below an address. Queries of the address and of the path, which some gateways want, stay at the end.
 
     A first step of the path that the address ends with already, such as `/v1`, is not taken twice.
@@ -44,7 +44,7 @@ def under(url: str, path: str, query: Mapping[str, str] | None = None) -> str:
     return parts._replace(path=parts.path.rstrip("/") + path, query="&".join(filter(None, queries))).geturl()
 
 
-def shown(url: str) -> str:
+def display_url(url: str) -> str:
     """The address for people: without a name, a password and a query, which may hold a key."""
     try:
         parts = urlsplit(url)
@@ -98,7 +98,8 @@ def _checked_proxy(value: str, variable: str) -> str:
         usable = False
     if not usable:
         raise ConfigError(
-            f"{variable} is not the address of a proxy: {shown(proxy)}.", hint="It looks like http://proxy.example.com:3128."
+            f"{variable} is not the address of a proxy: {display_url(proxy)}.",
+            hint="It looks like http://proxy.example.com:3128.",
         )
     return proxy
 

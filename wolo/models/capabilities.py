@@ -33,28 +33,28 @@ def no_effect_notice(choice: Choice) -> str:
     return f"Thinking level {level} has no effect: wolo knows no way to tell {choice.label} how much to think."
 
 
-def media_not_taken(choice: Choice, message: Message) -> dict[Ability, int]:
+def unsupported_media(choice: Choice, message: Message) -> dict[Ability, int]:
     """The attachments of a prompt that this model does not take, by kind."""
     media = [part for part in message.parts if isinstance(part, MediaPart)]
     found = Counter(_kind(part) for part in media if not _is_sent(choice, part))
     return {kind: found[kind] for kind in MEDIA if kind in found}
 
 
-def described(not_taken: Mapping[Ability, int], label: str) -> str:
+def describe_unsupported(not_taken: Mapping[Ability, int], label: str) -> str:
     """`custom/x does not take images: 1 image is not sent.`"""
     counted = [f"{count} {_SINGULAR[kind]}{'' if count == 1 else 's'}" for kind, count in not_taken.items()]
     is_or_are = "is" if sum(not_taken.values()) == 1 else "are"
     return f"{label} does not take {' or '.join(not_taken)}: {' and '.join(counted)} {is_or_are} not sent."
 
 
-def required(choice: Choice, prompt: Message) -> Message:
+def require_attachments(choice: Choice, prompt: Message) -> Message:
     """The prompt, whose attachments must reach the model. Raises UsageError for those that the model does not take."""
-    if not_taken := media_not_taken(choice, prompt):
-        raise UsageError(described(not_taken, choice.label), hint=WITHOUT_ATTACHMENTS)
+    if not_taken := unsupported_media(choice, prompt):
+        raise UsageError(describe_unsupported(not_taken, choice.label), hint=WITHOUT_ATTACHMENTS)
     return replace(prompt, metadata={**prompt.metadata, MUST_BE_SENT: True})
 
 
-class Untold:
+class AttachmentNotices:
     """Tells the user once of each attachment that does not reach the model."""
 
     def __init__(self) -> None:
@@ -66,8 +66,8 @@ class Untold:
         for message in messages:
             if message.role == "user" and message.id not in self._known and has_media(message):
                 self._known.add(message.id)
-                found.update(media_not_taken(choice, message))
-        return described({kind: found[kind] for kind in MEDIA if kind in found}, choice.label) if found else ""
+                found.update(unsupported_media(choice, message))
+        return describe_unsupported({kind: found[kind] for kind in MEDIA if kind in found}, choice.label) if found else ""
 
 
 def _thinking_counts(choice: Choice, level: ThinkingLevel) -> bool:
@@ -98,7 +98,7 @@ def _kind(part: MediaPart) -> Ability:
     return "images" if isinstance(part, ImagePart) else "audio" if isinstance(part, AudioPart) else "files"
 
 
-def level_used(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
+def effective_level(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
     """The nearest one that this model knows. What a model answers to a level is told by the flags of its dialect."""
     flags: dict[str, Any] = {**choice.provider.dialect, **choice.model.dialect}
     if known := flags.get("thinking_levels"):
@@ -114,6 +114,6 @@ def level_used(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
 def always_on_notice(choice: Choice) -> str:
     """A word to a person who turned thinking off where it cannot be; empty: there is nothing to say."""
     wanted = choice.thinking
-    if wanted != "off" or (used := level_used(choice, wanted)) == "off":
+    if wanted != "off" or (used := effective_level(choice, wanted)) == "off":
         return ""
     return f"{choice.label} always thinks; level {used} is used instead of off."

@@ -18,15 +18,15 @@ from wolo.models import address
 from wolo.models.catalog_files import (
     PROVIDERS,
     Overrides,
-    as_addressed,
+    did_you_mean,
+    for_address,
     has_key,
     in_format,
     load,
     names_of,
-    nearest,
     own_key,
+    resolve_references,
     unknown_provider,
-    with_references,
 )
 from wolo.models.provider import Choice, Model, Provider
 
@@ -46,7 +46,7 @@ ALIASES: Final = {
 DOTTED: Final = {alias: name for alias, name in ALIASES.items() if "." in alias}
 """The only other names that count beside a base URL: a model there may well be called `Qwen/Qwen3-8B`."""
 CUSTOM: Final = "custom"
-SHOWN: Final = 5
+MAX_SHOWN: Final = 5
 """So many of the models are named that a beginning could mean."""
 
 
@@ -67,15 +67,15 @@ def find(
     overrides = overrides or {}
     if base_url:
         name, level = _split_level(spec.strip())
-        return _at_address(name, level, address.checked(base_url), api_key or "", api, environ, overrides)
+        return _at_address(name, level, address.check_url(base_url), api_key or "", api, environ, overrides)
     provider, model, level = look_up(spec, environ=environ, api=api, overrides=overrides)
     if not provider.base_url:
         raise _no_address(spec, provider)
     key = api_key or own_key(provider, environ, overrides.get(provider.name))
     if not key and provider.key_env and not provider.loopback:
         raise _no_key(provider, environ)
-    provider = with_references(provider, environ)
-    return Choice(provider=provider, model=model, base_url=provider.base_url, api_key=checked_key(key), thinking=level)
+    provider = resolve_references(provider, environ)
+    return Choice(provider=provider, model=model, base_url=provider.base_url, api_key=clean_key(key), thinking=level)
 
 
 def look_up(
@@ -111,7 +111,7 @@ def provider_named(spec: str, overrides: Overrides) -> str:
     return _exact(first, overrides, aliases=ALIASES) if slash else ""
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedModel(msgspec.Struct, frozen=True):
     """One line of `wolo models list`."""
 
     provider: Provider
@@ -125,14 +125,14 @@ class Listed(msgspec.Struct, frozen=True):
         return f"{self.provider.name}/{self.model.id if self.model else '…'}"
 
 
-def list_models(environ: Mapping[str, str], *, overrides: Overrides | None = None) -> list[Listed]:
-    rows: list[Listed] = []
+def list_models(environ: Mapping[str, str], *, overrides: Overrides | None = None) -> list[ListedModel]:
+    rows: list[ListedModel] = []
     for name in names_of(overrides or {}):
         provider = load(name, overrides, environ)
         if not provider.base_url:
             continue
         usable = is_usable(provider, environ, overrides)
-        rows.extend(Listed(provider, model, usable) for model in provider.models or (None,))
+        rows.extend(ListedModel(provider, model, usable) for model in provider.models or (None,))
     return rows
 
 
@@ -143,7 +143,7 @@ def is_usable(provider: Provider, environ: Mapping[str, str], overrides: Overrid
     return needs_none or has_key(provider, environ, settings)
 
 
-def checked_key(key: str) -> str:
+def clean_key(key: str) -> str:
     """A key as it can stand in a header; what surrounds it in a file or variable is cut off."""
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
@@ -177,8 +177,8 @@ def _no_key(provider: Provider, environ: Mapping[str, str]) -> ConfigError:
 
 
 def _several(what: str, names: list[str]) -> ConfigError:
-    more = f" or {len(names) - SHOWN} others" if len(names) > SHOWN else ""
-    return ConfigError(f"`{what}` could be {' or '.join(names[:SHOWN])}{more}.", hint="Write more of the name.")
+    more = f" or {len(names) - MAX_SHOWN} others" if len(names) > MAX_SHOWN else ""
+    return ConfigError(f"`{what}` could be {' or '.join(names[:MAX_SHOWN])}{more}.", hint="Write more of the name.")
 
 
 def _no_address(spec: str, provider: Provider) -> ConfigError:
@@ -205,16 +205,16 @@ def _at_address(
         raise ConfigError("An address needs the name of a model.", hint="Add --model NAME, as the server calls it.")
     provider = _loaded(known or CUSTOM, api, overrides, environ)
     if not api:
-        provider = as_addressed(provider, base_url)
+        provider = for_address(provider, base_url)
     if provider.base_url and address.origin(provider.base_url) == address.origin(base_url):
         api_key = api_key or own_key(provider, environ, overrides.get(provider.name))
     elif provider.base_url:
         hint = "Check --api-key (or WOLO_API_KEY) and --base-url."
         provider = replace(provider, headers={}, query={}, hint=hint)  # headers and query may hold a key as well
-    provider = with_references(provider, environ)
+    provider = resolve_references(provider, environ)
     model = _exact_model(provider, model_name) or Model(id=model_name)
     provider = in_format(provider, model.format) if model.format else provider
-    return Choice(provider=provider, model=model, base_url=base_url, api_key=checked_key(api_key), thinking=level)
+    return Choice(provider=provider, model=model, base_url=base_url, api_key=clean_key(api_key), thinking=level)
 
 
 def _loaded(name: str, api: str | None, overrides: Overrides, environ: Mapping[str, str] | None = None) -> Provider:
@@ -257,14 +257,14 @@ def _named_alone(model_name: str, environ: Mapping[str, str], overrides: Overrid
         if _exact_model(provider, model_name):
             return provider.name, model_name
     for provider in ordered:
-        begun = _begun_models(provider, model_name)
+        begun = _models_starting_with(provider, model_name)
         if len(begun) == 1:
             return provider.name, begun[0].id
         if begun and not provider.any_model:
             return provider.name, model_name
     labels = [f"{provider.name}/{model.id}" for provider in providers for model in provider.models]
     raise ConfigError(
-        f"No model is called `{model_name}`.", hint=nearest(model_name, labels, "`wolo models list` names them all.")
+        f"No model is called `{model_name}`.", hint=did_you_mean(model_name, labels, "`wolo models list` names them all.")
     )
 
 
@@ -283,7 +283,7 @@ def _find_model(provider: Provider, name: str) -> Model:
         return exact
     if provider.any_model:
         return Model(id=name)
-    begun = _begun_models(provider, name)
+    begun = _models_starting_with(provider, name)
     if len(begun) == 1:
         return begun[0]
     ids = [model.id for model in provider.models]
@@ -293,9 +293,9 @@ def _find_model(provider: Provider, name: str) -> Model:
     if last.lower() in LEVELS:
         raise ConfigError(f"`{name}` is followed by a second thinking level.", hint="Name one.")
     if begin and _exact_model(provider, begin):
-        raise ConfigError(f"`{last}` is no thinking level.", hint=nearest(last, LEVELS, f"They are {' '.join(LEVELS)}."))
+        raise ConfigError(f"`{last}` is no thinking level.", hint=did_you_mean(last, LEVELS, f"They are {' '.join(LEVELS)}."))
     more = f"A model that wolo does not list yet: providers.{provider.name}.models in the settings."
-    raise ConfigError(f"{provider.label} has no model `{name}` that wolo knows.", hint=nearest(name, ids, more))
+    raise ConfigError(f"{provider.label} has no model `{name}` that wolo knows.", hint=did_you_mean(name, ids, more))
 
 
 def _exact_model(provider: Provider, name: str) -> Model | None:
@@ -305,7 +305,7 @@ def _exact_model(provider: Provider, name: str) -> Model | None:
     )
 
 
-def _begun_models(provider: Provider, name: str) -> list[Model]:
+def _models_starting_with(provider: Provider, name: str) -> list[Model]:
     return [model for model in provider.models if model.id.lower().startswith(name.lower())]
 
 

@@ -65,10 +65,10 @@ def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, st
         raise unknown_provider(name, overrides or {})
     if name == "ollama" and (host := (environ or {}).get("OLLAMA_HOST", "").strip()):
         own = ollama_address(host)
-        provider = as_addressed(replace(provider, base_url=own), own)
+        provider = for_address(replace(provider, base_url=own), own)
     if provider.base_url_env and (own := (environ or {}).get(provider.base_url_env, "").strip()):
         provider = replace(provider, base_url=_own_address(own, provider, called=provider.base_url_env))
-    return provider if settings is None else _fold_in(provider, settings)
+    return provider if settings is None else _apply_settings(provider, settings)
 
 
 def ollama_address(host: str) -> str:
@@ -83,21 +83,21 @@ def ollama_address(host: str) -> str:
         where = f"{where or '127.0.0.1'}:{default}"
     where = where.replace("0.0.0.0", "127.0.0.1") if where.startswith("0.0.0.0:") else where
     where = f"127.0.0.1{where}" if where.startswith(":") else where
-    return address.checked(f"{scheme}://{where}/{path}".rstrip("/"), called="OLLAMA_HOST")
+    return address.check_url(f"{scheme}://{where}/{path}".rstrip("/"), called="OLLAMA_HOST")
 
 
 def _own_address(url: str, provider: Provider, *, called: str) -> str:
     """With the path that belongs behind it, unless it has one."""
-    url = address.checked(url, called=called)
+    url = address.check_url(url, called=called)
     return url if address.has_path(url) else url + provider.base_url_path
 
 
 def unknown_provider(name: str, overrides: Overrides) -> ConfigError:
     more = "`wolo models list` names them; an endpoint of your own takes --base-url URL."
-    return ConfigError(f"There is no provider `{name}`.", hint=nearest(name, names_of(overrides), more))
+    return ConfigError(f"There is no provider `{name}`.", hint=did_you_mean(name, names_of(overrides), more))
 
 
-def nearest(word: str, names: Iterable[str], more: str) -> str:
+def did_you_mean(word: str, names: Iterable[str], more: str) -> str:
     import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
 
     folded, wanted = {name.lower(): name for name in names}, word.lower().strip()
@@ -115,7 +115,7 @@ def _file(name: str) -> Path:
     return Path(__file__).with_name("providers") / f"{name}.toml"
 
 
-def _fold_in(provider: Provider, settings: ProviderSettings) -> Provider:
+def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
     base_url = provider.base_url
     if settings.base_url:
         base_url = _own_address(settings.base_url, provider, called=f"providers.{provider.name}.base_url")
@@ -131,14 +131,14 @@ def _fold_in(provider: Provider, settings: ProviderSettings) -> Provider:
     if settings.api is not None:
         provider = in_format(provider, settings.api)
     elif settings.base_url:
-        provider = as_addressed(provider, base_url)
+        provider = for_address(provider, base_url)
     return replace(
         provider,
         base_url=base_url,
         headers={**provider.headers, **settings.headers},
         query={**provider.query, **settings.query},
         dialect={**provider.dialect, **settings.dialect},
-        models=tuple(_changed_models(provider, settings.models)),
+        models=tuple(_merge_models(provider, settings.models)),
         **{name: value for name, value in given.items() if value is not None},
     )
 
@@ -167,7 +167,7 @@ def _share_flags(format: str, other: str) -> bool:
     return format == other or {format, other} == {CARRIER, TEXT_PROTOCOL}
 
 
-def as_addressed(provider: Provider, base_url: str) -> Provider:
+def for_address(provider: Provider, base_url: str) -> Provider:
     """In the format whose path the address ends in: `…/v1` of an Ollama is where it speaks Chat Completions."""
     meant = next((name for name, other in provider.also.items() if other.path and base_url.endswith(other.path)), None)
     return in_format(provider, meant) if meant else provider
@@ -201,7 +201,7 @@ def key_variable(provider: Provider, environ: Mapping[str, str], settings: Provi
     return next((name for name in provider.key_env if environ.get(name, "").strip()), "")
 
 
-def with_references(provider: Provider, environ: Mapping[str, str]) -> Provider:
+def resolve_references(provider: Provider, environ: Mapping[str, str]) -> Provider:
     """Headers and query, with the variables named in them filled in. Only for a provider that is used. Raises ConfigError."""
     if not provider.headers and not provider.query:
         return provider
@@ -213,7 +213,7 @@ def with_references(provider: Provider, environ: Mapping[str, str]) -> Provider:
     return replace(provider, headers=resolved(provider.headers, "headers"), query=resolved(provider.query, "query"))
 
 
-def _changed_models(provider: Provider, said: Iterable[ModelSettings]) -> Iterable[Model]:
+def _merge_models(provider: Provider, said: Iterable[ModelSettings]) -> Iterable[Model]:
     """Those of the settings first; of one that the catalogue knows, what they do not say stays.
 
     One that is said to have no tools is asked in the text protocol, where that is possible.

@@ -16,15 +16,15 @@ from wolo.errors import ContextOverflow, ProviderError, Unavailable, Unexplained
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, Delta
 from wolo.messages.message import Message, Usage
-from wolo.messages.secret_values import ExactValues
+from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
-from wolo.models.address import shown, under
-from wolo.models.capabilities import Untold
+from wolo.models.address import display_url, join_url
+from wolo.models.capabilities import AttachmentNotices
 from wolo.models.format_selection import format_of, key_of, redact, request_headers
 from wolo.models.headers import Settings as HeaderSettings
 from wolo.models.headers import introduce
 from wolo.models.http.http_body import MOST_BYTES, StreamLimits
-from wolo.models.http.transport import Batch, Call, Exchange, Refused, Transport, WireLog
+from wolo.models.http.transport import Batch, Call, Exchange, HttpStatusError, Transport, WireLog
 from wolo.models.prompt_cache import PrefixWatch, find_miss
 from wolo.models.protocol import MUST_BE_SENT, Listener, Question, has_media, producer_of, request_for
 from wolo.models.provider import MEDIA, Choice, cost_of
@@ -46,7 +46,7 @@ NEAR_SHARE = 0.7
 """Of the window: an estimate that is so large may be a request that was too long."""
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class ClientOptions(msgspec.Struct, frozen=True):
     """What a conversation brings along, and what tests replace."""
 
     headers: HeaderSettings = HeaderSettings()
@@ -57,29 +57,29 @@ class Surroundings(msgspec.Struct, frozen=True):
     """The name of the directory worked in."""
     max_answer_bytes: int = MOST_BYTES
     wire_log: Path | None = None
-    secrets: Callable[[], ExactValues] | None = None
+    secrets: Callable[[], ValueRedactor] | None = None
     """What stays out of the log; None: the key."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
     random: Callable[[], float] = retry.system_random
 
 
-class ModelStream:
+class HttpModelClient:
     """One model for one conversation. It owns its transport, and remembers what this server has refused."""
 
-    def __init__(self, choice: Choice, format: Format, transport: Transport, around: Surroundings | None = None) -> None:
+    def __init__(self, choice: Choice, format: Format, transport: Transport, options: ClientOptions | None = None) -> None:
         self._choice = choice
         self._format = format
         self._transport = transport
-        self._around = around or Surroundings()
+        self._options = options or ClientOptions()
         self._producer = producer_of(choice, format.name)
-        secrets = self._around.secrets or partial(key_of, choice)
-        self._log = WireLog(self._around.wire_log, secrets) if self._around.wire_log else None
+        secrets = self._options.secrets or partial(key_of, choice)
+        self._log = WireLog(self._options.wire_log, secrets) if self._options.wire_log else None
         self._estimate = TokenEstimate()
         self._prefixes = PrefixWatch()
         self._dropped: frozenset[str] = frozenset()
-        self._told_of_cut = False
-        self._untold: Untold | None = None
+        self._warned_of_truncation = False
+        self._attachment_notices: AttachmentNotices | None = None
 
     @property
     def choice(self) -> Choice:
@@ -93,7 +93,7 @@ class ModelStream:
 
     async def ask(self, question: Question, listener: Listener) -> Message:
         attempt, first_failure = 1, None
-        await self._tell_of_media(question, listener)
+        await self._notify_about_media(question, listener)
         while True:
             try:
                 return await self._attempt(question, listener, attempt)
@@ -101,28 +101,28 @@ class ModelStream:
                 redact(error, self._choice)
                 if await self._drop_field(error, question, listener):
                     continue
-                now = self._around.clock()
+                now = self._options.clock()
                 first_failure = now if first_failure is None else first_failure
                 wait_s = self._wait_s(error, attempt, now - first_failure)
                 if wait_s is None:
                     _name_provider(error, self._choice)
                     raise
                 await listener.on_attempt_failed(error, attempt, self._tries(error), wait_s)
-            await self._around.sleep(wait_s)
+            await self._options.sleep(wait_s)
             attempt += 1
 
-    async def _tell_of_media(self, question: Question, listener: Listener) -> None:
+    async def _notify_about_media(self, question: Question, listener: Listener) -> None:
         if any(map(has_media, question.messages)):
-            self._untold = self._untold or Untold()
-            if notice := self._untold.notice(self._choice, question.messages):
+            self._attachment_notices = self._attachment_notices or AttachmentNotices()
+            if notice := self._attachment_notices.notice(self._choice, question.messages):
                 await listener.on_notice(notice)
 
     def _wait_s(self, error: ProviderError, attempt: int, spent_s: float) -> float | None:
-        around = self._around
-        return retry.next_wait_s(error, attempt, spent_s, around.retries, around.random, has_fallback=around.has_fallback)
+        options = self._options
+        return retry.next_wait_s(error, attempt, spent_s, options.retries, options.random, has_fallback=options.has_fallback)
 
     def _tries(self, error: ProviderError) -> int:
-        return retry.tries_for(error, self._around.retries, has_fallback=self._around.has_fallback)
+        return retry.tries_for(error, self._options.retries, has_fallback=self._options.has_fallback)
 
     async def _attempt(self, question: Question, listener: Listener, attempt: int) -> Message:
         """From the request to the whole message; whatever ends it early leaves nothing behind but the error."""
@@ -134,22 +134,22 @@ class ModelStream:
         exchange = self._log.begin(body) if self._log else None
         try:
             assembler = await self._receive(request, self._call(question, body, exchange), listener)
-        except Refused as refused:
-            raise self._meaning_of(refused, prompt_tokens) from None
+        except HttpStatusError as refused:
+            raise self._error_from(refused, prompt_tokens) from None
         finally:
             if exchange:
                 exchange.close()
-        message = self._counted(assembler.message(producer=self._producer), prompt_tokens)
+        message = self._with_usage(assembler.message(producer=self._producer), prompt_tokens)
         message = self._prefixes.answered(message, prefix, digests)
         if miss := find_miss(message, question.messages, self._choice.model.price):
             await listener.on_notice(miss.sentence, "info")
-        await self._warn_if_cut(message, prompt_tokens, listener)
+        await self._warn_if_truncated(message, prompt_tokens, listener)
         return message
 
     async def _receive(self, request: Request, call: Call, listener: Listener) -> Assembler:
         assembler = Assembler()
         decoder = self._format.decoder(request)
-        limits = StreamLimits(self._around.max_answer_bytes, call.idle_s, self._around.clock)
+        limits = StreamLimits(self._options.max_answer_bytes, call.idle_s, self._options.clock)
         whole = False
         async with contextlib.aclosing(self._transport.send(call)) as batches:
             while batch := await _next_batch(batches, decoder, limits):
@@ -171,10 +171,10 @@ class ModelStream:
         return request_for(self._choice, self._producer, question, self._dropped)
 
     def _call(self, question: Question, body: bytes, exchange: Exchange | None) -> Call:
-        choice, settings = self._choice, self._around.retries
+        choice, settings = self._choice, self._options.retries
         own = introduce(
-            self._around.headers,
-            project=self._around.project,
+            self._options.headers,
+            project=self._options.project,
             session_id=question.session_id,
             prompt_id=question.prompt_id,
         )
@@ -183,7 +183,7 @@ class ModelStream:
         if first_byte_s is None:
             first_byte_s = min(FIRST_BYTE_S, idle_s) if idle_s and not choice.provider.loopback else idle_s
         return Call(
-            url=under(choice.base_url, self._format.path(choice.model.id), choice.provider.query),
+            url=join_url(choice.base_url, self._format.path(choice.model.id), choice.provider.query),
             body=body,
             framing=self._format.framing,
             headers={**request_headers(choice), **own},
@@ -192,13 +192,13 @@ class ModelStream:
             tap=exchange,
         )
 
-    def _meaning_of(self, refused: Refused, prompt_tokens: int) -> ProviderError:
+    def _error_from(self, refused: HttpStatusError, prompt_tokens: int) -> ProviderError:
         error = self._format.read_error(refused.status, refused.headers, refused.body)
         window = self._choice.model.context
         if isinstance(error, Unexplained) and window and prompt_tokens >= window * NEAR_SHARE:
             error = ContextOverflow(error.message, hint=error.hint, status=error.status)
         if refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<"):
-            error.message = f"{shown(refused.url)}: {error.message}"
+            error.message = f"{display_url(refused.url)}: {error.message}"
         return error
 
     async def _drop_field(self, error: ProviderError, question: Question, listener: Listener) -> bool:
@@ -211,7 +211,7 @@ class ModelStream:
             error.hint = f"{error.hint} --ignore-unsupported sends the prompt without what the model does not take.".strip()
             return False
         sent, before = self._format.encode(self._request(question)), (self._dropped, self._choice, self._format)
-        self._leave_out(error.field)
+        self._drop(error.field)
         if self._format.encode(self._request(question)) == sent:
             self._dropped, self._choice, self._format = before
             return False
@@ -219,7 +219,7 @@ class ModelStream:
         await listener.on_notice(f"{self._choice.label} refuses {what} left out from now on.")
         return True
 
-    def _leave_out(self, name: str) -> None:
+    def _drop(self, name: str) -> None:
         """Media are left out by the flag of every format that says the model takes none; the history is laid out anew."""
         self._dropped |= {name}
         if name in MEDIA:
@@ -227,7 +227,7 @@ class ModelStream:
             self._choice = replace(self._choice, model=replace(model, dialect={**model.dialect, name: False}))
             self._format = format_of(self._choice)
 
-    def _counted(self, message: Message, prompt_tokens: int) -> Message:
+    def _with_usage(self, message: Message, prompt_tokens: int) -> Message:
         """With usage and cost; what the provider did not count is estimated, and marked so."""
         usage = message.usage or Usage()
         if not (usage.input_tokens or usage.cache_read_tokens or usage.cache_write_tokens):
@@ -237,13 +237,19 @@ class ModelStream:
         cost = usage.cost or cost_of(usage, self._choice.model.price)
         return replace(message, usage=replace(usage, cost=cost))
 
-    async def _warn_if_cut(self, message: Message, prompt_tokens: int, listener: Listener) -> None:
+    async def _warn_if_truncated(self, message: Message, prompt_tokens: int, listener: Listener) -> None:
         usage = message.usage
-        if usage is None or usage.estimated or self._told_of_cut or prompt_tokens < CUT_OFF_TOKENS or not self._may_cut():
+        if (
+            usage is None
+            or usage.estimated
+            or self._warned_of_truncation
+            or prompt_tokens < CUT_OFF_TOKENS
+            or not self._may_cut()
+        ):
             return
         read_tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
         if read_tokens < prompt_tokens * CUT_OFF_SHARE:
-            self._told_of_cut = True
+            self._warned_of_truncation = True
             await listener.on_notice(
                 f"The server read only {read_tokens:,} of about {prompt_tokens:,} prompt tokens: it cuts off the beginning, "
                 "instructions and tools included. Give it a larger context "
@@ -263,7 +269,7 @@ def _name_provider(error: ProviderError, choice: Choice) -> None:
         where = "--base-url or WOLO_BASE_URL" if is_given else f"providers.{provider.name}.base_url"
         if provider.base_url_env and not is_given:
             where = f"{provider.base_url_env} or {where}"
-        error.hint = f"{choice.label} was asked at {shown(choice.base_url)} ({where}). {error.hint}".rstrip()
+        error.hint = f"{choice.label} was asked at {display_url(choice.base_url)} ({where}). {error.hint}".rstrip()
 
 
 async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, limits: StreamLimits) -> Batch | None:

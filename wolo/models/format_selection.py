@@ -9,9 +9,9 @@ import msgspec
 
 from wolo.errors import ConfigError, ProviderError
 from wolo.formats.format import Format
-from wolo.messages.secret_values import ExactValues, forms
+from wolo.messages.secret_values import ValueRedactor, encoded_forms
 from wolo.models.address import basic_auth, is_loopback, origin
-from wolo.models.catalog_files import PROVIDERS, nearest
+from wolo.models.catalog_files import PROVIDERS, did_you_mean
 from wolo.models.headers import encode_value
 from wolo.models.provider import FACTS, Auth, Choice, OtherApi
 
@@ -99,9 +99,9 @@ def redact(error: ProviderError, choice: Choice) -> None:
     error.args = (error.message,)
 
 
-def key_of(choice: Choice) -> ExactValues:
+def key_of(choice: Choice) -> ValueRedactor:
     """Takes the key out of whatever it stands in."""
-    return ExactValues(forms(choice.api_key), lambda found: "[key]")
+    return ValueRedactor(encoded_forms(choice.api_key), lambda found: "[key]")
 
 
 def request_headers(choice: Choice) -> dict[str, str]:
@@ -153,4 +153,4 @@ def _wrong_flag(choice: Choice, flags: Mapping[str, object], kind: type[msgspec.
             f"The flag `{name}` of {choice.label} cannot be {value}: it takes {takes}.", hint=f"It stands in {setting}."
         )
     more = f"Its flags are {', '.join(known)}; they stand in {setting}."
-    return ConfigError(f"The format {choice.format} has no flag `{unknown}`.", hint=nearest(unknown, known, more))
+    return ConfigError(f"The format {choice.format} has no flag `{unknown}`.", hint=did_you_mean(unknown, known, more))

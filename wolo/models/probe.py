@@ -18,10 +18,10 @@ from wolo.formats.format import Format, Request, ToolSpec
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ImagePart, ThinkingPart, ToolPart
-from wolo.models.address import shown, under
+from wolo.models.address import display_url, join_url
 from wolo.models.format_selection import WRITTEN_CALLS, format_of, redact, request_headers
-from wolo.models.http.transport import Call, Refused, Transport
-from wolo.models.probe_cache import Card, Finding
+from wolo.models.http.transport import Call, HttpStatusError, Transport
+from wolo.models.probe_cache import Finding, ProbeResult
 from wolo.models.provider import Ability, Choice
 
 TRY_S = 60.0
@@ -44,7 +44,7 @@ RED_DOT = bytes.fromhex(
 Tell = Callable[[Finding], None]
 
 
-class Heard(Struct, frozen=True):
+class ProbeResponse(Struct, frozen=True):
     """What came back for one request."""
 
     message: Message | None = None
@@ -70,7 +70,7 @@ class Probe:
         self._format = ""
         self._findings: list[Finding] = []
 
-    async def run(self, context: int | None = None) -> Card:
+    async def run(self, context: int | None = None) -> ProbeResult:
         """`context` is the window the server has told of itself. Raises ProviderError when it does not answer at all."""
         plain = await self._first_answer()
         self._look_at(plain)
@@ -79,9 +79,11 @@ class Probe:
         if self._choice.format == CHAT:
             await self._try_roles_and_limits()
             await self._try_schema()
-        self._find("context window", None if context is None else True, "not told" if context is None else f"{context:,} tokens")
-        return Card(
-            base_url=shown(self._choice.base_url),
+        self._report(
+            "context window", None if context is None else True, "not told" if context is None else f"{context:,} tokens"
+        )
+        return ProbeResult(
+            base_url=display_url(self._choice.base_url),
             model=self._choice.model.id,
             probed=datetime.now(UTC).isoformat(timespec="seconds"),
             format=self._format,
@@ -103,7 +105,7 @@ class Probe:
         extra: Mapping[str, Any] | None = None,
         schema: Mapping[str, Any] | None = None,
         system: str = "You are brief.",
-    ) -> Heard:
+    ) -> ProbeResponse:
         """`flags` of the dialect are assumed for this request only, `extra` fields are put into its body."""
         choice = self._with_flags({**self._flags, **(flags or {})})
         format = format_of(choice)
@@ -120,19 +122,19 @@ class Probe:
         if extra:
             body = msgspec.json.encode({**msgspec.json.decode(body), **extra})
         call = Call(
-            url=under(choice.base_url, format.path(choice.model.id), choice.provider.query),
+            url=join_url(choice.base_url, format.path(choice.model.id), choice.provider.query),
             body=body,
             headers=request_headers(choice),
             framing=format.framing,
             first_byte_s=TRY_S,
             idle_s=TRY_S,
         )
-        heard = await self._hear(format, request, call)
+        heard = await self._send(format, request, call)
         if heard.error is not None:
             redact(heard.error, choice)
         return heard
 
-    async def _hear(self, format: Format, request: Request, call: Call) -> Heard:
+    async def _send(self, format: Format, request: Request, call: Call) -> ProbeResponse:
         payloads: list[bytes] = []
         assembler, decoder, is_stream = Assembler(), format.decoder(request), True
         try:
@@ -147,26 +149,26 @@ class Probe:
                         assembler.add(decoder.feed(payload))
             if is_stream:
                 assembler.add(decoder.close())
-        except Refused as refused:
-            return Heard(error=format.read_error(refused.status, refused.headers, refused.body))
+        except HttpStatusError as refused:
+            return ProbeResponse(error=format.read_error(refused.status, refused.headers, refused.body))
         except TimeoutError:
-            return Heard(error=Unavailable(f"No whole answer within {TRY_S:g} s."))
+            return ProbeResponse(error=Unavailable(f"No whole answer within {TRY_S:g} s."))
         except ProviderError as error:
-            return Heard(error=error, payloads=tuple(payloads), is_stream=is_stream)
-        return Heard(assembler.message(producer=request.producer), tuple(payloads), is_stream=is_stream)
+            return ProbeResponse(error=error, payloads=tuple(payloads), is_stream=is_stream)
+        return ProbeResponse(assembler.message(producer=request.producer), tuple(payloads), is_stream=is_stream)
 
     def _with_flags(self, flags: Mapping[str, Any]) -> Choice:
         model = self._choice.model
         return replace(self._choice, model=replace(model, dialect={**model.dialect, **flags}))
 
-    def _find(self, what: str, works: bool | None, words: str = "") -> None:
+    def _report(self, what: str, works: bool | None, words: str = "") -> None:
         finding = Finding(what, works, words)
         self._findings.append(finding)
         self._tell(finding)
 
     # What is tried
 
-    async def _first_answer(self) -> Heard:
+    async def _first_answer(self) -> ProbeResponse:
         """A plain answer; fields that the server names as unknown are dropped until it comes."""
         for flags in ({}, {"usage_option": False}, {"system_role": "user"}, {"max_tokens_field": "max_completion_tokens"}):
             if flags and self._choice.format != CHAT:
@@ -180,20 +182,20 @@ class Probe:
             first = heard.error
         raise first
 
-    def _look_at(self, plain: Heard) -> None:
+    def _look_at(self, plain: ProbeResponse) -> None:
         assert plain.message is not None
-        self._find("answers", True, "as a stream" if plain.is_stream else "in one document, not as a stream")
+        self._report("answers", True, "as a stream" if plain.is_stream else "in one document, not as a stream")
         thinking = plain.message.of(ThinkingPart)
         if thinking:
             self._abilities.append("thinking")
             names = sorted({part.field for part in thinking})
-            self._find("reasoning", True, f"in {' and '.join(names)}")
+            self._report("reasoning", True, f"in {' and '.join(names)}")
         else:
-            self._find("reasoning", None, "none came; it may think when asked to")
+            self._report("reasoning", None, "none came; it may think when asked to")
         usage = plain.message.usage
-        self._find("token counts", usage is not None, "" if usage else "not told; wolo estimates them")
+        self._report("token counts", usage is not None, "" if usage else "not told; wolo estimates them")
         cached = any(b"cached" in payload or b"cache_" in payload for payload in plain.payloads)
-        self._find("cache counts", cached, "" if cached else "not told")
+        self._report("cache counts", cached, "" if cached else "not told")
 
     async def _try_tools(self) -> None:
         """Two calls are asked for, which tells whether calls come in parallel."""
@@ -202,17 +204,17 @@ class Probe:
         heard = await self._ask(asked, tools=(ECHO,), flags=looks_for_text)
         calls = [call for call in heard.message.calls if call.tool == ECHO.name] if heard.message else []
         if heard.refused or (not calls and self._choice.format == CHAT and not await self._calls_when_forced()):
-            self._find("tools", False, "calls will be spelled in the text instead" if self._choice.format == CHAT else "")
+            self._report("tools", False, "calls will be spelled in the text instead" if self._choice.format == CHAT else "")
             self._format = "xml" if self._choice.format == CHAT else ""
             return
         if heard.error:
-            self._find("tools", None, heard.error.message)
+            self._report("tools", None, heard.error.message)
             return
         self._abilities.append("tools")
         as_text = bool(looks_for_text and calls) and not any(b"tool_calls" in payload for payload in heard.payloads)
         self._flags |= looks_for_text if as_text else {}
-        self._find("tools", True, "as text in the answer" if as_text else "")
-        self._find("parallel calls", len(calls) > 1 or None, "" if len(calls) > 1 else "one at a time")
+        self._report("tools", True, "as text in the answer" if as_text else "")
+        self._report("parallel calls", len(calls) > 1 or None, "" if len(calls) > 1 else "one at a time")
         if calls and heard.message:
             await self._try_results(heard.message)
 
@@ -220,7 +222,7 @@ class Probe:
         """Some models do not call what they are asked to call unless they must."""
         heard = await self._ask("Use the tool echo with the word red.", tools=(ECHO,), extra={"tool_choice": "required"})
         called = heard.message is not None and any(call.tool == ECHO.name for call in heard.message.calls)
-        self._find("tool choice", called, "required" if called else "cannot be forced")
+        self._report("tool choice", called, "required" if called else "cannot be forced")
         return called
 
     async def _try_results(self, answer: Message) -> None:
@@ -233,26 +235,26 @@ class Probe:
                 if not heard.refused:
                     self._flags |= flags
                     break
-        self._find("results of calls", heard.error is None, heard.error.message if heard.error else "")
+        self._report("results of calls", heard.error is None, heard.error.message if heard.error else "")
 
     async def _try_images(self) -> None:
         picture = ImagePart(media_type="image/png", data=RED_DOT)
         heard = await self._ask(history=(user("Which colour is this? One word.", picture),), flags={"images": True})
-        if heard.error is not None and not heard.refused and not _is_silent(heard.error):
-            self._find("images", None, heard.error.message)
+        if heard.error is not None and not heard.refused and not _may_mean_unsupported(heard.error):
+            self._report("images", None, heard.error.message)
             return
         takes = heard.error is None
         if takes:
             self._abilities.append("images")
         self._flags["images"] = takes
-        self._find("images", takes)
+        self._report("images", takes)
 
     async def _try_roles_and_limits(self) -> None:
         developer = await self._ask(flags={"system_role": "developer"})
-        self._find("developer role", developer.error is None)
+        self._report("developer role", developer.error is None)
         newer = await self._ask(flags={"max_tokens_field": "max_completion_tokens"})
         name = self._flags.get("max_tokens_field", "max_tokens")
-        self._find("limit field", True, name if newer.error or name != "max_tokens" else "max_tokens and max_completion_tokens")
+        self._report("limit field", True, name if newer.error or name != "max_tokens" else "max_tokens and max_completion_tokens")
 
     async def _try_schema(self) -> None:
         asked = "Which colour is the sky? Answer as JSON with the key colour."
@@ -261,7 +263,7 @@ class Probe:
         works = document is not None and isinstance(document.get("colour"), str)
         if heard.refused:
             self._flags["response_format"] = "none"
-        self._find("JSON schema", works, "" if works else "refused" if heard.refused else "accepted, but not followed")
+        self._report("JSON schema", works, "" if works else "refused" if heard.refused else "accepted, but not followed")
 
 
 def _answered(answer: Message, done: list[ToolPart]) -> tuple[Any, ...]:
@@ -269,6 +271,6 @@ def _answered(answer: Message, done: list[ToolPart]) -> tuple[Any, ...]:
     return tuple(by_id.get(part.id, part) for part in answer.parts)
 
 
-def _is_silent(error: ProviderError) -> bool:
+def _may_mean_unsupported(error: ProviderError) -> bool:
     """Servers fall over a picture they cannot read rather than refuse it; a key or a limit is another matter."""
     return not isinstance(error, AuthError | RateLimited)

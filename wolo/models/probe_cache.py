@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from wolo.models.address import shown
+from wolo.models.address import display_url
 from wolo.models.catalog_files import in_format
 from wolo.models.provider import MEDIA, Ability, Choice, ModelSettings, ProviderSettings
 from wolo.places import make_private
@@ -30,7 +30,7 @@ class Finding(Struct, frozen=True):
     words: str = ""
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class ProbeResult(Struct, frozen=True, kw_only=True):
     base_url: str
     """Without a password and a query, which may hold a key."""
     model: str
@@ -47,20 +47,20 @@ class Card(Struct, frozen=True, kw_only=True):
 
 
 def place_of(cache: Path, base_url: str, model: str) -> Path:
-    mark = hashlib.sha256(f"{shown(base_url)}\0{model}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    mark = hashlib.sha256(f"{display_url(base_url)}\0{model}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return cache / "probes" / f"{mark}.json"
 
 
-def read(cache: Path, choice: Choice) -> Card | None:
+def read(cache: Path, choice: Choice) -> ProbeResult | None:
     """None when this model was never probed there, or its card cannot be read."""
     try:
-        card = msgspec.json.decode(place_of(cache, choice.base_url, choice.model.id).read_bytes(), type=Card)
+        card = msgspec.json.decode(place_of(cache, choice.base_url, choice.model.id).read_bytes(), type=ProbeResult)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return card if (card.base_url, card.model) == (shown(choice.base_url), choice.model.id) else None
+    return card if (card.base_url, card.model) == (display_url(choice.base_url), choice.model.id) else None
 
 
-def write(cache: Path, card: Card) -> Path:
+def write(cache: Path, card: ProbeResult) -> Path:
     """Raises OSError."""
     place = place_of(cache, card.base_url, card.model)
     make_private(place.parent)
@@ -74,7 +74,7 @@ def write(cache: Path, card: Card) -> Path:
     return place
 
 
-def follow(choice: Choice, card: Card, *, own: ProviderSettings, keeps_format: bool) -> Choice:
+def apply_probe(choice: Choice, card: ProbeResult, *, own: ProviderSettings, keeps_format: bool) -> Choice:
     """The choice as the card says it is. `own` are a person's settings: they count more than what was found out.
 
     `keeps_format`: the format was named for this run. Of two known windows the smaller one holds, unless a person named one.

@@ -141,7 +141,7 @@ Kind = Literal["model", "prefix", "provider"]
 """Another model was asked; the request began differently; it began the same and was not read from the cache all the same."""
 
 
-class Miss(Struct, frozen=True):
+class CacheMiss(Struct, frozen=True):
     kind: Kind
     block: str
     """The first block that differed; empty when none did."""
@@ -158,13 +158,13 @@ class Miss(Struct, frozen=True):
         return f"Prompt cache missed: {self.reason}; about {self.tokens:,} tokens were read anew{money}."
 
 
-class Looked(Struct, frozen=True):
+class AnsweredRequest(Struct, frozen=True):
     """One answered request."""
 
     number: int
     message: Message
     usage: Usage
-    miss: Miss | None
+    miss: CacheMiss | None
 
     @property
     def prompt_tokens(self) -> int:
@@ -175,19 +175,19 @@ class Looked(Struct, frozen=True):
         return self.usage.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
 
-def look_through(messages: Iterable[Message], prices: Mapping[Producer, Price | None]) -> list[Looked]:
+def cache_use_by_request(messages: Iterable[Message], prices: Mapping[Producer, Price | None]) -> list[AnsweredRequest]:
     """Every answer that was counted, in order. One that wolo wrote itself, as for the embedded model, was no request."""
     before: list[Message] = []
-    looked: list[Looked] = []
+    looked: list[AnsweredRequest] = []
     for message in messages:
         if message.role == "assistant" and message.usage is not None and message.usage.context_tokens:
             miss = find_miss(message, before, prices.get(message.producer or Producer()))
-            looked.append(Looked(len(looked) + 1, message, message.usage, miss))
+            looked.append(AnsweredRequest(len(looked) + 1, message, message.usage, miss))
             before.append(message)
     return looked
 
 
-def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -> Miss | None:
+def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -> CacheMiss | None:
     """`before` are the messages that were said until then. None also where nothing is known of the request."""
     prefix, usage = prefix_of(answer), answer.usage
     if prefix is None or usage is None or not prefix.after:
@@ -198,19 +198,19 @@ def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -
     now, then = _name(answer.producer), _name(last.producer)
     if now != then:
         reason = f"another model was asked, {now} after {then}"
-        return _missed("model", prefix, reason, _read_anew(usage, last.usage, 0), price)
+        return _cache_miss("model", prefix, reason, _read_anew(usage, last.usage, 0), price)
     if prefix.differs:
         smaller = min(_size_bytes(answer), _size_bytes(last))
-        common = _both(usage, last.usage) * prefix.same_bytes // smaller if smaller else 0
-        return _missed("prefix", prefix, _describe_difference(prefix.differs), _read_anew(usage, last.usage, common), price)
-    return _forgotten(prefix, answer, last, before, price)
+        common = _shared_tokens(usage, last.usage) * prefix.same_bytes // smaller if smaller else 0
+        return _cache_miss("prefix", prefix, _describe_difference(prefix.differs), _read_anew(usage, last.usage, common), price)
+    return _provider_miss(prefix, answer, last, before, price)
 
 
 def prompt_tokens(usage: Usage) -> int:
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
 
-def _both(usage: Usage, last: Usage) -> int:
+def _shared_tokens(usage: Usage, last: Usage) -> int:
     """No more of it than the shorter of two prompts could come from the cache."""
     return min(prompt_tokens(usage), prompt_tokens(last))
 
@@ -220,7 +220,9 @@ def _size_bytes(answer: Message) -> int:
     return prefix.size_bytes if prefix else 0
 
 
-def _forgotten(prefix: Prefix, answer: Message, last: Message, before: Sequence[Message], price: Price | None) -> Miss | None:
+def _provider_miss(
+    prefix: Prefix, answer: Message, last: Message, before: Sequence[Message], price: Price | None
+) -> CacheMiss | None:
     assert answer.usage is not None
     assert last.usage is not None
     expected = prompt_tokens(last.usage)
@@ -232,16 +234,16 @@ def _forgotten(prefix: Prefix, answer: Message, last: Message, before: Sequence[
     idle_s = answer.timestamp - last.timestamp
     when = f"after {idle_s / 60:.0f} minutes without a request it had expired" if idle_s >= IDLE_S else "expired or evicted"
     reason = f"the request began as the one before, but the provider did not have it any more ({when})"
-    return _missed("provider", prefix, reason, _read_anew(answer.usage, last.usage, 0), price)
+    return _cache_miss("provider", prefix, reason, _read_anew(answer.usage, last.usage, 0), price)
 
 
 def _read_anew(usage: Usage, last: Usage, common_tokens: int) -> int:
     """Of what both requests hold, all but the common beginning, or less if the provider says so."""
-    return max(_both(usage, last) - max(common_tokens, usage.cache_read_tokens), 0)
+    return max(_shared_tokens(usage, last) - max(common_tokens, usage.cache_read_tokens), 0)
 
 
-def _missed(kind: Kind, prefix: Prefix, reason: str, tokens: int, price: Price | None) -> Miss:
-    return Miss(kind, prefix.differs, reason, tokens, _cost(tokens, price))
+def _cache_miss(kind: Kind, prefix: Prefix, reason: str, tokens: int, price: Price | None) -> CacheMiss:
+    return CacheMiss(kind, prefix.differs, reason, tokens, _cost(tokens, price))
 
 
 def _cost(tokens: int, price: Price | None) -> float | None:

@@ -80,7 +80,7 @@ class Listener(Protocol):
         ...
 
 
-class Asker(Protocol):
+class ModelClient(Protocol):
     @property
     def choice(self) -> Choice:
         """Who answers now."""
@@ -101,45 +101,45 @@ class Asker(Protocol):
     async def close(self) -> None: ...
 
 
-class Later:
-    """An `Asker` in front of one that may not be there yet."""
+class LazyModelClient:
+    """An `ModelClient` in front of one that may not be there yet."""
 
-    def __init__(self, choice: Choice, open_it: Callable[[Choice], Asker]) -> None:
+    def __init__(self, choice: Choice, open_it: Callable[[Choice], ModelClient]) -> None:
         self._choice = choice
         self._open = open_it
-        self._asker: Asker | None = None
+        self._client: ModelClient | None = None
 
     @property
     def choice(self) -> Choice:
-        return self._asker.choice if self._asker else self._choice
+        return self._client.choice if self._client else self._choice
 
     def think(self, level: ThinkingLevel) -> None:
-        if self._asker:
-            self._asker.think(level)
+        if self._client:
+            self._client.think(level)
         self._choice = replace(self._choice, thinking=level)
 
     async def ask(self, question: Question, listener: Listener) -> Message:
-        if self._asker is None:
-            self._asker = self._open(self._choice)
-        return await self._asker.ask(question, listener)
+        if self._client is None:
+            self._client = self._open(self._choice)
+        return await self._client.ask(question, listener)
 
     async def close(self) -> None:
-        if self._asker:
-            await self._asker.close()
+        if self._client:
+            await self._client.close()
 
 
 TEMPORARY = 75
 """The exit status of what goes by itself: another model cures that, but not a wrong key or a request nobody accepts."""
 
 
-class Fallback:
-    """An `Asker` of two. The second is opened when it is needed first."""
+class FallbackModelClient:
+    """An `ModelClient` of two. The second is opened when it is needed first."""
 
-    def __init__(self, first: Asker, second: Choice, open_second: Callable[[], Asker]) -> None:
+    def __init__(self, first: ModelClient, second: Choice, open_second: Callable[[], ModelClient]) -> None:
         self._first = first
         self._second_choice = second
         self._open_second = open_second
-        self._second: Asker | None = None
+        self._second: ModelClient | None = None
         self._failure: ProviderError | None = None
         """Why the first gave up in the turn under way."""
         self._prompt_id = ""
@@ -153,8 +153,8 @@ class Fallback:
 
     def think(self, level: ThinkingLevel) -> None:
         self._level = level
-        for asker in filter(None, (self._first, self._second)):
-            asker.think(level)
+        for client in filter(None, (self._first, self._second)):
+            client.think(level)
 
     async def ask(self, question: Question, listener: Listener) -> Message:
         if not question.prompt_id or question.prompt_id != self._prompt_id:

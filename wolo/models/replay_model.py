@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from wolo.errors import Unavailable
 from wolo.formats.format import ThinkingLevel
-from wolo.messages.comparison import Told, around_difference, first_different, told
+from wolo.messages.comparison import Normalize, around_difference, comparable_text, first_different
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, AnyPart, TextPart, ThinkingPart, ToolPart
@@ -47,7 +47,7 @@ class Divergence(Struct, frozen=True, kw_only=True):
         return cls(step=step, kind=kind, where=where, expected=expected, got=got)
 
 
-class Diverged(Exception):
+class ReplayDiverged(Exception):
     """Ends a replay at once, through the loop and whatever runs in it."""
 
     def __init__(self, divergence: Divergence) -> None:
@@ -55,7 +55,7 @@ class Diverged(Exception):
         self.divergence = divergence
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class RecordedAnswer(Struct, frozen=True, kw_only=True):
     """One request, and what came back."""
 
     step: int
@@ -70,14 +70,14 @@ class Recorded(Struct, frozen=True, kw_only=True):
 class Script(Struct, frozen=True, kw_only=True):
     """The answers of one turn."""
 
-    answers: tuple[Recorded, ...]
+    answers: tuple[RecordedAnswer, ...]
     step: int
     """Of the request that follows them, should there be one."""
     is_complete: bool
     """The turn came to its own end, so that none may follow."""
 
 
-Check = Callable[[Recorded, Question], None]
+Check = Callable[[RecordedAnswer, Question], None]
 """A further comparison of a question with what was recorded. Raises Diverged."""
 
 
@@ -88,8 +88,8 @@ class RecordedModel:
         self,
         choice: Choice,
         *,
-        of: Told,
-        here: Told,
+        of: Normalize,
+        here: Normalize,
         stop: Callable[[], None],
         unfinished: Collection[str],
         check: Check | None,
@@ -111,7 +111,7 @@ class RecordedModel:
         """Holds both, so that no other takes their place in memory."""
 
     @property
-    def upcoming(self) -> Recorded | None:
+    def upcoming(self) -> RecordedAnswer | None:
         """What the next request is answered with."""
         return self._script.answers[self._at] if self._at < len(self._script.answers) else None
 
@@ -151,20 +151,20 @@ class RecordedModel:
     def _refuse_another(self, question: Question) -> None:
         """Raises Diverged where the recorded turn had come to its own end."""
         if self._script.is_complete:
-            last = told(question.messages[-1], self._of)
-            raise Diverged(
+            last = comparable_text(question.messages[-1], self._of)
+            raise ReplayDiverged(
                 Divergence.of(
                     self._script.step, "request", "one more request", "The turn ends here.", f"It goes on after:\n{last}"
                 )
             )
 
-    def _compare(self, recorded: Recorded, question: Question) -> None:
+    def _compare(self, recorded: RecordedAnswer, question: Question) -> None:
         sent, now = recorded.sent(), question.messages
         at = first_different(sent, now, self._is_same)
         if at is not None:
             expected, got = (self._told(messages, at) for messages in (sent, now))
             of = f" of {len(sent)}" if len(sent) == len(now) else f" (of {len(sent)} then, of {len(now)} now)"
-            raise Diverged(Divergence.of(recorded.step, "request", f"message {at + 1}{of}", expected, got))
+            raise ReplayDiverged(Divergence.of(recorded.step, "request", f"message {at + 1}{of}", expected, got))
         if self._check is not None:
             self._check(recorded, question)
 
@@ -173,7 +173,9 @@ class RecordedModel:
         pair = (id(one), id(other))
         if pair in self._alike:
             return True
-        same = _role(one) == _role(other) and told(one, self._of, self._unfinished) == told(other, self._of, self._unfinished)
+        same = _role(one) == _role(other) and comparable_text(one, self._of, self._unfinished) == comparable_text(
+            other, self._of, self._unfinished
+        )
         if same:
             self._alike[pair] = (one, other)
         return same
@@ -181,7 +183,7 @@ class RecordedModel:
     def _told(self, messages: Sequence[Message], at: int) -> str:
         if at >= len(messages):
             return "(no such message)"
-        return f"{messages[at].role}:\n{told(messages[at], self._of, self._unfinished)}"
+        return f"{messages[at].role}:\n{comparable_text(messages[at], self._of, self._unfinished)}"
 
     def _part(self, part: AnyPart) -> AnyPart:
         """A call names files where they are now."""
@@ -190,12 +192,12 @@ class RecordedModel:
         return replace(part, input=_mapped(part.input, self._here), raw_input=self._here(part.raw_input))
 
 
-def as_it_came(message: Message) -> Message:
+def before_calls_ran(message: Message) -> Message:
     """A recorded answer before any of its calls was looked at. What could not be read then stays so."""
-    return replace(message, parts=tuple(_unjudged(part) if isinstance(part, ToolPart) else part for part in message.parts))
+    return replace(message, parts=tuple(_pending_call(part) if isinstance(part, ToolPart) else part for part in message.parts))
 
 
-def _unjudged(part: ToolPart) -> ToolPart:
+def _pending_call(part: ToolPart) -> ToolPart:
     if part.status == "failed" and not part.end_time:
         return part  # it came broken; whatever was looked at here has an end
     kept = {name: part.metadata[name] for name in (IN_FENCE,) if name in part.metadata}
@@ -206,7 +208,7 @@ def _role(message: Message) -> str:
     return "assistant" if message.role == "assistant" else "user" if message.role != "system" else "system"
 
 
-def _mapped(value: Any, here: Told) -> Any:
+def _mapped(value: Any, here: Normalize) -> Any:
     match value:
         case str():
             return here(value)

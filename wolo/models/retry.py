@@ -32,30 +32,30 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Longest silence before an answer begins, 0 for no limit; none: 120, no longer than `idle_s`; on this machine `idle_s`."""
 
 
-class Row(NamedTuple):
+class RetryRule(NamedTuple):
     tries: int
     """0: until the total time is over."""
     waits_s: tuple[float, ...]
     """The wait after the first failure, the second, …; the last one repeats."""
 
 
-LOST = Row(0, (0.5, 1, 2, 4, 8, 16, 30))
+NO_CONNECTION = RetryRule(0, (0.5, 1, 2, 4, 8, 16, 30))
 """There is no connection, and nothing was answered: a laptop that was moved, a server that is started again."""
-BROKEN = Row(5, (0.5, 1, 2, 4, 8, 16, 30))
+SERVER_FAILURE = RetryRule(5, (0.5, 1, 2, 4, 8, 16, 30))
 """The connection broke or the server failed: mostly over in a moment."""
-CROWDED = Row(8, (2, 5, 15, 30, 60, 90, 120))
+RATE_LIMIT = RetryRule(8, (2, 5, 15, 30, 60, 90, 120))
 """Too many requests: these windows last minutes."""
-UNCLEAR = Row(3, (0.5, 1))
+UNCLEAR = RetryRule(3, (0.5, 1))
 """The provider failed without a reason: mostly it will fail again."""
-SPOILT = Row(2, (0.5,))
+BAD_OUTPUT = RetryRule(2, (0.5,))
 """The model spoilt its own answer: another throw of the dice may do, a third hardly ever does."""
-FINAL = Row(1, ())
+NO_RETRY = RetryRule(1, ())
 """Another try would get the same answer."""
 
-CROWDED_CODES = frozenset({"1234", "1302", "1303", "1305", "1312"})
+RATE_LIMIT_CODES = frozenset({"1234", "1302", "1303", "1305", "1312"})
 """GLM's own codes for overload, with whatever HTTP status they come."""
 UNCLEAR_CODES = frozenset({"1200", "1230", "tool_use_failed"})
-SPOILT_CODES = frozenset(
+BAD_OUTPUT_CODES = frozenset(
     {
         *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
         *("MALFORMED_RESPONSE", "OTHER", "IMAGE_OTHER", "NO_IMAGE"),
@@ -71,23 +71,23 @@ def total_s(settings: Settings, *, attended: bool) -> float:
     return ATTENDED_TOTAL_S if attended else HEADLESS_TOTAL_S
 
 
-def row_for(error: ProviderError, *, has_fallback: bool = False) -> Row:
+def rule_for(error: ProviderError, *, has_fallback: bool = False) -> RetryRule:
     """`has_fallback`: another model answers as soon as this one is given up, so nobody waits for the network."""
     if not error.retryable or (error.delay_s or 0) > LONGEST_WAIT_S:
-        return FINAL
+        return NO_RETRY
     if isinstance(error, Unreachable) and not has_fallback:
-        return LOST
-    if isinstance(error, RateLimited) or error.code in CROWDED_CODES:
-        return CROWDED
-    if error.code in SPOILT_CODES:
-        return SPOILT
-    return UNCLEAR if error.code in UNCLEAR_CODES else BROKEN
+        return NO_CONNECTION
+    if isinstance(error, RateLimited) or error.code in RATE_LIMIT_CODES:
+        return RATE_LIMIT
+    if error.code in BAD_OUTPUT_CODES:
+        return BAD_OUTPUT
+    return UNCLEAR if error.code in UNCLEAR_CODES else SERVER_FAILURE
 
 
 def tries_for(error: ProviderError, settings: Settings, *, has_fallback: bool = False) -> int:
     """0: until the total time is over."""
-    tries = row_for(error, has_fallback=has_fallback).tries
-    return tries if tries == FINAL.tries or settings.tries is None else settings.tries
+    tries = rule_for(error, has_fallback=has_fallback).tries
+    return tries if tries == NO_RETRY.tries or settings.tries is None else settings.tries
 
 
 def next_wait_s(
@@ -104,7 +104,7 @@ def next_wait_s(
     if tries and attempt >= tries:
         return None
     asked_s = error.delay_s or 0
-    waits_s = row_for(error, has_fallback=has_fallback).waits_s
+    waits_s = rule_for(error, has_fallback=has_fallback).waits_s
     wait_s = asked_s if asked_s > 0 else waits_s[min(attempt, len(waits_s)) - 1] * (1 - JITTER * random())
     left_s = total_s(settings, attended=False) - spent_s
     if not tries and left_s >= LEAST_WAIT_S:

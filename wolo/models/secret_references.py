@@ -69,7 +69,7 @@ def _first_line(command: str, setting: str) -> str:
             stderr=subprocess.DEVNULL,
             process_group=0,
         ) as process:
-            said = _listen(process, words[0], setting)
+            said = _read_output(process, words[0], setting)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"{setting}: `{words[0]}` cannot be run: {why}.", hint="It is run as it is, without a shell.") from None
@@ -81,7 +81,7 @@ def _first_line(command: str, setting: str) -> str:
     return key
 
 
-def _listen(process: subprocess.Popen[bytes], program: str, setting: str) -> bytes:
+def _read_output(process: subprocess.Popen[bytes], program: str, setting: str) -> bytes:
     """All that the program prints; it is ended, with whatever it started, when it takes too long."""
     try:
         return process.communicate(timeout=COMMAND_S)[0]

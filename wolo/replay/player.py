@@ -33,11 +33,11 @@ from wolo.guard.intents import WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import effective
 from wolo.mcp.mcp_tool import recorded_tools
-from wolo.messages.comparison import request, result
+from wolo.messages.comparison import comparable_call, comparable_result
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import counted
-from wolo.models.replay_model import Diverged, Divergence, Kind, RecordedModel
+from wolo.models.replay_model import Divergence, Kind, RecordedModel, ReplayDiverged
 from wolo.places import find_places
 from wolo.replay.recording import (
     BY_PERSON,
@@ -113,7 +113,7 @@ class _Replay:
         check = preamble_check(self._tape, rerun.model, self._config) if rerun.is_strict else None
         self._model = RecordedModel(
             self._choice,
-            of=self._stage.steady,
+            of=self._stage.without_changing_values,
             here=self._stage.here,
             stop=self._stop,
             unfinished=unfinished,
@@ -131,7 +131,7 @@ class _Replay:
         try:
             for turn in self._tape.turns:
                 history = await self._play_turn(turn, (*history, *turn.before))
-        except Diverged as diverged:
+        except ReplayDiverged as diverged:
             divergence = diverged.divergence
         finally:
             self._close()
@@ -292,7 +292,7 @@ class _Replay:
         return next((str(path) for path in written if not any(map(path.is_relative_to, roots))), "")
 
     def _ended(self, part: ToolPart) -> None:
-        recorded, of = self._calls[part.id], self._stage.steady
+        recorded, of = self._calls[part.id], self._stage.without_changing_values
         assert self._turn is not None  # whose call it is
         self._say(self._turn.said.after_call.get(part.id, ()))
         self._enter_mode(part.id)
@@ -302,7 +302,7 @@ class _Replay:
         ran = recorded.outcome not in ("denied_by_rule", "denied_by_person")
         if ran and part.outcome in ("denied_by_rule", "denied_by_person"):
             raise self._differs("call", recorded, self._outcome(recorded), f"Denied now: {part.output}")
-        expected, got = result(recorded, of), result(part, of)
+        expected, got = comparable_result(recorded, of), comparable_result(part, of)
         if expected != got:
             raise self._differs("result", recorded, expected, got)
 
@@ -325,10 +325,10 @@ class _Replay:
             return f"It was denied: {recorded.output}"
         return f"It ran unasked ({recorded.outcome})."
 
-    def _differs(self, kind: Kind, recorded: ToolPart, expected: str, got: str) -> Diverged:
-        called = request(recorded, self._stage.steady)
+    def _differs(self, kind: Kind, recorded: ToolPart, expected: str, got: str) -> ReplayDiverged:
+        called = comparable_call(recorded, self._stage.without_changing_values)
         where = f"{called[:200]}…" if len(called) > 200 else called
-        return Diverged(Divergence.of(self._model.step, kind, where, expected, got))
+        return ReplayDiverged(Divergence.of(self._model.step, kind, where, expected, got))
 
     def _check_all_used(self, turn: RecordedTurn, new: Sequence[Message]) -> None:
         """Raises Diverged when the turn ended before all that was recorded of it was played."""
@@ -338,7 +338,7 @@ class _Replay:
         step = upcoming.step if upcoming else self._model.step
         left = f"{counted(len(turn.script.answers), 'answer')}, {counted(len(turn.new), 'message')}"
         came = f"The turn ended with {counted(len(new), 'message')}, the last one of role {new[-1].role}."
-        raise Diverged(Divergence.of(step, "left over", "the end of the turn", left, came))
+        raise ReplayDiverged(Divergence.of(step, "left over", "the end of the turn", left, came))
 
 
 def _reason(denied: ToolPart) -> str:

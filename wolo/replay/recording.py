@@ -28,7 +28,7 @@ from wolo.models.format_selection import format_of
 from wolo.models.prompt_cache import METADATA, digests_of
 from wolo.models.protocol import Question, producer_of, request_for
 from wolo.models.provider import Choice, Model, Provider
-from wolo.models.replay_model import Check, Diverged, Divergence, Recorded, Script, as_it_came
+from wolo.models.replay_model import Check, Divergence, RecordedAnswer, ReplayDiverged, Script, before_calls_ran
 from wolo.places import find_places
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
@@ -129,15 +129,15 @@ def _turns(
 
 def _answers(
     messages: Sequence[Message], begin: int, end: int, kept: dict[str, Message], cuts: dict[str, Cut], step: int
-) -> Iterable[tuple[Recorded, Cut]]:
+) -> Iterable[tuple[RecordedAnswer, Cut]]:
     for at in range(begin + 1, end):
         message = messages[at]
         if not _is_answer(messages, at):
             continue
-        answer = as_it_came(kept.get(message.id, message)) if message.role == "assistant" else _empty(message)
+        answer = before_calls_ran(kept.get(message.id, message)) if message.role == "assistant" else _empty(message)
         cut = cuts.get(message.id, Cut())
         sent = partial(_sent, cut, messages, at)
-        yield Recorded(step=step, sent=sent, answer=answer, stopped=message.finish_reason == "interrupted"), cut
+        yield RecordedAnswer(step=step, sent=sent, answer=answer, stopped=message.finish_reason == "interrupted"), cut
         step += 1
 
 
@@ -323,14 +323,14 @@ def _given_then(verdict: object) -> Rule | None:
 def preamble_check(tape: RecordedTurns, label: str, config: Config) -> Check:
     """Compares the system prompt and the tools of a request with what the session keeps of them: their digests."""
 
-    def check(recorded: Recorded, question: Question) -> None:
+    def check(recorded: RecordedAnswer, question: Question) -> None:
         answer = next((message for message in tape.messages if message.id == recorded.answer.id), None)
         if answer is None or METADATA not in answer.metadata:
             return
         known = digests_of(answer.id, tape.messages)
         for at, (label, digest) in enumerate(blocks_of(answer, question)):
             if label in PREAMBLE and at < len(known) and known[at] != digest:
-                raise Diverged(
+                raise ReplayDiverged(
                     Divergence(
                         step=recorded.step,
                         kind="preamble",

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from wolo.agent.hook_calls import executed_input
 from wolo.errors import ToolError
-from wolo.messages.comparison import steady
+from wolo.messages.comparison import without_changing_values
 from wolo.messages.parts import ToolPart
 from wolo.replay.recording import RecordedTurns
 from wolo.sessions import blobs
@@ -327,9 +327,9 @@ class ReplayWorkspace:
             text = copy.sub(path.replace("\\", r"\\"), text)
         return text
 
-    def steady(self, text: str) -> str:
+    def without_changing_values(self, text: str) -> str:
         """As texts are compared."""
-        return steady(self.there(text))
+        return without_changing_values(self.there(text))
 
     def cwd_of(self, opened: Mapping[str, Any]) -> Path:
         """Where the conversation that was opened so works here."""

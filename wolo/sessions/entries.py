@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, ValidationError, convert, field, to_builtins
 
-from wolo.messages.message import Codec, Message, Usage, used_by_task
+from wolo.messages.message import Codec, Message, Usage, task_usage
 from wolo.messages.parts import ToolPart
 
 
@@ -99,7 +99,7 @@ def spent_beside(entry: AnyEntry) -> Usage | None:
 def spent_on_tasks(entry: AnyEntry) -> list[Usage]:
     """What other agents used; the answers themselves are in sessions of their own."""
     parts = entry.parts if isinstance(entry, ResultsEntry) else ()
-    return [usage for part in parts if (usage := used_by_task(part)) is not None]
+    return [usage for part in parts if (usage := task_usage(part)) is not None]
 
 
 def spent_aside(entry: AnyEntry) -> Usage | None:

@@ -125,7 +125,7 @@ def _short(text: str) -> str:
 
 def _said(node: Node) -> tuple[str, ...]:
     match node.entry:
-        case MessageEntry(message=message) if message.is_persons and not message.is_prompt:
+        case MessageEntry(message=message) if message.is_from_user and not message.is_prompt:
             return (message.text.strip() or "(an attachment)",)
     return ()
 
@@ -193,7 +193,7 @@ class Follower:
 
     def _message(self, message: Message) -> Iterator[Line]:
         if message.role != "assistant":
-            yield Line("prompt" if message.is_persons else "note", message.text.strip())
+            yield Line("prompt" if message.is_from_user else "note", message.text.strip())
             return
         if message.reasoning_content.strip():
             yield Line("thinking", message.reasoning_content.strip())

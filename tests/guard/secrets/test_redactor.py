@@ -20,37 +20,37 @@ from wolo.guard.secrets.finder import SecretFiles
 from wolo.guard.secrets.redactor import Restored, Secrets, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
-from wolo.messages.secret_values import Known
+from wolo.messages.secret_values import Secret
 from wolo.tools.tool_values import Listing
 
 K = "wk-7f3a9c21bb+/=Z"
 KEY = b"k" * 32
 
 
-def secrets_with(*known: Known) -> Secrets:
+def secrets_with(*known: Secret) -> Secrets:
     return Secrets(known, key=lambda: KEY)
 
 
 def test_a_placeholder_stands_for_one_value_on_one_machine() -> None:
-    one = secrets_with(Known("DB_PASSWORD", K)).hide(K)
-    assert one == secrets_with(Known("DB_PASSWORD", K), Known("OTHER_TOKEN", "other-12345")).hide(K)
+    one = secrets_with(Secret("DB_PASSWORD", K)).hide(K)
+    assert one == secrets_with(Secret("DB_PASSWORD", K), Secret("OTHER_TOKEN", "other-12345")).hide(K)
     assert one.startswith("SECRET_DB_PASSWORD_")
-    assert one != Secrets([Known("DB_PASSWORD", K)], key=lambda: b"j" * 32).hide(K)
-    assert one != secrets_with(Known("DB_PASSWORD", K + "1")).hide(K + "1")
+    assert one != Secrets([Secret("DB_PASSWORD", K)], key=lambda: b"j" * 32).hide(K)
+    assert one != secrets_with(Secret("DB_PASSWORD", K + "1")).hide(K + "1")
 
 
 @pytest.mark.parametrize("name", ["client-key-data", "über$name", "", "x" * 200, "../../etc", "a\nb", "KEY_123456789012_A"])
 def test_a_placeholder_is_one_plain_word_everywhere(name: str) -> None:
-    shown = secrets_with(Known(name, K)).hide(K)
+    shown = secrets_with(Secret(name, K)).hide(K)
     assert shown.isidentifier()
     assert shlex.split(f"echo {shown}") == ["echo", shown]
     assert json.loads(json.dumps(shown)) == shown
-    assert secrets_with(Known(name, K)).restore(shown).value == K
+    assert secrets_with(Secret(name, K)).restore(shown).value == K
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=8, max_size=60), st.text(max_size=30))
 def test_what_was_hidden_comes_back_as_it_was(value: str, around: str) -> None:
-    secrets = secrets_with(Known("TOKEN", value))
+    secrets = secrets_with(Secret("TOKEN", value))
     for text in (f"{around}{value}{around}", f"{value}{value}", json.dumps({"key": value})):
         hidden = secrets.hide(text)
         assert value not in hidden
@@ -58,7 +58,7 @@ def test_what_was_hidden_comes_back_as_it_was(value: str, around: str) -> None:
 
 
 def test_a_placeholder_of_nothing_known_stays_a_word() -> None:
-    secrets = secrets_with(Known("TOKEN", K))
+    secrets = secrets_with(Secret("TOKEN", K))
     shown = secrets.hide(K)
     for strange in ("SECRET_TOKEN_000000000000", shown[:-1], "SECRET_", shown.lower()):
         assert secrets.restore(strange) == Restored(strange)
@@ -66,7 +66,7 @@ def test_a_placeholder_of_nothing_known_stays_a_word() -> None:
 
 
 def test_every_part_of_a_message_is_hidden() -> None:
-    secrets = secrets_with(Known("TOKEN", K))
+    secrets = secrets_with(Secret("TOKEN", K))
     message = Message(
         role="assistant",
         parts=[
@@ -89,7 +89,7 @@ def test_every_part_of_a_message_is_hidden() -> None:
 
 @pytest.mark.parametrize("at", range(4))
 def test_one_secret_among_much_that_holds_none_is_hidden(at: int) -> None:
-    secrets = Secrets([Known("PASSWORD", K), Known("SHORT", "abc")])
+    secrets = Secrets([Secret("PASSWORD", K), Secret("SHORT", "abc")])
     texts = [f"clean {number}" if number != at else f"see {K}" for number in range(3)]
     message = Message(role="assistant", parts=tuple(TextPart(text=text) for text in texts), error=K if at == 3 else "")
     assert K not in repr(secrets.hide_message(message))
@@ -99,7 +99,7 @@ def test_one_secret_among_much_that_holds_none_is_hidden(at: int) -> None:
 
 
 def test_a_part_among_parts_and_a_line_among_lines_are_hidden() -> None:
-    secrets = Secrets([Known("PASSWORD", K)])
+    secrets = Secrets([Secret("PASSWORD", K)])
     files = (FilePart(name="clean.txt", media_type="text/plain", data=b"x"), FilePart(name=f"{K}.txt", media_type="text/plain"))
     call = ToolPart(id="1", tool="read", call_id="1", input={}, output="clean", output_parts=files)
     assert K not in repr(secrets.hide_part(call))

@@ -15,7 +15,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Pause, Reply, delta, error, finish, raw, sse, text, whole
 from wolo.errors import BadAnswer, ProviderError, Unavailable, Unreachable
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.http.transport import Batch, Call, Refused
+from wolo.models.http.transport import Batch, Call, HttpStatusError
 
 EVENTS = [b"one", b"two", b"three", b"[DONE]"]
 
@@ -162,7 +162,7 @@ async def test_an_empty_answer_may_be_asked_for_again(server: ProviderServer, re
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 502, 503, 529])
 async def test_a_refusal_is_handed_up_whole(server: ProviderServer, status: int) -> None:
     server.script(error(status, {"error": {"code": "1302"}}, {"Retry-After": "2"}))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpStatusError) as refused:
         await received(call_to(server))
     assert refused.value.status == status
     assert refused.value.body == b'{"error": {"code": "1302"}}'
@@ -171,14 +171,14 @@ async def test_a_refusal_is_handed_up_whole(server: ProviderServer, status: int)
 
 async def test_a_huge_refusal_is_cut(server: ProviderServer) -> None:
     server.script(error(500, b"x" * 5_000_000))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpStatusError) as refused:
         await received(call_to(server))
     assert len(refused.value.body) == 64 * 1024
 
 
 async def test_a_refusal_that_breaks_off_is_still_a_refusal(server: ProviderServer) -> None:
     server.script(Reply(500, {"content-type": "text/plain"}, (b"broken",), ending="reset"))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HttpStatusError) as refused:
         await received(call_to(server))
     assert refused.value.status == 500
 
@@ -334,7 +334,7 @@ async def test_a_connection_serves_many_requests(server: ProviderServer) -> None
         server.script(events())
         await received(call_to(server), transport)
     server.script(error(500, {"error": {}}), whole({"a": 1}))
-    with pytest.raises(Refused):
+    with pytest.raises(HttpStatusError):
         await received(call_to(server), transport)
     await received(call_to(server), transport)
     await transport.close()

@@ -14,7 +14,7 @@ from tests.fakes.replies import Hold, Pause, Piece, Reply, error
 from wolo.errors import BadAnswer, Unavailable
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.stream_framing import LineSplitter
-from wolo.models.http.transport import Batch, Call, Refused
+from wolo.models.http.transport import Batch, Call, HttpStatusError
 
 LINES = [b'{"a":1}', '{"b":"字\u2028\u2029\x85é🙂"}'.encode(), b'{"done":true}']
 BODY = b"".join(line + b"\n" for line in LINES)
@@ -198,7 +198,7 @@ async def test_a_page_and_a_refusal_are_no_lines(server: ProviderServer) -> None
     server.script(lines(b"<html>Sign in</html>", kind="text/html"), error(404, {"error": 'model "m" not found'}))
     with pytest.raises(BadAnswer, match="Sign in"):
         await received(call_to(server))
-    with pytest.raises(Refused):
+    with pytest.raises(HttpStatusError):
         await received(call_to(server))
 
 

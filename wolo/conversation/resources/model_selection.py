@@ -17,7 +17,7 @@ from wolo.errors import ConfigError, UsageError
 from wolo.guard.secrets.redactor import Secrets
 from wolo.models import catalog, probe_cache
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
-from wolo.models.protocol import Asker, Later
+from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import Choice, ProviderSettings, is_known
 from wolo.places import Places, find_places
 
@@ -130,7 +130,7 @@ def follow_card(config: Config, choice: Choice, *, keeps_format: bool) -> Choice
     if found is None:
         return choice
     own = config.settings.providers.get(choice.provider.name, ProviderSettings())
-    followed = probe_cache.follow(choice, found, own=own, keeps_format=keeps_format)
+    followed = probe_cache.apply_probe(choice, found, own=own, keeps_format=keeps_format)
     try:
         dialect_of(followed)
     except ConfigError:
@@ -173,7 +173,7 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
     """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
 
 
-def make_asker(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> Asker:
+def make_asker(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> ModelClient:
     """Whatever is asked, and by whom, no secret goes along."""
     return RedactingAsker(_bare(reach, choice, fallback), reach.secrets)
 
@@ -191,20 +191,20 @@ def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> 
             format_of(each)
 
 
-def _bare(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> Asker:
+def _bare(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> ModelClient:
     first = _to(reach, choice, has_fallback=fallback is not None)
     if fallback is None:
         return first
-    from wolo.models.protocol import Fallback
+    from wolo.models.protocol import FallbackModelClient
 
     if fallback.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
         EmbeddedModel(fallback, reach.places)  # raises ConfigError now rather than in the middle of a turn
-    return Fallback(first, fallback, partial(_to, reach, fallback))
+    return FallbackModelClient(first, fallback, partial(_to, reach, fallback))
 
 
-def _to(reach: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> Asker:
+def _to(reach: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> ModelClient:
     if choice.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
@@ -215,17 +215,17 @@ def _to(reach: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> As
         return _over_network(
             reach, has_fallback, choice
         )  # what a person has described may hold mistakes, and they are told at once
-    return Later(choice, partial(_over_network, reach, has_fallback))
+    return LazyModelClient(choice, partial(_over_network, reach, has_fallback))
 
 
-def _over_network(reach: ModelAccess, has_fallback: bool, choice: Choice) -> Asker:
+def _over_network(reach: ModelAccess, has_fallback: bool, choice: Choice) -> ModelClient:
     from wolo.models import retry
-    from wolo.models.client import ModelStream, Surroundings
+    from wolo.models.client import ClientOptions, HttpModelClient
     from wolo.models.format_selection import format_of
     from wolo.models.http.http_transport import HttpTransport
 
     settings = reach.settings
-    around = Surroundings(
+    around = ClientOptions(
         headers=settings.headers,
         retries=replace(settings.retry, total_s=retry.total_s(settings.retry, attended=reach.attended)),
         has_fallback=has_fallback,
@@ -234,4 +234,4 @@ def _over_network(reach: ModelAccess, has_fallback: bool, choice: Choice) -> Ask
         wire_log=reach.wire_log,
         secrets=lambda: reach.secrets.exact,
     )
-    return ModelStream(choice, format_of(choice), HttpTransport(), around)
+    return HttpModelClient(choice, format_of(choice), HttpTransport(), around)

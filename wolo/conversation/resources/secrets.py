@@ -15,7 +15,7 @@ from wolo.config.schema import Settings
 from wolo.errors import ConfigError, WoloError
 from wolo.guard.secrets.finder import SecretFiles
 from wolo.guard.secrets.redactor import KEY_BYTES, Secrets
-from wolo.messages.secret_values import Known
+from wolo.messages.secret_values import Secret
 from wolo.models.provider import Choice
 from wolo.places import Places, find_places, make_private
 from wolo.workspace.root import find_root
@@ -38,7 +38,7 @@ def placeholder_key(path: Path) -> bytes:
         return os.urandom(KEY_BYTES)
 
 
-def _written_down(places: Places, settings: Settings) -> tuple[Known, ...]:
+def _written_down(places: Places, settings: Settings) -> tuple[Secret, ...]:
     try:
         return tuple(keys.written_down(places, settings))
     except ConfigError:
@@ -84,20 +84,20 @@ def best_redactor() -> Redactor:
         return _knowing(iter(()))
 
 
-def _knowing(written_down: Iterator[Known]) -> Redactor:
+def _knowing(written_down: Iterator[Secret]) -> Redactor:
     from wolo.sessions.exchange.redaction import Redactor  # noqa: PLC0415  # a run exports nothing
 
     found = keys.known(_on_the_line(), keys.in_environment(os.environ), written_down, _in_files())
     return Redactor(each.value for each in found)
 
 
-def _on_the_line() -> Iterator[Known]:
+def _on_the_line() -> Iterator[Secret]:
     """A key that was given for this run."""
-    yield from (Known("API_KEY", token.removeprefix("--api-key=")) for token in sys.argv if token.startswith("--api-key="))
-    yield from (Known("API_KEY", value) for token, value in pairwise(sys.argv) if token == "--api-key")
+    yield from (Secret("API_KEY", token.removeprefix("--api-key=")) for token in sys.argv if token.startswith("--api-key="))
+    yield from (Secret("API_KEY", value) for token, value in pairwise(sys.argv) if token == "--api-key")
 
 
-def _in_files() -> Iterator[Known]:
+def _in_files() -> Iterator[Secret]:
     try:
         yield from SecretFiles([find_root(Path.cwd())]).near()
     except OSError:

@@ -38,7 +38,7 @@ from wolo.extensions.agent_files import MODELS_ELSEWHERE, Agents, Profile
 from wolo.guard.judge import Judge
 from wolo.messages.message import OPENED, Message, user
 from wolo.messages.parts import TASK
-from wolo.models.protocol import Asker
+from wolo.models.protocol import ModelClient
 from wolo.models.provider import EDIT_TOOLS, Choice
 from wolo.sessions.listing import task_of
 from wolo.sessions.store import Store
@@ -60,7 +60,7 @@ class Parent:
     reach: ModelAccess
     preamble: RequestPrefix
     judge: Judge
-    asker: Asker
+    asker: ModelClient
     hooks: Hooks
     run_hook: RunHook | None
     account: Account
@@ -239,7 +239,7 @@ def _prose() -> str:
     return (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
 
 
-async def _leave(shell: ShellState, asker: Asker, recorder: Recorder, kept: SessionSink) -> None:
+async def _leave(shell: ShellState, asker: ModelClient, recorder: Recorder, kept: SessionSink) -> None:
     await asyncio.to_thread(shell.processes.close_all)
     shell.close()
     await asker.close()

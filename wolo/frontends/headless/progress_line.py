@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from wolo.agent.events import AttemptFailed, CallStarted, Event, RequestStarted
 from wolo.messages.call_arguments import call_line
-from wolo.messages.terminal_text import spelled_line
+from wolo.messages.terminal_text import escaped_line
 
 TICK_S = 1.0
 """What is over sooner is not told."""
@@ -49,7 +49,7 @@ class Meanwhile:
                 pass
 
     def _begin(self, words: str) -> None:
-        self._words, self._began = spelled_line(words)[:MOST_CHARS], time.monotonic()
+        self._words, self._began = escaped_line(words)[:MOST_CHARS], time.monotonic()
 
     def hide(self) -> None:
         """Before anything else is printed."""

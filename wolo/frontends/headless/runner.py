@@ -108,7 +108,7 @@ class Headless:
                     "mode": talk.mode,
                     "sandbox": talk.facts.sandbox,
                     "tools": list(talk.tool_names),
-                    "mcp_servers": [{"name": each.name, "status": STATUS[each.state]} for each in talk.servers.standings()],
+                    "mcp_servers": [{"name": each.name, "status": STATUS[each.state]} for each in talk.servers.statuses()],
                 }
             )
 

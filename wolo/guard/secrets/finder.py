@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from wolo.guard import protected_paths
-from wolo.messages.secret_values import SHORTEST, Known, is_telling
+from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
 from wolo.workspace.root import led_to
 
 NEAR_LEVELS = 3
@@ -46,32 +46,32 @@ class SecretFiles:
         self._roots = tuple(os.path.realpath(root) for root in roots)
         self._seen: dict[str, Signature] = {}
 
-    def near(self) -> list[Known]:
+    def near(self) -> list[Secret]:
         """What lies at the top: costs next to nothing where there is no such file."""
         until = time.monotonic() + NEAR_S
         found = self._read((f"{root}/{_SETTINGS_OF_GIT}" for root in self._roots), until)
         return found + self._read(_find(self._roots, NEAR_LEVELS, NEAR_ENTRIES, until), until)
 
-    def far(self) -> list[Known]:
+    def far(self) -> list[Secret]:
         """What lies deeper."""
         until = time.monotonic() + FAR_S
         return self._read(_find(self._roots, None, FAR_ENTRIES, until), until)
 
-    def again(self, paths: Iterable[str] = (), *, folders: Iterable[str] = ()) -> list[Known]:
+    def again(self, paths: Iterable[str] = (), *, folders: Iterable[str] = ()) -> list[Secret]:
         """What is new in files that were read, in these if they are of the kind, and right in these folders."""
         until = time.monotonic() + FAR_S
         named = (*filter(None, map(_secret_behind, paths)), *self._seen)
         return self._read((*_find((*self._roots, *folders), 1, NEAR_ENTRIES, until), *named), until)
 
-    def _read(self, paths: Iterable[str], until: float) -> list[Known]:
-        found: list[Known] = []
+    def _read(self, paths: Iterable[str], until: float) -> list[Secret]:
+        found: list[Secret] = []
         for path in paths:
             found += self._read_one(path)
             if time.monotonic() > until:
                 break
         return found
 
-    def _read_one(self, path: str) -> list[Known]:
+    def _read_one(self, path: str) -> list[Secret]:
         try:
             status = os.lstat(path)
             signature = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -186,23 +186,23 @@ undefined required optional keycloak username database postgres postgresql examp
 _ORDINARY = frozenset(_COMMON.split())
 
 
-def read_values(text: str, source: str = "") -> list[Known]:
+def read_values(text: str, source: str = "") -> list[Secret]:
     """`source` names what has no name of its own."""
-    found: dict[str, Known] = {}
+    found: dict[str, Secret] = {}
     for known in _all(text, source):
         value = known.value.strip()
-        if SHORTEST <= len(value) <= MAX_CHARACTERS and len(found) < MAX_VALUES:
-            found.setdefault(value, Known(known.name, value))
+        if MIN_CHARS <= len(value) <= MAX_CHARACTERS and len(found) < MAX_VALUES:
+            found.setdefault(value, Secret(known.name, value))
     return list(found.values())
 
 
 def is_ordinary(name: str, value: str) -> bool:
     """Whether this is what settings say without telling a secret: words, paths, numbers, addresses."""
-    if len(value) < SHORTEST or value.lower() in _ORDINARY or len(set(value)) < 3:
+    if len(value) < MIN_CHARS or value.lower() in _ORDINARY or len(set(value)) < 3:
         return True
     if any(re.fullmatch(plain, value) for plain in _PLAIN):
         return True
-    if is_telling(re.sub(_AUTHOR, "", name, flags=re.IGNORECASE)):
+    if is_secret_name(re.sub(_AUTHOR, "", name, flags=re.IGNORECASE)):
         return False
     return any(re.fullmatch(plain, value) for plain in _PLAIN_UNLESS_TOLD) or all(map(_is_word, re.split(r"[\W_]+", value)))
 
@@ -212,38 +212,38 @@ def _is_word(token: str) -> bool:
     return token.isalpha() or len(token) <= 3 - token.isdigit()
 
 
-def _all(text: str, source: str) -> Iterator[Known]:
+def _all(text: str, source: str) -> Iterator[Secret]:
     yield from _keys(text, source)
     yield from _in_addresses(text, source)
     if (document := _as_json(text)) is not None:
         yield from _leaves(document, source, 0)
         return
     for name, value in re.findall(_WORDS, text):
-        yield Known(name, value)
+        yield Secret(name, value)
     yield from _lines(text, source)
 
 
-def _keys(text: str, source: str) -> Iterator[Known]:
+def _keys(text: str, source: str) -> Iterator[Secret]:
     """Line by line: whoever shows a part of a key shows whole lines."""
     for name, body in re.findall(_PEM, text, re.DOTALL):
         for line in re.split(r"\\n|\s", body):
             if re.fullmatch(r"[A-Za-z0-9+/=]{8,}", line):
-                yield Known(source or name, line)
+                yield Secret(source or name, line)
 
 
-def _in_addresses(text: str, source: str) -> Iterator[Known]:
+def _in_addresses(text: str, source: str) -> Iterator[Secret]:
     for user, password in re.findall(_ADDRESS, text):
         if password and not password.startswith(("$", "<", "{")):
-            yield Known(f"{source}_PASSWORD", password)
-            yield Known(f"{source}_PASSWORD", unquote(password))
-            if len(password) < SHORTEST:
-                yield Known(f"{source}_LOGIN", f"{user}:{password}@")
+            yield Secret(f"{source}_PASSWORD", password)
+            yield Secret(f"{source}_PASSWORD", unquote(password))
+            if len(password) < MIN_CHARS:
+                yield Secret(f"{source}_LOGIN", f"{user}:{password}@")
         elif not password and len(user) >= 16 and not is_ordinary("", user):
-            yield Known(f"{source}_KEY", user)
+            yield Secret(f"{source}_KEY", user)
     for name, value in re.findall(_QUERY, text):
-        if is_telling(name) or name.lower() in ("sig", "signature"):
-            yield Known(name, value)
-            yield Known(name, unquote(value))
+        if is_secret_name(name) or name.lower() in ("sig", "signature"):
+            yield Secret(name, value)
+            yield Secret(name, unquote(value))
 
 
 def _as_json(text: str) -> Any:
@@ -256,7 +256,7 @@ def _as_json(text: str) -> Any:
     return None
 
 
-def _leaves(value: Any, name: str, depth: int) -> Iterator[Known]:
+def _leaves(value: Any, name: str, depth: int) -> Iterator[Secret]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, dict):
@@ -269,7 +269,7 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[Known]:
         yield from _value(name, value)
 
 
-def _lines(text: str, source: str) -> Iterator[Known]:
+def _lines(text: str, source: str) -> Iterator[Secret]:
     named = False
     for found in re.finditer(_LINE, text):
         named = True
@@ -282,21 +282,21 @@ def _lines(text: str, source: str) -> Iterator[Known]:
     for line in text.splitlines():
         fields = line.strip().split(":")
         if len(fields) == 5 and "/" not in line and fields[1].strip("*").isdigit() | (fields[1] == "*"):
-            yield Known("PGPASSWORD", fields[4])
+            yield Secret("PGPASSWORD", fields[4])
         elif len(fields) == 2 and re.fullmatch(r"\$(?:apr1|2[aby]|5|6)\$\S+|\{SHA\}\S+", fields[1]):
-            yield Known("HTPASSWD", fields[1])
+            yield Secret("HTPASSWD", fields[1])
     if not named and len(text.split()) == 1 and not is_ordinary(source, text.strip()):
-        yield Known(source, text.strip())
+        yield Secret(source, text.strip())
 
 
-def _value(name: str, value: str) -> Iterator[Known]:
+def _value(name: str, value: str) -> Iterator[Secret]:
     """A value of several lines is known by its lines too: tools show text line by line."""
     if "\n" in value.strip():
         for line in value.splitlines():
             if not line.startswith("-----") and not is_ordinary(name, line.strip()):
-                yield Known(name, line)
+                yield Secret(name, line)
     elif not is_ordinary(name, value):
-        yield Known(name, value)
+        yield Secret(name, value)
     if (document := _as_json(value)) is not None:
         yield from _leaves(document, name, 1)
 

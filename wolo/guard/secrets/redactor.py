@@ -25,7 +25,7 @@ from wolo.guard.secrets.finder import SecretFiles
 from wolo.guard.shell.words import printable
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
-from wolo.messages.secret_values import PLACEHOLDER, SHORTEST, ExactValues, Known, Piecewise, forms
+from wolo.messages.secret_values import MIN_CHARS, PLACEHOLDER, Secret, StreamRedactor, ValueRedactor, encoded_forms
 
 HOW_TO_USE = "[Words like {} stand for values that stay here. Use them as they are: they are put back when a call runs.]"
 MAX_FORMS = 8_000
@@ -51,7 +51,7 @@ class Secrets:
 
     def __init__(
         self,
-        known: Iterable[Known] = (),
+        known: Iterable[Secret] = (),
         files: SecretFiles | None = None,
         key: Callable[[], bytes] = lambda: os.urandom(KEY_BYTES),
     ) -> None:
@@ -61,7 +61,7 @@ class Secrets:
         self._key = b""
         self._names: dict[str, str] = {}
         """Of every form a value is found in."""
-        self._exact = ExactValues()
+        self._exact = ValueRedactor()
         self._behind: dict[str, str] = {}
         self._changing = threading.Lock()
         self._settling = asyncio.Lock()
@@ -69,19 +69,19 @@ class Secrets:
         self.learn((*known, *self._files.near()))
 
     @property
-    def exact(self) -> ExactValues:
+    def exact(self) -> ValueRedactor:
         """What is known now."""
         return self._exact
 
-    def learn(self, known: Iterable[Known]) -> None:
+    def learn(self, known: Iterable[Secret]) -> None:
         with self._changing:
             before = len(self._names)
             for each in known:
-                if len(each.value) >= SHORTEST and each.value not in self._names and len(self._names) < MAX_FORMS:
-                    for form in forms(each.value):
+                if len(each.value) >= MIN_CHARS and each.value not in self._names and len(self._names) < MAX_FORMS:
+                    for form in encoded_forms(each.value):
                         self._names.setdefault(form, each.name)
             if len(self._names) != before:
-                self._exact = ExactValues(self._names, self._placeholder)
+                self._exact = ValueRedactor(self._names, self._placeholder)
                 self._behind = {}
 
     async def settle(self) -> None:
@@ -109,7 +109,7 @@ class Secrets:
         """Of a text that goes on: what may be the first half of a secret is left out too."""
         text = self._exact.text(text)
         held = self._exact.held(text)
-        return text if held < SHORTEST // 2 else text[:-held]
+        return text if held < MIN_CHARS // 2 else text[:-held]
 
     def held(self, data: bytes) -> int:
         """How many of the last bytes of a text that goes on may be the beginning of a secret."""
@@ -124,8 +124,8 @@ class Secrets:
         """Any JSON value."""
         return self._exact.value(value)
 
-    def piecewise(self) -> Piecewise:
-        return self._exact.piecewise()
+    def stream(self) -> StreamRedactor:
+        return self._exact.stream()
 
     def hide_error(self, error: E) -> E:
         error.message, error.hint = self.hide(error.message), self.hide(error.hint)

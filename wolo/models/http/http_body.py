@@ -12,10 +12,10 @@ from urllib.parse import urljoin
 
 from wolo.errors import BadAnswer, Unavailable
 from wolo.formats.errors.error_body import html_text
-from wolo.models.address import host_of, shown
+from wolo.models.address import display_url, host_of
 from wolo.models.http.network_errors import PROXY_HINT
 from wolo.models.http.stream_framing import BYTE_ORDER_MARK, MEBIBYTE, LineSplitter, SseSplitter
-from wolo.models.http.transport import Batch, Call, Refused
+from wolo.models.http.transport import Batch, Call, HttpStatusError
 
 if TYPE_CHECKING:
     import zlib
@@ -67,7 +67,7 @@ async def read_batches(response: httpx2.Response, call: Call) -> AsyncIterator[B
         raise Unavailable(f"{host_of(call.url)} sent an empty answer.", hint="Try again, or check the base URL and the model.")
     words = _words(await body.some(head))
     raise BadAnswer(
-        f"{shown(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
+        f"{display_url(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
         hint="Check the base URL: it ends where the API's own path begins, mostly in /v1.",
         status=response.status_code,
     )
@@ -228,16 +228,16 @@ async def _document(head: bytes, body: _Body) -> AsyncIterator[Batch]:
 async def _refusal(response: httpx2.Response, call: Call, body: _Body) -> Exception:
     status, headers = response.status_code, dict(response.headers)
     if 300 <= status < 400:
-        target = shown(urljoin(call.url, headers.get("location", "")))
+        target = display_url(urljoin(call.url, headers.get("location", "")))
         return BadAnswer(
-            f"{shown(call.url)} sends us on to {target}; redirects are not followed, for the key's sake.",
+            f"{display_url(call.url)} sends us on to {target}; redirects are not followed, for the key's sake.",
             hint="If you trust the new address, use it as the base URL.",
             status=status,
         )
     if status == 407:
         message = f"The proxy on the way to {host_of(call.url)} wants a name and a password."
         return BadAnswer(message, hint=PROXY_HINT, status=status)
-    return Refused(status, headers, await body.some(), call.url)
+    return HttpStatusError(status, headers, await body.some(), call.url)
 
 
 def _unpacker(encoding: str) -> zlib._Decompress | None:

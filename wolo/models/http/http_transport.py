@@ -11,8 +11,8 @@ from wolo.errors import ConfigError, WoloError
 from wolo.formats.format import Framing
 from wolo.models.address import host_of, proxy_for
 from wolo.models.http.http_body import read_batches
-from wolo.models.http.network_errors import explain
-from wolo.models.http.transport import Batch, Call, Refused
+from wolo.models.http.network_errors import describe_network_error
+from wolo.models.http.transport import Batch, Call, HttpStatusError
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,15 +45,15 @@ class HttpTransport:
         try:
             response = await _open(engine, call, limits)
         except Exception as error:
-            raise explain(error, call, proxy=proxy, answering=False) from error
+            raise describe_network_error(error, call, proxy=proxy, answering=False) from error
         limits["read"] = call.idle_s or None
         try:
             async for batch in await read_batches(response, call):
                 yield batch
-        except (WoloError, Refused):
+        except (WoloError, HttpStatusError):
             raise
         except Exception as error:
-            raise explain(error, call, proxy=proxy, answering=True) from error
+            raise describe_network_error(error, call, proxy=proxy, answering=True) from error
         finally:
             await response.stream.aclose()  # type: ignore[union-attr]  # an async response has an async stream
 
@@ -73,7 +73,7 @@ class HttpTransport:
         import httpx2  # noqa: PLC0415  # 60 ms, and the prompt is already on the screen
 
         # A plain connection needs no certificates.
-        context = trusting(self._environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = ssl_context(self._environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S)
         try:
             return httpx2.AsyncHTTPTransport(verify=context, proxy=proxy or None, limits=limits)
@@ -93,8 +93,8 @@ async def _open(engine: httpx2.AsyncHTTPTransport, call: Call, limits: Mapping[s
 
     stale_ones = KEPT_CONNECTIONS
     while True:
-        dialled = _Dialled()
-        extensions: dict[str, Any] = {"timeout": limits, "trace": dialled}
+        trace = _ConnectionTrace()
+        extensions: dict[str, Any] = {"timeout": limits, "trace": trace}
         headers = {
             "accept": ACCEPT[call.framing],
             "accept-encoding": "identity",
@@ -104,12 +104,12 @@ async def _open(engine: httpx2.AsyncHTTPTransport, call: Call, limits: Mapping[s
         try:
             return await engine.handle_async_request(request)
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
-            if dialled.new or not stale_ones:
+            if trace.new or not stale_ones:
                 raise
             stale_ones -= 1
 
 
-class _Dialled:
+class _ConnectionTrace:
     """Notices whether a request opened a connection of its own."""
 
     new = False
@@ -119,7 +119,7 @@ class _Dialled:
             self.new = True
 
 
-def trusting(environ: Mapping[str, str]) -> ssl.SSLContext:
+def ssl_context(environ: Mapping[str, str]) -> ssl.SSLContext:
     """For connections that are verified, always. Takes 20 to 50 ms. Raises ConfigError."""
     import httpx2  # noqa: PLC0415  # 60 ms, and the prompt is already on the screen
 

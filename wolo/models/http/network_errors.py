@@ -8,33 +8,33 @@ import ssl
 from collections.abc import Iterator
 
 from wolo.errors import ProviderError, Unavailable, Unreachable
-from wolo.models.address import host_of, shown
+from wolo.models.address import display_url, host_of
 from wolo.models.http.transport import Call
 
-HANGING_UP = ("disconnected", "peer closed")
+DISCONNECTED = ("disconnected", "peer closed")
 """Words of the engine for a connection that was closed too early, which it takes for a breach of protocol as well."""
 TIMED_OUT = ("ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout")
 
 
-def explain(error: Exception, call: Call, *, proxy: str, answering: bool) -> ProviderError:
+def describe_network_error(error: Exception, call: Call, *, proxy: str, answering: bool) -> ProviderError:
     """`answering`: the answer had begun."""
     host = host_of(call.url)
     via = f" through the proxy {host_of(proxy)}" if proxy else ""
     if type(error).__name__ in TIMED_OUT:
         return _timed_out(type(error).__name__, call, f"{host}{via}", answering)
     if type(error).__name__ == "ProxyError":
-        return _permanent(f"The proxy {host_of(proxy)} refused to lead to {host}: {_said(error)}.", PROXY_HINT)
+        return _permanent(f"The proxy {host_of(proxy)} refused to lead to {host}: {_reason(error)}.", PROXY_HINT)
     for cause in _causes(error):
         if found := _from_cause(cause, host, via, Unavailable if answering else Unreachable):
             return found
     if type(error).__name__ in ("LocalProtocolError", "UnsupportedProtocol", "InvalidURL"):
         # The text of these may hold a header's value, the key among them.
         return _permanent(
-            f"The request to {shown(call.url)} could not be formed.", "Check the base URL, the key and `headers.extra`."
+            f"The request to {display_url(call.url)} could not be formed.", "Check the base URL, the key and `headers.extra`."
         )
-    if type(error).__name__ == "RemoteProtocolError" and not any(words in str(error) for words in HANGING_UP):
+    if type(error).__name__ == "RemoteProtocolError" and not any(words in str(error) for words in DISCONNECTED):
         return Unavailable(
-            f"What {host}{via} sends is not proper HTTP: {_said(error)}.", hint="Check the base URL and the proxy."
+            f"What {host}{via} sends is not proper HTTP: {_reason(error)}.", hint="Check the base URL and the proxy."
         )
     if answering:
         return Unavailable(f"The connection to {host}{via} broke off in the middle of the answer.", hint=_RETRY_HINT)
@@ -100,7 +100,7 @@ def _permanent(message: str, hint: str) -> ProviderError:
     return error
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return " ".join("".join(letter for letter in str(error) if letter.isprintable()).split())[:200] or "no reason given"
 
 

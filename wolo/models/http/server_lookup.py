@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from wolo.models.address import under
+from wolo.models.address import join_url
 from wolo.models.catalog_files import PROVIDERS, in_format, load
 from wolo.models.format_selection import request_headers
 from wolo.models.provider import Choice
@@ -46,7 +46,7 @@ def _pages(choice: Choice) -> Iterator[Any]:
 def _rows(choice: Choice) -> list[dict[str, Any]]:
     """Where the address is the host alone, the list is where Chat Completions has it."""
     for path in ("/models", "/v1/models"):
-        page = _read(choice, under(choice.base_url, path, choice.provider.query))
+        page = _read(choice, join_url(choice.base_url, path, choice.provider.query))
         rows = page.get("data") or page.get("models") if isinstance(page, dict) else None
         if isinstance(rows, list):
             return [row for row in rows if isinstance(row, dict)]
@@ -55,7 +55,7 @@ def _rows(choice: Choice) -> list[dict[str, Any]]:
 
 def _beside(choice: Choice, path: str) -> str:
     parts = urlsplit(choice.base_url)
-    return under(parts._replace(path=parts.path.rstrip("/").removesuffix("/v1")).geturl(), path, choice.provider.query)
+    return join_url(parts._replace(path=parts.path.rstrip("/").removesuffix("/v1")).geturl(), path, choice.provider.query)
 
 
 def _read(choice: Choice, url: str, question: Mapping[str, str] | None = None) -> Any:

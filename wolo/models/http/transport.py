@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from wolo.errors import ConfigError
 from wolo.formats.format import Framing
-from wolo.messages.secret_values import ExactValues, Piecewise
+from wolo.messages.secret_values import StreamRedactor, ValueRedactor
 from wolo.places import make_private
 
 
@@ -44,7 +44,7 @@ class Batch(Struct, frozen=True):
     whole: bytes | None = None
 
 
-class Refused(Exception):
+class HttpStatusError(Exception):
     """The server answered with something other than 200; the format knows what it means."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes, url: str) -> None:
@@ -57,7 +57,7 @@ class Refused(Exception):
 
 class Transport(Protocol):
     def send(self, call: Call) -> AsyncGenerator[Batch, None]:
-        """Raises `Refused`, or a ProviderError (`Unavailable`, `BadAnswer`) for what went wrong below HTTP.
+        """Raises `HttpStatusError`, or a ProviderError (`Unavailable`, `BadAnswer`) for what went wrong below HTTP.
 
         Leaving the iteration early closes the connection.
         """
@@ -69,7 +69,7 @@ class Transport(Protocol):
 class WireLog:
     """Numbers its files from the first that is free, so that runs and conversations can share a directory."""
 
-    def __init__(self, directory: Path, secrets: Callable[[], ExactValues] = ExactValues) -> None:
+    def __init__(self, directory: Path, secrets: Callable[[], ValueRedactor] = ValueRedactor) -> None:
         """`secrets` takes out what is known by then."""
         with _writing_to(directory):
             make_private(directory)
@@ -82,7 +82,7 @@ class WireLog:
         with _writing_to(self._directory):
             with os.fdopen(self._create_next(), "wb") as file:
                 file.write(self._secrets().data(body))
-            return Exchange(self._directory, self._create("response.txt"), self._secrets().piecewise())
+            return Exchange(self._directory, self._create("response.txt"), self._secrets().stream())
 
     def _create_next(self) -> int:
         while True:
@@ -97,18 +97,18 @@ class WireLog:
 class Exchange:
     """The response of one request, written as it comes."""
 
-    def __init__(self, directory: Path, descriptor: int, hiding: Piecewise) -> None:
+    def __init__(self, directory: Path, descriptor: int, redactor: StreamRedactor) -> None:
         self._directory = directory
         self._file = os.fdopen(descriptor, "wb", buffering=0)
-        self._hiding = hiding
+        self._redactor = redactor
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
 
     def __call__(self, received: bytes) -> None:
-        self._write(self._hiding.feed(self._decoder.decode(received)))
+        self._write(self._redactor.feed(self._decoder.decode(received)))
 
     def close(self) -> None:
         with self._file:
-            self._write(self._hiding.feed(self._decoder.decode(b"", True)) + self._hiding.close())
+            self._write(self._redactor.feed(self._decoder.decode(b"", True)) + self._redactor.close())
 
     def _write(self, text: str) -> None:
         with _writing_to(self._directory):

@@ -21,13 +21,13 @@ from msgspec.structs import replace
 from wolo.errors import ConfigError, ProviderError, Unavailable, WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Message
-from wolo.models.capabilities import Untold
+from wolo.models.capabilities import AttachmentNotices
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.local_chat import LocalChat
 from wolo.models.local.simple_mode import SimpleMode
-from wolo.models.local.weight_sources import Progress, Wanted
-from wolo.models.local.weights import MissingWeights, cached, find_weights, in_units, is_at_hand, own_file, prepare
-from wolo.models.protocol import Asker, Listener, Question
+from wolo.models.local.weight_sources import Progress, WeightSpec
+from wolo.models.local.weights import MissingWeights, cached, ensure_weights, find_weights, format_size, is_available, own_file
+from wolo.models.protocol import Listener, ModelClient, Question
 from wolo.models.provider import Choice, Price
 from wolo.places import Places, make_private
 
@@ -37,7 +37,7 @@ LOG_TAIL_LINES: Final = 5
 LIBRARY: Final = re.compile(r"(lib[\w.+-]+\.so[\w.]*)")
 
 
-class Serving(Struct, frozen=True):
+class ServerAddress(Struct, frozen=True):
     url: str
     """Without a trailing slash; the API lies below `/v1`."""
     key: str
@@ -74,7 +74,7 @@ class EmbeddedProcess:
             await asyncio.to_thread(self._child.wait, STOP_S)
         return self.has_ended
 
-    async def ready(self) -> Serving:
+    async def ready(self) -> ServerAddress:
         """Returns once the model answers. Raises ProviderError when it never will."""
         if self._reading is None:
             # Not tied to this caller: one that is cancelled must not take the only line with it.
@@ -86,7 +86,7 @@ class EmbeddedProcess:
         said = json.loads(line)
         if "error" in said:
             raise _permanent(*_no_engine(said["error"])) if said["missing_engine"] else self._cannot_load(said["error"])
-        return Serving(url=said["url"], key=self._key, n_params=said["n_params"])
+        return ServerAddress(url=said["url"], key=self._key, n_params=said["n_params"])
 
     def ending(self) -> Unavailable:
         """What to say when the child has ended without being asked to."""
@@ -172,11 +172,11 @@ def has_engine() -> bool:
 
 def is_ready(places: Places, model: str = DEFAULT) -> bool:
     """Whether `local/MODEL` can answer without anything being fetched: engine and weights are on this machine."""
-    return has_engine() and is_at_hand(find_weights(model), places.cache)
+    return has_engine() and is_available(find_weights(model), places.cache)
 
 
 class EmbeddedModel:
-    """The `Asker` of `local/NAME` and `local/PATH.gguf`. Made cheaply; `start` may come early, `ask` does what is missing."""
+    """The `ModelClient` of `local/NAME` and `local/PATH.gguf`. `start` may be called early; `ask` completes it."""
 
     def __init__(
         self,
@@ -198,11 +198,11 @@ class EmbeddedModel:
         self._download = download
         self._progress = progress
         self._wanted, self._weights = _find(choice.model.id, places, self._cwd, download=download)
-        self._choice = choice if self._wanted else _described(choice)
+        self._choice = choice if self._wanted else _own_file_choice(choice)
         self._transport = HttpTransport({})
         self._process: EmbeddedProcess | None = None
-        self._asker: Asker | None = None
-        self._untold = Untold()
+        self._client: ModelClient | None = None
+        self._attachment_notices = AttachmentNotices()
 
     @property
     def choice(self) -> Choice:
@@ -220,20 +220,20 @@ class EmbeddedModel:
             self._process = None
         if self._weights is not None and self._process is None:
             self._process = EmbeddedProcess(self._weights, self._places.state / "embedded.log")
-            self._asker = None
+            self._client = None
 
     async def ask(self, question: Question, listener: Listener) -> Message:
-        if notice := self._untold.notice(self._choice, question.messages):
+        if notice := self._attachment_notices.notice(self._choice, question.messages):
             await listener.on_notice(notice)
         if self._weights is None:
             self._weights = await self._prepare(listener)
         self.start()
         process = self._process
         assert process is not None  # start has just seen to it
-        if self._asker is None:
-            self._asker = self._for_size(await process.ready())
+        if self._client is None:
+            self._client = self._for_size(await process.ready())
         try:
-            return await self._asker.ask(question, listener)
+            return await self._client.ask(question, listener)
         except Unavailable as error:
             if await process.ends_soon():
                 raise process.ending() from error
@@ -252,43 +252,47 @@ class EmbeddedModel:
         """Fetches or joins the weights in a thread that stops when this is cancelled."""
         assert self._wanted is not None  # a file of the user's own needs no preparing
         if self._progress is None:
-            await listener.on_notice(f"Preparing the embedded model, once ({in_units(self._wanted.size_bytes)}).")
+            await listener.on_notice(f"Preparing the embedded model, once ({format_size(self._wanted.size_bytes)}).")
         stop = threading.Event()
         progress = _stoppable(self._progress, stop)
         try:
-            return await asyncio.to_thread(prepare, self._wanted, self._places.cache, download=self._download, progress=progress)
+            return await asyncio.to_thread(
+                ensure_weights, self._wanted, self._places.cache, download=self._download, progress=progress
+            )
         except WoloError as error:
             raise error if isinstance(error, ProviderError) else _as_provider_error(error) from error
         finally:
             stop.set()
 
-    def _for_size(self, serving: Serving) -> Asker:
+    def _for_size(self, serving: ServerAddress) -> ModelClient:
         if serving.n_params < SMALLEST_WITH_TOOLS:
             return SimpleMode(LocalChat(self._transport, serving.url, serving.key), self._choice, self._cwd)
         from wolo.models import retry  # noqa: PLC0415
-        from wolo.models.client import ModelStream, Surroundings  # noqa: PLC0415  # only for large files of the user's own
+        from wolo.models.client import ClientOptions, HttpModelClient  # noqa: PLC0415  # only for large files of the user's own
         from wolo.models.format_selection import format_of  # noqa: PLC0415
 
         choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
-        around = Surroundings(retries=retry.Settings(tries=retry.BROKEN.tries))  # a process that has ended does not come back
-        return ModelStream(choice, format_of(choice), self._transport, around)
+        around = ClientOptions(
+            retries=retry.Settings(tries=retry.SERVER_FAILURE.tries)
+        )  # a process that has ended does not come back
+        return HttpModelClient(choice, format_of(choice), self._transport, around)
 
 
 class _Abandoned(Exception):
     """Nobody waits for the weights any more."""
 
 
-def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[Wanted | None, Path | None]:
+def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[WeightSpec | None, Path | None]:
     """What is wanted (None: a file of the user's own) and where it lies (None: to be prepared)."""
     if model.lower().endswith(".gguf"):
         return None, own_file(model, cwd)
     wanted = find_weights(model)
-    if not download and not is_at_hand(wanted, places.cache):
+    if not download and not is_available(wanted, places.cache):
         raise MissingWeights.of(wanted)
     return wanted, cached(wanted, places.cache)
 
 
-def _described(choice: Choice) -> Choice:
+def _own_file_choice(choice: Choice) -> Choice:
     """A file of the user's own is in no catalogue, but its price and its window are known."""
     return replace(choice, model=replace(choice.model, context=CONTEXT_TOKENS, price=FREE))
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from wolo.errors import BadAnswer, ContextOverflow, ProviderError, Unavailable
-from wolo.models.http.transport import Call, Refused, Transport
+from wolo.models.http.transport import Call, HttpStatusError, Transport
 
 FIRST_SEED = 1
 SECOND_SEED = 2
@@ -83,8 +83,8 @@ class LocalChat:
                 async for batch in batches:
                     for payload in batch.payloads:
                         yield _decode(payload)
-        except Refused as refused:
-            raise _meaning_of(refused) from None
+        except HttpStatusError as refused:
+            raise _error_from(refused) from None
 
 
 def _encode(turns: Sequence[Turn], sampling: Sampling) -> bytes:
@@ -125,7 +125,7 @@ class _Choice(Struct):
     finish_reason: str | None = None
 
 
-class _Fault(Struct):
+class _ServerError(Struct):
     message: str = ""
     type: str = ""
 
@@ -133,7 +133,7 @@ class _Fault(Struct):
 class _Chunk(Struct):
     choices: list[_Choice] = field(default_factory=list)
     usage: _Usage | None = None
-    error: _Fault | None = None
+    error: _ServerError | None = None
 
     @property
     def text(self) -> str:
@@ -156,19 +156,19 @@ def _decode(payload: bytes) -> _Chunk:
     except msgspec.MsgspecError as error:
         raise BadAnswer(f"The embedded model's server sent something unreadable: {error}.") from error
     if chunk.error:
-        raise _fault(chunk.error)
+        raise _provider_error(chunk.error)
     return chunk
 
 
-def _meaning_of(refused: Refused) -> ProviderError:
+def _error_from(refused: HttpStatusError) -> ProviderError:
     try:
-        fault = _decoder.decode(refused.body).error or _Fault()
+        fault = _decoder.decode(refused.body).error or _ServerError()
     except msgspec.MsgspecError:
-        fault = _Fault()
-    return _fault(fault, refused.status)
+        fault = _ServerError()
+    return _provider_error(fault, refused.status)
 
 
-def _fault(fault: _Fault, status: int | None = None) -> ProviderError:
+def _provider_error(fault: _ServerError, status: int | None = None) -> ProviderError:
     if fault.type == "exceed_context_size_error":
         return ContextOverflow("The request is too long for the embedded model.", hint="Ask for less, or use a larger model.")
     said = fault.message or (f"HTTP {status}" if status else "no reason given")

@@ -126,7 +126,7 @@ class ProjectNames(Struct, frozen=True):
         return next((name for name in self.files if name.lower().startswith("readme")), "")
 
 
-def look_around(folder: Path) -> ProjectNames:
+def list_names(folder: Path) -> ProjectNames:
     """The files in the directory and its folders, one level deep, hidden ones and the usual heaps left out."""
     files: list[str] = []
     for name, is_folder in _entries(folder):

@@ -28,13 +28,13 @@ from wolo.models.local.simple_context import (
     ProjectNames,
     SimpleTurn,
     free_name,
-    look_around,
+    list_names,
     meant_file,
     named_files,
     read_turn,
 )
-from wolo.models.local.simple_texts import Action, failure, file_text, finding, listing_of, success
-from wolo.models.local.simple_writer import FILE_TOKENS, OTHER_MODEL, CallStream, FileWriter, Order
+from wolo.models.local.simple_texts import Action, describe_failure, describe_output, describe_success, file_text, listing_of
+from wolo.models.local.simple_writer import FILE_TOKENS, OTHER_MODEL, CallStream, FileRequest, FileWriter
 from wolo.models.protocol import Listener, Question
 from wolo.models.provider import Choice
 from wolo.models.tokens import estimate_text
@@ -83,9 +83,9 @@ class SimpleMode:
     async def ask(self, question: Question, listener: Listener) -> Message:
         """The next step of the turn: a message with one call, or the final text. Raises ProviderError."""
         turn = read_turn(question.messages)
-        names = await asyncio.to_thread(look_around, self._cwd)
+        names = await asyncio.to_thread(list_names, self._cwd)
         step = _Step(self._chat, self._choice, turn, names, question, listener)
-        await step.tell_begin()
+        await step.announce()
         return await (step.follow_up(turn.calls[-1]) if turn.calls else step.start())
 
 
@@ -106,8 +106,8 @@ class _Step:
         self._question = texts.shorten(turn.question, texts.MAX_QUESTION_CHARS)
         self._usage = Usage(cost=UsageCost())
 
-    async def tell_begin(self) -> None:
-        await self._tell_attempt(1)
+    async def announce(self) -> None:
+        await self._announce_attempt(1)
         if self._turn.calls:
             return
         if self._turn.has_media:
@@ -239,9 +239,9 @@ class _Step:
                 names = "\n".join(listing_of(call.output)[:40])
                 return await self._answer(texts.about(self._request, "The files of the project", names))
             case "glob" | "shell":
-                return await self._say(finding(call))
+                return await self._say(describe_output(call))
             case _:
-                return await self._say(success(call))
+                return await self._say(describe_success(call))
 
     async def _after_failure(self, call: ToolPart) -> Message:
         """A file that turned up unread is read once; everything else is told as it is."""
@@ -250,7 +250,7 @@ class _Step:
             path = str(call.input.get("path", ""))
             if self._names.exists(path) and not self._names.is_folder(path):
                 return await self._call("read", {"path": path}, plan="change")
-        return await self._say(failure(call))
+        return await self._say(describe_failure(call))
 
     async def _rewrite(self, path: str, output: str) -> Message:
         file = file_text(output)
@@ -259,8 +259,8 @@ class _Step:
         return await self._write(path, file.text)
 
     async def _write(self, path: str, old: str | None = None) -> Message:
-        writer = FileWriter(self._complete, self._tell_attempt, self._listener, self._max_tokens)
-        call_id, text = await writer.write(Order(path=path, request=self._request, old=old))
+        writer = FileWriter(self._complete, self._announce_attempt, self._listener, self._max_tokens)
+        call_id, text = await writer.write(FileRequest(path=path, request=self._request, old=old))
         return self._calling("write", {"path": path, "content": text}, call_id)
 
     # Asking the model
@@ -297,7 +297,7 @@ class _Step:
             output_tokens=self._usage.output_tokens + completion.output_tokens,
         )
 
-    async def _tell_attempt(self, attempt: int) -> None:
+    async def _announce_attempt(self, attempt: int) -> None:
         await self._listener.on_request(attempt, PROMPT_TOKENS + estimate_text(self._request))
 
     # What comes out

@@ -231,7 +231,7 @@ def listing_of(output: str) -> list[str]:
     return [line for line in output.splitlines() if line and not _NOTE.match(line)]
 
 
-def finding(call: ToolPart) -> str:
+def describe_output(call: ToolPart) -> str:
     """What a listing or a command brought to light, both ends of it when it is long."""
     if call.tool == "glob":
         names = listing_of(call.output)
@@ -242,7 +242,7 @@ def finding(call: ToolPart) -> str:
     return f"`{call.input.get('command', 'The command')}` says:\n\n{_fenced(call.output.rstrip().splitlines())}"
 
 
-def success(call: ToolPart) -> str:
+def describe_success(call: ToolPart) -> str:
     if call.tool != "write":
         return call.output.strip() or "Done."
     path, content = str(call.input.get("path", "")), str(call.input.get("content", ""))
@@ -251,7 +251,7 @@ def success(call: ToolPart) -> str:
     return f"Wrote {path} ({count} line{'' if count == 1 else 's'}).{run}"
 
 
-def failure(call: ToolPart) -> str:
+def describe_failure(call: ToolPart) -> str:
     what = {
         "write": f"{call.input.get('path')} was not written",
         "read": f"{call.input.get('path')} was not read",

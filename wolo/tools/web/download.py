@@ -14,8 +14,8 @@ from msgspec import Struct
 from wolo import __version__
 from wolo.errors import ConfigError, ToolError
 from wolo.models.address import host_of, proxy_for
-from wolo.models.http.http_transport import trusting
-from wolo.models.http.network_errors import explain
+from wolo.models.http.http_transport import ssl_context
+from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.transport import Call
 from wolo.tools.web.address import Hosts, WebAddress
 
@@ -108,7 +108,7 @@ class Web:
         except ToolError:
             raise
         except Exception as error:
-            told = explain(error, Call(address.url, b""), proxy=proxy, answering=False)
+            told = describe_network_error(error, Call(address.url, b""), proxy=proxy, answering=False)
             raise ToolError(told.message) from error
 
     async def _ask(self, address: WebAddress, url: str, proxy: str) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
@@ -131,7 +131,7 @@ class Web:
 
         if self._trusting is None:
             try:
-                self._trusting = trusting(self._environ)
+                self._trusting = ssl_context(self._environ)
             except ConfigError as error:
                 raise ToolError(error.message) from error
         try:
@@ -184,7 +184,7 @@ async def _body(response: httpx2.Response, address: WebAddress) -> tuple[bytes, 
         raise
     except Exception as error:
         if not taken:
-            raise ToolError(explain(error, Call(address.url, b""), proxy="", answering=True).message) from error
+            raise ToolError(describe_network_error(error, Call(address.url, b""), proxy="", answering=True).message) from error
         return bytes(taken), True
     return bytes(taken), False
 

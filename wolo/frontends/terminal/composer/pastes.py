@@ -21,7 +21,7 @@ from wcwidth import iter_graphemes
 from wolo.frontends.terminal.composer.completion import mention
 from wolo.frontends.terminal.io.graphemes import stand_in
 from wolo.messages.media import image_type
-from wolo.messages.terminal_text import show_hidden
+from wolo.messages.terminal_text import escape_hidden
 
 MOST_CHARS = 1_000
 MOST_LINES = 15
@@ -141,7 +141,9 @@ class Chips(Processor):
         for style, text, *_ in fragments:
             for grapheme in iter_graphemes(text):
                 label = self._pastes.label(grapheme)
-                piece = label or stand_in(show_hidden(grapheme)) if grapheme != "\t" else " " * (TAB_STOP - begins[-1] % TAB_STOP)
+                piece = (
+                    label or stand_in(escape_hidden(grapheme)) if grapheme != "\t" else " " * (TAB_STOP - begins[-1] % TAB_STOP)
+                )
                 shown.append((f"{style} class:chip" if label else style, piece))
                 begins += _places(begins[-1], grapheme, piece)
         return Transformation(

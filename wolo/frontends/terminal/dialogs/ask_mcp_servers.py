@@ -14,7 +14,7 @@ from wolo.config.consents import trust_in
 from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.frontends.terminal.dialogs.ask_trust import Wording, ask_once, keep_answer, whole
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.mcp.server import Wanted, described
+from wolo.mcp.server import ConfiguredServer, describe_server
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
 from wolo.workspace.root import find_root
@@ -34,26 +34,26 @@ async def ask_servers(given: Given, terminal: Terminal) -> None:
         await _ask(wanted, root, terminal)
 
 
-def _open_ones(given: Given, root: Path) -> list[Wanted]:
+def _open_ones(given: Given, root: Path) -> list[ConfiguredServer]:
     return open_ones(servers_here(given, []), find_places(), root)
 
 
-async def _ask(wanted: Wanted, root: Path, terminal: Terminal) -> None:
+async def _ask(wanted: ConfiguredServer, root: Path, terminal: Terminal) -> None:
     answer = await ask_once(_shown(wanted), _wording(wanted), terminal)
     if answer in ("y", "yes", "never"):
         keep_answer(partial(keep_consent, find_places(), root, wanted, allowed=answer != "never"), terminal)
 
 
-def _wording(wanted: Wanted) -> Wording:
+def _wording(wanted: ConfiguredServer) -> Wording:
     about = f"the MCP server {clean_line(wanted.name)}"
     if wanted.server.url:
         return Wording("Use it?", "Yes, use it", about, "used", "used")
     return Wording("Start it?", "Yes, start it", about, "started", "started")
 
 
-def _shown(wanted: Wanted) -> list[Text]:
+def _shown(wanted: ConfiguredServer) -> list[Text]:
     lines = [Text.assemble(("? ", "bold warning"), ("This project brings an MCP server: ", "bold"), whole(wanted.name))]
-    for called, value in described(wanted.server):
+    for called, value in describe_server(wanted.server):
         lines.append(Text.assemble((f"  {called:<11} ", "dim"), whole(value)))
     return [
         *lines,

@@ -16,7 +16,7 @@ from wolo.config.project import ProjectFile
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.messages.terminal_text import spelled_out
+from wolo.messages.terminal_text import escaped_pieces
 from wolo.places import find_places
 from wolo.workspace.root import find_root
 
@@ -107,7 +107,7 @@ def keep_answer(keep: Callable[[], None], terminal: Terminal) -> bool:
 
 def whole(text: str, style: str = "accent") -> Text:
     """All of it, on one line."""
-    pieces = spelled_out(text)
+    pieces = escaped_pieces(text)
     return Text.assemble(
         *((piece.replace("\n", "\\n"), "reverse" if is_escape or "\n" in piece else style) for piece, is_escape in pieces)
     )

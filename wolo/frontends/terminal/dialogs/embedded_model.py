@@ -15,7 +15,7 @@ from wolo.frontends.terminal.dialogs.confirm import confirm
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.terminal_text import clean
 from wolo.models.local.embedded import DEFAULT, has_engine, is_ready
-from wolo.models.local.weights import find_weights, in_units, prepare
+from wolo.models.local.weights import ensure_weights, find_weights, format_size
 from wolo.places import find_places
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ LAST_LINES = 3
 
 def about_embedded() -> str:
     wanted = find_weights(DEFAULT)
-    return f"{wanted.repository}, {wanted.licence}, {in_units(wanted.size_bytes)} to download"
+    return f"{wanted.repository}, {wanted.licence}, {format_size(wanted.size_bytes)} to download"
 
 
 async def offer_embedded(terminal: Terminal) -> str:
@@ -34,12 +34,12 @@ async def offer_embedded(terminal: Terminal) -> str:
         return ""
     if is_ready(find_places()):
         return f"local/{DEFAULT}"
-    if not await confirm("Fetch it?", terminal, yes=f"Yes, {in_units(find_weights(DEFAULT).size_bytes)}"):
+    if not await confirm("Fetch it?", terminal, yes=f"Yes, {format_size(find_weights(DEFAULT).size_bytes)}"):
         return ""
     progress = terminal.screen.weights_progress()
     try:
         await _unless_stopped(
-            lambda tell: prepare(find_weights(DEFAULT), find_places().cache, download=True, progress=tell),
+            lambda tell: ensure_weights(find_weights(DEFAULT), find_places().cache, download=True, progress=tell),
             progress or (lambda done, total: None),
             terminal,
         )

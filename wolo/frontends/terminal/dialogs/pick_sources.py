@@ -16,7 +16,7 @@ from wolo.frontends.terminal.dialogs.unlisted_models import ABOUT_SERVER, EMBEDD
 from wolo.frontends.terminal.display.history_preview import last_exchange
 from wolo.messages.terminal_text import counted
 from wolo.models import address
-from wolo.models.catalog import Listed
+from wolo.models.catalog import ListedModel
 from wolo.models.http.server_lookup import find_servers, served_models
 from wolo.places import find_places
 from wolo.sessions import listing, replay_entries
@@ -87,7 +87,7 @@ def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
     return Menu("Which model?", listed, "those without a key, too" if known else "", preview, written=str)
 
 
-def _brief(model: Listed) -> str:
+def _brief(model: ListedModel) -> str:
     """The known facts of a model, without the blanks that align them in a list."""
     return " ".join(word for word in model_info.in_brief(model).split() if word != "?")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
-from wolo.messages.terminal_text import clean, spelled_line
+from wolo.messages.terminal_text import clean, escaped_line
 
 Words = str | Callable[[], str]
 """A function is asked again once in a second, for the seconds beside them are painted then, too."""
@@ -66,7 +66,7 @@ class UnderWay:
     def begin_call(self, id: str, words: str) -> None:
         """It runs beside those that run already."""
         self._began = self._heard_at = None
-        self._calls[id] = _Call(spelled_line(words), self._clock())
+        self._calls[id] = _Call(escaped_line(words), self._clock())
 
     def hear_call(self, id: str, printed: str) -> None:
         if call := self._calls.get(id):
@@ -92,7 +92,7 @@ class UnderWay:
 
     def _words_at(self, second: int) -> str:
         if second != self._shown_at:
-            self._shown, self._shown_at = spelled_line(self._words if isinstance(self._words, str) else self._words()), second
+            self._shown, self._shown_at = escaped_line(self._words if isinstance(self._words, str) else self._words()), second
         return self._shown
 
     def _call_lines(self, columns: int, rows: int, end: str) -> list[str]:

@@ -61,7 +61,7 @@ from wolo.frontends.terminal.render import progress, tool_calls
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean, clean_line, spelled_line
+from wolo.messages.terminal_text import clean, clean_line, escaped_line
 
 TAIL_CHARS = 400
 """How much of what is thought is kept to show its newest line."""
@@ -163,21 +163,21 @@ class Screen:
             case CallProgressed():
                 self.status.hear_call(event.part_id, event.text)
             case JobEnded():
-                self.say(spelled_line(job_ended(event)), "dim")
+                self.say(escaped_line(job_ended(event)), "dim")
             case CallDenied():
                 self._refusals[event.part.id] = event.reason
             case CallEnded():
                 self._call_ended(event)
-            case MessageAdded() if event.message.is_persons:
+            case MessageAdded() if event.message.is_from_user:
                 self.print(Text.assemble(("› ", "bold"), clean(self.state.typed_texts.get(event.message.id, event.message.text))))
             case VerifyStarted():
-                self.status.start(f"verifying with {spelled_line(event.command)}")
+                self.status.start(f"verifying with {escaped_line(event.command)}")
             case HookAwaited():
-                self.status.start(spelled_line(hook_awaited(event)))
+                self.status.start(escaped_line(hook_awaited(event)))
             case PromptRefused() if event.reason and not event.prompt.is_prompt:
                 self.say(f"A hook keeps this back: {event.reason}", "warning")
             case Verified():
-                self.say(spelled_line(verified(event)), "warning" if event.new_failures else "dim")
+                self.say(escaped_line(verified(event)), "warning" if event.new_failures else "dim")
             case Noticed():
                 self._notice(event)
             case TurnEnded():

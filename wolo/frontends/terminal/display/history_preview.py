@@ -55,7 +55,7 @@ def _rows(message: Message, screen: Screen) -> list[Text]:
 
 
 def _said(message: Message, *, plain: bool) -> Iterator[Text]:
-    if message.is_persons:
+    if message.is_from_user:
         if message.text.strip():
             yield Text(f"\n› {clean(message.text.strip())}\n")
     elif message.role == "assistant":

@@ -10,7 +10,7 @@ from typing import Protocol
 from wolo.frontends.terminal.display.activity import UnderWay, Words
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
-from wolo.messages.terminal_text import spelled_line
+from wolo.messages.terminal_text import escaped_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "-\\|/"
@@ -87,7 +87,7 @@ class StatusLines:
     def _tell_once_slow(self, id: str, words: Words) -> None:
         def tell() -> None:
             del self._due[id]
-            self._print(f"… {spelled_line(words if isinstance(words, str) else words())}")
+            self._print(f"… {escaped_line(words if isinstance(words, str) else words())}")
 
         self._cancel(id)
         self._due[id] = asyncio.get_running_loop().call_later(SLOW_S, tell)

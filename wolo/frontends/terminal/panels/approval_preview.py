@@ -12,7 +12,7 @@ from wolo.frontends.terminal.render.file_changes import Line, replaced, rewritte
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.call_arguments import CHANGING, FILES, call_line, named_arguments
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import clean, counted, spelled_line, spelled_out
+from wolo.messages.terminal_text import clean, counted, escaped_line, escaped_pieces
 from wolo.tools.editing.apply_patch import ApplyPatchArgs
 from wolo.tools.editing.edit import EditArgs, Replacement
 from wolo.tools.editing.matching import with_line_endings_of
@@ -48,7 +48,7 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
         lines.append(Text(f"  {words}", style))
     lines += [Text(f"  {line}", "warning") for line in clean(asked.reason).splitlines()]
     if source := _source(asked):
-        lines.append(Text(f"  rule from {spelled_line(source)}", "dim"))
+        lines.append(Text(f"  rule from {escaped_line(source)}", "dim"))
     return lines + _pending(waiting)
 
 
@@ -68,10 +68,10 @@ def is_edit(asked: ApprovalAsked) -> bool:
 def outcome(asked: ApprovalAsked, answer: Answer) -> Text | None:
     """The line that records the answer. None: the line of the denied call says it."""
     given = answer.given
-    owner = f"{spelled_line(asked.agent)}: " if asked.agent else ""
+    owner = f"{escaped_line(asked.agent)}: " if asked.agent else ""
     what = f"{owner}{call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)}"
     if not given.allowed:
-        stays = f" · {spelled_line(given.reason)}" if given.reason else ""
+        stays = f" · {escaped_line(given.reason)}" if given.reason else ""
         kept = {"again": "kept sandboxed", "restored": "files kept restored"}.get(asked.walls)
         return Text.assemble(("✗ ", "warning"), (kept, "bold"), f": {what}", (stays, "dim")) if kept else None
     if answer.accepts_edits:
@@ -79,15 +79,15 @@ def outcome(asked: ApprovalAsked, answer: Answer) -> Text | None:
     rule = given.rule or asked.rule
     held = {
         "once": {"again": "once outside the sandbox", "restored": "with its changes"}.get(asked.walls, "once"),
-        "session": f"for this session{f', by the rule {spelled_line(given.rule)}' if given.rule else ''}",
-        "always": f"always here, by the rule {spelled_line(rule)}",
-        "everywhere": f"always everywhere, by the rule {spelled_line(rule)}",
+        "session": f"for this session{f', by the rule {escaped_line(given.rule)}' if given.rule else ''}",
+        "always": f"always here, by the rule {escaped_line(rule)}",
+        "everywhere": f"always everywhere, by the rule {escaped_line(rule)}",
     }[given.scope]
     return Text.assemble(("✓ ", "added"), ("allowed", "bold"), f" {held}: {what}")
 
 
 def _question(asked: ApprovalAsked) -> Text:
-    owner = f"{spelled_line(asked.agent)}: " if asked.agent else ""
+    owner = f"{escaped_line(asked.agent)}: " if asked.agent else ""
     if asked.walls == "again":
         return Text.assemble(("! ", "bold error"), (f"{owner}The sandbox stopped this command. Run it outside?", "bold"))
     if asked.walls == "restored":
@@ -95,13 +95,13 @@ def _question(asked: ApprovalAsked) -> Text:
     actions = list(dict.fromkeys(_action(intent, asked.part.tool) for intent in asked.intents))
     if _ACTIONS[WriteIntent] in actions and _ACTIONS[ReadIntent] in actions:
         actions.remove(_ACTIONS[ReadIntent])
-    question = " and ".join(actions) or f"run {spelled_line(asked.part.tool)}"
+    question = " and ".join(actions) or f"run {escaped_line(asked.part.tool)}"
     return Text.assemble(("? ", "bold accent"), (f"{owner}{question[0].upper()}{question[1:]}?", "bold"))
 
 
 def _action(intent: Intent, tool: str) -> str:
     if isinstance(intent, CallIntent):
-        return "start this subagent" if intent.target.startswith("task:") else f"call {spelled_line(tool)}"
+        return "start this subagent" if intent.target.startswith("task:") else f"call {escaped_line(tool)}"
     return _ACTIONS[type(intent)]
 
 
@@ -142,7 +142,7 @@ def _arguments(asked: ApprovalAsked) -> list[Text]:
 
 def _marked(shown: str, first: str, following: str) -> list[Text]:
     lines = [_begun(first)]
-    for piece, is_escape in spelled_out(shown):
+    for piece, is_escape in escaped_pieces(shown):
         for number, line in enumerate(piece.split("\n")):
             if number:
                 lines.append(_begun(following))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from wolo.frontends.terminal.io.theme import STYLES
 from wolo.frontends.terminal.render.code_blocks import coloured
-from wolo.messages.terminal_text import clean, spelled_out
+from wolo.messages.terminal_text import clean, escaped_pieces
 from wolo.tools.tool_values import Diff
 from wolo.workspace.files.encodings import split_lines
 from wolo.workspace.files.line_diff import compare
@@ -184,7 +184,7 @@ def _spelled_line(line: Line, gutter: Gutter, pieces: Pieces | None) -> Text:
 def spelled(shown: str, style: str) -> Text:
     """One line in which hidden characters are escapes."""
     text = Text()
-    for piece, is_escape in spelled_out(shown.replace("\t", TAB)):
+    for piece, is_escape in escaped_pieces(shown.replace("\t", TAB)):
         text.append(piece, STYLES.get(style, Style()) + Style(reverse=True) if is_escape else style)
     return text
 

@@ -13,7 +13,7 @@ from wolo.frontends.terminal.render.file_changes import diff_lines
 from wolo.frontends.wrapping import wrapped
 from wolo.messages.call_arguments import arguments_line
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import clean, clean_line, counted, spelled_line
+from wolo.messages.terminal_text import clean, clean_line, counted, escaped_line
 from wolo.tools.tool_values import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
@@ -69,7 +69,7 @@ def headline(part: ToolPart, view: View | None = None, *, reason: str = "", is_w
     `reason`: why the call was denied. `is_whole`: no argument is shortened.
     """
     arguments = arguments_line(part) if is_whole else arguments_line(part, most_chars=MAX_ARGUMENT_CHARS, most_of_change=0)
-    text = Text.assemble(_mark(part), (spelled_line(part.tool), "bold"))
+    text = Text.assemble(_mark(part), (escaped_line(part.tool), "bold"))
     text.append(f" {arguments}" if arguments else "")
     if part.outcome in _STOPPED:
         why = "" if reason in ("", NO_REASON) else f": {' '.join(clean(reason).split())}"

@@ -35,7 +35,7 @@ from wolo.frontends.terminal.repl.todo_panel import TodoPanel
 from wolo.frontends.terminal.repl.turn_runner import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.repl.user_commands import keep_note, next_mode, run_command
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean, show_hidden
+from wolo.messages.terminal_text import clean, escape_hidden
 
 LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
 
@@ -249,7 +249,7 @@ class Repl:
             case ShowText(is_answer=True):
                 self._screen.answer(outcome.text)
             case ShowText():
-                self._screen.say(show_hidden(outcome.text))
+                self._screen.say(escape_hidden(outcome.text))
             case SwitchConversation():
                 self.change_to(outcome)
                 if jobs is not None and self.conversation.jobs is not jobs:

@@ -12,7 +12,7 @@ from wolo.agent.budget import NOTHING, add
 from wolo.agent.events import AnswerEnded, Compacted, Event, RequestStarted, TaskEnded
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.live.component import Row
-from wolo.messages.message import Usage, used_by_task
+from wolo.messages.message import Usage, task_usage
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_home
 from wolo.workspace.git_branch import current_branch
@@ -48,7 +48,7 @@ class StatusBar:
         self._branch = current_branch(talk.cwd)
         self._level = talk.thinking_used or ""
         said = (message.usage for message in talk.history if message.usage is not None)
-        tasks = (usage for message in talk.history for part in message.calls if (usage := used_by_task(part)) is not None)
+        tasks = (usage for message in talk.history for part in message.calls if (usage := task_usage(part)) is not None)
         self._used = reduce(add, (*said, *talk.summed_up, *tasks), NOTHING)
 
     def on_event(self, event: Event) -> None:

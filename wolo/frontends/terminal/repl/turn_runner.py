@@ -22,7 +22,7 @@ from wolo.frontends.terminal.repl.event_buffer import Coming
 from wolo.guard.intents import WriteIntent
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import spelled_line
+from wolo.messages.terminal_text import escaped_line
 from wolo.tools.background_jobs import Job, Jobs
 
 
@@ -61,9 +61,9 @@ async def run_work(conversation: Conversation, events: AsyncIterator[Event], ter
 def tell_jobs(jobs: Jobs, running: Iterable[Job], screen: Screen) -> None:
     """Those that ran have ended because their conversation has, but for those that a person detached."""
     for job in running:
-        screen.say(f"Ended with the conversation: {spelled_line(job.name)}.", "dim")
+        screen.say(f"Ended with the conversation: {escaped_line(job.name)}.", "dim")
     for job in jobs.detached:
-        screen.say(f"Goes on: {spelled_line(job.name)}, pid {job.program.pid}; what it prints: {job.spool.path}", "dim")
+        screen.say(f"Goes on: {escaped_line(job.name)}, pid {job.program.pid}; what it prints: {job.spool.path}", "dim")
 
 
 class _Turn:
@@ -146,7 +146,7 @@ class _Turn:
                 self._terminal.screen.say(notice, "warning")
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
         else:
-            self._terminal.screen.say(f"✗ nobody answered in time: {spelled_line(asked.part.tool)}", "dim")
+            self._terminal.screen.say(f"✗ nobody answered in time: {escaped_line(asked.part.tool)}", "dim")
 
     def _proposal(self, asked: ApprovalAsked) -> list[Text]:
         written = [intent.path for intent in asked.intents if isinstance(intent, WriteIntent)]
