@@ -145,7 +145,7 @@ def test_cleaning_takes_old_sessions_and_what_only_they_need(provider: ProviderS
         for title in ("old", "new", "named", "open"):
             session = store.create(Path.cwd(), name="keep" if title == "named" else None)
             store.append(session.id, [MessageEntry(message=_prompt(title))])
-            store.kept_blob(session.id, "output.txt", title.encode() * 100)
+            store.store_blob(session.id, "output.txt", title.encode() * 100)
         backdate(40, "old", "named", "open")
         held = store.lock(store.find("open").id)
         assert "old" in run_wolo("sessions", "clean", "--older-than", "30d", "--dry-run").stdout
@@ -215,7 +215,7 @@ def test_a_huge_session_goes_on_without_what_no_model_could_take(provider: Provi
         session = store.create(Path.cwd(), name="huge").id
         for number in range(420):
             store.append(session, [said(f"prompt {number}"), *tool_turn(number, output="y" * 48_000)])
-    assert loading.ENOUGH_BYTES < 420 * 48_000
+    assert loading.LOAD_LIMIT_BYTES < 420 * 48_000
     provider.script(text("one"), text("two"))
     told = run_wolo("-p", *provider.flags, "-s", "huge", "go on").stderr
     assert "larger than any model's window" in told

@@ -101,11 +101,11 @@ def test_reading_on_gives_so_much_at_a_time_and_misses_nothing(store: Store) -> 
     pages: list[list[int]] = []
     after = 0
     while True:
-        placed, mark = store.read_on(session, after, 5_000)
+        placed, mark = store.read_after(session, after, 5_000)
         if mark is None:
             break
         pages.append([seq for seq, _, _ in placed])
         after = mark.seq
     assert [seq for page in pages for seq in page] == list(range(1, 31))
     assert 5 <= len(pages) <= 15
-    assert [len(store.read_on(session, 0, most_bytes)[0]) for most_bytes in (1, 1_000_000)] == [1, 30]
+    assert [len(store.read_after(session, 0, most_bytes)[0]) for most_bytes in (1, 1_000_000)] == [1, 30]

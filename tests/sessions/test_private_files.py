@@ -25,7 +25,7 @@ with Store.open(data) as store:
     session = store.create("/")
     lock = store.lock(session.id)
     store.append(session.id, [MessageEntry(message=user("x" * 100_000))])
-    store.kept_blob(session.id, "out.txt", b"1")
+    store.store_blob(session.id, "out.txt", b"1")
     for place in sorted([data, *data.rglob("*")]):
         print(oct(place.stat().st_mode & 0o7777), place.relative_to(data.parent))
 (data.parent / "users-own").touch()

@@ -22,7 +22,7 @@ from wolo.sessions.exchange.jsonl import check
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import parse, search
-from wolo.sessions.storage import Unwritable
+from wolo.sessions.storage import StorageReadOnly
 from wolo.sessions.store import Store
 
 
@@ -42,7 +42,7 @@ def look(data: Path) -> dict[str, object]:
         try:
             store.rename(info.id, title="x")
             refused = False
-        except Unwritable:
+        except StorageReadOnly:
             refused = True
         return {
             "warnings": store.warnings,

@@ -60,7 +60,7 @@ def test_a_full_disk_is_said_and_takes_nothing_away(small_disk: Path) -> None:
         with pytest.raises(SessionError, match="disk is full"):
             store.append(session.id, [said("x" * ROW_LIMIT_BYTES * 40)])
         with pytest.raises(SessionError, match="disk is full"):
-            store.kept_blob(session.id, "out", b"x" * 3_000_000)
+            store.store_blob(session.id, "out", b"x" * 3_000_000)
         assert list((small_disk / "data" / "blobs").iterdir()) == []
         assert len(store.load(session.id).entries) == kept
         filler = small_disk / "data" / "wolo.db-wal"

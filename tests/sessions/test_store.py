@@ -129,10 +129,10 @@ def test_a_fork_goes_its_own_way(store: Store, data: Path) -> None:
 
 def test_a_kept_output_is_a_file_to_read_until_its_session_is_deleted(store: Store) -> None:
     session, other = store.create("/"), store.create("/")
-    path = store.kept_blob(session.id, "../../pytest -q: output.txt", b"line\n" * 1000)
+    path = store.store_blob(session.id, "../../pytest -q: output.txt", b"line\n" * 1000)
     assert path.read_bytes() == b"line\n" * 1000
     assert path.name.endswith("-pytest_-q_output.txt")
-    assert store.kept_blob(other.id, "../../pytest -q: output.txt", b"line\n" * 1000) == path
+    assert store.store_blob(other.id, "../../pytest -q: output.txt", b"line\n" * 1000) == path
     store.delete(session.id)
     assert path.exists()
     store.delete(other.id)

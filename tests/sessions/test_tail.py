@@ -8,11 +8,11 @@ from tests.sessions.samples import said, tool_turn
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart
 from wolo.sessions.entries import AnyEntry, BranchEntry, MessageEntry, PartialEntry, ResultsEntry
-from wolo.sessions.session_text import Follower
+from wolo.sessions.session_text import EntryFollower
 
 
 def told(*entries: AnyEntry) -> list[tuple[str, str]]:
-    return [(line.kind, line.text) for line in Follower().lines(entries)]
+    return [(line.kind, line.text) for line in EntryFollower().lines(entries)]
 
 
 def answer(text: str) -> MessageEntry:

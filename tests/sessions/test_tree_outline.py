@@ -9,7 +9,7 @@ import pytest
 
 from tests.sessions.samples import said, tool_turn
 from wolo.sessions.entries import BranchEntry, LabelEntry
-from wolo.sessions.session_text import Place, draw, last_under, outline
+from wolo.sessions.session_text import OutlineItem, draw, last_under, outline
 from wolo.sessions.store import Store
 
 
@@ -19,7 +19,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def places_of(store: Store, session: str) -> list[Place]:
+def places_of(store: Store, session: str) -> list[OutlineItem]:
     return outline(store.nodes(session), store.load(session).head)
 
 

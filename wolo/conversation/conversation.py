@@ -32,7 +32,7 @@ from wolo.messages.message import OPENED, Message, Usage, custom
 from wolo.messages.parts import AnyPart
 from wolo.models.capabilities import effective_level
 from wolo.models.provider import Choice
-from wolo.sessions.entries import MessageEntry, aside_entry
+from wolo.sessions.entries import MessageEntry, side_question_entry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Node
 from wolo.tools.background_jobs import Job, Jobs
@@ -205,7 +205,7 @@ class Conversation:
         usage = answer.usage or Usage()
         self.asked_aside += (usage,)
         if self.history or self._turn is not None:
-            await self._recorder.keep(aside_entry(usage))
+            await self._recorder.keep(side_question_entry(usage))
         return answer.text
 
     async def append_custom_message(self, custom_type: str, text: str, *more: AnyPart) -> None:

@@ -22,7 +22,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, MediaPart, ThinkingPart, ToolPart
 from wolo.sessions.entries import AnyEntry, ResultsEntry
 from wolo.sessions.loading import Loaded
-from wolo.sessions.replay_entries import as_kept, messages
+from wolo.sessions.replay_entries import as_stored, messages
 
 LOOKED_FOR_BYTES = 3_000
 """So much of an attachment is looked for in a request; a multiple of three, so that it is the beginning of its base64."""
@@ -41,7 +41,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 def check_kept(loaded: Loaded) -> list[Finding]:
     """What no request shows, because it is mended on the way out or cannot be read at all."""
-    said = as_kept(loaded.entries)
+    said = as_stored(loaded.entries)
     told = {call.id: outcome_of(call) for message in messages(loaded.entries) for call in message.calls}
     found = [Finding(severity="error", place="session", text=loaded.warning)] if loaded.warning else []
     found += _orphans(loaded.entries, said)

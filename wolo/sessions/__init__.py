@@ -1,1 +1,1 @@
-"""What was said, kept."""
+"""Stores sessions and their entries."""

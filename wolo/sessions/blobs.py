@@ -1,4 +1,4 @@
-"""Large things beside the database: one file each, named by its content, shared between sessions."""
+"""Stores large values as files, named by content and shared between sessions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from wolo.sessions.storage import sync_directory
 
 INCOMING = ".incoming"
-"""Where a file is written before it gets its name; writers hold the database's lock, so one place is enough."""
+"""A file is written under this name and then renamed. Writers hold the database lock, so one name is enough."""
 
 
-def keep(folder: Path, connection: sqlite3.Connection, session_id: str, data: bytes, suffix: str = "") -> Path:
-    """Inside a write transaction: the file is on the disk when this returns, and belongs to the session."""
+def add(folder: Path, connection: sqlite3.Connection, session_id: str, data: bytes, suffix: str = "") -> Path:
+    """Stores a file for a session, durable on return. Needs a write transaction."""
     name = name_of(data, suffix)
     path = folder / name
     if not path.exists():
@@ -34,11 +34,11 @@ def has_unfinished(folder: Path) -> bool:
 
 
 def clear_unfinished(folder: Path) -> None:
-    """Inside a write transaction: what a writer that died has left behind."""
+    """Removes what a killed writer left. Needs a write transaction."""
     (folder / INCOMING).unlink(missing_ok=True)
 
 
-def of(connection: sqlite3.Connection, session_id: str) -> list[str]:
+def names_of(connection: sqlite3.Connection, session_id: str) -> list[str]:
     return [name for (name,) in connection.execute("SELECT name FROM blobs WHERE session = ?", (session_id,))]
 
 
@@ -47,15 +47,15 @@ def count_missing(folder: Path, connection: sqlite3.Connection) -> int:
     return sum(name not in there for (name,) in connection.execute("SELECT DISTINCT name FROM blobs"))
 
 
-def drop_unneeded(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> None:
-    """Inside a write transaction: remove those that no session needs."""
+def delete_unused(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> None:
+    """Removes files that no session needs. Needs a write transaction."""
     for name in names:
         if not connection.execute("SELECT 1 FROM blobs WHERE name = ? LIMIT 1", (name,)).fetchone():
             (folder / name).unlink(missing_ok=True)
 
 
 def suffix(name: str) -> str:
-    """What a person or a model called it, as the harmless end of a file name."""
+    """Makes a safe end of a file name from a name given by the user or the model."""
     return "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", name)[-60:].lstrip("._-")
 
 

@@ -22,23 +22,20 @@ from wolo.sessions.database_file import (
     memory_path,
     only_reading,
 )
-from wolo.sessions.locks import Use, held, note_path
+from wolo.sessions.locks import OpenState, database_lock, note_path
 from wolo.sessions.recovery import salvage
-from wolo.sessions.storage import Damaged, Unwritable, check_file, explain
+from wolo.sessions.storage import DatabaseDamaged, StorageReadOnly, check_file, storage_error
 
 WAL_LIMIT_BYTES = 8 * 1024 * 1024
-"""A commit that leaves the write-ahead log longer than this copies it into the database."""
+"""A commit that makes the write-ahead log longer than this triggers a checkpoint."""
 
 _READER_WAIT_MS = 50
 
 
 class Database:
-    """One connection. Any thread may use it, one at a time; the mutex sees to that.
+    """A connection for any thread; a mutex lets one use it at a time. Must not be used in a forked child."""
 
-    Do not carry it over a fork: a child that goes on without exec must not touch it.
-    """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection, use: Use, steps: Sequence[migrations.Step]) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, use: OpenState, steps: Sequence[migrations.Step]) -> None:
         self.path = path
         self._use = use
         self._steps = steps
@@ -48,27 +45,28 @@ class Database:
 
     def _set(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        # Also at the end of the interpreter: the last connection checkpoints as it closes, and that needs the lock.
+        # Also at the end of the interpreter: the last connection checkpoints on close, which needs the lock.
         self._finish = weakref.finalize(self, _close, connection, _lock_path(self.path), self._use)
 
     @classmethod
     def open(cls, path: Path, steps: Sequence[migrations.Step] = migrations.STEPS) -> tuple[Database, list[str]]:
-        """The database, and what a person should hear about it. Raises SessionError; the file is then as it was.
+        """Opens or creates the database. Returns it with warnings for the user.
 
-        One that is damaged is set aside, and what can be read of it is in the one that is returned.
+        A damaged one is moved aside, and what can be read of it is in the one returned. Raises SessionError and leaves the file
+        unchanged.
         """
         files = (path, log_path(path), memory_path(path), _lock_path(path), note_path(path))
         warnings = [warning for file in files for warning in check_file(file)]
         try:
-            with held(_lock_path(path)):
-                use = Use(path)
+            with database_lock(_lock_path(path)):
+                use = OpenState(path)
                 try:
                     connection, more = _open(path, steps, use)
                 except BaseException:
                     use.release()
                     raise
         except (sqlite3.Error, OSError) as error:
-            raise explain(error, path) from error
+            raise storage_error(error, path) from error
         return cls(path, connection, use, steps), [*warnings, *more]
 
     @contextmanager
@@ -78,8 +76,8 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction; it is on the disk when the block has ended, or nothing of it is."""
-        with self._mutex, self._explained(), held(_lock_path(self.path)):
+        """Runs one transaction, durable when the block ends; rolled back on an exception."""
+        with self._mutex, self._explained(), database_lock(_lock_path(self.path)):
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -93,25 +91,25 @@ class Database:
                 _checkpoint(connection)
 
     def checkpoint(self) -> None:
-        """Copy the write-ahead log into the database: at the end of a turn, when nobody waits."""
+        """Copies the write-ahead log into the database; called at the end of a turn, when the user does not wait."""
         if self._log_bytes():
-            with self._mutex, self._explained(), held(_lock_path(self.path)):
+            with self._mutex, self._explained(), database_lock(_lock_path(self.path)):
                 _checkpoint(self._connection)
 
     def rescue(self, why: str) -> str:
-        """Sets the damaged database aside and saves what can be read of it, at once, when nobody else has it open.
+        """Moves a damaged database aside and saves what can be read of it.
 
-        Returns what to tell a person; empty when somebody has, and nothing was done.
+        Returns a message for the user; empty, and nothing done, when another process has it open.
         """
-        with self._mutex, self._explained(), held(_lock_path(self.path)):
-            if not self._use.take_alone():
+        with self._mutex, self._explained(), database_lock(_lock_path(self.path)):
+            if not self._use.acquire_exclusive():
                 return ""
             try:
                 self._finish.detach()
                 self._connection.close()
                 told = salvage.rescue(self.path, len(self._steps) + 1, why)
                 self._set(_attach(self.path, self._steps, self._use)[0])
-                self._use.opened()
+                self._use.mark_open()
             finally:
                 self._use.share()
         return told
@@ -131,9 +129,9 @@ class Database:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            explained = explain(error, self.path)
-            if isinstance(explained, Damaged):
-                self._use.doubt()
+            explained = storage_error(error, self.path)
+            if isinstance(explained, DatabaseDamaged):
+                self._use.mark_damaged()
             raise explained from error
 
 
@@ -142,46 +140,46 @@ def _lock_path(path: Path) -> Path:
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    # Neither a full disk nor a reader in the way is any harm here: what was committed stays in the log.
-    # TRUNCATE, so that the size of the log says how much of it is still to be copied.
+    # Neither a full disk nor a concurrent reader does harm: what was committed stays in the log. TRUNCATE makes the log's size
+    # tell how much is left to copy.
     with suppress(sqlite3.OperationalError):
         connection.execute(f"PRAGMA busy_timeout = {_READER_WAIT_MS}")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
 
-def _close(connection: sqlite3.Connection, lock: Path, use: Use) -> None:
+def _close(connection: sqlite3.Connection, lock: Path, use: OpenState) -> None:
     try:
-        with held(lock):
+        with database_lock(lock):
             _checkpoint(connection)
-            use.closed()
+            use.mark_closed()
             connection.close()
     except SessionError:
-        # Whoever sits on the lock has the database open too, so this close is not the last and will not checkpoint.
+        # The holder of the lock has the database open too, so this close is not the last and does not checkpoint.
         connection.close()
     finally:
         use.release()
 
 
-def _open(path: Path, steps: Sequence[migrations.Step], use: Use) -> tuple[sqlite3.Connection, list[str]]:
-    """Under the lock: made if it is missing, rescued if it is damaged."""
+def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
+    """Creates a missing database and rescues a damaged one. Needs the lock."""
     version = len(steps) + 1
-    told = [salvage.finish(path, version)] if use.is_alone else []
+    told = [salvage.finish(path, version)] if use.is_exclusive else []
     if not path.exists():
         told += _begin(path, version, use)
     try:
         connection, more = _attach(path, steps, use)
-    except (sqlite3.DatabaseError, Damaged) as error:
-        reason = explain(error, path) if isinstance(error, sqlite3.DatabaseError) else error
-        if not isinstance(reason, Damaged) or not use.is_alone:
+    except (sqlite3.DatabaseError, DatabaseDamaged) as error:
+        reason = storage_error(error, path) if isinstance(error, sqlite3.DatabaseError) else error
+        if not isinstance(reason, DatabaseDamaged) or not use.is_exclusive:
             raise
         told.append(salvage.rescue(path, version, reason.what))
         connection, more = _attach(path, steps, use)
-    use.opened()
+    use.mark_open()
     return connection, [*filter(None, told), *more]
 
 
-def _begin(path: Path, version: int, use: Use) -> list[str]:
+def _begin(path: Path, version: int, use: OpenState) -> list[str]:
     log = log_path(path)
     if log.exists() and log.stat().st_size:
         raise SessionError(
@@ -189,11 +187,11 @@ def _begin(path: Path, version: int, use: Use) -> list[str]:
             hint="Put the database back beside it; or move the log aside to start afresh.",
         )
     create(path, version)
-    return [f"The session database {path} that was here is gone; a new one was begun."] if use.was_here else []
+    return [f"The session database {path} that was here is gone; a new one was begun."] if use.existed else []
 
 
-def _attach(path: Path, steps: Sequence[migrations.Step], use: Use) -> tuple[sqlite3.Connection, list[str]]:
-    inspect(path, len(steps) + 1, thoroughly=use.is_doubtful)
+def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
+    inspect(path, len(steps) + 1, thoroughly=use.needs_check)
     connection = connect(path)
     try:
         return connection, _prepare(connection, path, steps, use)
@@ -202,17 +200,17 @@ def _attach(path: Path, steps: Sequence[migrations.Step], use: Use) -> tuple[sql
         raise
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[migrations.Step], use: Use) -> list[str]:
-    """What a connection needs to know about the file it has opened."""
+def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[migrations.Step], use: OpenState) -> list[str]:
+    """Sets the journal mode, migrates, and returns warnings."""
     warnings = []
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
     wanted = journal_for(path)
-    if journal != wanted and use.is_alone:  # the directory has moved to another disk
+    if journal != wanted and use.is_exclusive:  # the directory was moved to another disk
         (journal,) = connection.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
     if journal != "wal":
-        # With a rollback journal only EXTRA also makes the journal's removal last.
+        # With a rollback journal, only EXTRA also makes the removal of the journal durable.
         connection.execute("PRAGMA synchronous = EXTRA")
-    elif use.has_lost_its_log:
+    elif use.lost_log:
         warnings.append(
             f"{log_path(path).name} is gone, though nobody had closed the sessions: what was said last may be missing."
         )
@@ -227,10 +225,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[migrati
 
 
 class ReadOnlyDatabase:
-    """What a store asks of a database, as far as reading allows. Nothing is made, locked or changed."""
+    """The read-only counterpart of `Database`: nothing is created, locked or changed."""
 
     def __init__(self, path: Path) -> None:
-        """Raises SessionError for what is no database of wolo's, or cannot be read."""
+        """Raises SessionError for a file that is not a database of wolo or cannot be read."""
         self.path = path
         self._mutex = RLock()
         self._stack = ExitStack()
@@ -241,7 +239,7 @@ class ReadOnlyDatabase:
             check_ours(self._connection, path)
         except (sqlite3.Error, OSError) as error:
             self._stack.close()
-            raise explain(error, path) from error
+            raise storage_error(error, path) from error
         except BaseException:
             self._stack.close()
             raise
@@ -254,20 +252,19 @@ class ReadOnlyDatabase:
         except sqlite3.OperationalError as error:
             raise SessionError(f"{self.path} cannot be read by this wolo: {error}.", hint="Upgrade wolo.") from error
         except (sqlite3.Error, OSError) as error:
-            raise explain(error, self.path) from error
+            raise storage_error(error, self.path) from error
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Raises Unwritable."""
-        raise Unwritable(f"{self.path} can only be read here.", hint="Set WOLO_HOME to a directory that can be written.")
+        """Raises StorageReadOnly."""
+        raise StorageReadOnly(f"{self.path} can only be read here.", hint="Set WOLO_HOME to a directory that can be written.")
         yield self._connection
 
     def rescue(self, why: str) -> str:
-        """Nothing can be done about damage."""
         return ""
 
     def checkpoint(self) -> None:
-        """There is nothing to copy."""
+        pass
 
     def close(self) -> None:
         self._stack.close()

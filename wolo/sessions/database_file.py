@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.sessions.storage import Damaged, Newer, foreign, sync_directory
+from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, not_a_database, sync_directory
 
 REMOTE = (
     "nfs",
@@ -43,11 +43,11 @@ REMOTE = (
     "weka",
     "fuse.",
 )
-"""Beginnings of file system types: several machines, or a user-space program, stand between a file and its memory map."""
+"""Prefixes of file system types where several machines, or a user-space program, are between a file and its memory map."""
 
 
 def is_remote(directory: Path, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
-    """False where the system does not say (macOS): SQLite then has the last word."""
+    """Tells a remote file system, where SQLite's write-ahead log is unreliable. False where the system does not say (macOS)."""
     device = directory.stat().st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
@@ -58,7 +58,7 @@ def is_remote(directory: Path, mounts: Path = Path("/proc/self/mountinfo")) -> b
 
 
 def _type(line: str) -> str:
-    """The word after the lone dash: `36 35 98:0 / /mnt rw shared:1 - ext4 /dev/sda1 rw`."""
+    """Returns the word after the lone dash: `36 35 98:0 / /mnt rw shared:1 - ext4 /dev/sda1 rw`."""
     _, _, described = line.partition(" - ")
     return described.split(" ")[0].lower()
 
@@ -71,7 +71,7 @@ _MASK = 0xFFFFFFFF
 class Frame(NamedTuple):
     page: int
     at: int
-    """Where its content begins in the log."""
+    """Offset of its content in the log."""
     ends_commit: bool
 
 
@@ -80,9 +80,9 @@ def log_path(path: Path) -> Path:
 
 
 def frames(log: int, page_bytes: int) -> Iterator[Frame]:
-    """Those of the newest round through the log, sound or not."""
+    """Yields the frames of the log's newest round, intact or not."""
     header = os.pread(log, _HEADER_BYTES, 0)
-    # What noise has hit says nothing: the first frame then knows which round it is.
+    # With a damaged header, the first frame tells the salt.
     salt = header[16:24] if _is_sound(header) else os.pread(log, 8, _HEADER_BYTES + 8)
     frame_bytes = _FRAME_HEADER_BYTES + page_bytes
     for at in range(_HEADER_BYTES, os.fstat(log).st_size - frame_bytes + 1, frame_bytes):
@@ -92,9 +92,9 @@ def frames(log: int, page_bytes: int) -> Iterator[Frame]:
 
 
 def is_torn(path: Path, page_bytes: int) -> bool:
-    """There are commits behind a place where SQLite stops reading.
+    """Tells whether there are commits behind the place where SQLite stops reading.
 
-    One alone says nothing: the power may have failed before it was on the disk, and then nobody was told that it is.
+    A single one is no sign: power may have failed before it was written, and then nobody was told that it was.
     """
     log = os.open(log_path(path), os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -133,7 +133,6 @@ def _checksum(data: bytes, start: tuple[int, int], order: str) -> tuple[int, int
 
 
 APPLICATION_ID = 0x574F4C4F
-"""Marks the file as wolo's."""
 BUSY_MS = 5000
 
 
@@ -145,7 +144,7 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-        # FULL, not NORMAL: with a write-ahead log NORMAL forgets acknowledged commits when the power fails.
+        # FULL: with a write-ahead log, NORMAL loses acknowledged commits on power failure.
         connection.execute("PRAGMA synchronous = FULL")
         if sys.platform == "darwin":
             connection.execute("PRAGMA fullfsync = ON")
@@ -161,17 +160,17 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def journal_for(path: Path) -> str:
-    """SQLite itself stays with the rollback journal where it cannot share memory; it does not know all such places."""
+    """Returns the journal mode for a directory: SQLite does not recognise all file systems without shared memory."""
     return "delete" if is_remote(path.parent) else "wal"
 
 
 def create(path: Path, version: int, fill: Callable[[sqlite3.Connection], None] | None = None) -> None:
-    """Build it beside its place and move it there, so that a file under this name is always a whole database."""
+    """Builds the database under another name and renames it, so that it is never incomplete."""
     fresh = path.with_name(f"{path.name}.new")
     for leftover in (fresh, log_path(fresh), memory_path(fresh), fresh.with_name(f"{fresh.name}-journal")):
         leftover.unlink(missing_ok=True)
     fresh.touch(0o600, exist_ok=False)
-    fresh.chmod(0o600)  # SQLite gives the log and the shared memory the mode of the database
+    fresh.chmod(0o600)  # SQLite gives the log and the shared memory the database's mode
     connection = connect(fresh)
     try:
         schema = Path(__file__).with_name("schema.sql").read_text("utf-8")
@@ -190,9 +189,9 @@ def create(path: Path, version: int, fill: Callable[[sqlite3.Connection], None] 
 
 @contextmanager
 def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that changes nothing, neither the file nor its directory.
+    """Opens a connection that changes neither the file nor its directory.
 
-    Where changes stand in a log that cannot be read in its place, a private copy of both is read.
+    Where the write-ahead log cannot be read in place, it reads a private copy of both.
     """
     log = log_path(path)
     if not (log.exists() and log.stat().st_size):
@@ -211,7 +210,7 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _with_log(path: Path) -> sqlite3.Connection | None:
-    """None where SQLite would have to write to read the log."""
+    """None where SQLite would have to write in order to read the log."""
     connection = _opened_as(f"{path.absolute().as_uri()}?mode=ro")
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -229,27 +228,27 @@ def _opened_as(uri: str) -> sqlite3.Connection:
 
 
 def check_ours(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the format. Raises SessionError for what is no database of wolo's."""
+    """Returns the schema version. Raises SessionError for a file that is not a database of wolo."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID or version < 1:
-        raise Damaged(path, "its header is broken") if _holds_our_tables(connection) else foreign(path)
+        raise DatabaseDamaged(path, "its header is broken") if _holds_our_tables(connection) else not_a_database(path)
     return int(version)
 
 
 def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
-    """Refuse what is no database, not ours, newer than this wolo or damaged, without changing a byte of it or its log."""
+    """Refuses a file that is damaged, foreign or from a newer wolo, without changing a byte of it or its log."""
     if path.stat().st_size == 0:
-        raise Damaged(path, "the file is empty")
-    # Through SQLite and not with open(): closing any other descriptor of the file would drop this process's locks on it.
-    # `immutable` leaves no trace, but does not see the log, and a checkpoint that was cut short leaves half the truth there.
+        raise DatabaseDamaged(path, "the file is empty")
+    # Through SQLite, not open(): closing another descriptor of the file would drop this process's locks on it. `immutable` leaves
+    # no trace but ignores the log, which after an interrupted checkpoint holds half of the data.
     log = log_path(path)
     is_logged = log.exists() and log.stat().st_size > 0
     how = "mode=ro" if is_logged else "mode=ro&immutable=1"
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as connection:
         version = check_ours(connection, path)
         if version > known:
-            raise Newer(
+            raise DatabaseTooNew(
                 f"{path} was written by a newer wolo (its format is {version}, this one knows {known}).",
                 hint="Upgrade wolo. The file was not touched.",
             )
@@ -257,14 +256,14 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
         if thoroughly:
             _check(connection, path)
     if thoroughly and is_logged and is_torn(path, page_bytes):
-        raise Damaged(path, f"its log {log.name} is torn")
+        raise DatabaseDamaged(path, f"its log {log.name} is torn")
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    # Not quick_check: that does not see a row which its index has lost, and for 200 MB saves 20 of 100 ms.
+    # Not quick_check: it misses rows lost from an index, and saves only 20 of 100 ms for 200 MB.
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
-        raise Damaged(path, str(verdict).strip().rpartition("\n")[2])  # the line before names the database
+        raise DatabaseDamaged(path, str(verdict).strip().rpartition("\n")[2])  # the line before names the database
 
 
 def _holds_our_tables(connection: sqlite3.Connection) -> bool:

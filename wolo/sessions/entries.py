@@ -21,16 +21,16 @@ class MessageEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="me
 
 
 class ResultsEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="results"):
-    """Calls of an earlier assistant message have ended (or started, or were decided): its parts of equal id are replaced."""
+    """Replaces calls of an earlier assistant message by parts of the same id: they started, ended or were decided."""
 
     message_id: str
     parts: tuple[ToolPart, ...]
 
 
 class PartialEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="partial"):
-    """A further piece of an answer that was still streaming; the pieces of one id make its text so far.
+    """A piece of a streaming answer; the pieces of one id form its text so far.
 
-    Superseded by the assistant message, or the next attempt, that follows; an empty piece takes all earlier ones back.
+    Superseded by the next assistant message or attempt. An empty piece discards the earlier ones.
     """
 
     message_id: str
@@ -38,72 +38,72 @@ class PartialEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="pa
 
 
 class SettingEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="setting"):
-    """The model, the mode or the name changed from here on."""
+    """Changes the model, the mode, the name or the title."""
 
     name: str
     value: str
 
 
 class BranchEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="branch"):
-    """Here the conversation went on behind an earlier entry, this one's parent."""
+    """Continues the conversation after an earlier entry, its parent."""
 
     left: int
-    """The entry it had come to before; what lies between stays, on a branch of its own."""
+    """The previous head; the entries in between stay on their own branch."""
     summary: Message | None = None
-    """What came of the branch that was left, of role `branch_summary`."""
+    """Summary of the branch that was left, of role `branch_summary`."""
 
 
 class LabelEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="label"):
-    """A person's own name for a place; the last one of a message counts, an empty one takes it away."""
+    """A label set by the user; the last one of a message counts, an empty one removes it."""
 
     message_id: str
     label: str
 
 
 class CompactionEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="compaction"):
-    """From here on less of what was said is sent. The last one counts; one without anything in it takes all back."""
+    """Sends less of the conversation from here on. The last one counts; an empty one reverts the earlier ones."""
 
     summary: Message | None = None
-    """Stands for the messages that are left out, of role `compaction_summary`."""
+    """Replaces the messages left out; of role `compaction_summary`."""
     shortened: tuple[str, ...] = ()
-    """Ids of the messages whose outputs are sent shortened."""
+    """Ids of messages whose tool outputs are sent shortened."""
     left_out: tuple[str, ...] = ()
-    """Ids of the messages that are not sent."""
+    """Ids of messages that are not sent."""
     reason: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
     usage: Usage | None = None
-    """What asking for the summary has cost."""
+    """Usage of the request for the summary."""
 
 
 class CustomEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="custom"):
-    """What an extension keeps; never sent."""
+    """Data of an extension; never sent."""
 
     custom_type: str
     data: dict[str, Any] = field(default_factory=dict)
 
 
-ASIDE = "aside"
-"""A question that is no part of the conversation: only what it has cost is kept."""
+SIDE_QUESTION = "aside"
+"""`custom_type` of a side question; only its usage is stored."""
 
 
-def aside_entry(usage: Usage) -> CustomEntry:
-    return CustomEntry(custom_type=ASIDE, data={"usage": to_builtins(usage)})
+def side_question_entry(usage: Usage) -> CustomEntry:
+    return CustomEntry(custom_type=SIDE_QUESTION, data={"usage": to_builtins(usage)})
 
 
-def spent_beside(entry: AnyEntry) -> Usage | None:
-    """What was used for something that is no message of the conversation: a summary, or a question aside."""
-    return entry.usage if isinstance(entry, CompactionEntry) else spent_aside(entry)
+def extra_usage(entry: AnyEntry) -> Usage | None:
+    """Usage of a summary or a side question, which belong to no message."""
+    return entry.usage if isinstance(entry, CompactionEntry) else side_question_usage(entry)
 
 
-def spent_on_tasks(entry: AnyEntry) -> list[Usage]:
-    """What other agents used; the answers themselves are in sessions of their own."""
+def subagent_usages(entry: AnyEntry) -> list[Usage]:
+    """Usage of subagents; their answers are in sessions of their own."""
     parts = entry.parts if isinstance(entry, ResultsEntry) else ()
     return [usage for part in parts if (usage := task_usage(part)) is not None]
 
 
-def spent_aside(entry: AnyEntry) -> Usage | None:
-    if isinstance(entry, CustomEntry) and entry.custom_type == ASIDE:
+def side_question_usage(entry: AnyEntry) -> Usage | None:
+    if isinstance(entry, CustomEntry) and entry.custom_type == SIDE_QUESTION:
         try:
             return convert(entry.data.get("usage"), Usage)
         except ValidationError:
@@ -120,16 +120,14 @@ _entries: Codec[AnyEntry] = Codec(AnyEntry)
 
 
 class StoredRow(Struct, frozen=True):
-    """The row of an entry as it is on disk, intact or not."""
-
     seq: int
     parent: int
-    """`seq` of the entry it follows, 0 before the first; -1 when that was lost."""
+    """`seq` of the preceding entry; 0 for the first, -1 when it was lost."""
     time_utc: float
     prev_hash: bytes
     hash: bytes
     body: bytes | None
-    """JSON of the entry; None when the file that held it is gone."""
+    """JSON of the entry; None when its file is missing."""
 
     @property
     def is_intact(self) -> bool:
@@ -137,7 +135,7 @@ class StoredRow(Struct, frozen=True):
 
     @property
     def entry(self) -> AnyEntry | None:
-        """None when the row is damaged, or of a kind this wolo does not know."""
+        """None for a damaged row or an unknown kind."""
         return decode_entry(self.body) if self.body is not None and self.is_intact else None
 
 
@@ -146,7 +144,7 @@ def encode_entry(entry: AnyEntry) -> bytes:
 
 
 def decode_entry(body: bytes) -> AnyEntry | None:
-    """None for what is no entry, or one of a kind this wolo does not know."""
+    """None for anything but an entry of a known kind."""
     try:
         return _entries.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -154,7 +152,6 @@ def decode_entry(body: bytes) -> AnyEntry | None:
 
 
 def link_row(body: bytes, *, seq: int, parent: int, time_utc: float, prev_hash: bytes) -> StoredRow:
-    """Makes the row of an entry, with its hash."""
     return StoredRow(seq, parent, time_utc, prev_hash, _digest(body, seq, time_utc, prev_hash), body)
 
 

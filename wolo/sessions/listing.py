@@ -1,4 +1,4 @@
-"""Lists sessions, and finds the one a name, id or title means."""
+"""Lists sessions and finds one by name, id or title."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from wolo.sessions.database_file import log_path
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8
 _OWN = "instr(coalesce(parent, ''), '/') = 0"
-"""No agent worked in it on a task of another session."""
+"""Excludes the sessions of subagents."""
 
 
 class SessionInfo(Struct, frozen=True):
     id: str
     name: str | None
-    """The alias given with `-s`."""
+    """Alias given with `-s`."""
     title: str
     cwd: str
-    """Real path of the directory it belongs to."""
+    """Real path of its directory."""
     model: str
     mode: str
     created: float
-    """Unix seconds, as is `updated`."""
+    """Unix seconds, like `updated`."""
     updated: float
     turns: int
     tokens: int
     cost_usd: float | None
-    """None: the price of at least one answer is not known."""
+    """None when the price of an answer is unknown."""
     parent: str | None
-    """The session it is a fork of; `ID/AGENT`: an agent worked in it on a task of that one."""
+    """The session it was forked from; `ID/AGENT` for a subagent of session ID."""
     live: bool = False
-    """A process has it open (filled in by `Store.list`)."""
+    """A process has it open; set by `Store.list`."""
 
     @property
     def agent(self) -> str:
-        """Who worked in it on a task of another session; empty: it is a person's own."""
+        """Name of the subagent; empty for a session of the user."""
         return (self.parent or "").partition("/")[2]
 
     @property
     def task_of(self) -> str:
-        """Of that session; empty as well."""
+        """Id of the parent session of a subagent, or empty."""
         return (self.parent or "").partition("/")[0] if is_task(self.parent) else ""
 
 
@@ -58,12 +58,12 @@ def is_task(parent: str | None) -> bool:
 
 
 def task_of(session_id: str, agent: str) -> str:
-    """The `parent` of a session in which an agent works on a task of that one."""
+    """Makes the `parent` of a subagent's session."""
     return f"{session_id}/{agent}"
 
 
 def directory(cwd: Path | str) -> str:
-    """The one spelling of a directory: links resolved; bytes that are no UTF-8 spelled out."""
+    """Returns the canonical spelling of a directory: links resolved, bytes that are not UTF-8 escaped."""
     return os.fsencode(os.path.realpath(cwd)).decode("utf-8", "backslashreplace")
 
 
@@ -87,7 +87,7 @@ def marked_live(info: SessionInfo, live: bool) -> SessionInfo:
 
 
 def newest_first(connection: sqlite3.Connection, cwd: Path | str | None, *, with_tasks: bool = False) -> list[SessionInfo]:
-    """`with_tasks`: also those in which an agent worked on a task of another session."""
+    """`with_tasks` includes the sessions of subagents."""
     wanted = "1" if with_tasks else _OWN
     if cwd is None:
         rows = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE {wanted} ORDER BY touched DESC")
@@ -98,23 +98,23 @@ def newest_first(connection: sqlite3.Connection, cwd: Path | str | None, *, with
 
 
 def tasks_of(connection: sqlite3.Connection, session_id: str) -> list[str]:
-    """The ids of those in which agents worked on its tasks."""
+    """Ids of the session's subagent sessions."""
     beginning = task_of(session_id, "")
     query = "SELECT id FROM sessions WHERE substr(parent, 1, ?) = ? ORDER BY touched"
     return [row[0] for row in connection.execute(query, (len(beginning), beginning))]
 
 
 def latest(connection: sqlite3.Connection, cwd: Path | str) -> SessionInfo | None:
-    """Of this directory; one in which nothing was said yet does not count."""
+    """The newest session of a directory that has entries."""
     query = f"SELECT {COLUMNS} FROM sessions WHERE cwd = ? AND head > 0 AND {_OWN} ORDER BY touched DESC LIMIT 1"
     row = connection.execute(query, (directory(cwd),)).fetchone()
     return SessionInfo(*row) if row else None
 
 
 def find(connection: sqlite3.Connection, spec: str, cwd: Path | str | None) -> SessionInfo:
-    """By id, name, unique beginning of an id (its time or its random end will do), or words of the title.
+    """Finds a session by id, name, unique prefix of the id's time or random part, or words of the title.
 
-    What several sessions match by title is decided by `cwd`, if only one of them belongs there.
+    Among several matches by title, a single one of directory `cwd` wins. Raises SessionError.
     """
     spec = whole(spec).strip()
     if not spec:
@@ -171,13 +171,13 @@ WAIT_S = 0.05
 
 
 def peek(data_dir: Path, cwd: Path, most: int) -> list[SessionInfo]:
-    """Of this directory, newest first, those in which something was said."""
+    """Lists sessions with prompts for shell completion. Creates, repairs and waits for nothing; empty on any error."""
     path = data_dir / "wolo.db"
     log = log_path(path)
     try:
         if not path.stat().st_size:
             return []
-        # Without a log nothing is under way, and `immutable` leaves no file behind.
+        # Without a log nothing is being written, and `immutable` leaves no file behind.
         how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=WAIT_S)) as connection:
             return [info for info in newest_first(connection, cwd) if info.turns][:most]

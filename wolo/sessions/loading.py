@@ -17,22 +17,22 @@ from wolo.sessions.session_rows import check_id, followed, head_and_last, requir
 
 
 class Loaded(Struct, frozen=True):
-    """A way through the tree of a session, from its first entry to its head."""
+    """The entries from the first one to the head."""
 
     info: SessionInfo
     entries: tuple[AnyEntry, ...]
     skipped: int
-    """Entries that are damaged, missing or of a kind this wolo does not know."""
+    """Number of damaged, missing or unknown entries."""
     seqs: tuple[int, ...] = ()
-    """The place of each entry."""
+    """`seq` of each entry."""
     head: int = 0
-    """The entry the next one follows."""
+    """`seq` of the entry that the next one follows."""
     unread: int = 0
-    """How many entries before these were not read, because these were enough; about, where there are branches."""
+    """Number of earlier entries that were not read; approximate with branches."""
 
     @property
     def warning(self) -> str:
-        """What to tell a person once; empty when everything was read."""
+        """For the user; empty when everything was read."""
         if not self.skipped:
             return ""
         total = len(self.entries) + self.skipped
@@ -43,39 +43,37 @@ class Loaded(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True):
-    """An entry in the tree of its session."""
-
     seq: int
     parent: int
-    """0 for the first of all."""
+    """0 for the first entry."""
     time_utc: float
     entry: AnyEntry
 
 
-ENOUGH_BYTES = 16_000_000
-"""Of entries, from the newest back: at four bytes a token four times a window of a million."""
+LOAD_LIMIT_BYTES = 16_000_000
+"""Counted back from the newest entry: four times a window of a million tokens, at four bytes a token."""
 
 OPENING = (
     "[The conversation began earlier: its first {count:,} entries were left out here to save space. The session keeps them all.]"
 )
 HINT = 'message_id "{id}"\nUse expand_message to see the full content: without arguments it lists all messages with their ids.'
-"""The end of a message that stands for others."""
+"""The end of a message that replaces others."""
 
 
-class Reach:
-    """Belongs to one reading, from the newest entry back. It ends with a prompt, so that no turn is torn.
+class LoadLimit:
+    """Decides how far back to read. It stops at a prompt, so that no turn is cut.
 
-    What came after the last compaction has to fit a window, so that compaction is met before enough was read.
+    Entries since the last compaction fit a context window, so reading always reaches that compaction.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._read_bytes = 0
         self._sent: set[str] | None = None
-        """What the last compaction sends shortened, as far as it has not been read."""
+        """Messages that the last compaction shortens and that are not read yet."""
 
     def is_enough(self, entry: AnyEntry | None, size_bytes: int) -> bool:
-        """`entry` was read, too; None: it was damaged."""
+        """Counts an entry that was read; None stands for a damaged one."""
         self._read_bytes += size_bytes
         if isinstance(entry, CompactionEntry) and self._sent is None:
             self._sent = set(entry.shortened)
@@ -85,17 +83,16 @@ class Reach:
             self._sent.discard(entry.message.id)
         if self._read_bytes < self._most_bytes or self._sent:
             return False
-        # A turn may be longer than all that: then it is torn, and its prompt is read by itself.
+        # A turn may be longer still: then it is cut, and its prompt is read separately.
         return entry.message.is_prompt or self._read_bytes >= 1.5 * self._most_bytes
 
 
-def too_large(unread: int) -> str:
-    """For people, once."""
+def too_large_notice(unread: int) -> str:
     return f"This session is larger than any model's window: its first {unread:,} entries are not sent. The session keeps them."
 
 
 def opening(unread: int) -> CompactionEntry:
-    """What stands for the entries that were not read, where no compaction had left them out before."""
+    """Makes the entry that replaces the ones not read, unless a compaction has left them out already."""
     id = new_id("msg")
     text = f"{OPENING.format(count=unread)}\n\n{HINT.format(id=id)}"
     metadata = {"compressed": True, "compressed_content": text}
@@ -113,7 +110,7 @@ def load(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, *, mo
     entries: list[AnyEntry] = []
     seqs: list[int] = []
     skipped = unread = 0
-    reach = Reach(most_bytes) if most_bytes else None
+    reach = LoadLimit(most_bytes) if most_bytes else None
     info = require(connection, session_id)
     head, _ = head_and_last(connection, session_id)
     wanted = head

@@ -1,4 +1,4 @@
-"""Locks files with kernel locks, and records who has the database open."""
+"""Locks sessions and the database with kernel locks, and records who has the database open."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pathlib import Path
 
 from wolo.errors import SessionError
 from wolo.sessions.session_rows import check_id
-from wolo.sessions.storage import explain
+from wolo.sessions.storage import storage_error
 
 DATABASE_WAIT_S = 4.0
-"""A commit takes milliseconds; who holds the database longer than this has been stopped."""
+"""A commit takes milliseconds; a process that holds the lock longer is stopped."""
 LONGEST_PAUSE_S = 0.001
-"""Between two tries. Who sleeps longer than a commit takes loses to those who have just come, again and again."""
+"""Between two tries. A longer sleep than a commit takes would lose to newcomers again and again."""
 SESSION_WAIT_S = 0.1
-"""Long enough for a listing that is just looking whether the session is live."""
+"""Covers the moment in which a listing checks whether the session is live."""
 
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
-class Held(Exception):
-    """Somebody else has the lock; `holder` is what they wrote about themselves, for display only."""
+class LockHeld(Exception):
+    """Another process has the lock; `holder` is its note, for display only."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(holder)
         self.holder = holder
 
 
-def take(path: Path, wait_s: float) -> int:
-    """Lock the file, creating it if need be, and return its descriptor; closing that frees the lock. Raises Held."""
+def acquire(path: Path, wait_s: float) -> int:
+    """Locks a file, creating it if needed. Returns the descriptor; closing it releases the lock. Raises LockHeld."""
     deadline = time.monotonic() + wait_s
     pause_s = 0.0005
     while True:
@@ -47,19 +47,19 @@ def take(path: Path, wait_s: float) -> int:
             raise
         os.close(descriptor)
         if time.monotonic() >= deadline:
-            raise Held(holder)
+            raise LockHeld(holder)
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
 
 
 @contextmanager
-def held(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]:
-    """The lock that every write and every checkpoint of the database runs under."""
+def database_lock(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]:
+    """Holds the lock for database writes and checkpoints. Raises SessionError after `wait_s`."""
     try:
-        descriptor = take(path, wait_s)
-    except Held as other:
+        descriptor = acquire(path, wait_s)
+    except LockHeld as other:
         raise SessionError(
-            f"Another wolo has held the session database for {wait_s:.0f} seconds and does not answer.",
+            f"Another wolo has locked the session database for {wait_s:.0f} seconds and does not answer.",
             hint="It may be stopped: continue it (fg) or end it, then try again.",
         ) from other
     try:
@@ -69,18 +69,18 @@ def held(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]:
 
 
 class SessionLock:
-    """Says that one process, and no other, goes on with a session. Kept until `release` or the end of the process."""
+    """Reserves a session for this process until `release` or its end."""
 
     def __init__(self, path: Path, session_id: str) -> None:
         self._path = path
         try:
-            self._descriptor = take(path, SESSION_WAIT_S)
-        except Held as other:
+            self._descriptor = acquire(path, SESSION_WAIT_S)
+        except LockHeld as other:
             raise SessionError(
                 f"Session {session_id} is in use by another wolo{_named(other.holder)}.",
                 hint="End the other one first; --fork goes on in a copy.",
             ) from other
-        with suppress(OSError):  # on a full disk the lock holds just as well; others are then not told who has it
+        with suppress(OSError):  # on a full disk the lock still holds; others cannot show the holder
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
@@ -88,7 +88,7 @@ class SessionLock:
         if self._descriptor < 0:
             return
         if _is_still_at(self._descriptor, self._path):
-            # Before the lock goes: whoever has opened this file and waits will notice and open the next one.
+            # Before the lock is released: a process waiting on this file notices and opens the new one.
             with suppress(OSError):
                 self._path.unlink()
         os.close(self._descriptor)
@@ -102,20 +102,20 @@ class SessionLock:
 
 
 class SessionLocks:
-    """The locks of all sessions: one file each in a folder."""
+    """Locks of all sessions, one file each in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def lock(self, session_id: str) -> SessionLock:
-        """Locks a session for this process. Raises SessionError when another process has it open."""
+        """Raises SessionError when another process has the session open."""
         return SessionLock(self._path(session_id), session_id)
 
     def is_live(self, session_id: str) -> bool:
         return is_held(self._path(session_id))
 
     def live(self, session_ids: Iterable[str]) -> set[str]:
-        """The sessions among these that a process has open."""
+        """Returns those of the sessions that a process has open."""
         present = {path.stem for path in self._folder.iterdir()} if self._folder.is_dir() else set()
         return {session_id for session_id in session_ids if session_id in present and self.is_live(session_id)}
 
@@ -123,8 +123,8 @@ class SessionLocks:
         """Removes the lock files of killed processes."""
         for name in os.listdir(self._folder):  # noqa: PTH208  # once at every start
             if name.endswith(".lock"):
-                with suppress(Held, OSError, SessionError):
-                    descriptor = take(self._folder / name, 0)
+                with suppress(LockHeld, OSError, SessionError):
+                    descriptor = acquire(self._folder / name, 0)
                     try:
                         (self._folder / name).unlink()
                     finally:
@@ -149,25 +149,25 @@ def is_held(path: Path) -> bool:
 
 
 def open_lock_file(path: Path) -> int:
-    """Made for its owner alone if it is missing."""
+    """Creates a missing file with mode 0600."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        if os.fstat(descriptor).st_mode & 0o777 != 0o600:  # an unusual umask had its say
+        if os.fstat(descriptor).st_mode & 0o777 != 0o600:  # because of an unusual umask
             os.fchmod(descriptor, 0o600)
     except OSError as error:
-        raise explain(error, path) from error
+        raise storage_error(error, path) from error
     return descriptor
 
 
 def try_lock(descriptor: int, path: Path) -> bool:
-    """False when somebody else has it."""
+    """False when another process has the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
-            raise explain(error, path) from error
+            raise storage_error(error, path) from error
         raise SessionError(
             f"The file system of {path.parent} has no locks, so sessions there could be damaged by a second wolo.",
             hint="Set WOLO_HOME to a directory on a local disk, or keep nothing with --no-session.",
@@ -176,7 +176,7 @@ def try_lock(descriptor: int, path: Path) -> bool:
 
 
 def _is_still_at(descriptor: int, path: Path) -> bool:
-    """False when the file was removed or replaced while we waited: its lock would guard nothing."""
+    """False when the file was replaced while waiting: its lock would protect nothing."""
     try:
         there = path.stat()
     except FileNotFoundError:
@@ -192,33 +192,37 @@ _OPEN, _DAMAGED = "open", "damaged"
 _LIMIT_BYTES = 100
 
 
-class Use:
-    """One opener's share. Made and released under the database's own lock."""
+class OpenState:
+    """A process's share in the open database. Create and release it under the database lock.
+
+    All who have the database open share a kernel lock. Only a process that can acquire it exclusively checks the file, moves it
+    aside or marks it as closed.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         note = note_path(path)
         self._descriptor = open_lock_file(note)
         try:
-            self.is_alone = try_lock(self._descriptor, note)
+            self.is_exclusive = try_lock(self._descriptor, note)
             said = self._read()
             log = path.with_name(f"{path.name}-wal")
             logged_bytes = log.stat().st_size if log.exists() else None
-            self.is_doubtful = self.is_alone and (bool(logged_bytes) or said != _stamp(path))
-            """It was not closed properly, or changed since: it is to be checked."""
-            self.was_here = bool(said)
-            """There was a database before."""
-            self.has_lost_its_log = self.is_alone and said == _OPEN and logged_bytes is None
-            """What stood in the log, and was not copied from it yet, is gone."""
+            self.needs_check = self.is_exclusive and (bool(logged_bytes) or said != _stamp(path))
+            """The database was not closed properly, or changed since."""
+            self.existed = bool(said)
+            """A database existed before."""
+            self.lost_log = self.is_exclusive and said == _OPEN and logged_bytes is None
+            """Changes that were only in the write-ahead log are gone."""
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
         except BaseException:
             os.close(self._descriptor)
             raise
 
-    def take_alone(self) -> bool:
-        """Whether nobody else has it open; then nobody can until `share`. Under the database's own lock."""
+    def acquire_exclusive(self) -> bool:
+        """True when no other process has the database open; none can open it until `share`. Needs the database lock."""
         if try_lock(self._descriptor, self._path):
-            self.is_alone = True
+            self.is_exclusive = True
             return True
         self.share()
         return False
@@ -226,17 +230,17 @@ class Use:
     def share(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
-    def opened(self) -> None:
-        """Once the log is there: from now on a process that ends without a word leaves a database to be checked."""
-        if self.is_alone:
+    def mark_open(self) -> None:
+        """Marks the database as open, so that a crash makes the next process check it."""
+        if self.is_exclusive:
             self._write(_OPEN)
 
-    def doubt(self) -> None:
-        """The next one to open it alone is to check it."""
+    def mark_damaged(self) -> None:
+        """Makes the next exclusive opener check the database."""
         self._write(_DAMAGED)
 
-    def closed(self) -> None:
-        """Everything is in the database itself, whose file does not change any more."""
+    def mark_closed(self) -> None:
+        """Marks the database as closed, with its size and time."""
         if self._read() == _OPEN and try_lock(self._descriptor, self._path):
             self._write(_stamp(self._path))
 
@@ -247,7 +251,7 @@ class Use:
         return os.pread(self._descriptor, _LIMIT_BYTES, 0).decode("ascii", "replace").strip()
 
     def _write(self, note: str) -> None:
-        with suppress(OSError):  # on a full disk the next one checks without need
+        with suppress(OSError):  # on a full disk the next process checks without need
             os.pwrite(self._descriptor, f"{note}\n".ljust(_LIMIT_BYTES).encode(), 0)
 
 

@@ -1,4 +1,4 @@
-"""From one schema version to the next: one function a version, a backup before the first of them."""
+"""Migrates the schema, one function per version, after a backup."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from wolo.sessions.storage import make_directory, sync_directory, sync_file
 Step = Callable[[sqlite3.Connection], None]
 
 STEPS: tuple[Step, ...] = ()
-"""The first takes version 1, which is schema.sql as it first was, to version 2. `schema.sql` follows along."""
+"""The first one migrates version 1, the original schema.sql, to version 2. Keep `schema.sql` up to date."""
 
 BACKUPS_KEPT = 3
 
 
 def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Sequence[Step] = STEPS) -> str:
-    """Run what is missing in one transaction, under the database's lock. Returns a sentence for the user.
+    """Runs the missing steps in one transaction, under the database lock. Returns a message for the user.
 
-    When a step fails or the process dies, the database is still the old one.
+    When a step fails or the process dies, the database is unchanged.
     """
     backup = _back_up(connection, path, version)
     connection.execute("BEGIN IMMEDIATE")
@@ -37,7 +37,7 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Seq
 
 
 def backups(path: Path) -> list[Path]:
-    """Oldest first."""
+    """Returns the paths, oldest first."""
     return sorted((path.parent / "backups").glob(f"{path.stem}-*.db"))
 
 

@@ -23,18 +23,18 @@ from wolo.sessions.entries import (
     ResultsEntry,
     SettingEntry,
     StoredRow,
-    spent_on_tasks,
+    subagent_usages,
 )
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.locks import Held, SessionLocks, take
+from wolo.sessions.locks import LockHeld, SessionLocks, acquire
 from wolo.sessions.session_rows import check_id, check_name, title_of
-from wolo.sessions.storage import Damaged, retrying
+from wolo.sessions.storage import DatabaseDamaged, retry_after_repair
 
 PAGE_ROWS = 64
-"""So many are read, or committed, at a time: with the limit of a row some megabytes at most."""
+"""Rows read or committed at a time: some megabytes at most, given the row limit."""
 NO_KIND = "unknown"
 RECORD = ".import"
-"""How the name of the file ends that says where an imported session came from."""
+"""Suffix of the file that says where an imported session came from."""
 
 _PAGE = (
     "SELECT seq, parent, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries "
@@ -46,8 +46,8 @@ class _Kind(Struct):
     kind: str = NO_KIND
 
 
-class Facts(Struct, frozen=True, kw_only=True):
-    """What a session that is put in is called, and where it belongs; what is empty is found in its entries."""
+class SessionFields(Struct, frozen=True, kw_only=True):
+    """Fields of a session to be imported. Empty ones are derived from its entries."""
 
     id: str
     cwd: str
@@ -59,11 +59,11 @@ class Facts(Struct, frozen=True, kw_only=True):
     updated: float = 0.0
     parent: str | None = None
     head: int = 0
-    """0: the last entry."""
+    """0 for the last entry."""
 
 
-class Tally:
-    """What a listing shows of a session, counted from its entries as they pass."""
+class SessionTotals:
+    """Figures for the listing, counted over the entries of a session."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -85,7 +85,7 @@ class Tally:
         elif isinstance(entry, CompactionEntry):
             self._spend(entry.usage)
         elif isinstance(entry, ResultsEntry):
-            for usage in spent_on_tasks(entry):
+            for usage in subagent_usages(entry):
                 self._spend(usage)
         elif isinstance(entry, SettingEntry) and entry.name in ("model", "mode"):
             setattr(self, entry.name, whole(entry.value))
@@ -101,11 +101,11 @@ def read_page(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, 
 
 
 def output_names(connection: sqlite3.Connection, session_id: str) -> Iterator[str]:
-    """Names of the files that belong to the session and hold no entry."""
+    """Names of the session's files that hold no entry."""
     entries = {
         blob for (blob,) in connection.execute("SELECT blob FROM entries WHERE session = ? AND blob NOT NULL", (session_id,))
     }
-    return (name for name in sorted(blobs.of(connection, session_id)) if name not in entries and not name.endswith(RECORD))
+    return (name for name in sorted(blobs.names_of(connection, session_id)) if name not in entries and not name.endswith(RECORD))
 
 
 def kind_of(body: bytes | None) -> str:
@@ -148,19 +148,19 @@ _FROM = "SELECT blobs.session FROM blobs JOIN sessions ON sessions.id = blobs.se
 _FACTS = "name = ?, title = ?, model = ?, mode = ?, turns = ?, tokens = ?, cost = ?, parent = ?, head = ?"
 
 
-class Adoption:
-    """Until the last commit the session has no head: it is empty for everybody, and a run that died is taken away by the next."""
+class SessionImport:
+    """Imports one session. It has no head, and so looks empty, until the last commit; the next import removes an aborted one."""
 
-    def __init__(self, database: Database | ReadOnlyDatabase, blobs_dir: Path, facts: Facts, origin: bytes) -> None:
+    def __init__(self, database: Database | ReadOnlyDatabase, blobs_dir: Path, facts: SessionFields, origin: bytes) -> None:
         self._database = database
         self._blobs_dir = blobs_dir
         self._facts = facts
         self._origin = origin
 
     def run(self, found: Iterable[StoredRow], locks: SessionLocks) -> SessionInfo:
-        """The session's lock must be held."""
+        """Needs the session's lock."""
         self._clear(locks)
-        tally = Tally()
+        tally = SessionTotals()
         self._begin()
         try:
             for page in in_pages(found):
@@ -190,17 +190,17 @@ class Adoption:
                 "VALUES (?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
                 (facts.id, facts.cwd, facts.created, facts.updated),
             )
-            blobs.keep(self._blobs_dir, connection, facts.id, self._origin, RECORD)
+            blobs.add(self._blobs_dir, connection, facts.id, self._origin, RECORD)
 
     def _forget(self, session_id: str) -> None:
         with self._database.writing() as connection:
-            names = blobs.of(connection, session_id)
+            names = blobs.names_of(connection, session_id)
             for table, column in (("entries", "session"), ("blobs", "session"), ("sessions", "id")):
                 connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
         with self._database.writing() as connection:
-            blobs.drop_unneeded(self._blobs_dir, connection, names)
+            blobs.delete_unused(self._blobs_dir, connection, names)
 
-    def _finish(self, tally: Tally) -> SessionInfo:
+    def _finish(self, tally: SessionTotals) -> SessionInfo:
         facts = self._facts
         said = (facts.title or tally.title, facts.model or tally.model, facts.mode or tally.mode)
         counted = (tally.turns, tally.tokens, tally.cost)
@@ -212,14 +212,14 @@ class Adoption:
 
 
 def find_by_origin(connection: sqlite3.Connection, origin: bytes) -> SessionInfo | None:
-    """A fork has the same files: the one that was there first counts."""
+    """Prefers an original to its forks, which share its files."""
     query = _FROM.format(">") + " ORDER BY sessions.parent NOT NULL, sessions.touched LIMIT 1"
     row = connection.execute(query, (blobs.name_of(origin, RECORD),)).fetchone()
     return listing.read(connection, row[0]) if row else None
 
 
 def read_origin(connection: sqlite3.Connection, blobs_dir: Path, session_id: str) -> bytes:
-    for name in blobs.of(connection, session_id):
+    for name in blobs.names_of(connection, session_id):
         if name.endswith(RECORD):
             try:
                 return (blobs_dir / name).read_bytes()
@@ -228,13 +228,13 @@ def read_origin(connection: sqlite3.Connection, blobs_dir: Path, session_id: str
     return b""
 
 
-ADOPTION_WAIT_S = 60.0
-"""A session of hundreds of megabytes is taken in sooner."""
+IMPORT_WAIT_S = 60.0
+"""Longer than the import of a session of hundreds of megabytes takes."""
 
 
-@retrying(but=("mend", "adopt", "alone"))
-class Archive:
-    """`Store.archive`; what holds for the methods of the store holds for these."""
+@retry_after_repair(exclude=("repair", "import_rows", "import_lock"))
+class RawRows:
+    """Row access for exports and imports, as `Store.raw`."""
 
     def __init__(
         self,
@@ -242,15 +242,15 @@ class Archive:
         blobs_dir: Path,
         *,
         locks: SessionLocks,
-        mend: Callable[[Damaged], bool],
+        repair: Callable[[DatabaseDamaged], bool],
     ) -> None:
         self._database = database
         self._blobs_dir = blobs_dir
         self._locks = locks
-        self.mend = mend
+        self.repair = repair
 
     def rows(self, session_id: str) -> Iterator[StoredRow]:
-        """All rows of all branches as they are when this is called, a few at a time, in the order in which they were added."""
+        """Yields the rows of all branches in the order they were added, as of now, in pages."""
         _, last = self.ends(session_id)
         return self._pages(session_id, last)
 
@@ -259,59 +259,58 @@ class Archive:
             return listing.read(connection, session_id) is not None
 
     def ends(self, session_id: str) -> tuple[int, int]:
-        """The place of the entry that the next one follows, and of the one that was added last."""
+        """Returns `seq` of the head and of the last entry."""
         with self._database.reading() as connection:
             return rows.head_and_last(connection, session_id)
 
     def places(self, session_id: str) -> list[tuple[int, object]]:
-        """Of every entry its place and that of the entry it follows, as they are written down."""
+        """Returns `seq` and the stored parent of every entry."""
         with self._database.reading() as connection:
             return connection.execute("SELECT seq, parent FROM entries WHERE session = ?", (session_id,)).fetchall()
 
     def outputs(self, session_id: str) -> tuple[Path, ...]:
-        """The files beside the database that `kept_blob` has made for it, by name."""
+        """Paths of the output files made by `store_blob`, by name."""
         with self._database.reading() as connection:
             return tuple(self._blobs_dir / name for name in output_names(connection, session_id))
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else adopts meanwhile: what is looked up in here (an id, a name, an origin) still holds when it is adopted."""
+    def import_lock(self) -> Iterator[None]:
+        """Locks out other imports, so that an id, a name or an origin checked inside is still free on import."""
         try:
-            descriptor = take(self._blobs_dir.with_name("import.lock"), ADOPTION_WAIT_S)
-        except Held as other:
+            descriptor = acquire(self._blobs_dir.with_name("import.lock"), IMPORT_WAIT_S)
+        except LockHeld as other:
             raise SessionError("Another wolo is importing a session.", hint="Try again when it is done.") from other
         try:
             yield
         finally:
             os.close(descriptor)
 
-    def adopt(self, facts: Facts, origin: bytes, found: Iterable[StoredRow]) -> SessionInfo:
-        """A session made elsewhere, row by row, in as many commits as it takes; until the last one nothing of it shows.
+    def import_rows(self, facts: SessionFields, origin: bytes, found: Iterable[StoredRow]) -> SessionInfo:
+        """Imports a session in several commits; it is visible after the last one.
 
-        `origin` says where it came from: `adopted` finds the session by it, `origin` gives it back. Raises SessionError for
-        an id that is taken; when it fails in the middle, nothing stays.
+        `origin` identifies the source, see `find_imported` and `origin`. On failure nothing remains. Raises SessionError for an
+        id that is taken.
         """
         with self._locks.lock(facts.id):
-            taking = Adoption(self._database, self._blobs_dir, facts, origin)
+            taking = SessionImport(self._database, self._blobs_dir, facts, origin)
             return taking.run(found, self._locks)
 
-    def adopted(self, origin: bytes) -> SessionInfo | None:
-        """The session that came from there already."""
+    def find_imported(self, origin: bytes) -> SessionInfo | None:
+        """Finds the session imported from this origin."""
         with self._database.reading() as connection:
             return find_by_origin(connection, origin)
 
     def origin(self, session_id: str) -> bytes:
-        """Where an adopted session came from; empty for one that was made here."""
+        """Returns where a session was imported from; empty for other sessions."""
         with self._database.reading() as connection:
             return read_origin(connection, self._blobs_dir, session_id)
 
     def touch(self, session_id: str) -> None:
-        """Make it the session that was used last."""
+        """Makes it the most recently used session."""
         with self._database.writing() as connection:
             rows.touch(connection, session_id)
 
     def page(self, session_id: str, after: int, last: int) -> list[StoredRow]:
-        """The next few rows behind a place."""
         with self._database.reading() as connection:
             return read_page(connection, self._blobs_dir, session_id, after, last)
 

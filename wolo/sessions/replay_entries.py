@@ -1,4 +1,4 @@
-"""Entries folded into the messages of a conversation: in memory only, the store is never rewritten."""
+"""Replays entries into the messages of a conversation, in memory."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from wolo.sessions.entries import (
     MessageEntry,
     PartialEntry,
     ResultsEntry,
-    spent_aside,
+    side_question_usage,
 )
 
 
 def messages(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
-    """What was said, for a conversation that goes on: nothing in it is still running."""
-    return tuple(map(_settled, as_kept(entries)))
+    """Messages to continue a conversation with: calls without a result are marked as stopped."""
+    return tuple(map(_settled, as_stored(entries)))
 
 
-def as_kept(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
-    """What was said, with calls whose end is not on record as they were kept last."""
+def as_stored(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
+    """Messages with unfinished calls as they were stored."""
     fold = _Fold()
     for entry in entries:
         fold.add(entry)
     return fold.finish()
 
 
-def as_they_settle(entries: Iterable[tuple[int, AnyEntry]], last_changes: Mapping[str, int]) -> Iterator[Message]:
-    """As `messages`, one after the other and without holding them all: each when nothing that follows can change it.
+def stream_messages(entries: Iterable[tuple[int, AnyEntry]], last_changes: Mapping[str, int]) -> Iterator[Message]:
+    """Yields the same as `messages` in bounded memory: each message once no later entry can change it.
 
-    `entries` come with their places; `last_changes` tells for the id of each message which place concerns it last.
+    `entries` come with their `seq`; `last_changes` maps a message id to the last `seq` that concerns it.
     """
     fold = _Fold()
     for seq, entry in entries:
@@ -46,7 +46,7 @@ def as_they_settle(entries: Iterable[tuple[int, AnyEntry]], last_changes: Mappin
 
 
 def compaction(entries: Iterable[AnyEntry]) -> CompactionEntry | None:
-    """What holds now of what is sent; None: everything is."""
+    """The compaction in force; None when everything is sent."""
     last = None
     for entry in entries:
         if isinstance(entry, CompactionEntry):
@@ -54,18 +54,18 @@ def compaction(entries: Iterable[AnyEntry]) -> CompactionEntry | None:
     return last if last and (last.shortened or last.left_out) else None
 
 
-def summed_up(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
-    """What asking for summaries has cost."""
+def summary_usages(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
+    """Usage of the requests for summaries."""
     return tuple(entry.usage for entry in entries if isinstance(entry, CompactionEntry) and entry.usage)
 
 
-def asked_aside(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
-    """What questions aside have cost."""
-    return tuple(usage for entry in entries if (usage := spent_aside(entry)) is not None)
+def side_question_usages(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
+    """Usage of the side questions."""
+    return tuple(usage for entry in entries if (usage := side_question_usage(entry)) is not None)
 
 
 def labels(entries: Iterable[AnyEntry]) -> dict[str, str]:
-    """By the id of the message."""
+    """Returns labels by message id."""
     found = {entry.message_id: entry.label for entry in entries if isinstance(entry, LabelEntry)}
     return {message_id: label for message_id, label in found.items() if label}
 
@@ -89,7 +89,7 @@ class _Fold:
             self._messages[entry.message_id] = self._messages[entry.message_id].with_parts(entry.parts)
 
     def take_settled(self, seq: int, last_changes: Mapping[str, int]) -> Iterator[Message]:
-        """Those at the beginning that no entry behind this place concerns; the last one stays, for what follows it."""
+        """Yields leading messages that no later entry concerns; keeps the last one, which may be needed by what follows."""
         while len(self._messages) > 1 and last_changes.get(first := next(iter(self._messages)), 0) <= seq:
             yield self._messages.pop(first)
 
@@ -99,13 +99,13 @@ class _Fold:
 
     def _add_partial(self, entry: PartialEntry) -> None:
         if entry.message_id != self._partial_id or not entry.text:
-            # Another id is another attempt: nothing of a broken one counts as said.
+            # A different id is a new attempt, which discards the text of the failed one.
             self._pieces.clear()
         self._partial_id = entry.message_id
         self._pieces.append(entry.text)
 
     def _settle_partial(self, following: Message | None) -> None:
-        """An answer supersedes what was streamed before it; what nothing followed was cut off by a crash."""
+        """Turns an unfinished answer into an interrupted message, unless an answer followed it."""
         text = "".join(self._pieces)
         self._pieces.clear()
         if not text or (following is not None and following.role == "assistant"):
@@ -128,16 +128,16 @@ def _settled(message: Message) -> Message:
 
 
 def _stopped(part: ToolPart, *, is_first: bool) -> ToolPart:
-    """A call whose end is not on record.
+    """Marks a call without a recorded result.
 
-    The first call of an answer, allowed at once, may have begun the moment the answer was kept; of every other one it is
-    kept when it begins.
+    The first call of an answer, if allowed without asking, may have started when the answer was stored. Every other start is
+    recorded.
     """
     began = part.status == "running" or (is_first and was_allowed_at_once(part))
     return replace(part, status="failed", outcome="interrupted" if began else "never_started")
 
 
 def was_allowed_at_once(part: ToolPart) -> bool:
-    """The guard's first word, kept with the answer, was yes."""
+    """The guard's verdict stored with the answer was "allow"."""
     verdict = part.metadata.get("verdict")
     return isinstance(verdict, dict) and verdict.get("decision") == "allow"

@@ -1,4 +1,4 @@
-"""Names sessions and keeps their rows in the sessions table up to date."""
+"""Checks session names and updates the rows of sessions and entries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from wolo.errors import SessionError
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing
-from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, StoredRow, spent_beside, spent_on_tasks
+from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, StoredRow, extra_usage, subagent_usages
 from wolo.sessions.listing import SessionInfo
 
 ROW_LIMIT_BYTES = 64 * 1024
-"""A larger entry is stored in a file of its own."""
+"""Larger entries are stored in files."""
 NAME_LIMIT = 100
 TITLE_LIMIT = 80
 
@@ -24,7 +24,7 @@ _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
 
 
 def new_session_id(now: float) -> str:
-    """`session_<utc time>_<random>`"""
+    """Returns `session_<utc time>_<random>`."""
     return f"session_{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now))}_{os.urandom(5).hex()}"
 
 
@@ -35,7 +35,7 @@ def check_id(session_id: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """An alias is shown in listings and typed on command lines, so it must be plain, and never a path."""
+    """Returns the alias, stripped. Raises SessionError unless it is printable, short and no path."""
     plain = name.strip()
     if not plain or len(plain) > NAME_LIMIT or not plain.isprintable() or re.search(r"[/\\]|^[.-]", plain):
         raise SessionError(
@@ -46,7 +46,7 @@ def check_name(name: str) -> str:
 
 
 def title_of(text: str) -> str:
-    """The beginning of what was said, on one line."""
+    """Returns the beginning of a text, on one line."""
     beginning = text[: 8 * TITLE_LIMIT]
     if not beginning.isprintable():
         beginning = "".join(char if char.isprintable() else " " for char in beginning)
@@ -55,7 +55,7 @@ def title_of(text: str) -> str:
 
 
 _SETTINGS = ("model", "mode", "title", "name")
-"""What a SettingEntry may change in the listing."""
+"""Columns that a SettingEntry may change."""
 
 
 def require(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
@@ -73,7 +73,7 @@ def require_free(connection: sqlite3.Connection, session_id: str, name: str | No
 
 
 def head_and_last(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
-    """The place of the entry that the next one follows, and of the one that was added last."""
+    """Returns `seq` of the head and of the last entry."""
     query = "SELECT head, (SELECT max(seq) FROM entries WHERE session = sessions.id) FROM sessions WHERE id = ?"
     row = connection.execute(query, (session_id,)).fetchone()
     if row is None:
@@ -93,11 +93,11 @@ def insert(
     kind: str,
     row: StoredRow,
 ) -> None:
-    """Adds the row of an entry, within a write transaction. A large body goes into a file."""
+    """Inserts the row of an entry. Needs a write transaction."""
     body = row.body.decode() if row.body is not None else None
     blob = None
     if row.body is not None and len(row.body) > ROW_LIMIT_BYTES:
-        body, blob = None, blobs.keep(blobs_dir, connection, session_id, row.body).name
+        body, blob = None, blobs.add(blobs_dir, connection, session_id, row.body).name
     connection.execute(
         "INSERT INTO entries (session, seq, parent, kind, time_utc, prev_hash, hash, body, blob) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -106,20 +106,20 @@ def insert(
 
 
 def followed(seq: int, parent: object) -> int:
-    """The place of the entry before; where that was lost, the one that was added before."""
+    """`seq` of the preceding entry; where that was lost, of the one added before."""
     if parent is None:
         return 0
     return parent if isinstance(parent, int) and 0 <= parent < seq else seq - 1
 
 
-def count(connection: sqlite3.Connection, session_id: str, entries: Sequence[AnyEntry], head: int, now: float) -> None:
-    """Keep what a listing shows up to date with the entries just added."""
+def update_totals(connection: sqlite3.Connection, session_id: str, entries: Sequence[AnyEntry], head: int, now: float) -> None:
+    """Updates the columns for listings with the entries just added."""
     is_used = not all(isinstance(entry, SettingEntry | LabelEntry) for entry in entries)
     said = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
     prompts = [message for message in said if message.is_prompt]
     usages = [message.usage for message in said if message.usage]
-    usages += [usage for entry in entries if (usage := spent_beside(entry)) is not None]
-    usages += [usage for entry in entries for usage in spent_on_tasks(entry)]
+    usages += [usage for entry in entries if (usage := extra_usage(entry)) is not None]
+    usages += [usage for entry in entries for usage in subagent_usages(entry)]
     costs = [usage.cost.total if usage.cost else None for usage in usages]
     connection.execute(
         "UPDATE sessions SET head = ?, updated = coalesce(?, updated), turns = turns + ?, tokens = tokens + ?, cost = cost + ?, "
@@ -142,8 +142,8 @@ def count(connection: sqlite3.Connection, session_id: str, entries: Sequence[Any
 
 
 def touch(connection: sqlite3.Connection, session_id: str) -> None:
-    """It is the one used last."""
-    # An index entry less to write for the usual case, the same session again.
+    """Makes it the most recently used session."""
+    # Saves an index write in the usual case, the same session again.
     connection.execute(
         "UPDATE sessions SET touched = (SELECT max(touched) + 1 FROM sessions) "
         "WHERE id = ? AND touched < (SELECT max(touched) FROM sessions)",

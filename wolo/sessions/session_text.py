@@ -17,36 +17,35 @@ from wolo.sessions.loading import Node
 TEXT_CHARS = 64
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """A prompt, or a compaction, and what followed it up to the next one."""
+class OutlineItem(Struct, frozen=True, kw_only=True):
+    """A prompt or a compaction, with what followed it up to the next one."""
 
     number: int
-    """As a person names it: 1 is the oldest."""
+    """Shown to the user; 1 is the oldest."""
     seq: int
     before: int
-    """The entry before it, behind which one goes on to take it back; 0: it is the first."""
+    """`seq` of the preceding entry, to continue from when this prompt is undone; 0 for none."""
     parent: int
-    """The number of the place before it; 0: it is the first."""
+    """Number of the preceding item; 0 for none."""
     kind: Literal["prompt", "compaction"]
     text: str
-    """In full."""
     said: tuple[str, ...] = ()
-    """What joined the turn while it ran, in full."""
+    """Messages the user added while the turn ran."""
     at: float
     """Unix seconds."""
     label: str = ""
     is_on_way: bool = False
-    """It lies on the way to where the conversation stands."""
+    """On the path from the first entry to the head."""
     is_here: bool = False
-    """The conversation stands behind it."""
+    """The head follows this item."""
     end: int = 0
-    """The last entry before another place begins, on the branch that was added to last."""
+    """Last entry before the next item, on the newest branch."""
 
 
-def outline(nodes: Sequence[Node], head: int) -> list[Place]:
-    """In the order in which they were added."""
-    way = way_to(nodes, head)
-    places: dict[int, Place] = {}
+def outline(nodes: Sequence[Node], head: int) -> list[OutlineItem]:
+    """Returns the prompts and compactions in the order they were added."""
+    way = path_to(nodes, head)
+    places: dict[int, OutlineItem] = {}
     anchors: dict[int, int] = {0: 0}
     by_message: dict[str, int] = {}
     labels: dict[str, str] = {}
@@ -55,7 +54,7 @@ def outline(nodes: Sequence[Node], head: int) -> list[Place]:
         text = _text(node)
         if text is not None:
             anchor = len(places) + 1
-            places[anchor] = Place(
+            places[anchor] = OutlineItem(
                 number=anchor,
                 seq=node.seq,
                 before=node.parent,
@@ -80,8 +79,8 @@ def outline(nodes: Sequence[Node], head: int) -> list[Place]:
     return list(places.values())
 
 
-def last_under(places: Sequence[Place], number: int) -> Place:
-    """Where the conversation had come to behind this place, on the branch that was added to last."""
+def last_under(places: Sequence[OutlineItem], number: int) -> OutlineItem:
+    """Returns the last item after `number` on the newest branch."""
     below = {number}
     last = places[number - 1]
     for place in places[number:]:
@@ -91,9 +90,9 @@ def last_under(places: Sequence[Place], number: int) -> Place:
     return last
 
 
-def draw(places: Sequence[Place]) -> list[str]:
-    """One line a place, and one for each word that joined its turn; a branch is set in where it leaves another."""
-    children: dict[int, list[Place]] = {}
+def draw(places: Sequence[OutlineItem]) -> list[str]:
+    """Draws a line per item and per message added to its turn. Branches are indented."""
+    children: dict[int, list[OutlineItem]] = {}
     for place in places:
         children.setdefault(place.parent, []).append(place)
     lines: list[str] = []
@@ -107,13 +106,13 @@ def draw(places: Sequence[Place]) -> list[str]:
 
 
 def _set_in(lead: str, at: int, count: int) -> tuple[str, str]:
-    """What stands before a place, and before what follows it."""
+    """Returns the prefix of an item and of what follows it."""
     if count == 1:
         return lead, lead
     return (f"{lead}├─ ", f"{lead}│  ") if at < count - 1 else (f"{lead}└─ ", f"{lead}   ")
 
 
-def _line(place: Place) -> str:
+def _line(place: OutlineItem) -> str:
     label = f"  [{place.label}]" if place.label else ""
     return f"{place.number:>3} {'●' if place.is_on_way else '○'} {_short(place.text)}{label}{'  ← here' if place.is_here else ''}"
 
@@ -131,7 +130,7 @@ def _said(node: Node) -> tuple[str, ...]:
 
 
 def _text(node: Node) -> str | None:
-    """None for an entry that is no place of its own."""
+    """None for an entry that is no item."""
     match node.entry:
         case MessageEntry(message=message) if message.is_prompt:
             return message.text.strip() or "(an attachment)"
@@ -140,8 +139,8 @@ def _text(node: Node) -> str | None:
     return None
 
 
-def way_to(nodes: Iterable[Node], seq: int) -> set[int]:
-    """The places from the first entry to this one."""
+def path_to(nodes: Iterable[Node], seq: int) -> set[int]:
+    """Returns `seq` of the entries from the first to this one."""
     parents = {node.seq: node.parent for node in nodes}
     way = set()
     while seq > 0:
@@ -153,62 +152,62 @@ def way_to(nodes: Iterable[Node], seq: int) -> set[int]:
 Kind = Literal["prompt", "text", "more", "thinking", "call", "result", "note"]
 
 
-class Line(Struct, frozen=True):
-    """One thing that happened; `more` goes on where the text before it ended."""
+class EntryLine(Struct, frozen=True):
+    """`more` continues the preceding text."""
 
     kind: Kind
     text: str
 
 
-class Follower:
-    """Turns entries into lines. A text is told as it grows, and not again when it is whole."""
+class EntryFollower:
+    """Turns entries into lines. Streamed text is not repeated when it is complete."""
 
     def __init__(self) -> None:
         self._told = ""
-        """The part of an answer that was told while it grew."""
+        """Text of the current answer shown so far."""
         self._calls: dict[str, str] = {}
-        """The outcome of each call that was told."""
+        """Outcomes shown so far, by call."""
 
-    def lines(self, entries: Iterable[AnyEntry]) -> Iterator[Line]:
+    def lines(self, entries: Iterable[AnyEntry]) -> Iterator[EntryLine]:
         for entry in entries:
             match entry:
                 case PartialEntry(text=""):
                     yield from self._take_back()
                 case PartialEntry(text=text):
-                    yield Line("more" if self._told else "text", text)
+                    yield EntryLine("more" if self._told else "text", text)
                     self._told += text
                 case MessageEntry(message=message):
                     yield from self._message(message)
                 case ResultsEntry(parts=parts):
                     yield from self._results(parts)
                 case BranchEntry():
-                    yield Line("note", "The conversation goes on from an earlier place.")
+                    yield EntryLine("note", "The conversation goes on from an earlier place.")
                 case CompactionEntry():
-                    yield Line("note", "Old parts of the conversation are sent shortened from here on.")
+                    yield EntryLine("note", "Old parts of the conversation are sent shortened from here on.")
 
-    def _take_back(self) -> Iterator[Line]:
+    def _take_back(self) -> Iterator[EntryLine]:
         if self._told:
             self._told = ""
-            yield Line("note", "The answer broke off and is asked for again.")
+            yield EntryLine("note", "The answer broke off and is asked for again.")
 
-    def _message(self, message: Message) -> Iterator[Line]:
+    def _message(self, message: Message) -> Iterator[EntryLine]:
         if message.role != "assistant":
-            yield Line("prompt" if message.is_from_user else "note", message.text.strip())
+            yield EntryLine("prompt" if message.is_from_user else "note", message.text.strip())
             return
         if message.reasoning_content.strip():
-            yield Line("thinking", message.reasoning_content.strip())
+            yield EntryLine("thinking", message.reasoning_content.strip())
         told, self._told = self._told, ""
         if told and message.text.startswith(told):
             if rest := message.text[len(told) :]:
-                yield Line("more", rest)
+                yield EntryLine("more", rest)
         elif message.text.strip():
-            yield Line("text", message.text.strip())
+            yield EntryLine("text", message.text.strip())
         for call in message.calls:
-            yield Line("call", call_line(call, most_of_change=SOME))
+            yield EntryLine("call", call_line(call, most_of_change=SOME))
         yield from self._results(message.calls)
 
-    def _results(self, parts: Iterable[ToolPart]) -> Iterator[Line]:
+    def _results(self, parts: Iterable[ToolPart]) -> Iterator[EntryLine]:
         for part in parts:
             if part.outcome is not None and self._calls.get(part.id) != part.outcome:
                 self._calls[part.id] = part.outcome
-                yield Line("result", part.output if part.outcome == "ok" else f"{part.outcome}: {part.output}".rstrip(": "))
+                yield EntryLine("result", part.output if part.outcome == "ok" else f"{part.outcome}: {part.output}".rstrip(": "))

@@ -1,7 +1,7 @@
-"""The store: sessions and their entries, on disk when a call returns.
+"""Stores sessions and their entries, durable when a call returns.
 
-All methods block and may be called from any thread (a worker thread of the event loop, as a rule); they take turns.
-Every failure is a SessionError. An entry is never changed or taken out again, unless its session is deleted.
+All methods block, take turns and may be called from any thread. Every failure is a SessionError. An entry is never changed or
+removed unless its session is deleted.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, loading, migrations, session_rows
 from wolo.sessions.database import Database, ReadOnlyDatabase
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry, encode_entry, link_row
-from wolo.sessions.index.index import Mark, TimedEntry
+from wolo.sessions.index.index import IndexPosition, TimedEntry
 from wolo.sessions.index.index import forget as forget_in_index
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Loaded, Node
 from wolo.sessions.locks import SessionLock, SessionLocks
-from wolo.sessions.raw_rows import Archive
+from wolo.sessions.raw_rows import RawRows
 from wolo.sessions.session_rows import check_id, check_name, new_session_id
-from wolo.sessions.storage import Damaged, Newer, Unwritable, make_directory, retrying
+from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, StorageReadOnly, make_directory, retry_after_repair
 
 _ENDS = (
-    # CROSS: the other way round would look at every entry there is.
+    # CROSS prevents a scan of all entries.
     "SELECT sessions.id, entries.seq, entries.hash FROM sessions CROSS JOIN entries ON entries.session = sessions.id "
     "AND entries.seq = (SELECT max(seq) FROM entries WHERE session = sessions.id)"
 )
 
 
-@retrying(but=("mend", "close", "checkpoint", "lock", "is_live", "check"))
+@retry_after_repair(exclude=("repair", "close", "checkpoint", "lock", "is_live", "check"))
 class Store:
-    """`warnings` says what was found and repaired when it was opened; show it once."""
+    """`warnings`, to be shown once, tells what was found and repaired on opening."""
 
     def __init__(
         self,
@@ -49,21 +49,20 @@ class Store:
         self.warnings = warnings
         self.is_read_only = is_read_only
         self.blobs_dir = blobs_dir
-        """Large entries and outputs, one file each."""
+        """Files of large entries and outputs."""
         self.data_dir = blobs_dir.parent
         self._database = database
         self.on_rescue: Callable[[str], None] = self._note_rescue
-        """Told what came of damage that was met after the start."""
+        """Called with the result of a repair after opening."""
         self._rescues: list[str] = []
         self._locks = locks
         self._clock = clock
-        self.archive = Archive(
+        self.raw = RawRows(
             database,
             blobs_dir,
             locks=locks,
-            mend=self.mend,
+            repair=self.repair,
         )
-        """What exports and imports use."""
 
     @classmethod
     def open(
@@ -73,8 +72,8 @@ class Store:
         clock: Callable[[], float] = time.time,
         steps: Sequence[migrations.Step] = migrations.STEPS,
     ) -> Store:
-        """Creates what is missing. `steps` are the schema migrations this program knows."""
-        # Live sessions are marked beside the data: whoever shares the sessions shares their locks, too.
+        """Creates what is missing. `steps` are the schema migrations."""
+        # Locks are beside the data, so that everyone who shares the sessions shares them.
         blobs_dir, locks_dir = data_dir / "blobs", data_dir / "locks"
         warnings = [warning for folder in (data_dir, blobs_dir, locks_dir) for warning in make_directory(folder)]
         database, more = Database.open(data_dir / "wolo.db", steps)
@@ -85,15 +84,15 @@ class Store:
                 blobs.clear_unfinished(blobs_dir)
         return cls(database, blobs_dir, locks, (*warnings, *more), clock)
 
-    def mend(self, damage: Damaged) -> bool:
-        """Saves what can be read of a damaged database at once; False when another process has it open."""
+    def repair(self, damage: DatabaseDamaged) -> bool:
+        """Repairs the database; False when another process has it open."""
         told = self._database.rescue(damage.what)
         if told:
             self.on_rescue(told)
         return bool(told)
 
     def rescues(self) -> list[str]:
-        """What was not told yet."""
+        """Returns and clears the messages about repairs."""
         told, self._rescues = self._rescues, []
         return told
 
@@ -102,16 +101,16 @@ class Store:
 
     @classmethod
     def open_to_read(cls, data_dir: Path) -> Store:
-        """As `open`, and where the sessions cannot be written, or a newer wolo wrote them, for reading only."""
+        """Opens like `open`, or read-only where the files cannot be written or a newer wolo wrote them."""
         try:
             return cls.open(data_dir)
-        except (Unwritable, Newer) as error:
+        except (StorageReadOnly, DatabaseTooNew) as error:
             path = data_dir / "wolo.db"
             if not path.exists():
                 raise
 
             database = ReadOnlyDatabase(path)
-            why = "A newer wolo wrote these sessions" if isinstance(error, Newer) else "These sessions cannot be written"
+            why = "A newer wolo wrote these sessions" if isinstance(error, DatabaseTooNew) else "These sessions cannot be written"
             warning = f"{why}: {path} is opened for reading only."
             return cls(database, data_dir / "blobs", SessionLocks(data_dir / "locks"), (warning,), time.time, is_read_only=True)
 
@@ -125,8 +124,7 @@ class Store:
         id: str | None = None,
         parent: str | None = None,
     ) -> SessionInfo:
-        """A new session of this directory. `name` must be free; `id` is for an import that keeps its own, `parent` where an
-        agent works on a task (`listing.task_of`)."""
+        """`name` must be free; `id` is for an import that keeps its id, `parent` for a subagent (`task_of`)."""
         now = self._clock()
         session_id = check_id(id) if id else new_session_id(now)
         alias = check_name(name) if name else None
@@ -140,9 +138,9 @@ class Store:
             return session_rows.require(connection, session_id)
 
     def append(self, session_id: str, entries: Sequence[AnyEntry], *, behind: int | None = None) -> None:
-        """One transaction: when this returns all of them are on the disk; when it raises, none.
+        """Adds entries in one transaction: on return all of them are durable, on an exception none.
 
-        `behind` is the place of the entry they follow, the head if not given: so a branch begins. 0 is before the first.
+        They follow the head, or entry `behind`, which starts a branch; 0 is before the first entry.
         """
         bodies = [encode_entry(entry) for entry in entries]
         now = self._clock()
@@ -156,46 +154,46 @@ class Store:
                 session_rows.insert(connection, self.blobs_dir, session_id, kind, row)
                 parent = seq = row.seq
                 prev_hash = row.hash
-            session_rows.count(connection, session_id, entries, seq, now)
+            session_rows.update_totals(connection, session_id, entries, seq, now)
 
     def append_custom_message(self, session_id: str, custom_type: str, text: str, *more: AnyPart) -> None:
-        """A message that stays in the session and is never sent. A session that a process has open is refused."""
+        """Adds a message that is never sent. Raises SessionError for a session that a process has open."""
         with self.lock(session_id):
             self.append(session_id, [MessageEntry(message=custom(custom_type, text, *more))])
 
     def load(self, session_id: str, *, most_bytes: int | None = None) -> Loaded:
-        """Everything on the way to the head that can be read. What cannot is skipped and counted, never repaired in place.
+        """Loads the entries from the first to the head. Unreadable ones are skipped and counted.
 
-        With `most_bytes` it ends, from the head back, where so much was read and a turn begins.
+        With `most_bytes`, reading stops at the first prompt beyond that size, counted from the head.
         """
         with self._database.reading() as connection:
             return loading.load(connection, self.blobs_dir, session_id, most_bytes=most_bytes)
 
     def nodes(self, session_id: str) -> list[Node]:
-        """All entries that can be read, of all branches, in the order in which they were added."""
+        """Loads the entries of all branches in the order they were added."""
         with self._database.reading() as connection:
             return loading.load_nodes(connection, self.blobs_dir, session_id)
 
     def head(self, session_id: str) -> int:
-        """The place of the entry that the next one follows; 0: there is none yet."""
+        """`seq` of the entry that the next one follows; 0 for none."""
         with self._database.reading() as connection:
             return session_rows.head_and_last(connection, session_id)[0]
 
-    def ends(self) -> dict[str, Mark]:
-        """How far each session goes; one without entries is not there."""
+    def ends(self) -> dict[str, IndexPosition]:
+        """The position of the last entry of each session that has entries."""
         with self._database.reading() as connection:
             found = connection.execute(_ENDS).fetchall()
-        return {session_id: Mark(seq, digest) for session_id, seq, digest in found}
+        return {session_id: IndexPosition(seq, digest) for session_id, seq, digest in found}
 
     def hash_at(self, session_id: str, seq: int) -> bytes:
         """Empty when there is no such entry."""
         with self._database.reading() as connection:
             return session_rows.hash_of(connection, session_id, seq)
 
-    def read_on(self, session_id: str, after: int, most_bytes: int) -> tuple[list[TimedEntry], Mark | None]:
-        """The entries of all branches that were added after this place, about so many bytes of them, and how far they go.
+    def read_after(self, session_id: str, after: int, most_bytes: int) -> tuple[list[TimedEntry], IndexPosition | None]:
+        """Reads about `most_bytes` of the entries added after `after`, of all branches, and the position reached.
 
-        Without a mark there were none.
+        The position is None when there were none.
         """
         entries: list[TimedEntry] = []
         mark, size = None, 0
@@ -205,19 +203,19 @@ class Store:
                 entry = loading.read_entry(self.blobs_dir, seq, row)
                 if entry is not None:
                     entries.append((seq, row[0], entry))
-                mark = Mark(seq, row[2])
+                mark = IndexPosition(seq, row[2])
                 size += len(row[loading.BODY] or b"")
                 if size >= most_bytes:
                     break
         return entries, mark
 
     def find(self, spec: str, cwd: Path | str | None = None) -> SessionInfo:
-        """By id, name, beginning of an id or words of the title; raises SessionError when none or several match."""
+        """Finds by id, name, prefix of an id or words of the title. Raises SessionError unless exactly one matches."""
         with self._database.reading() as connection:
             return listing.find(connection, spec, cwd)
 
     def named(self, name: str) -> SessionInfo | None:
-        """The session with exactly this alias, or this id."""
+        """The session with this alias or id."""
         with self._database.reading() as connection:
             return listing.exactly(connection, name)
 
@@ -226,28 +224,27 @@ class Store:
             return listing.latest(connection, cwd)
 
     def list(self, cwd: Path | str | None = None, *, with_tasks: bool = False) -> list[SessionInfo]:
-        """Newest first, of one directory or of all; `with_tasks`: also those of agents that worked on tasks of others."""
+        """Lists sessions newest first, of one directory or all; `with_tasks` includes those of subagents."""
         with self._database.reading() as connection:
             found = listing.newest_first(connection, cwd, with_tasks=with_tasks)
         live = self._locks.live(info.id for info in found)
         return [listing.marked_live(info, info.id in live) for info in found]
 
     def is_live(self, session_id: str) -> bool:
-        """A process has it open."""
         return self._locks.is_live(session_id)
 
     def lock(self, session_id: str) -> SessionLock:
-        """Take the session for this process, until `release`. Raises SessionError when another one has it."""
+        """Reserves the session for this process. Raises SessionError when another one has it open."""
         return self._locks.lock(session_id)
 
     def rename(self, session_id: str, name: str | None = None, *, title: str = "") -> None:
-        """Another name, another title, or both; it does not become the session that was used last."""
+        """Sets the name or the title, without changing the order of last use."""
         settings = [SettingEntry(name="title", value=title)] if title else []
         settings += [SettingEntry(name="name", value=check_name(name))] if name is not None else []
         self.append(session_id, settings)
 
     def fork(self, session_id: str) -> SessionInfo:
-        """A copy that goes its own way; the original may be live."""
+        """Copies a session; the original may be live."""
         now = self._clock()
         fork_id = new_session_id(now)
         with self._database.writing() as connection:
@@ -269,7 +266,7 @@ class Store:
             return session_rows.require(connection, fork_id)
 
     def delete(self, session_id: str) -> None:
-        """The session, its entries and the files only it needs, with all that agents did for it. One that is live is refused."""
+        """Deletes a session with its entries, files and subagent sessions. Raises SessionError for a live one."""
         with self.lock(session_id):
             with self._database.reading() as connection:
                 tasks = listing.tasks_of(connection, session_id)
@@ -277,33 +274,33 @@ class Store:
                 self.delete(task)
             with self._database.writing() as connection:
                 session_rows.require(connection, session_id)
-                names = blobs.of(connection, session_id)
+                names = blobs.names_of(connection, session_id)
                 for table, column in (("entries", "session"), ("blobs", "session"), ("sessions", "id")):
                     connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
-            # Files go after their rows are gone for good, and under the lock again: a crash between leaves a file too many.
+            # Files are removed after their rows, again under the lock: a crash in between leaves files, never rows without one.
             with self._database.writing() as connection:
-                blobs.drop_unneeded(self.blobs_dir, connection, names)
+                blobs.delete_unused(self.blobs_dir, connection, names)
             forget_in_index(self.data_dir, session_id)
 
-    def kept_blob(self, session_id: str, name: str, data: bytes) -> Path:
-        """Keep a large output as a file of its own that can be read in pages; it lives as long as a session needs it."""
+    def store_blob(self, session_id: str, name: str, data: bytes) -> Path:
+        """Stores a large output as a file. It is removed with the last session that needs it."""
         with self._database.writing() as connection:
             session_rows.require(connection, session_id)
-            return blobs.keep(self.blobs_dir, connection, session_id, data, blobs.suffix(name))
+            return blobs.add(self.blobs_dir, connection, session_id, data, blobs.suffix(name))
 
     def check(self) -> str:
-        """`ok`, or the first thing that SQLite finds wrong with the database."""
+        """Returns `ok` or the first problem that SQLite finds."""
         with self._database.reading() as connection:
             (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             return str(verdict)
 
     def missing_files(self) -> int:
-        """How many of the files beside the database, that its sessions need, are gone."""
+        """Counts files that sessions need and that are missing."""
         with self._database.reading() as connection:
             return blobs.count_missing(self.blobs_dir, connection)
 
     def checkpoint(self) -> None:
-        """Housekeeping for the end of a turn; nothing is lost without it."""
+        """Housekeeping after a turn; skipping it loses nothing."""
         self._database.checkpoint()
 
     def close(self) -> None:

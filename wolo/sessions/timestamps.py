@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def iso(then: float) -> str:
-    """ISO 8601 in UTC."""
+    """Returns ISO 8601 in UTC."""
     return datetime.fromtimestamp(then, UTC).isoformat(timespec="seconds")
 
 

@@ -57,7 +57,7 @@ def test_a_session_moves_to_another_machine_and_back(store: Store, other: Store,
     session_id = keep(store, Path.cwd(), said(user("Hello"), user("again")))
     store.append(session_id, tool_turn(1, output="z" * 200_000))
     store.append(session_id, [BranchEntry(left=4), MessageEntry(message=user("another way"))], behind=1)
-    path = store.kept_blob(session_id, "shell.txt", b"\xff\x00 output")
+    path = store.store_blob(session_id, "shell.txt", b"\xff\x00 output")
 
     first = exported(store, session_id)
     report = imported(other, tmp_path / "a.jsonl", first)
@@ -185,7 +185,7 @@ def test_an_import_that_breaks_off_leaves_nothing_and_can_be_repeated(store: Sto
 
     source_rows = jsonl_import.rows(path, source.survey)  # type: ignore[arg-type]  # it is wolo's own
     with pytest.raises(KeyboardInterrupt):
-        other.archive.adopt(source.facts, b"{}", breaks())  # type: ignore[arg-type]  # rows
+        other.raw.import_rows(source.facts, b"{}", breaks())  # type: ignore[arg-type]  # rows
     assert other.list() == []
     assert imported(other, path).entries == 200
 
@@ -211,7 +211,7 @@ SAID = [
 
 def test_no_secret_leaves_and_the_chain_still_holds(store: Store, other: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(*SAID))
-    store.kept_blob(session_id, "shell.txt", b"known-value-1")
+    store.store_blob(session_id, "shell.txt", b"known-value-1")
     store.append(
         session_id, [PartialEntry(message_id="m", text=f"so {SECRET[:20]}"), PartialEntry(message_id="m", text=SECRET[20:])]
     )
@@ -254,7 +254,7 @@ def test_a_change_in_the_store_is_named(store: Store) -> None:
 
 def test_an_output_that_is_gone_is_named(store: Store) -> None:
     session_id = keep(store, Path.cwd(), said(user("a")))
-    path = store.kept_blob(session_id, "shell.txt", b"output")
+    path = store.store_blob(session_id, "shell.txt", b"output")
     path.write_bytes(b"changed")
     changed = check(store, session_id).broken
     path.unlink()

@@ -124,8 +124,8 @@ def test_a_search_while_another_process_is_taking_in_answers_with_what_there_is(
     assert found(store, "needle") == [session]
     store.append(session, [said("a thimble")])
     holding = (
-        "import sys, pathlib; from wolo.sessions.locks import take\n"
-        "take(pathlib.Path(sys.argv[1]), 1.0); print('held', flush=True); sys.stdin.read()"
+        "import sys, pathlib; from wolo.sessions.locks import acquire\n"
+        "acquire(pathlib.Path(sys.argv[1]), 1.0); print('held', flush=True); sys.stdin.read()"
     )
     lock = store.data_dir / "index.lock"
     with subprocess.Popen(

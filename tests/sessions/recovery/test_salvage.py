@@ -240,7 +240,7 @@ def test_large_entries_and_outputs_are_saved_with_their_files(data: Path) -> Non
     with Store.open(data) as store:
         session = store.create("/", id="session_1")
         store.append(session.id, [said("small"), said("x" * ROW_LIMIT_BYTES * 2), said("y" * 60_000)])
-        output = store.kept_blob(session.id, "out.txt", b"out")
+        output = store.store_blob(session.id, "out.txt", b"out")
     database = data / "wolo.db"
     content = bytearray(database.read_bytes())
     content[0:PAGE] = b"\0" * PAGE
@@ -315,7 +315,7 @@ def test_damage_that_is_met_on_the_way_costs_nothing(filled: Path, what: str) ->
         "rename": lambda store: store.rename("session_2", title="x"),
         "fork": lambda store: store.fork("session_2"),
         "nodes": lambda store: store.nodes("session_2"),
-        "rows": lambda store: list(store.archive.rows("session_2")),
+        "rows": lambda store: list(store.raw.rows("session_2")),
     }
     with Store.open(filled.parent) as store:
         assert store.warnings == ()

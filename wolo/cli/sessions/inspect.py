@@ -37,9 +37,9 @@ def print_wire(
     """The request that would go out if the session went on now."""
     import json
 
-    from wolo.sessions.loading import ENOUGH_BYTES
+    from wolo.sessions.loading import LOAD_LIMIT_BYTES
 
-    loaded = load_session(id, most_bytes=ENOUGH_BYTES)
+    loaded = load_session(id, most_bytes=LOAD_LIMIT_BYTES)
     _warn(loaded)
     request = _outlook(loaded, model).next_request(format)
     if as_json:

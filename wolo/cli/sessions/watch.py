@@ -15,7 +15,7 @@ from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.sessions.entries import AnyEntry
-    from wolo.sessions.session_text import Line
+    from wolo.sessions.session_text import EntryLine
     from wolo.sessions.store import Store
 
 POLL_S = 0.25
@@ -30,13 +30,13 @@ def watch(
     as_json: AsJson = False,
 ) -> None:
     """Follow a running session, read-only, until it ends. Ctrl-C leaves; the session does not notice."""
-    from wolo.sessions.session_text import Follower
+    from wolo.sessions.session_text import EntryFollower
 
     with open_store() as store:
         info = require_session(store, id)
         after = 0 if from_start else store.head(info.id)
         say(f"Following {info.id} ({info.title or 'no title'}).")
-        follower = Follower()
+        follower = EntryFollower()
         for seq, entries in _growing(store, info.id, after):
             for line in follower.lines(entries):
                 _print_json(seq, line) if as_json else _print(line)
@@ -49,7 +49,7 @@ def _growing(store: Store, session_id: str, after: int) -> Iterator[tuple[int, l
     """What was added since, in pages; it ends when nobody has the session open and all of it was told."""
     while True:
         is_live = store.is_live(session_id)
-        placed, mark = store.read_on(session_id, after, PAGE_BYTES)
+        placed, mark = store.read_after(session_id, after, PAGE_BYTES)
         if mark is not None:
             after = mark.seq
             yield after, [entry for _, _, entry in placed]
@@ -59,7 +59,7 @@ def _growing(store: Store, session_id: str, after: int) -> Iterator[tuple[int, l
             time.sleep(POLL_S)
 
 
-def _print(line: Line) -> None:
+def _print(line: EntryLine) -> None:
     text = line.text
     if line.kind == "result":
         shown = text.rstrip().split("\n")
@@ -69,5 +69,5 @@ def _print(line: Line) -> None:
     tell(f"{begin}{text}", end="")
 
 
-def _print_json(seq: int, line: Line) -> None:
+def _print_json(seq: int, line: EntryLine) -> None:
     tell_json(as_json({"entry": seq, "type": line.kind, "text": line.text}))

@@ -11,7 +11,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import MessageEntry, ResultsEntry
 from wolo.sessions.loading import Node
-from wolo.sessions.session_text import Place, last_under, outline, way_to
+from wolo.sessions.session_text import OutlineItem, last_under, outline, path_to
 
 EDITING = frozenset({"write", "edit", "apply_patch"})
 COMMANDING = "shell"
@@ -52,7 +52,7 @@ def prompt_of(nodes: Sequence[Node], head: int, number: int | None) -> Message:
     return entry.message
 
 
-def _place(places: Sequence[Place], number: int) -> Place:
+def _place(places: Sequence[OutlineItem], number: int) -> OutlineItem:
     if not 1 <= number <= len(places):
         raise UsageError(f"There is no number {number}.", hint="/tree shows them.")
     return places[number - 1]
@@ -84,7 +84,7 @@ def _named(part: ToolPart) -> list[str]:
 
 def done_between(nodes: Sequence[Node], head: int, behind: int) -> list[ToolPart]:
     """The calls that had effects, or may have had some, on the way that is left."""
-    left_places = way_to(nodes, head) - way_to(nodes, behind)
+    left_places = path_to(nodes, head) - path_to(nodes, behind)
     left = [node for node in nodes if node.seq in left_places]
     calls = {part.id: part for node in left for part in _calls(node)}
     return [part for part in calls.values() if part.outcome in ("ok", "error", "interrupted")]

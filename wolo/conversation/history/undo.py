@@ -19,7 +19,7 @@ from wolo.messages.parts import TextPart, ToolPart
 from wolo.messages.terminal_text import counted
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loading import Node
-from wolo.sessions.session_text import outline, way_to
+from wolo.sessions.session_text import outline, path_to
 from wolo.workspace.checkpoints import undo_plan as undo_changes
 from wolo.workspace.checkpoints.path_state import as_line, as_text
 from wolo.workspace.checkpoints.restore import restore
@@ -210,7 +210,7 @@ class Undoing:
 
     def _before(self, turn: str) -> int:
         """The entry before a prompt."""
-        way = way_to(self._nodes, self._head)
+        way = path_to(self._nodes, self._head)
         found = (node for node in self._nodes if node.seq in way and isinstance(node.entry, MessageEntry))
         return next((node.parent for node in found if _message_id(node) == turn), 0)
 
@@ -228,7 +228,7 @@ class Undoing:
         return [part for message in left for part in message.calls]
 
     def _last_undone(self) -> CustomEntry | None:
-        way = way_to(self._nodes, self._head)
+        way = path_to(self._nodes, self._head)
         redone: set[int] = set()
         for node in reversed(self._nodes):
             entry = node.entry

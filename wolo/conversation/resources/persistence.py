@@ -20,7 +20,7 @@ from wolo.sessions import replay_entries as tree
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
 from wolo.sessions.index.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loading import ENOUGH_BYTES, Node, opening, too_large
+from wolo.sessions.loading import LOAD_LIMIT_BYTES, Node, opening, too_large_notice
 from wolo.sessions.locks import SessionLock
 from wolo.sessions.search.index_update import after_turn
 from wolo.sessions.session_rows import new_session_id
@@ -134,7 +134,7 @@ class SavedSession:
                 left = store.head(session.id)
                 entries: list[AnyEntry] = [BranchEntry(left=left, summary=branch.summary), *([branch.why] if branch.why else [])]
                 store.append(session.id, entries, behind=branch.behind)
-            loaded = store.load(session.id, most_bytes=ENOUGH_BYTES)
+            loaded = store.load(session.id, most_bytes=LOAD_LIMIT_BYTES)
             self.history = tree.messages(loaded.entries)
             self.compaction = tree.compaction(loaded.entries)
             if loaded.unread:
@@ -142,8 +142,8 @@ class SavedSession:
                 if self.compaction is None:
                     self.compaction = opening(loaded.unread)
                     self._changes += (self.compaction,)
-                    self.notices += (too_large(loaded.unread),)
-            self.summed_up, self.asked_aside = tree.summed_up(loaded.entries), tree.asked_aside(loaded.entries)
+                    self.notices += (too_large_notice(loaded.unread),)
+            self.summed_up, self.asked_aside = tree.summary_usages(loaded.entries), tree.side_question_usages(loaded.entries)
             self.notices += (loaded.warning,) if loaded.warning else ()
         self.notices += (*store.rescues(),)
 
@@ -168,7 +168,7 @@ class SavedSession:
 
     def keep(self, name: str, data: bytes) -> Path:
         self._begin()
-        return self._store.kept_blob(self.session_id, name, data)
+        return self._store.store_blob(self.session_id, name, data)
 
     def close(self) -> None:
         if self._lock is not None:
@@ -189,7 +189,7 @@ class SavedSession:
         loaded, read = self._store.load(self.session_id), {message.id for message in self.history}
         before = [entry for entry, seq in zip(loaded.entries, loaded.seqs, strict=True) if seq <= self._unread_until]
         unread = tuple(message for message in tree.messages(before) if message.id not in read)
-        return UnloadedHistory(unread, tree.summed_up(before), tree.asked_aside(before))
+        return UnloadedHistory(unread, tree.summary_usages(before), tree.side_question_usages(before))
 
     def _make_findable(self) -> None:
         try:

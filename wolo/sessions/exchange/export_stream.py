@@ -15,7 +15,7 @@ from wolo.messages.message import Message
 from wolo.sessions import session_rows
 from wolo.sessions.entries import AnyEntry, CompactionEntry, decode_entry
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.replay_entries import as_they_settle
+from wolo.sessions.replay_entries import stream_messages
 from wolo.sessions.store import Store
 
 Write = Callable[[bytes], object]
@@ -65,16 +65,16 @@ class MessageStream:
         self._last_changes: dict[str, int] = {}
         self.compaction: CompactionEntry | None = None
         """What holds of what is sent."""
-        for row in store.archive.rows(session_id):
+        for row in store.raw.rows(session_id):
             if row.seq in self._way and row.body is not None:
                 self._note(row.seq, row.body)
 
     def __iter__(self) -> Iterator[Message]:
-        for message in as_they_settle(self._entries(), self._last_changes):
+        for message in stream_messages(self._entries(), self._last_changes):
             yield self._redactor.message(message) if self._redactor else message
 
     def _entries(self) -> Iterator[tuple[int, AnyEntry]]:
-        for row in self._store.archive.rows(self._session_id):
+        for row in self._store.raw.rows(self._session_id):
             if row.seq in self._way and (entry := row.entry) is not None:
                 yield row.seq, entry
 
@@ -93,8 +93,8 @@ class MessageStream:
 
 def _way_to(store: Store, session_id: str) -> frozenset[int]:
     """The places of the entries from the first to the head, as `Store.load` follows them."""
-    head, _ = store.archive.ends(session_id)
-    parents = dict(store.archive.places(session_id))
+    head, _ = store.raw.ends(session_id)
+    parents = dict(store.raw.places(session_id))
     way, wanted = set(), head
     while wanted > 0:
         way.add(wanted)

@@ -21,7 +21,7 @@ from wolo.sessions.exchange.format_table import IMPORT_FORMATS, ImportFormat, im
 from wolo.sessions.exchange.json_files import END_OF_TIME, Imported, preview
 from wolo.sessions.exchange.text_export import plain
 from wolo.sessions.listing import SessionInfo, is_task
-from wolo.sessions.raw_rows import Facts
+from wolo.sessions.raw_rows import SessionFields
 from wolo.sessions.session_rows import check_id, check_name, new_session_id, title_of
 from wolo.sessions.store import Store
 
@@ -39,7 +39,7 @@ class Source(Struct, frozen=True, kw_only=True):
     skipped: int
     notices: tuple[str, ...]
     origin: jsonl.Origin
-    facts: Facts
+    facts: SessionFields
     """With the id it would like to have; empty: any."""
     survey: jsonl_import.Survey | None = None
     imported: Imported | None = None
@@ -81,31 +81,31 @@ def read(path: Path, format: str = "") -> Source:
 
 def keep(store: Store, source: Source, cwd: str) -> Report:
     """Durable when it returns; then it is the latest session of `cwd`. Raises SessionError."""
-    with store.archive.alone():
+    with store.raw.import_lock():
         return _keep(store, source, cwd)
 
 
 def _keep(store: Store, source: Source, cwd: str) -> Report:
     origin = msgspec.json.encode(source.origin)
-    known = store.archive.adopted(origin)
+    known = store.raw.find_imported(origin)
     if known is not None:
         if known.cwd == listing.directory(cwd):
-            store.archive.touch(known.id)
-        entries = store.archive.ends(known.id)[1]
+            store.raw.touch(known.id)
+        entries = store.raw.ends(known.id)[1]
         return Report(info=known, format=source.format, entries=entries, skipped=0, notices=(), was_there=True)
     facts, notices = _free(store, source.facts)
     facts = msgspec.structs.replace(
         facts, cwd=listing.directory(cwd), created=_dated(facts.created), updated=_dated(facts.updated)
     )
     found = jsonl_import.rows(source.path, source.survey) if source.survey else _linked(_entries(source), facts.updated)
-    info = store.archive.adopt(facts, origin, found)
+    info = store.raw.import_rows(facts, origin, found)
     if source.survey:
         for name, data in jsonl_import.outputs(source.path):
-            store.kept_blob(info.id, name, data)
+            store.store_blob(info.id, name, data)
     return Report(
         info=info,
         format=source.format,
-        entries=store.archive.ends(info.id)[1],
+        entries=store.raw.ends(info.id)[1],
         skipped=source.skipped,
         notices=(*source.notices, *notices),
         wanted_id=source.facts.id if source.facts.id not in ("", info.id) else "",
@@ -120,7 +120,7 @@ def _own(path: Path) -> Source:
     origin = jsonl.Origin(format=jsonl.FORMAT, digest=found.digest)
     if found.is_exact:
         origin = msgspec.structs.replace(origin, header=found.header_line, last=len(found.kept))
-    facts = Facts(
+    facts = SessionFields(
         **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated")},
         parent=None if is_task(header.parent) else header.parent,  # who brings it along wants to see it
         cwd=header.cwd,
@@ -157,7 +157,7 @@ def _foreign(path: Path, shape: ImportFormat) -> Source:
     if not imported.messages:
         raise SessionError(f"Nothing was said in {path}.", hint=f"It was read as {shape.label}; --format says otherwise.")
     created = imported.created or next((message.timestamp for message in imported.messages if message.timestamp), 0.0)
-    facts = Facts(
+    facts = SessionFields(
         id=plain(imported.id)[:ID_SHOWN],
         cwd=imported.cwd,
         title=title_of(imported.title),
@@ -182,11 +182,11 @@ def _dated(then: float) -> float:
     return then if 0 < then < END_OF_TIME else time.time()
 
 
-def _free(store: Store, facts: Facts) -> tuple[Facts, list[str]]:
+def _free(store: Store, facts: SessionFields) -> tuple[SessionFields, list[str]]:
     """An id and a name that nobody has."""
     notices = []
     try:
-        taken = not facts.id or store.archive.has(check_id(facts.id))
+        taken = not facts.id or store.raw.has(check_id(facts.id))
     except SessionError:
         taken = True
     if taken:

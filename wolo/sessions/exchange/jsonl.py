@@ -92,10 +92,10 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     encode = msgspec.json.Encoder().encode
     seals = Seals()
     out(_header(store, info, redactor) + b"\n")
-    pieces = _whole_pieces(store.archive.rows(info.id), redactor) if redactor else {}
-    for row in store.archive.rows(info.id):
+    pieces = _whole_pieces(store.raw.rows(info.id), redactor) if redactor else {}
+    for row in store.raw.rows(info.id):
         out(encode(_line(row, redactor, pieces, seals)) + b"\n")
-    for path in store.archive.outputs(info.id):
+    for path in store.raw.outputs(info.id):
         try:
             data = path.read_bytes()
         except OSError:
@@ -108,13 +108,13 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
 def origin_of(store: Store, session_id: str) -> Origin | None:
     """None: it was made here."""
     try:
-        return msgspec.json.decode(store.archive.origin(session_id), type=Origin)
+        return msgspec.json.decode(store.raw.origin(session_id), type=Origin)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
 def _header(store: Store, info: SessionInfo, redactor: Redactor | None) -> bytes:
-    head, last = store.archive.ends(info.id)
+    head, last = store.raw.ends(info.id)
     origin = origin_of(store, info.id)
     known = {field: getattr(info, field) for field in Header.__struct_fields__ if hasattr(info, field)}
     line = msgspec.json.encode(Header(version=VERSION, head=head, entries=last, **known))
@@ -257,10 +257,10 @@ class Walk:
 
 def check(store: Store, session_id: str) -> Checked:
     walk = Walk()
-    for row in store.archive.rows(session_id):
+    for row in store.raw.rows(session_id):
         walk.add(row)
-    walk.end(max(store.archive.ends(session_id)))
-    for path in store.archive.outputs(session_id):
+    walk.end(max(store.raw.ends(session_id)))
+    for path in store.raw.outputs(session_id):
         try:
             data = path.read_bytes()
         except OSError:

@@ -1,1 +1,1 @@
-"""The search index of all sessions."""
+"""Indexes all sessions for search and statistics."""

@@ -1,7 +1,7 @@
-"""What can be searched and counted of all sessions, in a database of its own beside theirs.
+"""The database for search and statistics over all sessions.
 
-All of it is derived: damaged, outdated or gone, it is made again from the sessions, and nothing of theirs depends on it.
-Writers and checkpoints take turns under a lock file; readers see the last commit.
+It is derived: a damaged, outdated or missing file is rebuilt from the sessions. Writers and checkpoints take turns under a lock
+file; readers see the last commit.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 from wolo.errors import SessionError
 from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.index.indexed_text import Answer, Call, Passage, clean, facts, pieces, spaced
-from wolo.sessions.locks import Held, take
-from wolo.sessions.storage import explain
+from wolo.sessions.index.indexed_text import Answer, Call, Passage, clean, extract, pieces, spaced
+from wolo.sessions.locks import LockHeld, acquire
+from wolo.sessions.storage import storage_error
 
 FILE = "index.db"
 VERSION = 3
-"""Another one found in the file means: make it again. Raise it with the tables below or with what goes into them."""
+"""A file with another version is rebuilt. Raise it when the tables or their contents change."""
 
 _SCHEMA = """
 CREATE TABLE progress (session TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
@@ -48,22 +48,22 @@ CREATE TABLE calls (
 _BY_SESSION = ("passages", "prompts", "answers", "calls", "progress")
 
 TimedEntry = tuple[int, float, AnyEntry]
-"""Place, time and entry."""
+"""`seq`, time and entry."""
 
 
-class Mark(NamedTuple):
-    """How far a session goes, or was read: the place of its last entry and that entry's hash."""
+class IndexPosition(NamedTuple):
+    """How far a session was read: `seq` and hash of an entry."""
 
     seq: int
     hash: bytes
 
 
 class IndexDamaged(SessionError):
-    """The file is gone now; opened again, it is made again."""
+    """The file was removed; opening the index again rebuilds it."""
 
 
 class Index:
-    """One connection; one thread at a time. Every failure is a SessionError."""
+    """A connection for one thread at a time. Every failure is a SessionError."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -71,7 +71,7 @@ class Index:
 
     @classmethod
     def open(cls, data_dir: Path) -> Index:
-        """Creates what is missing, and makes a new one in place of what is damaged."""
+        """Creates a missing index and replaces a damaged one."""
         path = data_dir / FILE
         try:
             return cls(path, _opened(path))
@@ -86,7 +86,7 @@ class Index:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Raises SessionError, IndexDamaged among them."""
+        """Raises SessionError, or its subclass IndexDamaged."""
         try:
             yield self._connection
         except sqlite3.Error as error:
@@ -98,7 +98,7 @@ class Index:
 
     @contextmanager
     def writing(self, wait_s: float) -> Iterator[sqlite3.Connection]:
-        """One transaction. Raises SessionError, also when another process writes for longer than `wait_s`."""
+        """Runs one transaction. Raises SessionError, also when another process writes for longer than `wait_s`."""
         with self.reading() as connection, _locked(self.path, wait_s):
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -109,20 +109,19 @@ class Index:
                     connection.execute("ROLLBACK")
                 raise
 
-    def marks(self) -> dict[str, Mark]:
-        """How far each session was read."""
+    def marks(self) -> dict[str, IndexPosition]:
         with self.reading() as connection:
             rows = connection.execute("SELECT session, seq, hash FROM progress").fetchall()
-        return {session: Mark(seq, digest) for session, seq, digest in rows}
+        return {session: IndexPosition(seq, digest) for session, seq, digest in rows}
 
-    def mark(self, session_id: str) -> Mark | None:
+    def mark(self, session_id: str) -> IndexPosition | None:
         with self.reading() as connection:
             row = connection.execute("SELECT seq, hash FROM progress WHERE session = ?", (session_id,)).fetchone()
-        return Mark(*row) if row else None
+        return IndexPosition(*row) if row else None
 
-    def add(self, session_id: str, entries: Sequence[TimedEntry], mark: Mark, *, wait_s: float) -> None:
-        """What the entries say, and that the session was read up to there."""
-        found = facts(entries)
+    def add(self, session_id: str, entries: Sequence[TimedEntry], mark: IndexPosition, *, wait_s: float) -> None:
+        """Adds what the entries contain, and the position reached."""
+        found = extract(entries)
         with self.writing(wait_s) as connection:
             for passage in found.said:
                 _add_passage(connection, session_id, passage)
@@ -135,14 +134,13 @@ class Index:
             connection.execute("INSERT OR REPLACE INTO progress VALUES (?, ?, ?)", (session_id, *mark))
 
     def forget(self, session_id: str, *, wait_s: float) -> None:
-        """Takes out all there is of a session."""
         with self.writing(wait_s) as connection:
             connection.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM passages WHERE session = ?)", (session_id,))
             for table in _BY_SESSION:
                 connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
 
     def close(self) -> None:
-        # The last connection copies the log into the file as it closes, and that is a write.
+        # The last connection checkpoints on close, which is a write.
         with suppress(SessionError), _locked(self.path, 0.5), suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
@@ -157,7 +155,7 @@ class Index:
 
 
 def forget(data_dir: Path, session_id: str) -> None:
-    """A session was deleted. What cannot be done now is done before the next search."""
+    """Removes a deleted session. What fails is made up for by the next search."""
     if (data_dir / FILE).exists():
         with suppress(SessionError), Index.open(data_dir) as index:
             index.forget(session_id, wait_s=1.0)
@@ -169,7 +167,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA busy_timeout = 2000")
-        # NORMAL may forget the last commits when the power fails; they are made again from the sessions.
+        # NORMAL may lose the last commits on power failure; they are rebuilt from the sessions.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -190,7 +188,7 @@ def _version(connection: sqlite3.Connection) -> int:
 def _create(connection: sqlite3.Connection, path: Path) -> None:
     version = _version(connection)
     if version == VERSION:
-        return  # somebody else was faster
+        return  # another process was faster
     if version:
         raise sqlite3.DatabaseError("outdated")
     if not is_remote(path.parent):
@@ -210,7 +208,7 @@ def _add_passage(connection: sqlite3.Connection, session_id: str, passage: Passa
 
 
 def _add_call(connection: sqlite3.Connection, session_id: str, call: Call) -> None:
-    """In place of what an earlier entry told of it."""
+    """Replaces what an earlier entry said of the call."""
     key = (session_id, call.part_id)
     before = connection.execute("SELECT passage FROM calls WHERE session = ? AND part = ?", key).fetchone()
     if before is not None:
@@ -230,8 +228,8 @@ def _answer_row(session_id: str, answer: Answer) -> tuple[object, ...]:
 @contextmanager
 def _locked(path: Path, wait_s: float) -> Iterator[None]:
     try:
-        descriptor = take(path.with_suffix(".lock"), wait_s)
-    except Held as other:
+        descriptor = acquire(path.with_suffix(".lock"), wait_s)
+    except LockHeld as other:
         raise SessionError("Another wolo is reading the sessions for the search.", hint="Try again in a moment.") from other
     try:
         yield
@@ -257,7 +255,7 @@ def _is_of_the_disk(error: sqlite3.Error | OSError) -> bool:
 
 def _explained(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     if _is_of_the_disk(error):
-        return explain(error, path)
+        return storage_error(error, path)
     if "fts5" in str(error) and "module" in str(error):
         return SessionError("The SQLite of this Python has no full-text search (FTS5).", hint="Use another build of Python.")
     return SessionError(f"The search index {path} cannot be used: {error}.", hint="It can be deleted; wolo makes it again.")

@@ -10,42 +10,42 @@ from msgspec import Struct
 
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
-from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, MessageEntry, ResultsEntry, spent_beside
+from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, MessageEntry, ResultsEntry, extra_usage
 
-# Patterns are compiled when they are first used: a conversation opens before that.
+# Patterns are compiled on first use: this module is loaded before a conversation starts.
 
 JOINER = "\u2060"
-"""Has no width and is no part of a word, so it parts words without being seen."""
+"""Zero-width separator; no part of a word."""
 
 _UNSPACED = (
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff])"
 )
-"""Thai, Chinese, Japanese, Korean and their kin: any run of characters may be what somebody looks for."""
+"""Thai, Chinese, Japanese, Korean and related scripts: any run of characters may be searched for."""
 _HUMP = "[a-z0-9][A-Z]"
 _IDENTIFIER_CHARS = 100
-"""Longer runs of letters and digits are data."""
+"""A longer run of letters and digits is data."""
 _PIECE = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
 _CONTROLS = "\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b\n]*|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ud800-\udfff]+"
 
 
 def clean(text: str) -> str:
-    """Without controls and marks that steer a terminal or the order of its text."""
+    """Removes control characters and marks that change the direction of text."""
     return text if text.replace("\n", "").isprintable() else re.sub(_CONTROLS, " ", text)
 
 
 def spaced(text: str) -> str:
-    """Each character of a script without blanks becomes a word of its own; a search for several is one for a phrase."""
+    """Makes each character of a script without spaces a word; a search for several is a phrase search."""
     return text if text.isascii() else re.sub(_UNSPACED, f"{JOINER}\\1{JOINER}", text)
 
 
 def pieces(text: str) -> str:
-    """`parse Http Request` for each `parseHttpRequest` in the text, once; `_`, `.` and `/` part words anyway."""
+    """`parse Http Request` for each distinct `parseHttpRequest`. `_`, `.` and `/` separate words anyway."""
     return "\n".join(" ".join(re.findall(_PIECE, word)) for word in dict.fromkeys(_with_humps(text)))
 
 
 def _with_humps(text: str) -> Iterator[str]:
-    # From hump to hump: looking at every word takes three times as long.
+    # From hump to hump: checking every word takes three times as long.
     word = re.compile(r"\w+")
     end = 0
     for hump in re.finditer(_HUMP, text):
@@ -62,13 +62,13 @@ def _with_humps(text: str) -> Iterator[str]:
 
 
 def one_line(text: str) -> str:
-    """For people again."""
+    """Undoes `spaced`, for display."""
     return " ".join(text.replace(JOINER, "").split())
 
 
 TEXT_CHARS = 64_000
 OUTPUT_CHARS = 16_000
-"""The most that is looked through of what was said, and of the arguments or the output of a call; of longer ones both ends."""
+"""Characters indexed of a message, and of the arguments or output of a call; of a longer text, both ends."""
 
 ROLES = {
     "user": "user",
@@ -76,7 +76,7 @@ ROLES = {
     "compaction_summary": "summary",
     "branch_summary": "summary",
 }
-"""Whose words can be searched, and what they are called then; calls are of the role `tool`."""
+"""Indexed message roles → role in a search; calls have the role `tool`."""
 
 _PATH_NAMES = frozenset({"path", "paths", "file_path", "notebook_path", "file", "filename", "directory", "cwd", "glob"})
 _COMMAND_NAMES = frozenset({"command", "cmd"})
@@ -84,7 +84,7 @@ _COMMAND_NAMES = frozenset({"command", "cmd"})
 
 class Passage(Struct, frozen=True, kw_only=True):
     seq: int
-    """The place of its entry."""
+    """`seq` of its entry."""
     at: float
     """Unix seconds."""
     role: str
@@ -94,8 +94,6 @@ class Passage(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """An answer of a model, for the counting."""
-
     message_id: str
     at: float
     model: str
@@ -109,20 +107,18 @@ class Call(Struct, frozen=True, kw_only=True):
     failed: bool
 
 
-class Facts(Struct):
-    """Of a stretch of a session."""
-
+class Extracted(Struct):
     said: list[Passage]
     prompts: list[tuple[str, float]]
-    """Id and time of each."""
+    """Id and time."""
     answers: list[Answer]
     calls: dict[str, Call]
-    """By the id of its part, as it was kept last."""
+    """By part id, in their last state."""
 
 
-def facts(entries: Iterable[tuple[int, float, AnyEntry]]) -> Facts:
-    """Of entries with their places and times, in the order in which they were added."""
-    found = Facts([], [], [], {})
+def extract(entries: Iterable[tuple[int, float, AnyEntry]]) -> Extracted:
+    """Extracts from entries, given in the order they were added."""
+    found = Extracted([], [], [], {})
     for seq, time_utc, entry in entries:
         if isinstance(entry, MessageEntry):
             _add_message(found, seq, entry.message.timestamp or time_utc, entry.message)
@@ -130,8 +126,8 @@ def facts(entries: Iterable[tuple[int, float, AnyEntry]]) -> Facts:
             _add_calls(found, seq, time_utc, entry.parts)
         elif isinstance(entry, BranchEntry | CompactionEntry) and entry.summary is not None:
             _add_message(found, seq, time_utc, entry.summary)
-        if (usage := spent_beside(entry)) is not None:
-            # It was the model of the answers around it that was asked.
+        if (usage := extra_usage(entry)) is not None:
+            # Asked of the model that gave the answers around it.
             model = found.answers[-1].model if found.answers else ""
             asked_id = f"aside_{seq}_{time_utc}"
             if isinstance(entry, CompactionEntry):
@@ -140,7 +136,7 @@ def facts(entries: Iterable[tuple[int, float, AnyEntry]]) -> Facts:
     return found
 
 
-def _add_message(found: Facts, seq: int, at: float, message: Message) -> None:
+def _add_message(found: Extracted, seq: int, at: float, message: Message) -> None:
     if message.is_from_user:
         found.prompts.append((message.id, at))
     if message.usage is not None:
@@ -153,7 +149,7 @@ def _add_message(found: Facts, seq: int, at: float, message: Message) -> None:
     _add_calls(found, seq, at, message.calls)
 
 
-def _add_calls(found: Facts, seq: int, at: float, parts: Iterable[ToolPart]) -> None:
+def _add_calls(found: Extracted, seq: int, at: float, parts: Iterable[ToolPart]) -> None:
     for part in parts:
         given = _both_ends("\n".join(_texts(part.input or part.raw_input)), OUTPUT_CHARS)
         said = f"{given}\n{_both_ends(part.output, OUTPUT_CHARS)}"
@@ -168,7 +164,7 @@ def _both_ends(text: str, most: int) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """What is written in the arguments of a call, without the names."""
+    """Yields the strings in the arguments of a call, without the names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -180,7 +176,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _paths(arguments: dict[str, Any]) -> Iterator[str]:
-    """The files a call is about, as far as its arguments tell."""
+    """Yields the paths named in the arguments of a call."""
     for name, value in arguments.items():
         if name in _PATH_NAMES:
             yield from _texts(value)

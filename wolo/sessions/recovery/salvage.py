@@ -1,10 +1,10 @@
-"""A damaged database is set aside whole, and what can still be read of it goes into a new one.
+"""Moves a damaged database aside and saves what can be read into a new one.
 
-Every step can be cut short and taken up again at the next start: what is there tells how far it came.
+An interrupted rescue is resumed at the next start. Its state is told by the files:
 
-    quarantine/unfinished/ has no database     still moving the files there: the log first, the database last
-    … and there is none in its place           the new one is still being built
-    … and there is one in its place            done; the folder gets its name
+quarantine/unfinished/ has no database: files are being moved there, the log first, the database last.
+It has one, and there is none in its place: the new database is being built.
+There are both: the rescue is complete, the folder gets its final name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wolo.sessions.session_rows import check_id
 from wolo.sessions.storage import make_directory, sync_directory, sync_file
 
 REPORT = "report.txt"
-"""What came of it, in the folder of the damaged file."""
+"""Result of the rescue, in the folder of the damaged file."""
 
 _SESSION_COLUMNS = (
     ("id", str),
@@ -48,7 +48,7 @@ _SESSION_COLUMNS = (
 
 
 def rescue(path: Path, version: int, why: str) -> str:
-    """Under the database's lock, when nobody has it open. Returns what to tell a person."""
+    """Returns a message for the user. Needs the database lock and no other process that has it open."""
     unfinished = quarantine_path(path) / "unfinished"
     for folder in (unfinished.parent, unfinished):
         make_directory(folder)
@@ -57,7 +57,7 @@ def rescue(path: Path, version: int, why: str) -> str:
 
 
 def finish(path: Path, version: int) -> str:
-    """A rescue that was cut short goes on; empty when there is none."""
+    """Resumes an interrupted rescue; empty when there is none."""
     unfinished = quarantine_path(path) / "unfinished"
     return _go_on(path, version, unfinished) if (unfinished / REPORT).exists() else ""
 
@@ -67,7 +67,7 @@ def quarantine_path(path: Path) -> Path:
 
 
 def set_aside(path: Path) -> list[tuple[Path, str]]:
-    """The folders of damaged databases, oldest first, and what was said of each."""
+    """Returns the folders of damaged databases, oldest first, with their reports."""
     reports = sorted(quarantine_path(path).glob(f"*/{REPORT}"))
     return [(report.parent, report.read_text("utf-8", "replace")) for report in reports]
 
@@ -106,21 +106,21 @@ def _replace(path: Path, version: int, damaged: Path) -> None:
 
 
 class _Saved:
-    """Fills a new database with what the pages of the old one hold."""
+    """Fills a new database with the records found in the pages of the old one."""
 
     def __init__(self, connection: sqlite3.Connection, blobs_dir: Path) -> None:
         self._connection = connection
         self._blobs_dir = blobs_dir
 
     def take(self, damaged: Path) -> str:
-        """Returns the sentence that counts."""
+        """Returns a sentence with the counts."""
         kept = {path.name for path in self._blobs_dir.iterdir()} if self._blobs_dir.is_dir() else set()
         with Pages(damaged) as pages:
             for record in pages.records():
                 if entry := _entry(record, self._blobs_dir):
                     self._insert("entries", _ENTRY_COLUMNS, entry)
                 elif _is_session(record):
-                    # A name that two of them claim was noise in one: the first has it.
+                    # Of two sessions with one name, one is noise: the first gets it.
                     self._insert("sessions", [name for name, _ in _SESSION_COLUMNS], record[: len(_SESSION_COLUMNS)])
                 elif len(record) == 2 and record[1] in kept:
                     self._insert("blobs", ("session", "name"), record)
@@ -136,7 +136,7 @@ class _Saved:
         self._connection.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})", row)
 
     def _make_session(self, session_id: str) -> None:
-        """Its row is lost; what a listing shows is computed from its entries again, but for the directory."""
+        """Rebuilds the lost row of a session from its entries; the directory stays unknown."""
         query = "SELECT min(time_utc), max(time_utc), max(seq) FROM entries WHERE session = ?"
         created, updated, head = self._connection.execute(query, (session_id,)).fetchone()
         self._connection.execute(
@@ -147,8 +147,8 @@ class _Saved:
             data = body if blob is None else _file(self._blobs_dir, blob)
             entry = StoredRow(seq, 0, time_utc, prev_hash, digest, data or b"").entry
             if entry:
-                with suppress(SessionError):  # a name that another session has by now
-                    session_rows.count(self._connection, session_id, [entry], head, updated)
+                with suppress(SessionError):  # the name is taken by another session
+                    session_rows.update_totals(self._connection, session_id, [entry], head, updated)
         self._connection.execute("UPDATE sessions SET head = ? WHERE id = ?", (head, session_id))
 
     def _count(self) -> str:
@@ -173,7 +173,7 @@ def _holds_entries(damaged: Path, blobs_dir: Path) -> bool:
 
 
 def _entry(record: list[Value], blobs_dir: Path) -> tuple[Value, ...] | None:
-    """The row of an entry whose hash says that it is what was written."""
+    """The row of an entry whose hash is correct."""
     match record[:9]:
         case [
             str() as session,

@@ -1,8 +1,7 @@
-"""Reads the records out of the pages of an SQLite file, whatever has become of the trees they hung in.
+"""Reads records from the pages of an SQLite file, without its trees.
 
-Where SQLite gives up because a page on the way is damaged, every other page still lies where it lay. This looks at all of
-them: the newest committed version of each, from the write-ahead log or the file. What a record means is for the caller to
-tell by its shape.
+SQLite stops at a damaged page on the way down a tree. This reads the newest committed version of every page, from the write-ahead
+log or the file. The caller tells records by their shape.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from wolo.sessions.database_file import frames, log_path
 Value = int | float | str | bytes | None
 
 USUAL_PAGE_BYTES = 4096
-"""What SQLite makes unless it is told otherwise; counts where the header is gone."""
+"""SQLite's default, used where the header is damaged."""
 
 _MAGIC = b"SQLite format 3\0"
 _TABLE_LEAF, _INDEX_LEAF, _INDEX_INTERIOR = 0x0D, 0x0A, 0x02
@@ -27,7 +26,7 @@ _INTEGER_BYTES = (0, 1, 2, 3, 4, 6, 8)
 
 
 class Pages:
-    """The pages of a database that nobody writes any more. Use it as a context manager."""
+    """The pages of a database that has no writer. Use it as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,13 +49,11 @@ class Pages:
         self._open_files.close()
 
     def records(self) -> Iterator[list[Value]]:
-        """Of tables and indexes alike, in no order that means anything."""
+        """Yields records of tables and indexes, in no particular order."""
         freed = self._freed()
         for number in range(2, self._count + 1):  # the first page holds the schema
             if number not in freed:
                 yield from self._records_of(self._page(number))
-
-    # Pages
 
     def _open(self, path: Path) -> int:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -64,7 +61,7 @@ class Pages:
         return descriptor
 
     def _read_log(self, path: Path) -> None:
-        """Which pages the log has newer, up to its last commit."""
+        """Finds the pages of which the log has a newer version, up to its last commit."""
         if not path.exists():
             return
         self._log = self._open(path)
@@ -81,7 +78,7 @@ class Pages:
         return os.pread(self._file, self._page_bytes, (number - 1) * self._page_bytes)
 
     def _freed(self) -> set[int]:
-        """Pages out of use, as far as their list can be read: what lies on them was deleted."""
+        """Pages on the free list, as far as it can be read: their content was deleted."""
         freed: set[int] = set()
         header = self._page(1)
         trunk = _number(header[32:36]) if header.startswith(_MAGIC) else 0
@@ -92,8 +89,6 @@ class Pages:
             freed.update(_number(page[at : at + 4]) for at in range(8, 8 + 4 * count, 4))
             trunk = _number(page[0:4])
         return freed
-
-    # Records
 
     def _records_of(self, page: bytes) -> Iterator[list[Value]]:
         kind = page[0] if page else 0

@@ -1,4 +1,4 @@
-"""Brings the index up to date with the sessions."""
+"""Updates the index from the sessions."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import TypeVar
 
 from wolo.errors import SessionError
-from wolo.sessions.index.index import FILE, Index, IndexDamaged, Mark
+from wolo.sessions.index.index import FILE, Index, IndexDamaged, IndexPosition
 from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
-"""Hears how many of the sessions that have changed are done, and of how many."""
+"""Called with the number of changed sessions done, and their total."""
 
 BATCH_BYTES = 4_000_000
-"""Of entries that are read and taken in with one commit."""
+"""Size of entries per commit."""
 PER_TURN_BYTES = 2_000_000
-"""The most that is taken in at the end of a turn; a search does the rest."""
+"""Limit at the end of a turn; the next search does the rest."""
 
 
 def ask(store: Store, question: Callable[[Index], T], progress: Progress | None = None) -> T:
-    """The question's answer about all sessions as they are now. Raises SessionError."""
+    """Answers a question about all sessions from an up-to-date index. Raises SessionError."""
     try:
         return _ask(store, question, progress)
     except IndexDamaged:
@@ -41,14 +41,14 @@ def _ask(store: Store, question: Callable[[Index], T], progress: Progress | None
         except IndexDamaged:
             raise
         except SessionError as error:
-            # Another process is at it; what is there already is better than nothing.
+            # Another process is updating it; the present state is better than no answer.
             log.info("%s", error)
         return question(index)
 
 
 @contextmanager
 def _index_of(store: Store) -> Iterator[Index]:
-    """Where nothing may be written beside the sessions, a copy of the index that is gone in the end."""
+    """Opens the index; a temporary copy where the sessions are read-only."""
     if not store.is_read_only:
         with Index.open(store.data_dir) as index:
             yield index
@@ -61,7 +61,7 @@ def _index_of(store: Store) -> Iterator[Index]:
 
 
 def catch_up(index: Index, store: Store, *, progress: Progress | None = None, wait_s: float = 2.0) -> None:
-    """All sessions. Raises SessionError."""
+    """Updates all sessions. Raises SessionError."""
     marks, ends = index.marks(), store.ends()
     for session_id in marks.keys() - ends.keys():
         index.forget(session_id, wait_s=wait_s)
@@ -77,17 +77,17 @@ def catch_up(index: Index, store: Store, *, progress: Progress | None = None, wa
 
 
 def after_turn(index: Index, store: Store, session_id: str) -> None:
-    """What this turn has added, if nobody else is writing. Raises SessionError."""
+    """Adds the entries of a turn unless another process is writing. Raises SessionError."""
     _take_in(index, store, session_id, index.mark(session_id), PER_TURN_BYTES, 0.0)
 
 
-def _take_in(index: Index, store: Store, session_id: str, mark: Mark | None, most_bytes: int, wait_s: float) -> bool:
-    """The next entries of a session; False when there were none."""
+def _take_in(index: Index, store: Store, session_id: str, mark: IndexPosition | None, most_bytes: int, wait_s: float) -> bool:
+    """Adds the next entries of a session; False when there were none."""
     if mark is not None and store.hash_at(session_id, mark.seq) != mark.hash:
-        # Another session has taken this one's id, or the database was put back to an earlier state.
+        # Another session has this id now, or the database was restored from a backup.
         index.forget(session_id, wait_s=wait_s)
         mark = None
-    entries, end = store.read_on(session_id, mark.seq if mark else 0, most_bytes)
+    entries, end = store.read_after(session_id, mark.seq if mark else 0, most_bytes)
     if end is None:
         return False
     index.add(session_id, entries, end, wait_s=wait_s)

@@ -33,11 +33,11 @@ _SPOKEN_ROLES = (*dict.fromkeys(ROLES.values()), "tool")
 
 class Query(Struct, frozen=True, kw_only=True):
     match: str = ""
-    """The words, in the language of FTS5; empty: any."""
+    """FTS5 expression; empty matches everything."""
     words: tuple[str, ...] = ()
-    """As they were typed."""
+    """As typed."""
     tools: tuple[str, ...] = ()
-    """Of each of these, one must fit; none: any does."""
+    """One of these must match, as in the fields below; empty matches everything."""
     paths: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str, now: float) -> Query:
-    """Raises UsageError, with a sentence, for what cannot be meant."""
+    """Raises UsageError."""
     wanted: list[str] = []
     unwanted: list[str] = []
     words: list[str] = []
@@ -86,7 +86,7 @@ def parse(text: str, now: float) -> Query:
 
 
 def _terms(text: str) -> Iterable[tuple[str, str, bool]]:
-    """The name of its filter if it has one, its value, and whether it is not wanted."""
+    """Yields filter name or empty, value, and whether it is negated."""
     for found in _TERM.finditer(text):
         if not found[0].strip():
             continue
@@ -104,7 +104,7 @@ def _terms(text: str) -> Iterable[tuple[str, str, bool]]:
 
 
 def _filter(found: re.Match[str]) -> str:
-    """Empty when what stands before a colon is no filter, and nothing like one: `TypeError:x` is text."""
+    """Empty for a prefix that is no filter and resembles none: `TypeError:x` is text."""
     name = (found["name"] or "").casefold()
     if name in FILTERS or not name:
         return name
@@ -114,7 +114,7 @@ def _filter(found: re.Match[str]) -> str:
 
 
 def _fts(value: str) -> str:
-    """One word or phrase for FTS5; empty when no letter and no digit is in it."""
+    """A word or phrase for FTS5; empty without any letter or digit."""
     star = "*" if value.endswith("*") else ""
     term = value.rstrip("*")
     if not any(character.isalnum() for character in term):
@@ -140,7 +140,7 @@ def _role(value: str) -> str:
 
 
 def moment(name: str, value: str, now: float) -> float:
-    """As unix seconds: `7d` ago, or `2026-11-01`, which begins at midnight here. `name` is what it was given for."""
+    """Parses `7d` (ago) or `2026-11-01` (local midnight) into Unix seconds. `name` is for the error message."""
     if ago := _AGO.match(value.casefold()):
         return now - int(ago[1]) * _HOURS[ago[2]] * 3600
     try:
@@ -161,31 +161,31 @@ def _example(name: str) -> str:
 
 
 LOOKED_AT = 20_000
-"""Matches, the newest; among more than these the oldest are not seen."""
+"""Newest matches examined; older ones are not found."""
 EACH = 3
-"""Of one session before others have had their turn."""
+"""Matches of a session before other sessions get their turn."""
 SNIPPET_WORDS = 24
 SNIPPET_CHARS = 200
 
 BEGIN, END = "\x02", "\x03"
-"""Around each word of a snippet that was searched for."""
+"""Marks around a matching word of a snippet."""
 
 
 class Hit(Struct, frozen=True, kw_only=True):
     session: SessionInfo
     seq: int
-    """The place of the entry."""
+    """`seq` of the entry."""
     at: float
     role: str
     tool: str
     snippet: str
-    """On one line; what was searched for stands between BEGIN and END."""
+    """One line, with matches between BEGIN and END."""
 
 
 def search(
     index: Index, sessions: Sequence[SessionInfo], query: Query, *, cwd: Path | str | None = None, limit: int = 20
 ) -> list[Hit]:
-    """Of these sessions, or those of them that belong to `cwd`. Raises SessionError."""
+    """Searches these sessions, or those of directory `cwd`. Raises SessionError."""
     with index.reading() as connection:
         wanted = _wanted(connection, sessions, query, cwd)
         rows = _shared_out([row for row in _rows(connection, query) if row[1] in wanted], limit)
@@ -213,7 +213,7 @@ def _wanted(
 
 
 def _is_in(cwd: str, directory: str) -> bool:
-    """A path means itself and what lies below; anything else is a part of the path."""
+    """A path matches itself and below; other text matches any part of the path."""
     if not directory.startswith(("/", "~", ".")):
         return directory in cwd
     place = listing.directory(Path(directory).expanduser())
@@ -221,7 +221,7 @@ def _is_in(cwd: str, directory: str) -> bool:
 
 
 def _rows(connection: sqlite3.Connection, query: Query) -> list[tuple[int, str, float]]:
-    """Passage, session and time, newest first."""
+    """Returns passage, session and time, newest first."""
     conditions: list[str] = []
     values: list[object] = []
     if query.match:
@@ -257,7 +257,7 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _glob(path: str) -> str:
-    """A path fits where whole names begin: `src/x.py` is in `/home/me/src/x.py`, `x.py` is not in `fax.py`."""
+    """Matches whole path components: `src/x.py` finds `/home/me/src/x.py`, `x.py` does not find `fax.py`."""
     pattern = path.removeprefix("./").removeprefix("/")
     if not any(character in pattern for character in "*?"):
         pattern = pattern.replace("[", "[[]")
@@ -265,7 +265,7 @@ def _glob(path: str) -> str:
 
 
 def _shared_out(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int, str, float]]:
-    """When not all can be shown, no session takes the place of all others."""
+    """Limits the matches so that no session crowds out the others."""
     if len(rows) > limit:
         counts: Counter[str] = Counter()
         first: list[tuple[int, str, float]] = []
@@ -286,7 +286,7 @@ def _snippets(connection: sqlite3.Connection, query: Query, passages: Sequence[i
     found: dict[int, str] = {}
     if query.match and passages:
         marked = f"snippet(words, 0, '{BEGIN}', '{END}', '…', {SNIPPET_WORDS})"
-        # The + keeps SQLite from asking for the matches anew for each rowid.
+        # The + keeps SQLite from running the match again for each rowid.
         statement = f"SELECT rowid, {marked} FROM words WHERE words MATCH ? AND +rowid IN ({_marks(passages)})"
         rows = connection.execute(statement, (query.match, *passages))
         found = {passage: text for passage, text in rows if BEGIN in text}
@@ -298,7 +298,7 @@ def _snippets(connection: sqlite3.Connection, query: Query, passages: Sequence[i
 
 
 def _marked(text: str, words: Sequence[str]) -> str:
-    """Where only a piece of a word was found, SQLite does not know the place."""
+    """Marks a match within a word, which SQLite does not locate."""
     lower = text.lower()
     for word in words:
         begin = lower.find(word.lower())
@@ -310,7 +310,7 @@ def _marked(text: str, words: Sequence[str]) -> str:
 
 
 def _cut(snippet: str) -> str:
-    """Words may be long; what was found stays in sight."""
+    """Shortens a snippet around its match."""
     if len(snippet) <= SNIPPET_CHARS:
         return snippet
     begin = max(snippet.find(BEGIN) - SNIPPET_CHARS // 3, 0)
@@ -320,5 +320,5 @@ def _cut(snippet: str) -> str:
 
 
 def plain(snippet: str) -> str:
-    """Without the marks."""
+    """Removes the marks."""
     return clean(snippet.replace(BEGIN, "").replace(END, ""))

@@ -1,4 +1,4 @@
-"""What all sessions together have used: counted in the index, without reading an entry."""
+"""Counts what all sessions used, from the index alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wolo.sessions.listing import SessionInfo
 
 By = Literal["model", "tool", "project", "day"]
 
-# What a fork has in common with its original was used once: it counts for the older of the two.
+# What a fork shares with its original counts once, for the older session.
 _ANSWERS = (
     "SELECT min(session), at, model, fresh, cache_read, cache_write, output, reasoning, cost "
     "FROM answers WHERE at >= ? GROUP BY message"
@@ -28,20 +28,20 @@ _CALLS = (
 
 class Totals(Struct):
     name: str = ""
-    """Of a model, a directory or a day; empty for all together."""
+    """A model, a directory or a day; empty for the total."""
     turns: int = 0
     answers: int = 0
     input: int = 0
-    """Fresh prompt tokens."""
+    """Uncached prompt tokens."""
     cache_read: int = 0
     cache_write: int = 0
     output: int = 0
     reasoning: int = 0
-    """Part of the output."""
+    """Included in `output`."""
     known_cost: float = 0.0
-    """US dollars, of the answers whose price is known."""
+    """US dollars of the answers with a known price."""
     unpriced: int = 0
-    """Answers whose price is not known."""
+    """Number of answers without a known price."""
 
     @property
     def tokens(self) -> int:
@@ -49,12 +49,12 @@ class Totals(Struct):
 
     @property
     def cost(self) -> float | None:
-        """None: the price of at least one answer is not known."""
+        """None when the price of an answer is unknown."""
         return None if self.unpriced else self.known_cost
 
     @property
     def cache_share(self) -> float | None:
-        """Of the prompt tokens, how many a cache had; None: there were none."""
+        """Share of prompt tokens read from a cache; None without any."""
         prompt = self.input + self.cache_read + self.cache_write
         return self.cache_read / prompt if prompt else None
 
@@ -82,15 +82,15 @@ class Stats(Struct, frozen=True, kw_only=True):
     total: Totals
     sessions: int
     models: tuple[Totals, ...]
-    """The one that used most first; so are projects."""
+    """Most tokens first, like `projects`."""
     projects: tuple[Totals, ...]
     days: tuple[Totals, ...]
-    """In their order, by the clock of this place."""
+    """In order, in local time."""
     tools: tuple[ToolUse, ...]
 
 
 def count(index: Index, sessions: Sequence[SessionInfo], since: float = 0.0) -> Stats:
-    """Of everything said since then. Raises SessionError."""
+    """Counts everything since `since`. Raises SessionError."""
     directories = {info.id: info.cwd for info in sessions}
     with index.reading() as connection:
         return _Counting(directories).of(connection, since)

@@ -21,7 +21,7 @@ from wolo.models.http.server_lookup import find_servers, served_models
 from wolo.places import find_places
 from wolo.sessions import listing, replay_entries
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.session_text import Place, outline
+from wolo.sessions.session_text import OutlineItem, outline
 from wolo.sessions.store import Store
 from wolo.sessions.timestamps import age
 from wolo.workspace.files.safe_open import open_regular, read_all
@@ -96,16 +96,16 @@ def _served(label: str) -> Item[str]:
     return Item(label, label, "on this server")
 
 
-def rewind_menu(desk: CommandContext) -> Menu[Place]:
+def rewind_menu(desk: CommandContext) -> Menu[OutlineItem]:
     """The prompts on the way to here, the newest first; the switch takes files back, too."""
     conversation = desk.conversation
     prompts = [place for place in outline(*conversation.tree()) if place.is_on_way and place.kind == "prompt"]
     newest_first = prompts[::-1]
 
-    def listed(with_files: bool) -> Sequence[Item[Place]]:
+    def listed(with_files: bool) -> Sequence[Item[OutlineItem]]:
         return [Item(place, f"{place.number}  {' '.join(place.text.split())}", age(place.at)) for place in newest_first]
 
-    def preview(place: Place, with_files: bool) -> Sequence[str]:
+    def preview(place: OutlineItem, with_files: bool) -> Sequence[str]:
         try:
             report = Undoing.of(conversation).undo(newest_first.index(place) + 1).report
         except WoloError as error:
@@ -134,7 +134,7 @@ def files_menu(cwd: Path) -> Menu[str]:
     return Menu("Which file?", listed, preview=lambda name, is_on: _beginning(cwd / name))
 
 
-def turns_back(menu: Menu[Place], place: Place) -> int:
+def turns_back(menu: Menu[OutlineItem], place: OutlineItem) -> int:
     """How many turns are taken back by going to before this prompt."""
     return [item.value for item in menu.listed(False)].index(place) + 1
 
