@@ -82,7 +82,7 @@ def test_of_a_plain_line_bash_runs_these_commands_with_these_words_in_these_plac
     if found is None or any(word.has_glob for command in found for word in command.words):
         return
     for place, *words in what_ran(text, bench):
-        places = {where for command in found if [word.text for word in command.words] == words for where in command.places}
+        places = {where for command in found if [word.text for word in command.words] == words for where in command.directories}
         assert place in places or None in places
 
 

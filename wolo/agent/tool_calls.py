@@ -146,7 +146,7 @@ class ToolCalls:
 
     def explained(self, ended: EndedCall) -> EndedCall:
         """As the model reads it; called in the order of the calls."""
-        return replace(ended, part=self._services.secrets.explained(ended.part))
+        return replace(ended, part=self._services.secrets.explain_once(ended.part))
 
     async def tell(self, message_id: str, end: EndedCall) -> None:
         if end.denied:
@@ -294,7 +294,7 @@ class ToolCalls:
     async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
         if cancellation.cause is not None:
             raise Cancelled
-        await (secrets := self._services.secrets).settle()
+        await (secrets := self._services.secrets).scan_workspace()
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
         progress = LiveProgress(part.id, self._emit, secrets.stream())
@@ -317,7 +317,7 @@ class ToolCalls:
             result = await self._outside.retry_outside(name, result, context, ask=ask if may_leave else None, run=run)
         finally:
             await progress.close()
-        secrets.look_again(call.intents, result.files_changed)
+        secrets.rescan(call.intents, result.files_changed)
         part, denied = finished(part, result), why_it_never_ran(result, context)
         return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
 

@@ -97,7 +97,7 @@ def _rule_input(rule: Rule, example: str, base: PathBase) -> RuleInput:
             return Paths(os.path.realpath(given), os.path.normpath(given))
         case "shell":
             words = plain_words(text)
-            return Command(words, (base.root,)) if words else Line(text, Path(base.root), None, is_readable=True)
+            return Command(words, (base.root,)) if words else Line(text, Path(base.root), None, is_reviewable=True)
         case "fetch":
             return read_host(text if "://" in text else f"https://{text}")
         case "mcp" | "task":

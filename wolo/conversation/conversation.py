@@ -224,7 +224,7 @@ class Conversation:
                 f"{path} cannot be attached: reading it is denied by the rule {rule} ({rule.source}).",
                 hint="Leave the file out of the prompt, or change the rule.",
             )
-        self._joints.secrets.look_at(path)
+        self._joints.secrets.scan_file(path)
 
     def interrupt(self) -> None:
         """Stops the turn where it stands; its `TurnEnded` still comes. Does nothing between turns."""

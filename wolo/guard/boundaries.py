@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from wolo.guard import protected_paths
-from wolo.guard.shell.named_paths import NamedPaths, TooManyFiles, expand, files_of, may_name, real_path, spelled
+from wolo.guard.shell.named_paths import NamedPaths, TooManyFiles, expand, file_pattern, may_name, real_path, spelling_pattern
 from wolo.guard.shell.words import Word, name_of, unquoted, unwrapped
 from wolo.workspace.root import led_to
 
@@ -24,10 +24,10 @@ class Boundaries:
         self._inside = _Folders(self.roots)
         self.home = str(home)
         self._own = _Folders([os.path.realpath(path) for path in own_places])
-        self._own_spelled = spelled(own_places, self.home)
+        self._own_spelled = spelling_pattern(own_places, self.home)
         free = [os.path.realpath(path) for path in free_reads]
         self._free_reads = _Folders(free)
-        self._free_spelled = files_of(free)
+        self._free_spelled = file_pattern(free)
         self.protected_files: tuple[str, ...] = ()
         """Workspace files that wolo itself runs for the user, and the links that lead to them."""
 

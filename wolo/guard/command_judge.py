@@ -14,7 +14,7 @@ from wolo.guard.precedence import SAFE, Paths, Precedence, Rulebook, Subject
 from wolo.guard.rules import Verdict, strictest, suggest_command
 from wolo.guard.safe_commands import PROGRAMS, SafeList
 from wolo.guard.shell.named_paths import NamedPaths, named_in_text, named_paths
-from wolo.guard.shell.parser import Command, Line, Place, TooComplex, read_line
+from wolo.guard.shell.parser import Command, Directory, Line, TooComplex, read_line
 from wolo.guard.shell.words import name_of
 from wolo.workspace.root import led_to
 
@@ -98,7 +98,7 @@ class CommandJudge:
             return [self._precedence.decide(Subject("shell", line, "This command", default), extra)]
         verdicts: list[Verdict] = []
         for command, is_safe in zip(line.commands, safe, strict=True):
-            self._trace(f"{_shown(command.text)}, in {_listed(command.places)}")
+            self._trace(f"{_shown(command.text)}, in {_listed(command.directories)}")
             about = "This command" if len(line.commands) == 1 else f"`{_shown(command.text)}`"
             verdicts.append(self._precedence.decide(Subject("shell", command, about, default, is_safe), extra))
         return verdicts
@@ -113,7 +113,7 @@ class CommandJudge:
         """Reason to deny a line that cannot be parsed while some commands are denied; empty if there is none."""
         if line.commands is not None or not self._precedence.book.has("deny", "shell"):
             return ""
-        if not line.is_readable:
+        if not line.is_reviewable:
             return "The command is too long or contains invisible characters, and some commands are denied."
         if self._precedence.mode.trusts_commands:
             return "Some commands are denied, so this one must be written as plain words."
@@ -152,7 +152,7 @@ class CommandJudge:
         reads_only = confined or _is_of(line, READERS)
         if not looks_only and any(map(protected_paths.may_be_protected, named.patterns)):
             return f"{_TOO_WIDE}, also one that is protected."
-        for path in (*_real_places(line), *named.paths):
+        for path in (*_real_directories(line), *named.paths):
             is_passed_over = looks_only or (reads_only and protected_paths.is_readable(path))
             if protected_paths.is_secret(path) or (self._boundaries.runs_code(path) and not is_passed_over):
                 return f"The command names {path}, which is protected."
@@ -173,12 +173,12 @@ class CommandJudge:
         return may_remove(text) and any(map(self._boundaries.is_above_own, removed_by(text, cwd, self._boundaries.home, named)))
 
     def _where(self, line: Line) -> str:
-        if any(place is None for place in _places(line)):
+        if any(directory is None for directory in _directories(line)):
             return "The command changes to a directory that is not known before it runs."
-        start = line.commands[0].places[0] if line.commands else led_to(line.cwd)
+        start = line.commands[0].directories[0] if line.commands else led_to(line.cwd)
         if start is None or not self._boundaries.is_inside(start):
             return "The command would run outside the workspace."
-        goals = (goal for command in line.commands or () for goal in command.leads_to)
+        goals = (goal for command in line.commands or () for goal in command.moves_to)
         if not all(goal is not None and self._boundaries.is_inside(goal) for goal in goals):
             return "The command would leave the workspace."
         return ""
@@ -196,27 +196,27 @@ def _named(line: Line, home: str) -> NamedPaths:
     paths: list[str] = []
     patterns: list[str] = []
     for command in line.commands:
-        for place in command.places:
-            named = named_paths(command.words, place or led_to(line.cwd), home)
+        for directory in command.directories:
+            named = named_paths(command.words, directory or led_to(line.cwd), home)
             paths += named.paths
             patterns += named.patterns
     return NamedPaths(paths, patterns)
 
 
-def _places(line: Line) -> Iterable[Place]:
-    return (place for command in line.commands or () for place in command.places)
+def _directories(line: Line) -> Iterable[Directory]:
+    return (directory for command in line.commands or () for directory in command.directories)
 
 
-def _real_places(line: Line) -> Iterable[str]:
-    return {place for place in _places(line) if place is not None} or {led_to(line.cwd)}
+def _real_directories(line: Line) -> Iterable[str]:
+    return {directory for directory in _directories(line) if directory is not None} or {led_to(line.cwd)}
 
 
 def _is_of(line: Line, programs: frozenset[str]) -> bool:
     return line.commands is not None and all(name_of(command.words[0].text) in programs for command in line.commands)
 
 
-def _listed(places: Iterable[Place]) -> str:
-    return " or ".join(place or "an unknown directory" for place in places)
+def _listed(directories: Iterable[Directory]) -> str:
+    return " or ".join(directory or "an unknown directory" for directory in directories)
 
 
 def _shown(text: str) -> str:

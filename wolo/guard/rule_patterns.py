@@ -116,7 +116,7 @@ class ShellPattern:
         if not word.has_glob:
             return [word.text]
         try:
-            return [path for place in command.places if place for path in expand(word, place)] or [word.text]
+            return [path for place in command.directories if place for path in expand(word, place)] or [word.text]
         except TooManyFiles:
             name = name_of(word.text)
             # `*` alone selects no program: the first match would run.

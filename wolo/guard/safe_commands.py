@@ -95,27 +95,27 @@ class SafeList:
 
     def has(self, command: Command) -> bool:
         """Tells whether the command is safe in every directory it may run in."""
-        if command.words[0].text not in PROGRAMS or None in command.places:
+        if command.words[0].text not in PROGRAMS or None in command.directories:
             return False
-        return all(self._is_safe_in(place, command.words) for place in command.places if place is not None)
+        return all(self._is_safe_in(directory, command.words) for directory in command.directories if directory is not None)
 
     def has_with_others(self, command: Command) -> bool:
         """Like `has`, for a line whose other commands may change which file a name means."""
         return self.has(command) and not _files_named(command.words)
 
-    def _is_safe_in(self, place: str, words: tuple[Word, ...]) -> bool:
+    def _is_safe_in(self, directory: str, words: tuple[Word, ...]) -> bool:
         program = words[0].text
-        if program not in BUILTINS and self._is_shadowed(program, place):
+        if program not in BUILTINS and self._is_shadowed(program, directory):
             return False
         if any(word.has_glob for word in words):
             return False
         if program in _READ_NOTHING:
             return all(map(_compiled(program).fullmatch, _option_words(words)))
-        if _read(words) is None or not self._is_open(place):
+        if _read(words) is None or not self._is_open(directory):
             return False
-        if not all(self._is_open(real_path(place, name)) for name in _files_named(words)):
+        if not all(self._is_open(real_path(directory, name)) for name in _files_named(words)):
             return False
-        return all(self._is_harmless(real_path(place, word.text)) for word in words[1:])
+        return all(self._is_harmless(real_path(directory, word.text)) for word in words[1:])
 
     def _is_harmless(self, path: str) -> bool:
         """Checks a word that is not a file operand: it must not matter if the program reads it as a file.
@@ -131,9 +131,9 @@ class SafeList:
             protected_paths.is_readable(path) or not protected_paths.is_protected_name(path)
         )
 
-    def _is_shadowed(self, program: str, place: str) -> bool:
+    def _is_shadowed(self, program: str, directory: str) -> bool:
         """Tells whether a program of that name in the workspace would run instead, as in an active virtual environment."""
-        return any(os.access(os.path.join(place, folder, program), os.X_OK) for folder in self._workspace_folders)  # noqa: PTH118  # as above
+        return any(os.access(os.path.join(directory, folder, program), os.X_OK) for folder in self._workspace_folders)  # noqa: PTH118  # as above
 
 
 @cache

@@ -321,15 +321,15 @@ WOULD_VANISH = """
 rm -rf build            | build: 2 files, 2 of them not in git
 rm -rf src              | src: 1 file, 0 of them not in git
 rm -rf .                | at least|files
-rm loose.txt            | git could not give back loose.txt
-rm changed.txt loose.txt| git could not give back changed.txt, loose.txt
-git reset --hard        | 1 file here differs from what git keeps
-git checkout -- .       | 1 file here differs
-git clean -fdx          | it removes what is not in git, here 6 files
+rm loose.txt            | git cannot restore loose.txt
+rm changed.txt loose.txt| git cannot restore changed.txt, loose.txt
+git reset --hard        | uncommitted changes to 1 file would be lost
+git checkout -- .       | uncommitted changes to 1 file
+git clean -fdx          | it deletes untracked files, here 6 files
 mv loose.txt kept.txt   | kept.txt would be replaced
-> kept.txt              | kept.txt would be empty
-find . -delete          | whatever is found
-rm -rf $DIR             | cannot be told beforehand
+> kept.txt              | kept.txt would be emptied
+find . -delete          | every file found
+rm -rf $DIR             | wolo cannot tell which
 """
 
 
@@ -343,12 +343,12 @@ def test_the_reason_says_what_would_vanish(root: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        ("rm -rf build && git reset --hard", ["`rm`", "build: 2 files", "`git reset --hard`", "1 file here differs"]),
-        ("rm loose.txt; rm changed.txt", ["give back loose.txt", "give back changed.txt"]),
+        ("rm -rf build && git reset --hard", ["`rm`", "build: 2 files", "`git reset --hard`", "uncommitted changes to 1 file"]),
+        ("rm loose.txt; rm changed.txt", ["restore loose.txt", "restore changed.txt"]),
         ("echo $(rm -rf build) | while read x; do git clean -fd; done; > kept.txt", ["`rm`", "`git clean`", "`>`"]),
         ("bash -c 'rm -rf build; git stash drop'", ["`rm`", "`git stash drop`"]),
-        ("find . -delete -exec shred {} +", ["`find -delete -exec shred`", "whatever is found and shred is run"]),
-        ("> kept.txt > loose.txt", ["kept.txt would be empty", "loose.txt would be empty"]),
+        ("find . -delete -exec shred {} +", ["`find -delete -exec shred`", "every file found and it runs shred"]),
+        ("> kept.txt > loose.txt", ["kept.txt would be emptied", "loose.txt would be emptied"]),
     ],
 )
 def test_every_destructive_part_is_named(root: Path, command: str, named: list[str]) -> None:

@@ -112,8 +112,8 @@ def test_a_link_is_read_for_secrets_whichever_of_its_names_says_so(tmp_path: Pat
     (tmp_path / "elsewhere" / goal).write_text(f"TOKEN={K}\n")
     (tmp_path / "work" / name).symlink_to(tmp_path / "elsewhere" / goal)
     files = SecretFiles([tmp_path / "work"])
-    assert K not in [known.value for known in files.near()]
-    assert [known.value for known in files.again([str(tmp_path / "work" / name)])] == [K]
+    assert K not in [known.value for known in files.scan_top()]
+    assert [known.value for known in files.rescan([str(tmp_path / "work" / name)])] == [K]
 
 
 def test_what_would_leave_the_machine_asks_and_says_so() -> None:
@@ -129,7 +129,7 @@ def test_what_would_leave_the_machine_asks_and_says_so() -> None:
     assert ask_first(Verdict("allow", "Walls.", confined=True), run, carries, asks_nobody=False).decision == "allow"
     assert ask_first(allow, [CallIntent("task:explore")], carries, asks_nobody=True) is allow
     assert ask_first(allow, run, carries, asks_nobody=True).decision == "allow"
-    assert "mean something to a shell" in ask_first(Verdict("ask", "Hm."), run, carries, asks_nobody=False).reason
+    assert "A shell would interpret characters" in ask_first(Verdict("ask", "Hm."), run, carries, asks_nobody=False).reason
     assert ask_first(Verdict("deny", "No."), run, carries, asks_nobody=False).decision == "deny"
     assert "shell" not in ask_first(Verdict("ask", "Hm."), run, Restored("x", ("TOKEN",), False), asks_nobody=False).reason
     fetched = ask_first(Verdict("ask", "Hm."), [FetchIntent("https://a.org")], Restored("x", ("TOKEN",), True), asks_nobody=False)
@@ -148,10 +148,10 @@ def test_files_are_read_when_they_appear_and_when_they_change(tmp_path: Path) ->
     env = tmp_path / ".env"
     env.write_text("TOKEN=first-12345\n")
     assert secrets.hide("first-12345") == "first-12345"
-    secrets.look_again()
+    secrets.rescan()
     assert secrets.hide("first-12345").startswith("SECRET_TOKEN_")
     env.write_text("TOKEN=second-12345\n")
-    secrets.look_again()
+    secrets.rescan()
     assert secrets.hide("first-12345 second-12345").count("SECRET_TOKEN_") == 2
 
 
@@ -161,7 +161,7 @@ async def test_what_lies_deep_is_known_before_the_first_call(tmp_path: Path) -> 
     (deep / ".env").write_text("TOKEN=deep-12345\n")
     secrets = Secrets(files=SecretFiles([tmp_path]), key=lambda: KEY)
     assert secrets.hide("deep-12345") == "deep-12345"
-    for done in asyncio.as_completed([secrets.settle(), secrets.settle()]):
+    for done in asyncio.as_completed([secrets.scan_workspace(), secrets.scan_workspace()]):
         await done
         assert secrets.hide("deep-12345") != "deep-12345"
 
@@ -178,7 +178,7 @@ def test_only_regular_files_of_the_workspace_are_opened(tmp_path: Path) -> None:
     (root / ".env.device").symlink_to("/dev/zero")
     (root / ".env.broken").symlink_to("nowhere")
     (root / "\udcff.env").write_bytes(b"TOKEN=odd-\xff-12345\n")
-    found = {known.value for known in SecretFiles([root]).near()}
+    found = {known.value for known in SecretFiles([root]).scan_top()}
     assert "outside-12345" not in found
     assert "linked-12345" in found
 
@@ -190,6 +190,6 @@ def test_what_is_huge_is_read_as_far_as_the_bounds_go(tmp_path: Path) -> None:
     for number in range(40):
         (tmp_path / f".env.{number}").write_text("A=1\n" * 60_000)
     began = time.monotonic()
-    values = {known.value for known in SecretFiles([tmp_path]).near()}
+    values = {known.value for known in SecretFiles([tmp_path]).scan_top()}
     assert "small-12345" in values
     assert time.monotonic() - began < 1

@@ -165,8 +165,8 @@ def test_a_cd_moves_the_commands_behind_it(line: str) -> None:
     text, _, expected = line.rpartition("|")
     found = commands(text.rstrip().replace("⏎", "\n"))
     assert found is not None
-    places = {None if each == "?" else str((root / each).resolve()) for each in expected.split()}
-    assert set(found[-1].places) == places
+    directories = {None if each == "?" else str((root / each).resolve()) for each in expected.split()}
+    assert set(found[-1].directories) == directories
 
 
 @pytest.mark.parametrize("text", ["pushd src", "popd", "unalias x", "source x"])
@@ -179,7 +179,7 @@ def test_a_command_alone_is_plain_whatever_it_changes(text: str) -> None:
 def test_nobody_can_tell_where_these_lead(text: str) -> None:
     found = commands(text)
     assert found is not None
-    assert found[0].leads_to == (None,)
+    assert found[0].moves_to == (None,)
     allowed = [parse_rule(f"shell:{program} *", "allow") for program in ("pushd", "popd", "cd")]
     verdict = Judge(MODES["edit"], allowed, Path.cwd()).judge("shell", [RunIntent(text, Path.cwd())])
     assert (verdict.decision, "leave the workspace" in verdict.reason) == ("ask", True)

@@ -115,13 +115,13 @@ def test_a_line_break_is_an_operator(command: str) -> None:
 def test_blanks_and_characters_nobody_sees_make_a_command_unreadable(blank: str) -> None:
     command = read_line(f"ls{blank}x", Path("/"))
     assert command.commands is None
-    assert not command.is_readable
+    assert not command.is_reviewable
 
 
 def test_a_command_too_long_or_of_too_many_parts_is_unreadable() -> None:
-    assert not read_line("echo " + "x" * MAX_BYTES, Path("/")).is_readable
-    assert not read_line("ls;" * 100, Path("/")).is_readable
-    assert read_line("ls;" * 10, Path("/")).is_readable
+    assert not read_line("echo " + "x" * MAX_BYTES, Path("/")).is_reviewable
+    assert not read_line("ls;" * 100, Path("/")).is_reviewable
+    assert read_line("ls;" * 10, Path("/")).is_reviewable
 
 
 def test_an_empty_command_is_not_plain() -> None:

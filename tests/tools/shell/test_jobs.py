@@ -177,7 +177,7 @@ async def test_secrets_do_not_reach_the_file(desk: Desk) -> None:
 
 async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
     secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
-    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets.hide_data, secrets.held)
+    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets.hide_data, secrets.unfinished)
     desk.services.shell.jobs = jobs
     waits = "while [ ! -e go ]; do sleep 0.01; done"
     told = await begin(desk, f"printf 'as hunter2'; {waits}; printf '2-of-mine ok\\nhunt'; sleep 60")

@@ -99,6 +99,6 @@ def _on_the_line() -> Iterator[Secret]:
 
 def _in_files() -> Iterator[Secret]:
     try:
-        yield from SecretFiles([find_root(Path.cwd())]).near()
+        yield from SecretFiles([find_root(Path.cwd())]).scan_top()
     except OSError:
         return

@@ -1,1 +1,1 @@
-"""Finds commands that delete what nothing brings back."""
+"""Finds commands that destroy data irrecoverably."""

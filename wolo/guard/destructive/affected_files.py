@@ -1,4 +1,7 @@
-"""What a command would destroy, looked at in the directory as it is: bounded, and without running anything."""
+"""Counts the files that a command would destroy.
+
+Looks at the directory and at git's index, within bounds, and runs nothing: git's settings could run anything.
+"""
 
 from __future__ import annotations
 
@@ -15,39 +18,39 @@ from wolo.workspace.root import led_to
 
 MAX_ENTRIES = 20_000
 MAX_S = 0.2
-UNTELLABLE = "it cannot be told beforehand what it would destroy"
+UNKNOWN = "wolo cannot tell which"
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/dev/null", "/dev/stdout", "/dev/stderr")
-"""Nobody keeps anything here that is not in the workspace."""
+"""Paths whose loss does not matter unless they are in the workspace."""
 
 
 class Loss(NamedTuple):
     words: tuple[str, ...]
-    """The program and what makes it destructive, as written: a rule must name all of them."""
+    """The program and its destructive options, as written; a rule must name all of them."""
     what: str
 
 
 class ExecutionContext:
-    """Where a command runs, as far as that is known."""
+    """What is known about where a command runs."""
 
-    def __init__(self, places: Sequence[str], roots: Sequence[str], *, is_alone: bool) -> None:
-        """`is_alone`: nothing before it can have changed which files there are."""
-        self.places = places
+    def __init__(self, directories: Sequence[str], roots: Sequence[str], *, is_alone: bool) -> None:
+        """`is_alone`: no earlier command can have changed which files exist."""
+        self.directories = directories
         self.is_alone = is_alone
         self._roots = roots
 
     @cached_property
     def index(self) -> Index:
-        return read_index(self.places[0] if self.places else self._roots[0])
+        return read_index(self.directories[0] if self.directories else self._roots[0])
 
-    def there(self, word: str) -> list[str] | None:
-        """The files a word stands for, in full and without following a last link; None when nobody can tell."""
-        if not self.places or any(letter in word for letter in "$`{}~"):
+    def existing_files(self, word: str) -> list[str] | None:
+        """Full paths of the existing files that a word means; None if that is unknown. A final link is not followed."""
+        if not self.directories or any(letter in word for letter in "$`{}~"):
             return None
         if not any(letter in word for letter in "*?["):
-            found = [os.path.normpath(os.path.join(place, word)) for place in self.places]  # noqa: PTH118  # text all along
+            found = [os.path.normpath(os.path.join(place, word)) for place in self.directories]  # noqa: PTH118  # text all along
         else:
             try:
-                found = [path for place in self.places for path in expand(Word(word, True), place)]
+                found = [path for place in self.directories for path in expand(Word(word, True), place)]
             except TooManyFiles:
                 return None
         return [path for path in found if os.path.lexists(path) and not self._is_scratch(path)]
@@ -60,18 +63,18 @@ class ExecutionContext:
 
 
 Check = Callable[[Sequence[str], ExecutionContext], Loss | None]
-"""Looks at the words of one command, its program first."""
+"""Checks the words of one command, the program first."""
 
 
 def counted(paths: Sequence[str], index: Index) -> str:
-    """`3 files, 1 of them not in git`."""
+    """Formats `3 files, 1 of them not in git`."""
     total, outside, more = _count(paths, index)
     files = f"{more}{total:,} file{'' if total == 1 else 's'}"
     return f"{files}, {outside:,} of them not in git" if index.root else f"{files}, and there is no git here"
 
 
 def untracked(index: Index) -> str:
-    """How many files of the whole repository git does not keep."""
+    """Number of files in the repository that git does not track."""
     if not index.root:
         return "no repository"
     _, outside, more = _count([index.root], index)
@@ -79,7 +82,7 @@ def untracked(index: Index) -> str:
 
 
 def _count(paths: Sequence[str], index: Index) -> tuple[int, int, str]:
-    """All files, those that git does not keep, and `at least ` where there were too many to look at."""
+    """Counts all files and those not in git; the text is `at least ` if the count was cut short."""
     total = outside = 0
     deadline = time.monotonic() + MAX_S
     for path in _files_below(paths):
@@ -109,7 +112,7 @@ _ENTRY = struct.Struct(">10I20sH")
 _EXTENDED = 0x4000
 
 
-class Kept(NamedTuple):
+class TrackedFile(NamedTuple):
     size_bytes: int
     mtime_s: int
     mtime_ns: int
@@ -117,24 +120,24 @@ class Kept(NamedTuple):
 
 class Index(NamedTuple):
     root: str
-    """The directory that holds `.git`; empty where there is none."""
-    files: Mapping[str, Kept]
-    """By their paths below the root; of an index that cannot be read, none."""
+    """Directory that contains `.git`; empty if there is none."""
+    files: Mapping[str, TrackedFile]
+    """By path relative to the root; empty if the index cannot be read."""
 
     def has_unchanged(self, path: str) -> bool:
-        """Whether git could give this file back as it is."""
-        kept = self.files.get(os.path.relpath(path, self.root)) if self.root else None
-        if kept is None:
+        """Tells whether git could restore this file as it is."""
+        tracked = self.files.get(os.path.relpath(path, self.root)) if self.root else None
+        if tracked is None:
             return False
         found = os.lstat(path)
         seconds, nanoseconds = divmod(found.st_mtime_ns, 1_000_000_000)
-        return (found.st_size, seconds) == (kept.size_bytes, kept.mtime_s) and kept.mtime_ns in (0, nanoseconds)
+        return (found.st_size, seconds) == (tracked.size_bytes, tracked.mtime_s) and tracked.mtime_ns in (0, nanoseconds)
 
     def has(self, path: str) -> bool:
         return bool(self.root) and os.path.relpath(path, self.root) in self.files
 
     def changed(self) -> list[str]:
-        """Files that differ from what git keeps of them, by size and time, and those that are gone."""
+        """Tracked files that differ in size or time, or are missing."""
         return [path for path in self.files if not self._is_unchanged(os.path.join(self.root, path))]  # noqa: PTH118  # many
 
     def _is_unchanged(self, path: str) -> bool:
@@ -145,7 +148,7 @@ class Index(NamedTuple):
 
 
 def read_index(start: str) -> Index:
-    """Of the repository around `start`."""
+    """Reads the index of the repository around `start`."""
     folder = led_to(start)
     while not os.path.lexists(f"{folder}/.git"):
         parent = os.path.dirname(folder)  # noqa: PTH120  # as above
@@ -163,17 +166,17 @@ def _read(path: str) -> bytes:
         return stream.read(MAX_BYTES)
 
 
-def _entries(data: bytes) -> dict[str, Kept]:
-    """Versions 2 and 3; a newer one counts as unreadable, so that nothing counts as kept."""
+def _entries(data: bytes) -> dict[str, TrackedFile]:
+    """Parses versions 2 and 3. Raises ValueError for others, so that no file counts as tracked."""
     magic, version, count = struct.unpack_from(">4sII", data)
     if magic != b"DIRC" or version not in (2, 3):
         raise ValueError(version)
-    found: dict[str, Kept] = {}
+    found: dict[str, TrackedFile] = {}
     at = 12
     for _ in range(count):
         fields = _ENTRY.unpack_from(data, at)
         name_at = at + _ENTRY.size + (2 if fields[-1] & _EXTENDED else 0)
         end = data.index(b"\0", name_at)
-        found[os.fsdecode(data[name_at:end])] = Kept(size_bytes=fields[9], mtime_s=fields[2], mtime_ns=fields[3])
+        found[os.fsdecode(data[name_at:end])] = TrackedFile(size_bytes=fields[9], mtime_s=fields[2], mtime_ns=fields[3])
         at += (end - at + 8) // 8 * 8
     return found

@@ -1,4 +1,4 @@
-"""What programs that remove, replace or empty files would destroy."""
+"""Describes what programs would destroy that remove or replace files, or rewrite version control."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from wolo.guard.destructive.affected_files import UNTELLABLE, Check, ExecutionContext, Loss, counted, untracked
+from wolo.guard.destructive.affected_files import UNKNOWN, Check, ExecutionContext, Loss, counted, untracked
 from wolo.guard.shell.words import WRAPPERS, name_of
 from wolo.workspace.root import led_to
 
 _TAKE_VALUE = {"truncate": "sr", "shred": "ns", "mv": "tS", "cp": "tS", "install": "tSmog", "ln": "tS", "tee": ""}
-"""Short options that have a value."""
+"""Short options that take a value."""
 _REMOVES_FOUND = frozenset({"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"})
 _RUNS_FOUND = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 
+DELETERS = frozenset({"rm", "unlink", "srm", "grm"})
 
-def emptied(word: str, scene: ExecutionContext) -> Loss | None:
-    """Of a redirection with nothing written."""
-    paths = scene.there(word)
+
+def emptied(word: str, context: ExecutionContext) -> Loss | None:
+    """Loss by a redirection that truncates a file."""
+    paths = context.existing_files(word)
     if paths is None:
-        return Loss((">",), UNTELLABLE)
+        return Loss((">",), UNKNOWN)
     full = [path for path in paths if os.path.isfile(path) and os.path.getsize(path)]  # noqa: PTH113, PTH202  # text all along
-    return Loss((">",), f"{_listed(full)} would be empty") if full else None
+    return Loss((">",), f"{_listed(full)} would be emptied") if full else None
 
 
 def has(words: Sequence[str], letters: str, *names: str) -> bool:
-    """Whether an option is there, alone, in a cluster, or as any beginning of its long name that tells it."""
+    """Tells whether an option is present: alone, in a cluster, or as an abbreviation of its long name."""
     for word in words:
         if word == "--":
             return False
@@ -53,21 +55,21 @@ def operands(words: Sequence[str], take_value: str = "") -> list[str]:
     return found
 
 
-def _rm(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
+def _rm(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     named = operands(words)
-    paths = _all_there(named, scene)
+    paths = _all_existing(named, context)
     if paths is None or not named:
-        return Loss((words[0],), UNTELLABLE)
+        return Loss((words[0],), UNKNOWN)
     if has(words[1:], "rR", "--recursive"):
         if not paths:
-            return None if scene.is_alone else Loss((words[0],), UNTELLABLE)
-        return Loss((words[0],), f"{_listed(paths)}: {counted(paths, scene.index)}")
-    lost = [path for path in paths if not _is_kept(path, scene)]
-    return Loss((words[0],), f"git could not give back {_listed(lost)}") if lost else None
+            return None if context.is_alone else Loss((words[0],), UNKNOWN)
+        return Loss((words[0],), f"{_listed(paths)}: {counted(paths, context.index)}")
+    lost = [path for path in paths if not _is_in_git(path, context)]
+    return Loss((words[0],), f"git cannot restore {_listed(lost)}") if lost else None
 
 
-def _replaces(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
-    """mv, cp, install and ln, where something is in the way."""
+def _replaces(words: Sequence[str], context: ExecutionContext) -> Loss | None:
+    """For mv, cp, install and ln where the target exists."""
     if has(words[1:], "nbi", "--no-clobber", "--backup", "--interactive") or (
         words[0] == "ln" and not has(words[1:], "f", "--force")
     ):
@@ -75,33 +77,33 @@ def _replaces(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     named = operands(words, _TAKE_VALUE[words[0]])
     goal = _target_folder(words) or (named.pop() if len(named) > 1 else "")
     if not goal:
-        return None if named else Loss((words[0],), UNTELLABLE)
-    goals = scene.there(goal)
+        return None if named else Loss((words[0],), UNKNOWN)
+    goals = context.existing_files(goal)
     if goals is None:
-        return Loss((words[0],), UNTELLABLE) if "$" not in goal and scene.places else None
+        return Loss((words[0],), UNKNOWN) if "$" not in goal and context.directories else None
     replaced = [path for path in goals if not os.path.isdir(path)]  # noqa: PTH112  # text all along
     into = [path for path in goals if os.path.isdir(path)]  # noqa: PTH112
     replaced += [path for folder in into for each in named if (path := f"{folder}/{_last_part(each)}") and os.path.isfile(path)]  # noqa: PTH113
-    lost = [path for path in replaced if words[0] == "mv" or not _is_kept(path, scene)]
+    lost = [path for path in replaced if words[0] == "mv" or not _is_in_git(path, context)]
     return Loss((words[0],), f"{_listed(lost)} would be replaced") if lost else None
 
 
-def _overwrites(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
-    """truncate and shred, which take the files that are there."""
+def _overwrites(words: Sequence[str], context: ExecutionContext) -> Loss | None:
+    """For truncate and shred of existing files."""
     if words[0] == "truncate" and any(word.startswith(("+", "-s+", "--size=+")) for word in words):
         return None
     named = operands(words, _TAKE_VALUE[words[0]])
-    paths = _all_there(named, scene)
+    paths = _all_existing(named, context)
     if paths is None or not named:
-        return Loss((words[0],), UNTELLABLE)
-    return Loss((words[0],), f"what {_listed(paths)} holds would be gone") if paths else None
+        return Loss((words[0],), UNKNOWN)
+    return Loss((words[0],), f"the content of {_listed(paths)} would be lost") if paths else None
 
 
-def _dd(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
+def _dd(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     goals = [word[3:] for word in words if word.startswith("of=")]
-    paths = _all_there(goals, scene)
+    paths = _all_existing(goals, context)
     if paths is None:
-        return Loss(("dd",), UNTELLABLE)
+        return Loss(("dd",), UNKNOWN)
     return Loss(("dd",), f"{_listed(paths)} would be overwritten") if paths else None
 
 
@@ -111,15 +113,15 @@ def _find(words: Sequence[str], _: ExecutionContext) -> Loss | None:
     for at, word in enumerate(words):
         if word in _REMOVES_FOUND:
             telling.append(word)
-            effects.append("it removes or replaces whatever is found")
-        elif word in _RUNS_FOUND and (program := _destroyer(words[at + 1 :])):
+            effects.append("it deletes or replaces every file found")
+        elif word in _RUNS_FOUND and (program := _destructive_program(words[at + 1 :])):
             telling += [word, program]
-            effects.append(f"{program} is run on whatever is found")
+            effects.append(f"it runs {program} on every file found")
     return Loss((words[0], *telling), " and ".join(dict.fromkeys(effects))) if telling else None
 
 
-def _destroyer(words: Sequence[str]) -> str:
-    """The program among these that removes what it is given; a wrapper may stand before it."""
+def _destructive_program(words: Sequence[str]) -> str:
+    """Finds the program that removes its arguments, after an optional wrapper."""
     for word in words[: 8 if words and name_of(words[0]) in WRAPPERS else 1]:
         if name_of(word) in _ON_WHATEVER:
             return name_of(word)
@@ -134,27 +136,27 @@ def _with_option(*names: str, letters: str = "") -> Check:
     def check(words: Sequence[str], _: ExecutionContext) -> Loss | None:
         if not has(words[1:], letters, *names):
             return None
-        told = next((word for word in words[1:] if has([word], letters, *names)), "")
-        return Loss((words[0], told), "it removes files")
+        option = next((word for word in words[1:] if has([word], letters, *names)), "")
+        return Loss((words[0], option), "it deletes files")
 
     return check
 
 
-def _all_there(words: Sequence[str], scene: ExecutionContext) -> list[str] | None:
+def _all_existing(words: Sequence[str], context: ExecutionContext) -> list[str] | None:
     found: list[str] = []
     for word in words:
-        paths = scene.there(word)
+        paths = context.existing_files(word)
         if paths is None:
             return None
         found += paths
     return found
 
 
-def _is_kept(path: str, scene: ExecutionContext) -> bool:
+def _is_in_git(path: str, context: ExecutionContext) -> bool:
     folder, _, name = path.rpartition("/")
     real = f"{led_to(folder or '/')}/{name}"
     try:
-        return scene.index.has_unchanged(real)
+        return context.index.has_unchanged(real)
     except OSError:
         return False
 
@@ -182,70 +184,70 @@ def _listed(paths: Sequence[str]) -> str:
 _GIT_OPTIONS_WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}
 )
-"""Options of git itself that have a value of their own."""
-HISTORY = "commits that nothing leads to any more"
+"""Options of git itself that take a value."""
+HISTORY = "unreferenced commits would be lost"
 
 
-def _git(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
+def _git(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     rest = list(words[1:])
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
         if option in _GIT_OPTIONS_WITH_VALUE and rest:
             value = rest.pop(0)
-            if option == "-c" and (loss := _alias(value, scene)):
+            if option == "-c" and (loss := _alias(value, context)):
                 return loss
     if not rest:
         return None
     check = _GIT_COMMANDS.get(rest[0])
-    return check(rest, scene) if check else None
+    return check(rest, context) if check else None
 
 
-def _alias(setting: str, scene: ExecutionContext) -> Loss | None:
-    """`-c alias.x="reset --hard" x` is what it stands for."""
+def _alias(setting: str, context: ExecutionContext) -> Loss | None:
+    """Resolves `-c alias.x="reset --hard" x`."""
     name, _, meaning = setting.partition("=")
     if not name.lower().startswith("alias."):
         return None
     inner = meaning.lstrip("!").split()
-    return _git(inner if inner[:1] == ["git"] else ["git", *inner], scene)
+    return _git(inner if inner[:1] == ["git"] else ["git", *inner], context)
 
 
-def _clean(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
+def _clean(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     if has(words[1:], "n", "--dry-run"):
         return None
-    return Loss(("git", "clean"), f"it removes what is not in git, here {untracked(scene.index)}")
+    return Loss(("git", "clean"), f"it deletes untracked files, here {untracked(context.index)}")
 
 
-def _checkout(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
+def _checkout(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     if option := _first(words, "f", "--force", "--ours", "--theirs", "--pathspec-from-file"):
-        return Loss(("git", "checkout", option), _changes(scene))
+        return Loss(("git", "checkout", option), _changes(context))
     if "--" in words and words[-1] != "--":
-        return Loss(("git", "checkout", "--"), _changes(scene))
-    named = [word for word in operands(words, "bB") if word[:1] == ":" or "$" in word or scene.there(word)]
+        return Loss(("git", "checkout", "--"), _changes(context))
+    named = [word for word in operands(words, "bB") if word[:1] == ":" or "$" in word or context.existing_files(word)]
     if named and not has(words[1:], "bB", "--orphan"):
-        return Loss(("git", "checkout", named[0]), _changes(scene))
+        return Loss(("git", "checkout", named[0]), _changes(context))
     return None
 
 
-def _restore(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
+def _restore(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     if has(words[1:], "S", "--staged") and not has(words[1:], "W", "--worktree"):
         return None
-    return Loss(("git", "restore"), _changes(scene))
+    return Loss(("git", "restore"), _changes(context))
 
 
-def _git_rm(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
+def _git_rm(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     if has(words[1:], "", "--cached") or not (option := _first(words, "f", "--force")):
         return None
-    return Loss(("git", "rm", option), _changes(scene))
+    return Loss(("git", "rm", option), _changes(context))
 
 
 def _push(words: Sequence[str], _: ExecutionContext) -> Loss | None:
     option = _first(words, "fd", "--force", "--force-with-lease", "--delete", "--mirror", "--prune")
     telling = option or next((word for word in words[1:] if word[:1] in ("+", ":")), "")
-    return Loss(("git", "push", telling), "what others have there would be replaced or gone") if telling else None
+    return Loss(("git", "push", telling), "commits of others on the remote would be replaced or deleted") if telling else None
 
 
 def _always(what: str, *actions: str) -> Check:
-    """A command that destroys whatever its options are; with `actions` only when the first of them is its next word."""
+    """A command that always destroys; with `actions`, only if one of them is its first argument."""
 
     def check(words: Sequence[str], _: ExecutionContext) -> Loss | None:
         if actions and words[1:2] not in [[action] for action in actions]:
@@ -256,40 +258,40 @@ def _always(what: str, *actions: str) -> Check:
 
 
 def _git_with_option(letters: str, *names: str, what: str = "", action: str = "") -> Check:
-    """A command that destroys when one of these options is there. Without `what` it is what no commit holds."""
+    """A command that destroys if one of these options is present. `what` defaults to uncommitted changes."""
 
-    def check(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
+    def check(words: Sequence[str], context: ExecutionContext) -> Loss | None:
         if action and words[1:2] != [action]:
             return None
         option = _first(words, letters, *names)
         said = (words[0], action, option) if action else (words[0], option)
-        return Loss(("git", *said), what or _changes(scene)) if option else None
+        return Loss(("git", *said), what or _changes(context)) if option else None
 
     return check
 
 
-def _kin(**options: tuple[str, tuple[str, ...]]) -> Check:
-    """Mercurial and Subversion: a command, and the options that make it destructive (none: it always is)."""
+def _other_systems(**options: tuple[str, tuple[str, ...]]) -> Check:
+    """Mercurial and Subversion: each command with the options that make it destructive (none: always)."""
 
     def check(words: Sequence[str], _: ExecutionContext) -> Loss | None:
         for command, (letters, names) in options.items():
             if command in words[1:] and (not (letters or names) or has(words[1:], letters, *names)):
-                return Loss((words[0], command), "changes that no commit holds")
+                return Loss((words[0], command), "uncommitted changes would be lost")
         return None
 
     return check
 
 
 def _first(words: Sequence[str], letters: str, *names: str) -> str:
-    """The option as it is written; empty when it is not there."""
+    """The option as written; empty if absent."""
     until = words.index("--") if "--" in words else len(words)
     return next((word for word in words[1:until] if has([word], letters, *names)), "")
 
 
-def _changes(scene: ExecutionContext) -> str:
-    changed = len(scene.index.changed()) if scene.places else 0
+def _changes(context: ExecutionContext) -> str:
+    changed = len(context.index.changed()) if context.directories else 0
     files = f"{changed:,} file{'' if changed == 1 else 's'}"
-    return f"{files} here differ{'s' if changed == 1 else ''} from what git keeps" if changed else "changes that no commit holds"
+    return f"uncommitted changes to {files} would be lost" if changed else "uncommitted changes would be lost"
 
 
 _GIT_COMMANDS: Mapping[str, Check] = {
@@ -297,8 +299,8 @@ _GIT_COMMANDS: Mapping[str, Check] = {
     "checkout": _checkout,
     "checkout-index": _git_with_option("f", "--force"),
     "clean": _clean,
-    "filter-branch": _always("the whole history is rewritten"),
-    "filter-repo": _always("the whole history is rewritten"),
+    "filter-branch": _always("it rewrites the whole history"),
+    "filter-repo": _always("it rewrites the whole history"),
     "gc": _git_with_option("", "--prune", what=HISTORY),
     "prune": _always(HISTORY),
     "push": _push,
@@ -307,24 +309,24 @@ _GIT_COMMANDS: Mapping[str, Check] = {
     "reset": _git_with_option("", "--hard", "--merge"),
     "restore": _restore,
     "rm": _git_rm,
-    "stash": _always("what was put away is gone", "drop", "clear"),
-    "submodule": _git_with_option("f", "--force", what="changes in the submodule", action="deinit"),
+    "stash": _always("stashed changes would be lost", "drop", "clear"),
+    "submodule": _git_with_option("f", "--force", what="changes in the submodule would be lost", action="deinit"),
     "switch": _git_with_option("fC", "--force", "--discard-changes", "--force-create"),
     "symbolic-ref": _git_with_option("d", "--delete", what=HISTORY),
     "tag": _git_with_option("df", "--delete", "--force", what=HISTORY),
     "update-ref": _git_with_option("d", "--delete", "--stdin", what=HISTORY),
-    "worktree": _git_with_option("f", "--force", what="changes in that worktree", action="remove"),
+    "worktree": _git_with_option("f", "--force", what="changes in that worktree would be lost", action="remove"),
 }
 _VERSION_CONTROL: Mapping[str, Check] = {
     "git": _git,
-    "hg": _kin(
+    "hg": _other_systems(
         purge=("", ()), clean=("", ()), revert=("", ()), strip=("", ()), update=("C", ("--clean",)), up=("C", ("--clean",))
     ),
-    "svn": _kin(revert=("", ()), cleanup=("", ("--remove-unversioned", "--remove-ignored"))),
+    "svn": _other_systems(revert=("", ()), cleanup=("", ("--remove-unversioned", "--remove-ignored"))),
 }
 CHECKS: Mapping[str, Check] = {
     **_VERSION_CONTROL,
-    **dict.fromkeys(("rm", "unlink", "srm", "grm"), _rm),
+    **dict.fromkeys(sorted(DELETERS), _rm),
     **dict.fromkeys(("mv", "cp", "install", "ln"), _replaces),
     **dict.fromkeys(("truncate", "shred"), _overwrites),
     **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _find),

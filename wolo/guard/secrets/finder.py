@@ -1,6 +1,7 @@
-"""Files of the workspace that usually hold secrets: found, and read for what nobody else may see.
+"""Finds workspace files that usually contain secrets and reads the values from them.
 
-Looking is bounded in files, bytes and time, follows no link, opens regular files only, and runs nothing.
+The search is bounded in files, bytes and time, follows no links, opens regular files only and runs nothing. Formats are
+recognised by content: NAME=value lines, JSON, netrc, npmrc, PEM keys.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ NEAR_S = 0.05
 FAR_ENTRIES = 100_000
 FAR_S = 1.0
 MAX_BYTES = 128 * 1024
-"""Of one file."""
+"""Per file."""
 _SKIPPED = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"}
 )
 _SETTINGS_OF_GIT = ".git/config"
-"""Addresses in it may carry a password."""
+"""URLs in it may contain a password."""
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -40,27 +41,27 @@ Signature = tuple[int, int, int, int]
 
 
 class SecretFiles:
-    """Remembers what was read, so that only a file that changed is read again."""
+    """Reads a file again only if it has changed."""
 
     def __init__(self, roots: Iterable[Path] = ()) -> None:
         self._roots = tuple(os.path.realpath(root) for root in roots)
         self._seen: dict[str, Signature] = {}
 
-    def near(self) -> list[Secret]:
-        """What lies at the top: costs next to nothing where there is no such file."""
+    def scan_top(self) -> list[Secret]:
+        """Scans the upper levels of the workspace quickly."""
         until = time.monotonic() + NEAR_S
         found = self._read((f"{root}/{_SETTINGS_OF_GIT}" for root in self._roots), until)
         return found + self._read(_find(self._roots, NEAR_LEVELS, NEAR_ENTRIES, until), until)
 
-    def far(self) -> list[Secret]:
-        """What lies deeper."""
+    def scan_deep(self) -> list[Secret]:
+        """Scans the whole workspace."""
         until = time.monotonic() + FAR_S
         return self._read(_find(self._roots, None, FAR_ENTRIES, until), until)
 
-    def again(self, paths: Iterable[str] = (), *, folders: Iterable[str] = ()) -> list[Secret]:
-        """What is new in files that were read, in these if they are of the kind, and right in these folders."""
+    def rescan(self, paths: Iterable[str] = (), *, folders: Iterable[str] = ()) -> list[Secret]:
+        """Reads changed files again, `paths` that may contain secrets, and files directly in `folders`."""
         until = time.monotonic() + FAR_S
-        named = (*filter(None, map(_secret_behind, paths)), *self._seen)
+        named = (*filter(None, map(_secret_target, paths)), *self._seen)
         return self._read((*_find((*self._roots, *folders), 1, NEAR_ENTRIES, until), *named), until)
 
     def _read(self, paths: Iterable[str], until: float) -> list[Secret]:
@@ -77,7 +78,7 @@ class SecretFiles:
             signature = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if self._seen.get(path) == signature or not stat.S_ISREG(status.st_mode):
                 return []
-            data = _regular(path)
+            data = _read_regular(path)
         except (OSError, ValueError):
             return []
         self._seen[path] = signature
@@ -96,20 +97,20 @@ def _decoded(data: bytes) -> str:
         return data.decode("utf-8-sig", "ignore") if is_cut else data.decode("latin-1")
 
 
-def _secret_behind(path: str) -> str:
-    """The file that a name leads to, when either says that it holds secrets; else empty."""
+def _secret_target(path: str) -> str:
+    """The target of a name if either is a secret name; otherwise empty."""
     real = led_to(path)
     return real if protected_paths.is_secret(os.path.abspath(path)) or protected_paths.is_secret(real) else ""  # noqa: PTH100  # links stay
 
 
-def _regular(path: str) -> bytes:
+def _read_regular(path: str) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         return file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
 
 
 def _find(roots: Sequence[str], levels: int | None, most_entries: int, until: float) -> Iterator[str]:
-    """Level by level, small files first: what matters is found however much there is beside and below it."""
+    """Searches level by level, small files first, so that large trees do not hide what matters."""
     waiting = deque((root, 0) for root in roots)
     entries = 0
     while waiting and entries < most_entries and time.monotonic() < until:
@@ -134,7 +135,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _secret_file(entry: os.DirEntry[str], roots: Sequence[str]) -> str:
-    """Its real path; empty for what is no such file. A link counts where it leads to a file of the workspace."""
+    """The real path of a secret file; otherwise empty. A link counts if its target is in the workspace."""
     if not protected_paths.is_secret(entry.path):
         return ""
     if not entry.is_symlink():
@@ -151,9 +152,9 @@ def _size(path: str) -> int:
 
 
 MAX_VALUES = 200
-"""Of one file."""
+"""Per file."""
 MAX_CHARACTERS = 20_000
-"""Of one value."""
+"""Per value."""
 _MAX_DEPTH = 20
 
 _PEM = r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10})-----(.*?)(?:-----END|\Z)"
@@ -173,7 +174,7 @@ _PLAIN = (
     r"[-+]?[\d_,. :/TZ+-]+[smhdkKMGB%]{0,2}",  # a number, a date, a version, an address of four numbers
     r"\$\{?[A-Za-z_]\w*\}?|<[^<>]*>|\{\{.*\}\}|%\w+%",  # it stands elsewhere
 )
-_PLAIN_UNLESS_TOLD = (
+_PLAIN_UNLESS_NAMED = (
     r"[\w.-]+(?:/[\w.-]+)+",  # a path again
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",  # a person
     r"(?:[\w-]+\.)+[A-Za-z]{2,24}(?::\d{1,5})?|[\w-]+:\d{1,5}",  # a host
@@ -187,9 +188,9 @@ _ORDINARY = frozenset(_COMMON.split())
 
 
 def read_values(text: str, source: str = "") -> list[Secret]:
-    """`source` names what has no name of its own."""
+    """`source` names values that have no name."""
     found: dict[str, Secret] = {}
-    for known in _all(text, source):
+    for known in _find_all(text, source):
         value = known.value.strip()
         if MIN_CHARS <= len(value) <= MAX_CHARACTERS and len(found) < MAX_VALUES:
             found.setdefault(value, Secret(known.name, value))
@@ -197,22 +198,22 @@ def read_values(text: str, source: str = "") -> list[Secret]:
 
 
 def is_ordinary(name: str, value: str) -> bool:
-    """Whether this is what settings say without telling a secret: words, paths, numbers, addresses."""
+    """Tells whether a setting is not a secret: words, paths, numbers, addresses."""
     if len(value) < MIN_CHARS or value.lower() in _ORDINARY or len(set(value)) < 3:
         return True
     if any(re.fullmatch(plain, value) for plain in _PLAIN):
         return True
     if is_secret_name(re.sub(_AUTHOR, "", name, flags=re.IGNORECASE)):
         return False
-    return any(re.fullmatch(plain, value) for plain in _PLAIN_UNLESS_TOLD) or all(map(_is_word, re.split(r"[\W_]+", value)))
+    return any(re.fullmatch(plain, value) for plain in _PLAIN_UNLESS_NAMED) or all(map(_is_word, re.split(r"[\W_]+", value)))
 
 
 def _is_word(token: str) -> bool:
-    """`eu`, `central`, `1`, `v2`: what names are made of."""
+    """Parts of ordinary names: `eu`, `central`, `1`, `v2`."""
     return token.isalpha() or len(token) <= 3 - token.isdigit()
 
 
-def _all(text: str, source: str) -> Iterator[Secret]:
+def _find_all(text: str, source: str) -> Iterator[Secret]:
     yield from _keys(text, source)
     yield from _in_addresses(text, source)
     if (document := _as_json(text)) is not None:
@@ -224,7 +225,7 @@ def _all(text: str, source: str) -> Iterator[Secret]:
 
 
 def _keys(text: str, source: str) -> Iterator[Secret]:
-    """Line by line: whoever shows a part of a key shows whole lines."""
+    """Yields each line, because tools show parts of a key in whole lines."""
     for name, body in re.findall(_PEM, text, re.DOTALL):
         for line in re.split(r"\\n|\s", body):
             if re.fullmatch(r"[A-Za-z0-9+/=]{8,}", line):
@@ -247,7 +248,7 @@ def _in_addresses(text: str, source: str) -> Iterator[Secret]:
 
 
 def _as_json(text: str) -> Any:
-    """None: it is no object and no list."""
+    """None if the text is not an object or a list."""
     if text.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(text)
@@ -290,7 +291,7 @@ def _lines(text: str, source: str) -> Iterator[Secret]:
 
 
 def _value(name: str, value: str) -> Iterator[Secret]:
-    """A value of several lines is known by its lines too: tools show text line by line."""
+    """Yields multi-line values line by line, because tools show text in lines."""
     if "\n" in value.strip():
         for line in value.splitlines():
             if not line.startswith("-----") and not is_ordinary(name, line.strip()):

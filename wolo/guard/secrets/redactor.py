@@ -1,7 +1,7 @@
-"""What must never leave this machine, and the placeholders that stand for it wherever a model, a person or a disk could see it.
+"""Replaces secrets with placeholders wherever a model, the screen or the disk could see them.
 
-A value is hidden when a text comes in and put back right before a call runs. The same value has the same placeholder in every
-session of this machine; what a placeholder stands for cannot be worked out from it.
+A value is replaced when text comes in and restored just before a call runs. It has the same placeholder in every session on this
+machine, and the value cannot be derived from the placeholder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.secret_values import MIN_CHARS, PLACEHOLDER, Secret, StreamRedactor, ValueRedactor, encoded_forms
 
-HOW_TO_USE = "[Words like {} stand for values that stay here. Use them as they are: they are put back when a call runs.]"
+HOW_TO_USE = "[Words like {} are placeholders for secret values. Use them unchanged: they are replaced when a call runs.]"
 MAX_FORMS = 8_000
 KEY_BYTES = 32
 _NAME_CHARACTERS = 40
@@ -41,13 +41,13 @@ S = TypeVar("S", bound=Struct)
 class Restored(NamedTuple):
     value: Any
     names: tuple[str, ...] = ()
-    """Of the secrets that stand in it now."""
+    """Names of the secrets inserted."""
     has_metacharacters: bool = False
-    """A shell would read more than a word in one of them."""
+    """A shell would interpret characters in one of them."""
 
 
 class Secrets:
-    """All that is known, one instance a conversation. Knows more as files change, and forgets nothing."""
+    """The known secrets of one conversation. Grows as files change; never shrinks."""
 
     def __init__(
         self,
@@ -55,22 +55,21 @@ class Secrets:
         files: SecretFiles | None = None,
         key: Callable[[], bytes] = lambda: os.urandom(KEY_BYTES),
     ) -> None:
-        """`key` is asked for at most once: without it nobody can tell a value from its placeholder."""
+        """`key` is called at most once; with it, placeholders cannot be checked against guessed values."""
         self._files = files or SecretFiles()
         self._make_key = key
         self._key = b""
         self._names: dict[str, str] = {}
-        """Of every form a value is found in."""
+        """Name of each form that a value may appear in."""
         self._exact = ValueRedactor()
-        self._behind: dict[str, str] = {}
+        self._forms_by_digest: dict[str, str] = {}
         self._changing = threading.Lock()
-        self._settling = asyncio.Lock()
-        self._looked_far = self._is_explained = False
-        self.learn((*known, *self._files.near()))
+        self._scanning = asyncio.Lock()
+        self._has_scanned = self._is_explained = False
+        self.learn((*known, *self._files.scan_top()))
 
     @property
     def exact(self) -> ValueRedactor:
-        """What is known now."""
         return self._exact
 
     def learn(self, known: Iterable[Secret]) -> None:
@@ -82,46 +81,44 @@ class Secrets:
                         self._names.setdefault(form, each.name)
             if len(self._names) != before:
                 self._exact = ValueRedactor(self._names, self._placeholder)
-                self._behind = {}
+                self._forms_by_digest = {}
 
-    async def settle(self) -> None:
-        """Before the first call runs: what lies deep in the workspace is known too."""
-        async with self._settling:
-            if not self._looked_far:
-                self.learn(await asyncio.to_thread(self._files.far))
-                self._looked_far = True
+    async def scan_workspace(self) -> None:
+        """Scans deep directories once, before the first call runs."""
+        async with self._scanning:
+            if not self._has_scanned:
+                self.learn(await asyncio.to_thread(self._files.scan_deep))
+                self._has_scanned = True
 
-    def look_at(self, path: Path) -> None:
-        self.learn(self._files.again([str(path)]))
+    def scan_file(self, path: Path) -> None:
+        self.learn(self._files.rescan([str(path)]))
 
-    def look_again(self, intents: Collection[Intent] = (), paths: Iterable[str] = ()) -> None:
-        """After a call: what it may have written, or was allowed to read."""
+    def rescan(self, intents: Collection[Intent] = (), paths: Iterable[str] = ()) -> None:
+        """Scans files that a call may have written or was allowed to read."""
         read = [str(intent.path) for intent in intents if isinstance(intent, ReadIntent | WriteIntent)]
         ran = [str(intent.cwd) for intent in intents if isinstance(intent, RunIntent)]
-        self.learn(self._files.again((*read, *paths), folders=ran))
-
-    # Hiding
+        self.learn(self._files.rescan((*read, *paths), folders=ran))
 
     def hide(self, text: str) -> str:
         return self._exact.text(text)
 
     def hide_cut(self, text: str) -> str:
-        """Of a text that goes on: what may be the first half of a secret is left out too."""
+        """Replaces secrets in truncated text, and drops a possible first half of one at the end."""
         text = self._exact.text(text)
-        held = self._exact.held(text)
-        return text if held < MIN_CHARS // 2 else text[:-held]
+        unfinished = self._exact.held(text)
+        return text if unfinished < MIN_CHARS // 2 else text[:-unfinished]
 
-    def held(self, data: bytes) -> int:
-        """How many of the last bytes of a text that goes on may be the beginning of a secret."""
+    def unfinished(self, data: bytes) -> int:
+        """Number of final bytes that may be the beginning of a secret, in text that continues."""
         text = data.decode("utf-8", "surrogateescape")
-        held = self._exact.held(text)
-        return len(text[len(text) - held :].encode("utf-8", "surrogateescape"))
+        unfinished = self._exact.held(text)
+        return len(text[len(text) - unfinished :].encode("utf-8", "surrogateescape"))
 
     def hide_data(self, data: bytes) -> bytes:
         return self._exact.data(data)
 
     def hide_value(self, value: Any) -> Any:
-        """Any JSON value."""
+        """For any JSON value."""
         return self._exact.value(value)
 
     def stream(self) -> StreamRedactor:
@@ -133,20 +130,20 @@ class Secrets:
         return error
 
     def hide_part(self, part: P) -> P:
-        changed = {name: new for name, old in _said(part) if (new := self._hidden(old)) is not old}
+        changed = {name: new for name, old in _secret_fields(part) if (new := self._hidden(old)) is not old}
         if changed and isinstance(part, ThinkingPart):
-            changed["blobs"] = ()  # they sign what was thought word by word
+            changed["blobs"] = ()  # they sign the exact text
         return replace(part, **changed) if changed else part
 
     def hide_message(self, message: Message) -> Message:
-        """The very same object where there is nothing to hide."""
+        """Returns the same object if there is nothing to replace."""
         parts = tuple(map(self.hide_part, message.parts))
         error = self.hide(message.error)
-        same = error is message.error and all(a is b for a, b in zip(parts, message.parts, strict=True))
-        return message if same else replace(message, parts=parts, error=error)
+        is_same = error is message.error and all(a is b for a, b in zip(parts, message.parts, strict=True))
+        return message if is_same else replace(message, parts=parts, error=error)
 
     def hide_fields(self, view: S) -> S:
-        """A struct that a front end may draw."""
+        """For a struct that a front end displays."""
         fields = {name: getattr(view, name) for name in view.__struct_fields__}
         changed = {name: new for name, old in fields.items() if (new := self._hidden_field(old)) is not old}
         return replace(view, **changed) if changed else view
@@ -161,18 +158,16 @@ class Secrets:
                 return replace(intent, target=self.hide(intent.target))
         return replace(intent, path=Path(self.hide(str(intent.path))), given=self.hide(intent.given))
 
-    def explained(self, part: ToolPart) -> ToolPart:
-        """The first result that something was hidden in tells the model what it sees."""
+    def explain_once(self, part: ToolPart) -> ToolPart:
+        """Adds an explanation to the first result that contains a placeholder."""
         found = None if self._is_explained else re.search(PLACEHOLDER, part.output)
         if found is None or not self.restore(found[0]).names:
             return part
         self._is_explained = True
         return replace(part, output=f"{part.output}\n{HOW_TO_USE.format(found[0])}")
 
-    # Putting back
-
     def restore(self, value: Any) -> Restored:
-        """Real values for placeholders, throughout a JSON value. One that stands for nothing known stays a word."""
+        """Replaces placeholders with real values throughout a JSON value. Unknown ones stay as they are."""
         used: dict[str, str] = {}
         restored = _throughout(value, lambda text: self._restore_text(text, used))
         return Restored(restored, tuple(dict.fromkeys(used.values())), any(map(_READ_BY_A_SHELL.search, used)))
@@ -180,19 +175,17 @@ class Secrets:
     def _restore_text(self, text: str, used: dict[str, str]) -> str:
         if "SECRET_" not in text:
             return text
-        if not self._behind:
-            self._behind = {self._digest(form): form for form in self._names}
+        if not self._forms_by_digest:
+            self._forms_by_digest = {self._digest(form): form for form in self._names}
 
-        def behind(found: re.Match[str]) -> str:
-            form = self._behind.get(found[0][-12:])
+        def value_of(found: re.Match[str]) -> str:
+            form = self._forms_by_digest.get(found[0][-12:])
             if form is None:
                 return found[0]
             used[form] = self._names[form]
             return form
 
-        return re.sub(PLACEHOLDER, behind, text)
-
-    # The placeholder
+        return re.sub(PLACEHOLDER, value_of, text)
 
     def _placeholder(self, form: str) -> str:
         name = re.sub("[^A-Z0-9]+|[0-9]{6,}", "_", self._names[form].upper()).strip("_")[:_NAME_CHARACTERS].strip("_")
@@ -218,9 +211,9 @@ class Secrets:
 
 
 def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *, asks_nobody: bool) -> Verdict:
-    """A secret that would leave the machine needs a person's word for it, whatever else is allowed.
+    """Turns a verdict into a question if a secret would leave the machine.
 
-    `asks_nobody`: the person wants no command to ask.
+    `asks_nobody`: the user wants no command to ask.
     """
     if not restored.names:
         return verdict
@@ -233,7 +226,7 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *
         return replace(verdict, decision="ask", reason=f"The call would {where} {what} to another machine.", rule="", source="")
     if verdict.decision == "ask":
         more = (
-            " Characters in it mean something to a shell: look at it before you say yes."
+            " A shell would interpret characters in it: check it before you approve."
             if runs and restored.has_metacharacters
             else ""
         )
@@ -242,17 +235,17 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *
 
 
 def _leaves(intent: Intent) -> bool:
-    """What a task is about stays here: the other agent reads placeholders, too."""
+    """Tasks stay here: the other agent sees placeholders too."""
     return isinstance(intent, FetchIntent) or (isinstance(intent, CallIntent) and not intent.target.startswith("task:"))
 
 
 def _is_exact(verdict: Verdict) -> bool:
-    """A person has said yes to this very call."""
+    """The user allowed this exact call."""
     return verdict.source == "session" and not verdict.rule
 
 
-def _said(part: AnyPart) -> Iterator[tuple[str, Any]]:
-    """What of a part came from somewhere."""
+def _secret_fields(part: AnyPart) -> Iterator[tuple[str, Any]]:
+    """The fields of a part that may contain secrets."""
     match part:
         case TextPart() | ThinkingPart():
             names: tuple[str, ...] = ("text",)

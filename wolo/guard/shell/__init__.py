@@ -1,1 +1,1 @@
-"""Parses and judges shell command lines."""
+"""Parses shell command lines."""

@@ -1,6 +1,6 @@
-"""Every command anywhere in a command line: in substitutions, functions, loops, behind wrappers, in the text a shell is given.
+"""Finds every command in a line: in substitutions, functions, loops, after wrappers, and in text passed to a shell.
 
-This serves warnings. What it misses still stands before the walls; it never makes anything allowed.
+Used for warnings only. It never allows anything, and the sandbox confines what it misses.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_DEPTH = 4
-"""Shells that are given a command line by another one."""
+"""Levels of shells that pass a command line to another shell."""
 _TAKES_TEXT = SHELLS | {"eval", "su", "ssh", "watch", "script", "trap", "parallel", "env", "flock", "nsenter"}
 _BARE = re.compile(r"[\w./:=@%+,-]*")
-"""A word that is one word to any shell."""
+"""A word that any shell reads as one word."""
 _SPLIT = re.compile(r"[\n;|&(){}`]|\$\(")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r"\\(?:([$`\"\\])|\n)")
@@ -32,9 +32,9 @@ _EMPTIES = frozenset({">", ">|", "&>"})
 
 class Found(NamedTuple):
     words: tuple[str, ...]
-    """Without quotes; what bash would put in the place of a `$` is not known."""
+    """Without quotes; `$` expansions stay as written."""
     emptied: tuple[str, ...] = ()
-    """Files that a redirection cuts to nothing: the command writes nothing."""
+    """Files truncated by a redirection whose command writes nothing."""
 
 
 def commands_in(text: str, depth: int = 0) -> list[Found]:
@@ -44,19 +44,21 @@ def commands_in(text: str, depth: int = 0) -> list[Found]:
     found = [*_walk(root, values)]
     if root.has_error:
         found += [Found(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()]
-    handed_on = {inner for each in found for inner in _handed_on(each)}
+    passed_on = {inner for each in found for inner in _passed_on(each)}
     if any(name_of(words[0]) in SHELLS for each in found for words in unwrapped(each.words) if words):
-        handed_on |= set(_fed(root))
-    handed_on -= {"", text}
-    if handed_on and depth == MAX_DEPTH:
-        raise TooComplex("The command hands a command line on through too many shells to be judged: run the last one itself.")
-    found += [each for inner in sorted(handed_on) for each in commands_in(inner, depth + 1)]
+        passed_on |= set(_piped(root))
+    passed_on -= {"", text}
+    if passed_on and depth == MAX_DEPTH:
+        raise TooComplex(
+            "The command passes a command line through too many shells to be checked: run the innermost one directly."
+        )
+    found += [each for inner in sorted(passed_on) for each in commands_in(inner, depth + 1)]
     return found
 
 
 @lru_cache(maxsize=64)
 def all_commands(text: str) -> tuple[Found, ...] | None:
-    """The same where it is certain that these are all, and nothing of them is handed to a shell as text; else None."""
+    """All commands if it is certain that the list is complete and none passes text to a shell; otherwise None."""
     root = parse(text)
     found = tuple(_walk(root, _values(root)))
     if root.has_error or any(_takes_text(each) for each in found):
@@ -65,7 +67,7 @@ def all_commands(text: str) -> tuple[Found, ...] | None:
 
 
 def without_documents(text: str) -> str:
-    """Without the here-documents that `cat` and `tee` only pass on: what these say is neither code nor a name."""
+    """Removes here-documents that `cat` and `tee` only copy: their text is neither code nor a name."""
     source = text.encode("utf-8", "replace")
     root = parse(text)
     if root.has_error:
@@ -131,14 +133,14 @@ def _words(node: Node, values: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _as_words(node: Node, values: Mapping[str, str]) -> list[str]:
-    """An unquoted variable may hold several words."""
+    """Splits an unquoted variable, which may contain several words."""
     plain = _plain(node, values)
     inner = node.children[0] if node.type == "command_name" and node.children else node
     return plain.split() if inner.type in ("simple_expansion", "expansion") else [plain]
 
 
 def _plain(node: Node, values: Mapping[str, str]) -> str:
-    """The word without its quotes, with the variables whose value the same line tells."""
+    """The word without quotes, with variables replaced that the same line assigns."""
     text = (node.text or b"").decode("utf-8", "replace")
     match node.type:
         case "raw_string":
@@ -148,8 +150,8 @@ def _plain(node: Node, values: Mapping[str, str]) -> str:
         case "concatenation" | "command_name" if node.children:
             return "".join(_plain(child, values) for child in node.children)
         case "string":
-            said = _ESCAPED_IN_QUOTES.sub(r"\1", text[1:-1])
-            return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), said)
+            content = _ESCAPED_IN_QUOTES.sub(r"\1", text[1:-1])
+            return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), content)
         case "simple_expansion" | "expansion":
             return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), text)
     return _bare(text)
@@ -182,15 +184,15 @@ def _takes_text(found: Found) -> bool:
     return any(name_of(words[0]) in _TAKES_TEXT for words in unwrapped(found.words) if words)
 
 
-def _handed_on(found: Found) -> Iterator[str]:
-    """Texts that may be read as a command line: what a shell, `eval` or `xargs sh -c` is given."""
+def _passed_on(found: Found) -> Iterator[str]:
+    """Texts that may be read as a command line: arguments of a shell, `eval` or `xargs sh -c`."""
     if _takes_text(found):
         yield from (word for word in found.words[1:] if not _BARE.fullmatch(word))
         yield " ".join(found.words[1:]) if found.words[0] == "eval" else ""
 
 
-def _fed(root: Node) -> Iterator[str]:
-    """What may reach a shell as its input: here-documents, here-strings and what `echo` and `printf` say."""
+def _piped(root: Node) -> Iterator[str]:
+    """Possible input of a shell: here-documents, here-strings, and the output of `echo` and `printf`."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

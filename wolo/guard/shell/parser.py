@@ -1,7 +1,8 @@
-"""A command line as the guard reads it: plain commands joined by `&& || ; |` and line breaks, or text that no allow rule matches.
+"""Parses a command line into plain commands joined by `&& || ; |` and line breaks.
 
-Two readers must agree. The grammar of tree-sitter says where commands begin and end; `shell.py` reads the words of each. A line
-in which either finds anything else (an expansion, a redirection, an assignment, a keyword) is not plain.
+Two parsers must agree: the grammar of tree-sitter finds where commands begin and end, `words.py` splits each into words. A line
+in which either finds anything else (an expansion, a redirection, an assignment, a keyword) is not plain, and no allow rule
+matches it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from wolo.guard.shell.words import BUILTINS, TAKES_WORDS_AS_THEY_ARE, Word, has_fair_characters, plain_words
+from wolo.guard.shell.words import BUILTINS, TAKES_LITERAL_WORDS, Word, is_reviewable, plain_words
 from wolo.workspace.root import led_to
 
 if TYPE_CHECKING:
@@ -30,30 +31,28 @@ _SINGLE = re.compile(
     r"\(program \(command name: \(command_name \(word\)\)"
     r"((?: argument: \((?:word|number|raw_string|string(?: \(string_content\))?)\))*)\)\)"
 )
-_CHANGES_NOTHING = TAKES_WORDS_AS_THEY_ARE | {"[", "kill", "printf", "test", "type"}
-"""Builtins after which the commands that follow mean what they would have meant."""
+_CHANGES_NOTHING = TAKES_LITERAL_WORDS | {"[", "kill", "printf", "test", "type"}
+"""Builtins that do not change the meaning of later commands."""
 _STOPS_EARLY = re.compile(r"set(?: -[eux]+| -[eux]*o pipefail)+")
-"""`set` that does no more than end the line sooner."""
+"""`set` with options that only end the line sooner."""
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
 
-Place = str | None
-"""A directory; None: nobody can tell which."""
-Places = tuple[Place, ...]
+Directory = str | None
+"""None: unknown."""
+Directories = tuple[Directory, ...]
 
 
 class TooComplex(Exception):
-    """A command line that is too long or too deeply nested to be judged; the message is a sentence for the model."""
+    """The command line is too long or too deeply nested to be checked; the message is for the model."""
 
 
 class Command(NamedTuple):
-    """One plain command of a line."""
-
     words: tuple[Word, ...]
-    places: Places
-    """Where it may run, as real paths: after `cd x; ls` in `x` or, if there is no `x`, where it began."""
-    leads_to: Places = ()
-    """Of a `cd`: where the shell may stand after it."""
+    directories: Directories
+    """Real paths it may run in: after `cd x; ls`, `x` or, if that is missing, the start directory."""
+    moves_to: Directories = ()
+    """For `cd`: where the shell may be afterwards."""
 
     @property
     def text(self) -> str:
@@ -65,8 +64,8 @@ class Line(NamedTuple):
     cwd: Path
     commands: tuple[Command, ...] | None
     """None: not plain."""
-    is_readable: bool
-    """False: so long, or with such characters, that not even a person could judge it."""
+    is_reviewable: bool
+    """False: too long, or with characters that even a human could not judge."""
 
 
 class _Joined(NamedTuple):
@@ -78,19 +77,19 @@ class _Joined(NamedTuple):
 
 
 def read_line(text: str, cwd: Path, home: str = "/") -> Line:
-    """`home` is where `cd` alone leads. Raises TooComplex."""
-    joined, is_readable = _read(text)
+    """`home` is the target of `cd` alone. Raises TooComplex."""
+    joined, is_reviewable = _read(text)
     if joined is None:
-        return Line(text, cwd, None, is_readable)
+        return Line(text, cwd, None, is_reviewable)
     walk = _Walk(home)
-    walk.through(joined, (str(cwd),))
-    return Line(text, cwd, tuple(walk.commands), is_readable)
+    walk.follow(joined, (str(cwd),))
+    return Line(text, cwd, tuple(walk.commands), is_reviewable)
 
 
 @cache
 def parser() -> Parser:
-    """The grammar is loaded with the first command: 20 ms that no start needs."""
-    import tree_sitter  # noqa: PLC0415  # as said above
+    """Loads the grammar with the first command, which takes 20 ms."""
+    import tree_sitter  # noqa: PLC0415
     import tree_sitter_bash  # noqa: PLC0415
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
@@ -100,10 +99,10 @@ def parse(text: str) -> Node:
     """The root of the syntax tree. Raises TooComplex."""
     source = text.encode("utf-8", "replace")
     if len(source) > MAX_BYTES:
-        raise TooComplex(f"The command has {len(source):,} bytes, too many to be judged: put it in a script file.")
+        raise TooComplex(f"The command has {len(source):,} bytes, too many to be checked: put it in a script file.")
     root = parser().parse(source).root_node
     if len(source) > MAX_TREE_DEPTH // 4 and (_is_deep(root) or (root.has_error and _has_deep_brackets(text))):
-        raise TooComplex("The command is nested too deeply to be judged: write it as several plain commands.")
+        raise TooComplex("The command is nested too deeply to be checked: write it as several plain commands.")
     return root
 
 
@@ -120,7 +119,7 @@ def _is_deep(root: Node) -> bool:
 
 
 def _has_deep_brackets(text: str) -> bool:
-    """For text with errors, of which the tree is flat."""
+    """For text with errors, whose tree is flat."""
     depth = 0
     for bracket in re.findall(r"[()]", text):
         depth = depth + 1 if bracket == "(" else max(0, depth - 1)
@@ -131,8 +130,8 @@ def _has_deep_brackets(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _read(text: str) -> tuple[_Joined | None, bool]:
-    is_readable = has_fair_characters(text) and (len(text) <= MAX_COMMANDS or len(_OPERATORS.findall(text)) < MAX_COMMANDS)
-    if not is_readable:
+    is_short = is_reviewable(text) and (len(text) <= MAX_COMMANDS or len(_OPERATORS.findall(text)) < MAX_COMMANDS)
+    if not is_short:
         return None, False
     source = text.encode()
     root = parse(text)
@@ -143,7 +142,7 @@ def _read(text: str) -> tuple[_Joined | None, bool]:
 
 
 def _single(tree: str, text: str) -> _Joined | None:
-    """The short way for what is asked most: one command, seen at a glance."""
+    """Fast path for a single command."""
     shape = _SINGLE.fullmatch(tree)
     words = plain_words(text) if shape else None
     if shape is None or words is None or len(words) != shape[1].count(":") + 1:
@@ -152,7 +151,7 @@ def _single(tree: str, text: str) -> _Joined | None:
 
 
 def _joined(node: Node, source: bytes) -> _Joined | None:
-    """None for anything that is no plain command and no way of joining them."""
+    """None for anything but plain commands and their operators."""
     if node.type == "command":
         return _command(node, source)
     if node.type not in _PART_NODES or node.has_error:
@@ -208,7 +207,7 @@ def _holds_words_only(node: Node) -> bool:
 
 
 def _changes_what_follows(joined: _Joined) -> bool:
-    """`printf -v PATH evil; ls` is not what it looks like."""
+    """Recognises lines such as `printf -v PATH evil; ls`."""
     commands = list(_words_of(joined))
     return len(commands) > 1 and any(map(_changes_the_shell, commands))
 
@@ -229,63 +228,60 @@ def _changes_the_shell(words: tuple[Word, ...]) -> bool:
     return program in BUILTINS and program not in _CHANGES_NOTHING
 
 
-# Where each command runs
-
-
 class _Walk:
-    """Goes through a line as bash would, and notes where each command may run."""
+    """Follows a line as bash would, and records where each command may run."""
 
     def __init__(self, home: str) -> None:
         self.commands: list[Command] = []
         self._home = home
-        self._real: dict[Place, Place] = {None: None}
+        self._real: dict[Directory, Directory] = {None: None}
 
-    def through(self, joined: _Joined, start: Places) -> tuple[Places, Places]:
-        """Where the shell may stand after success, and after failure: by name, as bash remembers it."""
+    def follow(self, joined: _Joined, start: Directories) -> tuple[Directories, Directories]:
+        """Returns the directories after success and after failure, under the names that bash remembers."""
         if joined.operator == "command":
             return self._one(joined.words, start)
-        if joined.operator == "|":  # each part runs in a shell of its own
+        if joined.operator == "|":  # each part runs in a subshell
             for part in joined.parts:
-                self.through(part, start)
+                self.follow(part, start)
             return start, start
-        succeeded, failed = self.through(joined.parts[0], start)
+        succeeded, failed = self.follow(joined.parts[0], start)
         for part in joined.parts[1:]:
             if joined.operator == "&&":
-                succeeded, failed_now = self.through(part, succeeded)
+                succeeded, failed_now = self.follow(part, succeeded)
                 failed = _either(failed, failed_now)
             elif joined.operator == "||":
-                succeeded_now, failed = self.through(part, failed)
+                succeeded_now, failed = self.follow(part, failed)
                 succeeded = _either(succeeded, succeeded_now)
             else:
-                succeeded, failed = self.through(part, _either(succeeded, failed))
+                succeeded, failed = self.follow(part, _either(succeeded, failed))
         return succeeded, failed
 
-    def _one(self, words: tuple[Word, ...], start: Places) -> tuple[Places, Places]:
+    def _one(self, words: tuple[Word, ...], start: Directories) -> tuple[Directories, Directories]:
         goals = start
         if words[0].text in _MOVES:
-            goals = tuple(dict.fromkeys(_goal(words, place, self._home) for place in start))
+            goals = tuple(dict.fromkeys(_goal(words, directory, self._home) for directory in start))
         self.commands.append(Command(words, self._as_real(start), self._as_real(goals) if goals != start else ()))
         return goals, start
 
-    def _as_real(self, places: Places) -> Places:
-        for place in places:
-            if place not in self._real and place is not None:
-                self._real[place] = led_to(place)
-        return tuple(self._real[place] for place in places)
+    def _as_real(self, directories: Directories) -> Directories:
+        for directory in directories:
+            if directory not in self._real and directory is not None:
+                self._real[directory] = led_to(directory)
+        return tuple(self._real[directory] for directory in directories)
 
 
-def _either(one: Places, other: Places) -> Places:
+def _either(one: Directories, other: Directories) -> Directories:
     return tuple(dict.fromkeys((*one, *other)))
 
 
-def _goal(words: tuple[Word, ...], place: Place, home: str) -> Place:
+def _goal(words: tuple[Word, ...], directory: Directory, home: str) -> Directory:
     if words[0].text != "cd":
         return None
     operands = [word for word in words[1:] if not re.fullmatch(r"-[LPe@]+|--", word.text)]
-    if place is None or len(operands) > 1 or any(word.has_glob or word.text.startswith("-") for word in operands):
+    if directory is None or len(operands) > 1 or any(word.has_glob or word.text.startswith("-") for word in operands):
         return None
     goal = operands[0].text if operands else home
-    logical = os.path.normpath(f"{place}/{goal}" if goal[:1] != "/" else goal)
-    physical = f"{led_to(place)}/{goal}" if goal[:1] != "/" else goal
-    # bash takes `..` out of the name, the system goes up from where a link led.
+    logical = os.path.normpath(f"{directory}/{goal}" if goal[:1] != "/" else goal)
+    physical = f"{led_to(directory)}/{goal}" if goal[:1] != "/" else goal
+    # bash removes `..` from the name; the kernel goes up from the target of a link.
     return logical if led_to(logical) == led_to(physical) else None

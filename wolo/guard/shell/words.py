@@ -1,6 +1,6 @@
-"""The words of shell text, read so strictly that bash would see the same ones, and the characters nobody could judge.
+"""Splits shell text into words exactly as bash would, and knows programs that run other programs.
 
-What is not provably plain is not plain; reading shell text is a comfort, never a wall.
+Text that is not provably plain is not plain. This is a convenience: the sandbox is what confines commands.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _PIECE = re.compile(
     r"""|(?P<bare>[^\s'"$`\\{}~!<>&;|()]+)"""
 )
 _SIMPLE = re.compile(r"[\w./:=@%+,-]+(?=[ \t]|\Z)")
-"""A word that is what it looks like."""
+"""A word without any special meaning."""
 _BLANKS = re.compile(r"[ \t]+")
 _GLOB = re.compile(r"[*?\[]")
 _BLANK_LOOKING = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Invisible, yet `str.isprintable` lets them pass."""
+"""Invisible characters that `str.isprintable` accepts."""
 
 _KEYWORDS = "if then elif else fi for in while until do done case esac select function time coproc [[ ]] { } !"
 KEYWORDS = frozenset(_KEYWORDS.split())
@@ -32,25 +32,25 @@ exec exit export false fc fg getopts hash help history jobs kill let local logou
 readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait
 """
 BUILTINS = frozenset(_BUILTINS.split())
-"""What bash does itself. Some of these take code for a name or a number: `test -v 'a[$(cmd)]'` runs cmd."""
-TAKES_WORDS_AS_THEY_ARE = frozenset({":", "cd", "echo", "exit", "false", "pwd", "true"})
+"""Builtins of bash. Some take code in place of a name or number: `test -v 'a[$(cmd)]'` runs cmd."""
+TAKES_LITERAL_WORDS = frozenset({":", "cd", "echo", "exit", "false", "pwd", "true"})
 
 
 class Word(NamedTuple):
     text: str
-    """Quotes removed."""
+    """Without quotes."""
     has_glob: bool = False
-    """Holds an unquoted `*`, `?` or `[`: bash may put file names in its place."""
+    """Contains an unquoted `*`, `?` or `[`."""
 
 
 def plain_words(text: str) -> tuple[Word, ...] | None:
-    """The words of one plain command; None when `text` is anything else."""
+    """The words of one plain command; None if `text` is anything else."""
     words = split_words(text)
     return words if words and _is_program(words[0]) and not _may_hold_code(words) else None
 
 
 def split_words(text: str) -> tuple[Word, ...] | None:
-    """The same for words of which the first need not be a program."""
+    """Like `plain_words`, but the first word need not be a program."""
     words: list[Word] = []
     position = _skip_blanks(text, 0)
     while position < len(text):
@@ -63,17 +63,17 @@ def split_words(text: str) -> tuple[Word, ...] | None:
 
 
 def name_of(word: str) -> str:
-    """The program a word would run: the last part of a path. Case does not count: some volumes ignore it."""
+    """The program that a word would run: the last part of a path, in lower case because some volumes ignore case."""
     return word.rpartition("/")[2].casefold()
 
 
 def unquoted(text: str) -> str:
-    """Without the quotes and backslashes that bash would take out before it looks for a program."""
+    """Removes quotes and backslashes as bash does before it looks up a program."""
     return re.sub(r"\\\n|[\\'\"]", "", text)
 
 
 def printable(text: str) -> str:
-    """Names are data: a line break or a control character in one must not change what a person reads."""
+    """Escapes control and invisible characters in a name, so that it cannot change what the user reads."""
     if text.isprintable() and not _BLANK_LOOKING.search(text):
         return text
     return "".join(map(_printable, text))
@@ -85,8 +85,8 @@ def _printable(letter: str) -> str:
     return letter.encode("unicode_escape").decode()
 
 
-def has_fair_characters(text: str) -> bool:
-    """False: so long, or with such characters, that not even a person could judge it."""
+def is_reviewable(text: str) -> bool:
+    """False: so long, or with such characters, that even a human could not judge it."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES or "\\\n" in text:
         return False
     return text.replace("\n", "").replace("\t", "").isprintable() and not _BLANK_LOOKING.search(text)
@@ -120,16 +120,16 @@ def _is_program(word: Word) -> bool:
 
 
 def _may_hold_code(words: tuple[Word, ...]) -> bool:
-    """A `$` or a backtick that survived was in single quotes: inert, but for what bash itself makes of it."""
+    """A `$` or a backtick left here was in single quotes: inert, except for builtins that evaluate it."""
     program = words[0].text
-    if program not in BUILTINS or program in TAKES_WORDS_AS_THEY_ARE:
+    if program not in BUILTINS or program in TAKES_LITERAL_WORDS:
         return False
     return any("$" in word.text or "`" in word.text for word in words)
 
 
 _SHELLS = "sh bash dash zsh ksh mksh ash fish csh tcsh busybox toybox pwsh"
 SHELLS = frozenset(_SHELLS.split())
-"""What they are given as text, in a here-document or through a pipe is a command line."""
+"""Text they receive as argument, here-document or pipe is a command line."""
 
 _WRAPPERS = """
 env sudo doas su nohup timeout nice ionice chrt taskset stdbuf setsid time xargs parallel watch entr flock script expect
@@ -147,13 +147,13 @@ npm pnpm yarn uv poetry pipenv pdm hatch rye conda mamba pixi nix cargo go docke
 make just task tox nox
 """
 RUNNERS = frozenset(_RUNNERS.split())
-"""Their first word says what they do; with some it is running whatever follows."""
+"""The first argument says what they do; some run whatever follows."""
 _RUNS = frozenset({"run", "exec", "x", "dlx", "shell", "eval", "develop", "bisect"})
 _RUNS_SCRIPTS_BY_NAME = frozenset({"npm", "pnpm", "yarn"})
 
 
 def runs_anything(words: Sequence[str]) -> bool:
-    """Whether further words after these could make any code run."""
+    """Tells whether further words after these could make any code run."""
     program = name_of(words[0]) if words else ""
     if program in WRAPPERS or _INTERPRETERS.fullmatch(program):
         return True
@@ -165,7 +165,7 @@ def runs_anything(words: Sequence[str]) -> bool:
 
 
 def unwrapped(words: Sequence[str]) -> list[Sequence[str]]:
-    """The command itself and whatever a wrapper may run of it: its options are many, so every rest counts."""
+    """The command, and every rest of it that a wrapper may run; options of wrappers are too many to know."""
     if not words or name_of(words[0]) not in WRAPPERS:
         return [words]
     return [words[at:] for at in range(len(words))]
