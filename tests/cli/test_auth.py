@@ -241,7 +241,7 @@ def test_the_file_can_be_wanted_all_the_same(acme: ProviderServer, tmp_path: Pat
 def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
     acme.script(text("Hi."))
     with pty_wolo("auth", "login") as terminal:
-        terminal.wait_for("Whose key is it?")
+        terminal.wait_for("Which provider?")
         assert terminal.shows("1  Acme")
         terminal.type("nobody")
         terminal.wait_for("No match.")
@@ -251,7 +251,7 @@ def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
         terminal.wait_for(READY)
         terminal.enter(KEY)
         assert terminal.wait_for_exit() == 0
-        assert not terminal.shows("Whose key is it?")
+        assert not terminal.shows("Which provider?")
     assert KEY in kept()
 
 
@@ -264,7 +264,7 @@ def test_in_lines_it_can_be_asked_too(acme: ProviderServer) -> None:
         terminal.wait_until(lambda: terminal.times("Number or name") == 2)
         assert terminal.shows("There is no provider ope.")
         terminal.enter("ac")
-        terminal.wait_for("Paste the key of Acme")
+        terminal.wait_for("Paste your Acme API key")
         terminal.enter(KEY)
         assert terminal.wait_for_exit() == 0
     assert KEY in kept()
@@ -286,7 +286,7 @@ def test_logging_in_can_be_left(acme: ProviderServer, key: str, exit_code: int) 
 def test_a_dumb_terminal_hides_the_key_too(acme: ProviderServer) -> None:
     acme.script(text("Hi."))
     with pty_wolo("auth", "login", "acme", env={"TERM": "dumb"}) as terminal:
-        terminal.wait_for("Paste the key of Acme")
+        terminal.wait_for("Paste your Acme API key")
         terminal.type("X\x7f")
         terminal.paste(KEY)
         terminal.press("enter")

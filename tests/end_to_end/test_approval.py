@@ -121,7 +121,7 @@ def test_session_covers_the_same_call_until_the_end(provider: ProviderServer) ->
 
 def test_always_writes_the_rule_that_was_shown(provider: ProviderServer, isolated: Path) -> None:
     with asked(provider, "touch made") as terminal:
-        assert terminal.shows("always: writes the rule shell:touch made")
+        assert terminal.shows("always: adds the rule shell:touch made")
         terminal.enter("a")
         assert terminal.wait_for_exit() == 0
     assert "shell:touch made" in (isolated / "wolo/config/permissions.toml").read_text()
@@ -171,7 +171,7 @@ def test_the_rule_can_be_edited_before_it_is_kept(provider: ProviderServer, isol
         terminal.wait_for("rule › shell:touch made")
         terminal.type("\x15")
         terminal.enter("shell:touch ma*")
-        terminal.wait_for("writes the rule shell:touch ma* for")
+        terminal.wait_for("adds the rule shell:touch ma* for")
         terminal.wait_until(lambda: terminal.times(READY) == 2)
         terminal.enter("a")
         assert terminal.wait_for_exit() == 0

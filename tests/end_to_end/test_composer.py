@@ -288,7 +288,7 @@ def test_an_editor_that_fails_changes_nothing_and_is_named(provider: ProviderSer
     with repl(provider) as terminal:
         terminal.type("my words")
         terminal.type(CTRL_G)
-        terminal.wait_for("ended with status 3")
+        terminal.wait_for("failed with exit code 3")
         wait_for_written(terminal, "my words")
         terminal.press("ctrl-c")
         leave(terminal)
@@ -422,7 +422,7 @@ def test_a_note_is_kept_where_the_person_says(provider: ProviderServer, isolated
         terminal.wait_for("[p/y/s/N]")
         time.sleep(0.5)
         terminal.enter(answer)
-        terminal.wait_for("Kept in")
+        terminal.wait_for("Saved in")
         leave(terminal)
     assert (isolated / where / "AGENTS.md").read_text().endswith("- always use tabs\n")
     assert "no line end\n" in (isolated / "work/AGENTS.md").read_text() or answer == "y"
@@ -462,14 +462,14 @@ def test_what_was_not_sent_is_given_back(provider: ProviderServer, number: signa
     drafts = find_places().state / "drafts"
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in drafts.iterdir())
     with pty_wolo(*provider.flags, columns=100) as terminal:
-        terminal.wait_for("What you had not sent is back.")
+        terminal.wait_for("Restored your unsent draft.")
         wait_for_written(terminal, "half a thought [Pasted #1: 40 lines]")
         terminal.press("enter")
         terminal.wait_for("Read.")
         leave(terminal)
     assert prompts(provider) == [f"half a thought {pasted}"]
     with repl(provider) as terminal:
-        assert not terminal.shows("What you had not sent")
+        assert not terminal.shows("Restored your unsent")
 
 
 def test_what_waited_is_given_back_too(provider: ProviderServer) -> None:

@@ -53,7 +53,7 @@ def ollama(provider: ProviderServer) -> ProviderServer:
 def test_a_model_server_on_this_machine_is_offered_and_the_choice_saved(ollama: ProviderServer, tmp_path: Path) -> None:
     ollama.script(text("Hello from Gemma."), text("Hello again."))
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST=ollama.origin) as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Which one?")
         assert terminal.shows("  1  ollama/qwen3:8b")
         assert not ollama.requests, "a server was used unasked"
         terminal.enter("2")
@@ -67,7 +67,7 @@ def test_the_chosen_server_is_tried_out_when_a_person_wants_it(ollama: ProviderS
     ollama.linted = False  # every request is a conversation of its own
     ollama.otherwise = lambda asked: call("echo", {"word": "red"}) if _wants_call(asked) else text("OK")
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST=ollama.origin) as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Which one?")
         terminal.enter("1?")
         assert terminal.wait_for_exit() == 0
     assert terminal.shows("answers")
@@ -79,14 +79,14 @@ def test_the_chosen_server_is_tried_out_when_a_person_wants_it(ollama: ProviderS
 def test_before_a_conversation_it_is_chosen_from_a_list(ollama: ProviderServer, tmp_path: Path) -> None:
     ollama.script(text("Hello from Gemma."))
     with first_run(tmp_path, WITHOUT_ENGINE, OLLAMA_HOST=ollama.origin, GITHUB_TOKEN="ghp_0123456789abcdef") as terminal:
-        terminal.wait_for("There is no model yet. Who shall answer?")
+        terminal.wait_for("No model is set up. Choose a provider:")
         terminal.wait_for("›  1  ollama/qwen3:8b  Ollama, on this machine")
-        assert terminal.shows("   3  GitHub Models  $GITHUB_TOKEN is its key")
+        assert terminal.shows("   3  GitHub Models  API key in $GITHUB_TOKEN")
         assert not ollama.requests, "a server was used unasked"
         terminal.press("down")
         terminal.wait_for("›  2  ollama/gemma3:4b")
         terminal.press("enter")
-        terminal.wait_for("Saved: ollama/gemma3:4b answers from now on.")
+        terminal.wait_for("ollama/gemma3:4b is now your default model.")
         terminal.wait_for(" · ollama/gemma3:4b · ")
         terminal.enter("say hello")
         terminal.wait_for("Hello from Gemma.")
@@ -116,7 +116,7 @@ def _wants_call(asked: Asked) -> bool:
 @pytest.mark.parametrize("key", ["enter", "ctrl-d", "ctrl-c"])
 def test_no_is_an_answer(ollama: ProviderServer, tmp_path: Path, key: str) -> None:
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST=ollama.origin) as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Which one?")
         terminal.press(key)
         assert terminal.wait_for_exit() == 2
     assert not ollama.requests
@@ -127,22 +127,22 @@ def test_no_is_an_answer(ollama: ProviderServer, tmp_path: Path, key: str) -> No
 def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, tmp_path: Path) -> None:
     mirror = {"OLLAMA_HOST": "127.0.0.1:1", "HF_ENDPOINT": provider.origin}
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Which one?")
         assert terminal.shows("1  the embedded model")
         assert terminal.shows("Apache-2.0, 491 MB to download")
         terminal.enter("1")
         terminal.wait_for("Fetch it? [y/N]")
         terminal.press("enter")
-        terminal.wait_until(lambda: terminal.times("Use which one?") == 2)
+        terminal.wait_until(lambda: terminal.times("Which one?") == 2)
         terminal.press("enter")
         assert terminal.wait_for_exit() == 2
     assert not provider.looked_up
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Which one?")
         terminal.enter("1")
         terminal.wait_for("Fetch it? [y/N]")
         terminal.enter("y")
-        terminal.wait_until(lambda: terminal.times("Use which one?") == 2)
+        terminal.wait_until(lambda: terminal.times("Which one?") == 2)
         terminal.press("enter")
         assert terminal.wait_for_exit() == 2
     assert provider.looked_up[0].path.startswith("/Qwen/")
@@ -166,7 +166,7 @@ def first_key(acme: ProviderServer, folder: Path, *args: str, rows: int = 24, co
         'models = [{id = "large"}, {id = "small"}]\n'
     )
     with first_run(folder, WITHOUT_ENGINE, *args, rows=rows, columns=columns, OLLAMA_HOST="127.0.0.1:1") as terminal:
-        terminal.wait_for("Use which one?" if args else "Who shall answer?")
+        terminal.wait_for("Which one?" if args else "Who shall answer?")
         yield terminal
 
 
@@ -186,7 +186,7 @@ def test_a_key_is_all_a_newcomer_needs(provider: ProviderServer, tmp_path: Path)
         terminal.type("2")
         terminal.wait_for("2 of 2")
         terminal.press("enter")
-        terminal.wait_for("Saved: acme/small answers from now on.")
+        terminal.wait_for("acme/small is now your default model.")
         terminal.wait_for(" · acme/small · ")
         terminal.enter("say hello")
         terminal.wait_for("Hello from Acme.")
@@ -204,12 +204,12 @@ def test_a_key_that_is_refused_is_asked_for_again(provider: ProviderServer, tmp_
     provider.script(error(401, '{"error": {"message": "no such key"}}'), chat_text("Hi."), chat_text("Hello."))
     with first_key(provider, tmp_path, "say hello") as terminal:
         terminal.enter("1")
-        terminal.wait_for("Paste the key of Acme")
+        terminal.wait_for("Paste your Acme API key")
         terminal.enter("sk-wrong-0123456789abcdef")
         terminal.wait_for("Acme refuses the key: no such key")
-        terminal.wait_until(lambda: terminal.times("Paste the key of Acme") == 2)
+        terminal.wait_until(lambda: terminal.times("Paste your Acme API key") == 2)
         terminal.enter(KEY)
-        terminal.wait_for("Which one?")
+        terminal.wait_for("Which model?")
         terminal.press("enter")
         terminal.wait_for("Hello.")
         assert terminal.wait_for_exit() == 0
@@ -220,11 +220,11 @@ def test_a_server_that_cannot_be_reached_is_the_persons_to_judge(provider: Provi
     provider.script(error(500, '{"error": {"message": "oops"}}'), chat_text("Hello."))
     with first_key(provider, tmp_path, "say hello") as terminal:
         terminal.enter("1")
-        terminal.wait_for("Paste the key of Acme")
+        terminal.wait_for("Paste your Acme API key")
         terminal.enter(KEY)
-        terminal.wait_for("Keep it all the same? [y/N]")
+        terminal.wait_for("Save it anyway? [y/N]")
         terminal.enter("y")
-        terminal.wait_for("Which one?")
+        terminal.wait_for("Which model?")
         terminal.press("enter")
         terminal.wait_for("Hello.")
         assert terminal.wait_for_exit() == 0
@@ -242,7 +242,7 @@ def test_in_panels_escape_leads_one_step_back_and_ctrl_c_out(provider: ProviderS
         terminal.wait_until(lambda: "Enter continue" in "\n".join(terminal.lines))
         terminal.enter(KEY)
         hold.wait_until_reached()
-        terminal.wait_for("trying the key")
+        terminal.wait_for("checking the key")
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() == 2
     hold.release()
@@ -251,14 +251,14 @@ def test_in_panels_escape_leads_one_step_back_and_ctrl_c_out(provider: ProviderS
 
 
 @pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
-@pytest.mark.parametrize("question", ["Paste the key of Acme", "Which one?", "trying"])
+@pytest.mark.parametrize("question", ["Paste your Acme API key", "Which model?", "trying"])
 def test_one_can_leave_anywhere(provider: ProviderServer, tmp_path: Path, key: str, question: str) -> None:
     hold = Hold()
     provider.script(sse(hold) if question == "trying" else chat_text("Hi."))
     with first_key(provider, tmp_path, "say hello") as terminal:
         terminal.enter("1")
-        terminal.wait_for("Paste the key of Acme")
-        if question != "Paste the key of Acme":
+        terminal.wait_for("Paste your Acme API key")
+        if question != "Paste your Acme API key":
             terminal.enter(KEY)
         if question == "trying":
             hold.wait_until_reached()
@@ -278,7 +278,7 @@ def test_one_can_leave_anywhere(provider: ProviderServer, tmp_path: Path, key: s
 def test_a_signal_ends_it_with_its_own_status(provider: ProviderServer, tmp_path: Path) -> None:
     with first_key(provider, tmp_path, "say hello") as terminal:
         terminal.enter("1")
-        terminal.wait_for("Paste the key of Acme")
+        terminal.wait_for("Paste your Acme API key")
         terminal.child.kill(signal.SIGTERM)
         assert terminal.wait_for_exit() == 143
 
@@ -287,9 +287,9 @@ def test_the_smallest_window_is_large_enough(provider: ProviderServer, tmp_path:
     provider.script(chat_text("Hi."), chat_text("Hello."))
     with first_key(provider, tmp_path, "say hello", rows=5, columns=20) as terminal:
         terminal.enter("acme")
-        terminal.wait_for("Paste the key of Acm")
+        terminal.wait_for("Paste your Acm")
         terminal.enter(KEY)
-        terminal.wait_for("Which one? Enter tak")
+        terminal.wait_for("Which model? Enter sel")
         terminal.press("enter")
         terminal.wait_for("Hello.")
         assert terminal.wait_for_exit() == 0
@@ -297,10 +297,10 @@ def test_the_smallest_window_is_large_enough(provider: ProviderServer, tmp_path:
 
 def test_a_key_that_is_there_for_other_reasons_is_offered_but_not_asked_for(tmp_path: Path) -> None:
     with first_run(tmp_path, WITHOUT_ENGINE, "hi", OLLAMA_HOST="127.0.0.1:1", GITHUB_TOKEN="ghp_0123456789abcdef") as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Which one?")
         terminal.enter("github")
-        terminal.wait_for("There is a key of GitHub Models already ($GITHUB_TOKEN).")
+        terminal.wait_for("Using the API key of GitHub Models in $GITHUB_TOKEN.")
         terminal.wait_for("1  openai/gpt-4.1")
-        terminal.wait_for("Which one? Enter takes 1")
+        terminal.wait_for("Which model? Enter selects 1")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 2

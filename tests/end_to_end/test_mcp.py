@@ -496,10 +496,10 @@ def test_a_person_is_asked_about_each_server_at_the_terminal(provider: ProviderS
     bring(bad=plain("good", "--log", "bad-log"), good=plain("good"))
     provider.script(text("Done."))
     with pty_wolo("go", *provider.flags) as terminal:
-        terminal.wait_for("This project brings an MCP server: bad")
+        terminal.wait_for("This project configures an MCP server: bad")
         terminal.wait_for("Start it?")
         terminal.enter("never")
-        terminal.wait_for("This project brings an MCP server: good")
+        terminal.wait_for("This project configures an MCP server: good")
         terminal.wait_until(lambda: terminal.times("Start it?") == 2)
         terminal.enter("y")
         terminal.wait_for("Done.")

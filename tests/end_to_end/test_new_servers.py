@@ -21,8 +21,8 @@ from wolo.commands.table import load_commands
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
-from wolo.frontends.terminal.dialogs.pick_sources import models_menu
-from wolo.frontends.terminal.dialogs.unlisted_models import EMBEDDED, SERVER
+from wolo.frontends.terminal.dialogs.menu import EMBEDDED, SERVER
+from wolo.frontends.terminal.dialogs.menu_sources import models_menu
 from wolo.places import find_places
 
 COMMANDS = load_commands()
@@ -46,7 +46,7 @@ def settings() -> dict[str, Any]:
 def test_the_first_run_takes_the_url_of_a_server(provider: ProviderServer, tmp_path: Path) -> None:
     serve(provider, "small", "large")
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST="127.0.0.1:1") as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Which one?")
         assert terminal.shows("another server (URL)")
         assert terminal.shows("install the embedded model")
         terminal.enter(provider.origin)
@@ -69,7 +69,7 @@ def test_the_first_run_takes_the_url_of_a_server(provider: ProviderServer, tmp_p
 
 def test_a_url_is_typed_where_there_is_nothing_to_choose(provider: ProviderServer, tmp_path: Path) -> None:
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST="127.0.0.1:1") as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Which one?")
         terminal.enter("http://127.0.0.1:1/v1")
         terminal.wait_for("Its API key")
         terminal.press("enter")
@@ -78,7 +78,7 @@ def test_a_url_is_typed_where_there_is_nothing_to_choose(provider: ProviderServe
         terminal.enter("any")
         terminal.wait_for("Save it anyway?")
         terminal.press("enter")
-        terminal.wait_until(lambda: terminal.times("Use which one?") == 2)
+        terminal.wait_until(lambda: terminal.times("Which one?") == 2)
         terminal.press("enter")
         assert terminal.wait_for_exit() == 2
     assert not (find_places().config / "config.toml").exists()
@@ -100,7 +100,7 @@ def test_a_server_is_added_in_the_middle_of_a_conversation(provider: ProviderSer
         terminal.enter(provider.origin)
         terminal.wait_for("Enter continue")
         terminal.press("enter")
-        terminal.wait_for("Enter takes 1")
+        terminal.wait_for("Enter selects 1")
         terminal.enter("1")
         terminal.wait_for("Name of this provider")
         terminal.enter("mine")

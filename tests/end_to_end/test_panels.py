@@ -404,7 +404,7 @@ def test_trust_is_asked_in_a_panel_before_a_conversation(
         scroll_to(terminal, ".wolo/config.toml")
         terminal.type(keys)
         wait_for_prompt(terminal)
-        assert not terminal.shows("› what this folder brings along")
+        assert not terminal.shows("› the files of this project")
         leave(terminal)
     store = isolated / "wolo" / "state" / "trust.json"
     kept = json.loads(store.read_text()) if store.exists() else {}

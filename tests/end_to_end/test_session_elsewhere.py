@@ -28,7 +28,7 @@ def other(provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_it_is_asked_whether_to_go_there(provider: ProviderServer, other: Path, answer: str, is_there: bool) -> None:
     provider.script(text("Here I am."))
     with pty_wolo("-s", "there", "where are you?", *provider.flags) as terminal:
-        terminal.wait_for("Go there? [y/N]")
+        terminal.wait_for("Continue there? [y/N]")
         terminal.enter(answer)
         terminal.wait_for("Here I am.")
         assert terminal.wait_for_exit() == 0

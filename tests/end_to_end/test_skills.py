@@ -334,7 +334,7 @@ def test_a_command_of_ones_own_is_answered_by_the_model_it_names(provider: Provi
     with repl(provider) as terminal:
         terminal.say("/other", "The other.")
         assert terminal.shows("custom/other-model answers this prompt.")
-        assert terminal.shows("custom/test-model goes on.")
+        assert terminal.shows("Back to custom/test-model.")
         terminal.say("hello", "The first.")
         terminal.say("/unknown", "The first again.")
         assert terminal.shows("custom/test-model answers instead.")

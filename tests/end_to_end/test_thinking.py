@@ -84,7 +84,7 @@ def test_ctrl_o_shows_all_that_was_thought_last(provider: ProviderServer) -> Non
     with pty_wolo(*provider.flags) as terminal:
         terminal.wait_for_prompt()
         terminal.child.send(b"\x0f")
-        terminal.wait_for("Nothing is folded.")
+        terminal.wait_for("Nothing to expand.")
         terminal.wait_for_prompt()
         terminal.enter("go")
         terminal.wait_for("Done.")

@@ -24,7 +24,7 @@ from wolo.places import find_places
 QUESTION = "Trust it? [y]es  [N]ot now  [never]"
 DENY = '[permissions]\ndeny = ["read:secret.txt"]\n'
 IN_A_SECOND = (
-    "import wolo.frontends.terminal.dialogs.ask_trust as asking; asking.ANSWER_WITHIN_S = 1.0; "
+    "import wolo.frontends.terminal.dialogs.project_consent as asking; asking.ANSWER_WITHIN_S = 1.0; "
     "from wolo.__main__ import main; main()"
 )
 
@@ -158,7 +158,7 @@ def test_what_was_typed_before_the_question_is_no_answer(provider: ProviderServe
     provider.script(text("Done."))
     with pty_wolo("go", *provider.flags) as terminal:
         terminal.type("y\ry\ry\r")
-        terminal.wait_for("This folder brings along")
+        terminal.wait_for("This folder contains files")
         terminal.type("y\ry\r")
         terminal.wait_for(QUESTION)
         terminal.press("enter")
@@ -237,7 +237,7 @@ def test_an_answer_that_cannot_be_kept_is_said_and_counts_for_nothing(
     with pty_wolo("go", "--no-session", *provider.flags, columns=200) as terminal:
         terminal.wait_for(QUESTION)
         terminal.enter("y")
-        terminal.wait_for("Your answer could not be kept")
+        terminal.wait_for("Cannot save your answer")
         terminal.wait_for("Done.")
     assert "CANARY" in provider.requests[-1].results[0]
 
@@ -276,7 +276,7 @@ def test_a_session_of_another_folder_asks_for_that_folder_too(
     provider.forget_prefix()
     provider.script(text("Here I am."))
     with pty_wolo("-s", "there", "go", "--trust", *provider.flags) as terminal:
-        terminal.wait_for("Go there?")
+        terminal.wait_for("Continue there?")
         terminal.enter("y")
         terminal.wait_for(QUESTION)
         terminal.press("enter")

@@ -1,4 +1,4 @@
-"""Nothing is configured yet: what this machine has to offer is offered, and the choice is saved."""
+"""Offers the models this machine can use when none is set up, and saves the choice."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wolo.conversation.resources.model_selection import choose_now
 from wolo.diagnostics.provider_login import login_providers
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.embedded_model import about_embedded, offer_embedded
-from wolo.frontends.terminal.dialogs.login import log_in, named, show_providers
+from wolo.frontends.terminal.dialogs.login import find_provider, log_in, show_providers
+from wolo.frontends.terminal.dialogs.menu import ABOUT_SERVER, EMBEDDED, SERVER, SETUPS, Item, Menu, hinted_menu, pick
 from wolo.frontends.terminal.dialogs.new_server import add_server, try_out
-from wolo.frontends.terminal.dialogs.unlisted_models import EMBEDDED, OTHERS, SERVER
 from wolo.frontends.terminal.display.line_prompt import Dismissed, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.terminal_text import clean_line
@@ -31,8 +31,31 @@ from wolo.places import find_places
 MOST_SHOWN = 9
 
 
-async def offer_model(terminal: Terminal, nothing_there: ConfigError) -> None:
-    """Returns once a model is saved in the settings; raises `nothing_there` when none was wanted, whatever key said so."""
+class Offer(NamedTuple):
+    """Ways to a model; where lines are typed, numbered in this order."""
+
+    servers: tuple[Server, ...]
+    """Model servers on this machine."""
+    has_embedded: bool
+    """The engine of the embedded model is installed."""
+    providers: tuple[Provider, ...]
+    """Providers that take an API key."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(model for server in self.servers for model in server.models)[:MOST_SHOWN]
+
+    @property
+    def before_providers(self) -> int:
+        return len(self.models) + self.has_embedded
+
+    @property
+    def setups(self) -> tuple[str, ...]:
+        return (SERVER,) if self.has_embedded else (EMBEDDED, SERVER)
+
+
+async def offer_model(terminal: Terminal, no_model: ConfigError) -> None:
+    """Returns once a model is saved in the settings; raises `no_model` when the user chose none."""
     offering = asyncio.create_task(_offer_in_panels(terminal) if terminal.has_panels else _offer(terminal))
     try:
         with terminal.signals.during(lambda: _cancel(offering)):
@@ -44,7 +67,11 @@ async def offer_model(terminal: Terminal, nothing_there: ConfigError) -> None:
             raise
         chosen = ""
     if not chosen:
-        raise nothing_there
+        raise no_model
+
+
+def _cancel(offering: asyncio.Task[str]) -> None:
+    offering.cancel()
 
 
 async def _offer_in_panels(terminal: Terminal) -> str:
@@ -56,126 +83,121 @@ async def _offer_in_panels(terminal: Terminal) -> str:
 
 async def _offer(terminal: Terminal) -> str:
     """The model that was chosen and saved; empty: none."""
-    servers = await asyncio.to_thread(find_servers, os.environ)
-    menu = Menu(
-        models=tuple(model for server in servers for model in server.models)[:MOST_SHOWN],
+    offer = Offer(
+        servers=tuple(await asyncio.to_thread(find_servers, os.environ)),
         has_embedded=has_engine(),
         providers=tuple(each for each in login_providers() if each.default_model),
     )
-    if terminal.screen.stage is None:
-        _show_menu(menu, [server.label for server in servers if server.models], terminal)
+    has_panels = terminal.screen.stage is not None
+    if not has_panels:
+        _print_offer(offer, terminal)
     try:
-        while not (chosen := await _choose(menu, servers, terminal)):
+        while not (chosen := await (_choose_from_list(offer, terminal) if has_panels else _choose_by_line(offer, terminal))):
             pass
     except EOFError:
         return ""
     spec = chosen.removesuffix("?")
     set_value(find_places(), "model", spec)
-    terminal.screen.say(f"Saved: {spec} answers from now on. `-m` or the setting `model` changes it.", "dim")
+    terminal.screen.say(f"{spec} is now your default model. `-m` or the setting `model` changes it.", "dim")
     if chosen.endswith("?"):
         await try_out(choose_now(), terminal)
     return spec
 
 
-def _cancel(offering: asyncio.Task[str]) -> None:
-    offering.cancel()
+# Choosing from a list
 
 
-class Menu(NamedTuple):
-    """What there is to choose from, numbered in this order."""
-
-    models: tuple[str, ...]
-    """Of servers on this machine."""
-    has_embedded: bool
-    providers: tuple[Provider, ...]
-    """Those that take a key."""
-
-    @property
-    def before_providers(self) -> int:
-        return len(self.models) + self.has_embedded
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """What comes last: the embedded model where its engine is not installed, and a server that is not listed."""
-        return (SERVER,) if self.has_embedded else (EMBEDDED, SERVER)
-
-
-def _show_menu(menu: Menu, servers: list[str], terminal: Terminal) -> None:
-    if menu.models:
-        terminal.screen.say(f"There is no model yet, but {' and '.join(servers)} runs on this machine:")
-        _show_numbered(menu.models, terminal)
-        terminal.screen.say("A ? behind the number also tries out what it can do, with a few tiny requests.", "dim")
-    if menu.has_embedded:
-        terminal.screen.say("A small one can run inside wolo, without key or account:")
-        number = len(menu.models) + 1
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), "the embedded model"))
-        terminal.screen.say(f"     {about_embedded()}", "dim")
-    terminal.screen.say(
-        "Or bring an API key of one of these:" if menu.before_providers else "There is no model yet. Whose API key do you have?"
-    )
-    show_providers(menu.providers, terminal, first=menu.before_providers + 1)
-    for number, other in enumerate(menu.others, start=menu.before_providers + len(menu.providers) + 1):
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), OTHERS[other]))
+async def _choose_from_list(offer: Offer, terminal: Terminal) -> str:
+    """The model, with a ? if it is to be tried out; empty: ask again. Raises EOFError when the user cancels."""
+    variables = {each.name: _key_variable(each) for each in offer.providers}
+    items = [Item(model, model, f"{server.label}, on this machine") for server in offer.servers for model in server.models]
+    switch = "try out what it can do" if items else ""
+    if offer.has_embedded:
+        items.append(Item(EMBEDDED, "a small model inside wolo", "no key, no account"))
+    for each in sorted(offer.providers, key=lambda each: not variables[each.name]):
+        variable = variables[each.name]
+        items.append(Item(each.name, each.label, f"API key in ${variable}" if variable else "needs an API key"))
+    items += [Item(each, SETUPS[each]) for each in offer.setups]
+    embedded = about_embedded() if offer.has_embedded else "The engine and a small model are installed first."
+    hints = {each.name: each.hint for each in offer.providers} | {EMBEDDED: embedded, SERVER: ABOUT_SERVER}
+    picked = await pick(hinted_menu("No model is set up. Choose a provider:", items, hints, switch=switch), terminal)
+    if picked is None:
+        raise EOFError
+    if picked.value in (EMBEDDED, SERVER):
+        return await _set_up(picked.value, terminal)
+    provider = next((each for each in offer.providers if each.name == picked.value), None)
+    if provider is not None:
+        return await _choose_provider(provider, terminal)
+    return f"{picked.value}?" if picked.is_on else picked.value
 
 
-def _show_numbered(names: Sequence[str], terminal: Terminal) -> None:
+# Choosing by a typed line
+
+
+def _print_offer(offer: Offer, terminal: Terminal) -> None:
+    screen = terminal.screen
+    if offer.models:
+        running = " and ".join(server.label for server in offer.servers if server.models)
+        screen.say(f"No model is set up, but {running} runs on this machine:")
+        _print_numbered(offer.models, terminal)
+        screen.say("A ? after the number also tries out what it can do, with a few tiny requests.", "dim")
+    if offer.has_embedded:
+        screen.say("A small one can run inside wolo, without key or account:")
+        screen.print(Text.assemble((f"{len(offer.models) + 1:>3}  ", "accent"), "the embedded model"))
+        screen.say(f"     {about_embedded()}", "dim")
+    screen.say("Or use an API key of a provider:" if offer.before_providers else "No model is set up. Choose a provider:")
+    show_providers(offer.providers, terminal, first=offer.before_providers + 1)
+    for number, setup in enumerate(offer.setups, start=offer.before_providers + len(offer.providers) + 1):
+        screen.print(Text.assemble((f"{number:>3}  ", "accent"), SETUPS[setup]))
+
+
+def _print_numbered(names: Sequence[str], terminal: Terminal) -> None:
     for number, name in enumerate(names, start=1):
         terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), clean_line(name)))
 
 
-async def _choose(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> str:
-    """The model, with a ? when a person wants to know what it can do; empty: ask again. Raises EOFError when none is wanted."""
-    if terminal.screen.stage is not None:
-        return await _choose_from_list(menu, servers, terminal)
-    typed = (await ask_line("Use which one? Enter for none › ", terminal.screen, terminal.keyboard)).strip()
+async def _choose_by_line(offer: Offer, terminal: Terminal) -> str:
+    """As `_choose_from_list`: a number, a provider's name, or a URL."""
+    typed = (await ask_line("Which one? Enter for none › ", terminal.screen, terminal.keyboard)).strip()
     if not typed:
         raise EOFError
     wanted = typed.removesuffix("?").rstrip()
     number = int(wanted) - 1 if wanted.isdecimal() else -1
-    if 0 <= number < len(menu.models):
-        return menu.models[number] + typed[len(wanted) :].strip()
-    if menu.has_embedded and number == len(menu.models):
+    if 0 <= number < len(offer.models):
+        return offer.models[number] + typed[len(wanted) :].strip()
+    if offer.has_embedded and number == len(offer.models):
         return await offer_embedded(terminal)
     if "://" in typed:
         return await add_server(terminal, typed)
-    behind = number - menu.before_providers
-    if 0 <= behind - len(menu.providers) < len(menu.others):
-        return await _choose_other(menu.others[behind - len(menu.providers)], terminal)
-    provider = menu.providers[behind] if 0 <= behind < len(menu.providers) else named(typed, menu.providers)
+    behind = number - offer.before_providers
+    if 0 <= behind - len(offer.providers) < len(offer.setups):
+        return await _set_up(offer.setups[behind - len(offer.providers)], terminal)
+    is_provider = 0 <= behind < len(offer.providers)
+    provider = offer.providers[behind] if is_provider else find_provider(typed, offer.providers)
     if provider is not None:
         return await _choose_provider(provider, terminal)
     terminal.screen.say(f"There is no {'number' if wanted.isdecimal() else 'provider'} {typed}.", "warning")
     return ""
 
 
-async def _choose_from_list(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> str:
-    from wolo.frontends.terminal.dialogs import setup_options  # noqa: PLC0415  # prompt_toolkit is for panels only
-
-    embedded = about_embedded() if menu.has_embedded else "The engine and a small model are installed first."
-    chosen, is_on = await setup_options.pick_offer(servers, embedded, menu.has_embedded, menu.providers, _key_there, terminal)
-    if chosen in (EMBEDDED, SERVER):
-        return await _choose_other(chosen, terminal)
-    provider = next((each for each in menu.providers if each.name == chosen), None)
-    if provider is not None:
-        return await _choose_provider(provider, terminal)
-    return f"{chosen}?" if is_on else chosen
+# Setting it up
 
 
-async def _choose_other(other: str, terminal: Terminal) -> str:
-    return await (offer_embedded(terminal) if other == EMBEDDED else add_server(terminal))
+async def _set_up(setup: str, terminal: Terminal) -> str:
+    return await (offer_embedded(terminal) if setup == EMBEDDED else add_server(terminal))
 
 
-def _key_there(provider: Provider) -> str:
-    """The variable that holds its key, or would if it were not kept; empty: there is none."""
+def _key_variable(provider: Provider) -> str:
+    """The variable that holds the provider's key, or stands for a saved one; empty: there is no key."""
     overrides = layers.load(find_places(), os.environ).settings.providers
     environ = keys.with_stored_keys(os.environ, find_places(), [], overrides)
     return key_variable(provider, environ, overrides.get(provider.name))
 
 
 async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
-    """Where a key is already, none is asked for."""
-    if variable := _key_there(provider):
-        terminal.screen.say(f"There is a key of {provider.label} already (${variable}).", "dim")
+    """Asks for a key only if there is none."""
+    if variable := _key_variable(provider):
+        terminal.screen.say(f"Using the API key of {provider.label} in ${variable}.", "dim")
     elif not await log_in(provider, terminal):
         return ""
     shown = list(dict.fromkeys((provider.default_model, *(each.id for each in provider.models))))[:MOST_SHOWN]
@@ -191,12 +213,14 @@ async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
 
 
 async def _ask_model(provider: Provider, shown: Sequence[str], terminal: Terminal) -> str:
-    """Empty where none was chosen from a list."""
+    """Any name may be typed. Empty: the user cancelled."""
     if terminal.screen.stage is not None:
-        from wolo.frontends.terminal.dialogs.setup_options import pick_model  # noqa: PLC0415  # prompt_toolkit is for panels only
-
-        return await pick_model(provider, shown, terminal)
+        items = [Item(name, name) for name in shown]
+        menu = Menu(f"Which model of {provider.label}?", lambda is_on: items, is_numbered=True, written=str)
+        picked = await pick(menu, terminal)
+        return picked.value if picked else ""
     terminal.screen.say(f"Models of {provider.label}:")
-    _show_numbered(shown, terminal)
-    typed = (await ask_line("Which one? Enter takes 1, a name another › ", terminal.screen, terminal.keyboard)).strip()
+    _print_numbered(shown, terminal)
+    question = "Which model? Enter selects 1; other names work, too › "
+    typed = (await ask_line(question, terminal.screen, terminal.keyboard)).strip()
     return shown[int(typed) - 1] if typed.isdecimal() and 1 <= int(typed) <= len(shown) else typed or shown[0]

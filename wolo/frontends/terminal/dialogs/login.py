@@ -1,4 +1,4 @@
-"""Logging in at a terminal: which provider, its key without showing it, a tiny request to try it, and where it is kept."""
+"""Logs in at a terminal: asks for a provider and its API key, checks the key and saves it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from rich.text import Text
 
 from wolo.diagnostics.provider_login import KeyCheck, keep_key, try_to_log_in
 from wolo.errors import ConfigError
-from wolo.frontends.terminal.dialogs.confirm import confirm
-from wolo.frontends.terminal.dialogs.secret_prompt import ask_unseen
+from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, confirm
+from wolo.frontends.terminal.dialogs.menu import Item, hinted_menu, pick
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.models.provider import Provider
 
 COLUMN = 26
-"""Room for a number and the name of a provider."""
+"""Cells for a number and the name of a provider."""
 
 
 def show_providers(providers: Sequence[Provider], terminal: Terminal, *, first: int = 1) -> None:
-    """Numbered, in as many columns as there is room for."""
+    """Prints a numbered list, in as many columns as fit."""
     across = max(terminal.screen.stdout.columns // COLUMN, 1)
     down = -(-len(providers) // across)
     for row in range(down):
@@ -31,8 +31,8 @@ def show_providers(providers: Sequence[Provider], terminal: Terminal, *, first: 
         terminal.screen.print(line)
 
 
-def named(typed: str, providers: Sequence[Provider]) -> Provider | None:
-    """By its name, by what people call it, or by a beginning of either that only one has."""
+def find_provider(typed: str, providers: Sequence[Provider]) -> Provider | None:
+    """Finds a provider by its name, its label, or an unambiguous beginning of either."""
     wanted = typed.strip().lower()
     spelled = [(each, {each.name.lower(), each.label.lower()}) for each in providers]
     exact = [each for each, names in spelled if wanted in names]
@@ -42,28 +42,30 @@ def named(typed: str, providers: Sequence[Provider]) -> Provider | None:
 
 
 async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Provider:
-    """Raises EOFError and Dismissed when none is wanted."""
+    """Raises EOFError and Dismissed when the user cancels."""
     if terminal.screen.stage is not None:
-        from wolo.frontends.terminal.dialogs.setup_options import pick_provider  # noqa: PLC0415  # prompt_toolkit is for panels only
-
-        return await pick_provider(providers, terminal)
-    terminal.screen.say("Whose key is it?")
+        hints = {each.name: each.hint for each in providers}
+        picked = await pick(hinted_menu("Which provider?", [Item(each.name, each.label) for each in providers], hints), terminal)
+        if picked is None:
+            raise EOFError
+        return next(each for each in providers if each.name == picked.value)
+    terminal.screen.say("Which provider?")
     show_providers(providers, terminal)
     while True:
         typed = (await ask_line("Number or name › ", terminal.screen, terminal.keyboard)).strip()
         if typed.isdecimal() and 1 <= int(typed) <= len(providers):
             return providers[int(typed) - 1]
-        if found := named(typed, providers):
+        if found := find_provider(typed, providers):
             return found
-        terminal.screen.say(f"There is no provider {typed}." if typed else "Ctrl-D leaves.", "warning")
+        terminal.screen.say(f"There is no provider {typed}." if typed else "Ctrl-D quits.", "warning")
 
 
 async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, in_keyring: bool = True) -> bool:
-    """Whether a key of this provider is kept now. Raises EOFError when none is wanted, ConfigError when it cannot be kept."""
+    """True once a key is saved. Raises EOFError when the user cancels, and ConfigError when the key cannot be saved."""
     if provider.hint:
         terminal.screen.say(provider.hint, "dim")
     while True:
-        key = await ask_unseen(f"Paste the key of {provider.label} and press Enter; it is not shown.", terminal)
+        key = await ask_secret(f"Paste your {provider.label} API key (input is hidden)", terminal)
         if not key:
             return False
         try:
@@ -72,12 +74,12 @@ async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, 
             terminal.screen.say(f"{error.message} {error.hint}", "warning")
             continue
         if trial is None or trial.may_be_kept or await _is_wanted_anyway(trial, terminal):
-            terminal.screen.say(f"The key is kept in {keep_key(provider, key, in_keyring=in_keyring)}.", "dim")
+            terminal.screen.say(f"The key is saved in {keep_key(provider, key, in_keyring=in_keyring)}.", "dim")
             return True
 
 
 async def _try(provider: Provider, key: str, terminal: Terminal) -> KeyCheck:
-    terminal.screen.status.start("trying the key")
+    terminal.screen.status.start("checking the key")
     try:
         trial = await try_to_log_in(provider, key)
     finally:
@@ -87,7 +89,7 @@ async def _try(provider: Provider, key: str, terminal: Terminal) -> KeyCheck:
 
 
 async def _is_wanted_anyway(trial: KeyCheck, terminal: Terminal) -> bool:
-    """A key that was refused is not kept."""
+    """A refused key is never saved."""
     if trial.verdict == "refused":
         return False
-    return await confirm("Keep it all the same?", terminal, no="No, drop it", yes="Yes, keep it")
+    return await confirm("Save it anyway?", terminal, no="No, discard it", yes="Yes, save it")

@@ -1,4 +1,4 @@
-"""Asks for a model server by its URL, tries it out, and saves it as a provider with its models."""
+"""Adds a model server by its URL: tries it out, and saves it as a provider with its models."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from rich.text import Text
 
 from wolo.diagnostics.provider_login import FoundServer, look_up_server, save_provider, suggested_name, taken_names
 from wolo.errors import ConfigError, ProviderError, UsageError
-from wolo.frontends.terminal.dialogs.confirm import confirm
-from wolo.frontends.terminal.dialogs.secret_prompt import ask_unseen
-from wolo.frontends.terminal.display.line_prompt import PassedOver, ask_line
+from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, ask_text, confirm
+from wolo.frontends.terminal.display.line_prompt import PassedOver
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.terminal_text import clean_line
 from wolo.models import probe_cache
@@ -27,12 +26,12 @@ MOST_SHOWN = 20
 
 
 async def add_server(terminal: Terminal, url: str = "") -> str:
-    """The model that was chosen, `provider/model`; empty: none. Raises Dismissed and EOFError when none is wanted."""
+    """The chosen model, `provider/model`; empty: none. Raises Dismissed and EOFError when the user cancels."""
     try:
-        url = url or await _ask("Base URL, such as http://localhost:8080/v1 › ", terminal)
+        url = url or await ask_text("Base URL, such as http://localhost:8080/v1 › ", terminal)
         if not url:
             return ""
-        key = await ask_unseen("Its API key, or Enter for none; it is not shown.", terminal)
+        key = await ask_secret("Paste its API key (input is hidden), or press Enter for none", terminal)
         found = await _look_up(url, key, terminal)
         model = await _ask_model(found.models, terminal) if found else ""
         if found is None or not model:
@@ -46,7 +45,7 @@ async def add_server(terminal: Terminal, url: str = "") -> str:
 
 
 async def try_out(choice: Choice, terminal: Terminal) -> bool:
-    """Sends a few tiny requests and keeps what they show; whether the model answered."""
+    """Sends a few tiny requests and saves the findings. False: the model did not answer."""
     transport = HttpTransport()
     terminal.screen.status.start("trying out")
     try:
@@ -54,7 +53,7 @@ async def try_out(choice: Choice, terminal: Terminal) -> bool:
         found = await Probe(choice, transport, lambda finding: _show(finding, terminal)).run(window)
         probe_cache.write(find_places().cache, found)
     except (ProviderError, OSError) as error:
-        terminal.screen.say(f"It could not be tried out: {error}", "warning")
+        terminal.screen.say(f"Cannot try out the model: {error}", "warning")
         return False
     finally:
         terminal.screen.status.stop()
@@ -81,11 +80,13 @@ async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None
 
 
 async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
-    """One that the server lists, by its number, or any name."""
+    """A listed model by its number, or any name."""
     shown = models[:MOST_SHOWN]
     for number, name in enumerate(shown, start=1):
         terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), clean_line(name)))
-    typed = await _ask("Which model? Enter takes 1, a name another › " if shown else "Name of the model › ", terminal)
+    typed = await ask_text(
+        "Which model? Enter selects 1; other names work, too › " if shown else "Name of the model › ", terminal
+    )
     if typed.isdecimal() and 1 <= int(typed) <= len(shown):
         return shown[int(typed) - 1]
     return typed or (shown[0] if shown else "")
@@ -94,7 +95,7 @@ async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
 async def _save(found: FoundServer, model: str, key: str, terminal: Terminal) -> str:
     suggested = suggested_name(found.base_url, taken_names())
     while True:
-        name = await _ask(f"Name of this provider, Enter for {suggested} › ", terminal) or suggested
+        name = await ask_text(f"Name of this provider, Enter for {suggested} › ", terminal) or suggested
         try:
             await asyncio.to_thread(save_provider, name, found, key)
         except UsageError as error:
@@ -103,11 +104,3 @@ async def _save(found: FoundServer, model: str, key: str, terminal: Terminal) ->
         count = "1 model" if len(found.models) == 1 else f"{len(found.models)} models"
         terminal.screen.say(f"Saved provider {name} with {count} in {find_places().config / 'config.toml'}.", "dim")
         return f"{name}/{model}"
-
-
-async def _ask(question: str, terminal: Terminal) -> str:
-    if (stage := terminal.screen.stage) is None:
-        return (await ask_line(question, terminal.screen, terminal.keyboard, may_pass=True)).strip()
-    from wolo.frontends.terminal.panels.line_panels import RequestedLine  # noqa: PLC0415  # prompt_toolkit is for panels only
-
-    return (await stage.stand(RequestedLine(question, may_pass=True))).strip()

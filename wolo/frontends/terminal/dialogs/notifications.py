@@ -1,4 +1,4 @@
-"""How a person who looks elsewhere is called: in the way of their terminal, by the bell, or by a command of theirs."""
+"""Notifies a user who is away: by the terminal's notifications, the bell, or the user's own command."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from wolo.workspace.processes.command_environment import persons_environment
 BELL = "\a"
 LONGEST_TEXT = 200
 COMMAND_S = 10.0
-"""How long a person's command may take."""
+"""Time limit of the user's command."""
 MESSAGE = "WOLO_NOTIFICATION"
-"""The variable that a person's command reads."""
+"""Environment variable with the text, for the user's command."""
 
 log = logging.getLogger(__name__)
 
 
-class Bell:
-    """Rings only where the settings want it, and only while nobody looks."""
+class Notifier:
+    """Notifies if the settings want it and the user is away."""
 
     def __init__(self, ui: Ui, stage: Stage | None) -> None:
-        """Without a `stage` there is nothing that could tell whether somebody looks."""
+        """Without a `stage` nothing tells whether the user is away: there are no notifications."""
         self._ui, self._stage = ui, stage if ui.notify else None
         self._ringing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def while_asking(self, words: str) -> AsyncIterator[None]:
-        """Rings once when the person is away, or goes, before the block ends."""
+        """Notifies once if the user is away, or leaves, before the block ends."""
         ringing = asyncio.ensure_future(self._ring_when_away(words))
         try:
             yield
@@ -45,7 +45,7 @@ class Bell:
                 await ringing
 
     def turn_ended(self, duration_s: float, words: str) -> None:
-        """Nobody waits for a person's command."""
+        """Does not wait for the user's command."""
         stage, after_s = self._stage, self._ui.notify_after_s
         if stage is not None and duration_s >= after_s and stage.presence.is_away(after_s):
             self._ringing = asyncio.ensure_future(self._ring(stage, words))
@@ -64,14 +64,14 @@ class Bell:
 
 
 def call(text: str, environment: Mapping[str, str]) -> str:
-    """What is written to this terminal."""
+    """The sequence that notifies in this terminal."""
     if sequence := _sequence(text, environment):
         return f"{_through_tmux(sequence)}{BELL}" if "TMUX" in environment else sequence
     return BELL
 
 
 def _sequence(text: str, environment: Mapping[str, str]) -> str:
-    """Empty where the terminal is not known to show anything."""
+    """Empty if the terminal is not known to show notifications."""
     program = environment.get("LC_TERMINAL") or environment.get("TERM_PROGRAM", "")
     term = environment.get("TERM", "")
     if "STY" in environment:
@@ -89,13 +89,13 @@ def _sequence(text: str, environment: Mapping[str, str]) -> str:
 
 
 def _through_tmux(sequence: str) -> str:
-    """Tmux lets it through where `allow-passthrough` is on, and drops it otherwise."""
+    """Wraps a sequence for tmux, which drops it unless `allow-passthrough` is on."""
     doubled = sequence.replace("\x1b", "\x1b\x1b")
     return f"\x1bPtmux;{doubled}\x1b\\"
 
 
 async def _run(argv: tuple[str, ...], text: str) -> None:
-    """No shell reads the text. A command that fails or hangs disturbs nobody."""
+    """Runs the command without a shell; a failure is only logged."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,

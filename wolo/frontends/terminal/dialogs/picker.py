@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -12,6 +12,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from wolo.frontends.terminal.dialogs.menu import Item, Menu, Picked
 from wolo.frontends.terminal.panels.panel import Panel, key_hints
 from wolo.frontends.terminal.panels.text_rows import as_rows
 from wolo.messages.terminal_text import clean_line
@@ -21,41 +22,14 @@ T = TypeVar("T")
 LIST_ROWS = 10
 PREVIEW_ROWS = 6
 LEAST_ROWS = 4
-"""In a lower window there is nothing but the list and the line."""
+"""A lower window shows only the list and the filter line."""
 REST_S = 0.08
-"""How long the choice rests on an item before it is looked at closely."""
+"""Delay before the preview of the marked entry is loaded."""
 _MOVES = {"up": -1, "down": 1, "c-p": -1, "c-n": 1, "pageup": -LIST_ROWS, "pagedown": LIST_ROWS}
 
 
-class Item(NamedTuple, Generic[T]):
-    value: T
-    label: str
-    facts: str = ""
-    """Beside it, in short."""
-
-
-class Picked(NamedTuple, Generic[T]):
-    value: T
-    is_on: bool
-    """The switch was."""
-
-
-class Menu(NamedTuple, Generic[T]):
-    title: str
-    listed: Callable[[bool], Sequence[Item[T]]]
-    """What can be chosen, with the switch off and on."""
-    switch: str = ""
-    """What Tab turns on; empty: nothing."""
-    preview: Callable[[T, bool], Sequence[str]] | None = None
-    """More about an item; called in a thread."""
-    is_numbered: bool = False
-    """A number that is typed marks the item that has it."""
-    written: Callable[[str], T] | None = None
-    """What is typed and fits no item is a choice, too."""
-
-
 class Picker(Panel[Picked[T] | None]):
-    """None: the person would rather not. The person asked for it, so keys count from the beginning."""
+    """None: the user cancelled. The user opened it, so keys count at once."""
 
     def __init__(self, menu: Menu[T]) -> None:
         self._menu = menu
@@ -63,19 +37,19 @@ class Picker(Panel[Picked[T] | None]):
         self._items: tuple[Item[T], ...] = ()
         self._found: tuple[Item[T], ...] = ()
         self._words: tuple[str, ...] = ()
-        """What the letters are looked for in, item by item."""
+        """Text that the filter searches, item by item."""
         self._list()
         self._at = 0
         self._previews: dict[tuple[T, bool], Sequence[str]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
         super().__init__()
 
-    # What a panel says
+    # Parts of a panel
 
     def open(self) -> None:
         super().open()
         self.write("› ")
-        self._rest()
+        self._preview_soon()
 
     @property
     def is_deaf(self) -> bool:
@@ -88,7 +62,7 @@ class Picker(Panel[Picked[T] | None]):
         return []
 
     def press(self, key: str) -> None:
-        """All keys are written."""
+        """Every key goes to the filter."""
 
     def edited(self) -> None:
         if (number := self._number()) is not None:
@@ -111,17 +85,17 @@ class Picker(Panel[Picked[T] | None]):
 
     def close(self) -> None:
         super().close()
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._loading is not None:
+            self._loading.cancel()
 
     def _writing_keys(self) -> KeyBindings:
         keys = super()._writing_keys()
         for key, by in _MOVES.items():
             keys.add(key, eager=True)(lambda event, by=by: self._move_to(self._at + by))
-        keys.add("tab", eager=True)(lambda event: self._turn())
+        keys.add("tab", eager=True)(lambda event: self._toggle())
         return keys
 
-    # What a person does
+    # Choosing
 
     def _number(self) -> int | None:
         typed = self.field.text.strip()
@@ -130,9 +104,9 @@ class Picker(Panel[Picked[T] | None]):
 
     def _move_to(self, at: int) -> None:
         self._at = max(0, min(at, len(self._found) - 1))
-        self._rest()
+        self._preview_soon()
 
-    def _turn(self) -> None:
+    def _toggle(self) -> None:
         if self._menu.switch:
             chosen = self._found[self._at].value if self._found else None
             self._is_on = not self._is_on
@@ -144,19 +118,19 @@ class Picker(Panel[Picked[T] | None]):
         self._found = self._items = tuple(self._menu.listed(self._is_on))
         self._words = tuple(f"{each.label} {each.facts}".casefold() for each in self._items)
 
-    def _rest(self) -> None:
-        """What it has come to rest on is looked at."""
-        if self._looking is not None:
-            self._looking.cancel()
+    def _preview_soon(self) -> None:
+        """Loads the preview of the marked entry."""
+        if self._loading is not None:
+            self._loading.cancel()
         if self._menu.preview is not None and self._found:
-            self._looking = asyncio.ensure_future(self._look(self._menu.preview, self._found[self._at]))
+            self._loading = asyncio.ensure_future(self._load_preview(self._found[self._at]))
         get_app().invalidate()
 
-    async def _look(self, preview: Callable[[T, bool], Sequence[str]], item: Item[T]) -> None:
+    async def _load_preview(self, item: Item[T]) -> None:
         key = (item.value, self._is_on)
-        if key not in self._previews:
+        if key not in self._previews and self._menu.preview is not None:
             await asyncio.sleep(REST_S)
-            self._previews[key] = await asyncio.to_thread(preview, item.value, self._is_on)
+            self._previews[key] = await asyncio.to_thread(self._menu.preview, item.value, self._is_on)
             get_app().invalidate()
 
     # Drawing

@@ -38,6 +38,7 @@ from wolo.agent.events import (
 )
 from wolo.commands.cost import in_words
 from wolo.config.schema import Ui
+from wolo.errors import WoloError
 from wolo.frontends.phrasing import (
     compaction,
     hook_awaited,
@@ -186,6 +187,11 @@ class Screen:
     def say(self, words: str, style: str = "") -> None:
         """A sentence of wolo's own, or one from outside: it is cleaned."""
         self.print(Text.assemble((clean(words), style)))
+
+    def show_error(self, error: WoloError) -> None:
+        self.say(error.message, "error")
+        if error.hint:
+            self.say(error.hint, "dim")
 
     def print(self, text: Text, *, kind: Kind = "notice", end: str = "\n") -> None:
         """Whole lines. What one may want to copy has `no_wrap`, and is wrapped by nobody but the terminal."""

@@ -1,4 +1,4 @@
-"""A person at a terminal: one task with live output, or the REPL."""
+"""Runs wolo at a terminal: one task, or the REPL."""
 
 from __future__ import annotations
 
@@ -18,37 +18,33 @@ from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.resources.model_selection import NO_MODEL
 from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import ConfigError
-from wolo.frontends.terminal.dialogs.ask_hooks import ask_hooks
-from wolo.frontends.terminal.dialogs.ask_mcp_servers import ask_servers
-from wolo.frontends.terminal.dialogs.ask_trust import ask_trust
-from wolo.frontends.terminal.dialogs.confirm import confirm
+from wolo.frontends.terminal.dialogs.input_prompts import confirm
+from wolo.frontends.terminal.dialogs.project_consent import ask_project_consent
 from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal, hold_terminal
-from wolo.frontends.terminal.repl.turn_runner import run_turn, tell_jobs
+from wolo.frontends.terminal.repl.turn_runner import print_jobs_left, run_turn
 from wolo.messages.terminal_text import clean_line
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
+    """The task given on the command line."""
 
     prompt: str = ""
     piped: str = ""
     files: tuple[Path, ...] = ()
     last_message_file: Path | None = None
     stay: bool = False
-    """After the prompt, if there is one, the REPL goes on."""
+    """Opens the REPL, after the prompt if there is one."""
 
 
 async def start(opening: StartOptions, task: Task) -> int:
-    """The exit status. Raises WoloError for what a person must mend."""
+    """Returns the exit status. Raises WoloError for errors that the user can fix."""
     with hold_terminal() as terminal:
         terminal.screen.make_plain(bool(opening.given.get("plain")))
         terminal.screen.says_more = bool(opening.given.get("verbose"))
         terminal.state.is_interactive = task.stay
         try:
-            await ask_trust(opening.given, terminal)
-            await ask_servers(opening.given, terminal)
-            await ask_hooks(opening.given, terminal)
+            await ask_project_consent(opening.given, terminal)
             picked = await _pick(opening, terminal)
             return await _run(picked, task, terminal) if picked else 0
         except Dismissed:
@@ -60,7 +56,7 @@ async def start(opening: StartOptions, task: Task) -> int:
 
 
 async def _run(opening: StartOptions, task: Task, terminal: Terminal) -> int:
-    conversation = await _go_there(await _open(opening, terminal), opening, terminal)
+    conversation = await _follow_directory(await _open(opening, terminal), opening, terminal)
     terminal.screen.dress(conversation.facts.ui)
     gc.enable()
     gc.freeze()
@@ -76,7 +72,7 @@ async def _run(opening: StartOptions, task: Task, terminal: Terminal) -> int:
             ended = await run_turn(conversation, message, terminal)
             terminal.state.is_working = terminal.state.is_stopping = False
             exit_code = ended.exit_code
-            _save(task.last_message_file, ended.answer, terminal)
+            _write_answer(task.last_message_file, ended.answer, terminal)
         if task.stay and terminal.signals.forgive():
             from wolo.frontends.terminal.repl.repl import Repl  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
@@ -96,17 +92,17 @@ async def _close(conversation: Conversation, terminal: Terminal) -> None:
     with terminal.signals.during(lambda: None):
         await conversation.close()
     if jobs is not None:
-        tell_jobs(jobs, running, terminal.screen)
+        print_jobs_left(jobs, running, terminal.screen)
     if conversation.facts.keeps_session and conversation.history:
         again = Text.assemble((f"wolo --resume {conversation.session_id}", "dim"), no_wrap=True)
         terminal.screen.print(again)
 
 
 async def _pick(opening: StartOptions, terminal: Terminal) -> StartOptions | None:
-    """`-r` without a session: the person chooses one. None: no one."""
+    """`-r` without a session: the user chooses one. None: the user cancelled."""
     if opening.given.get("resume") != "":
         return opening
-    from wolo.frontends.terminal.dialogs.pick_item import pick_session  # noqa: PLC0415  # only then
+    from wolo.frontends.terminal.dialogs.menu_sources import pick_session  # noqa: PLC0415  # only then
 
     session_id = await pick_session(terminal)
     return replace(opening, given={**opening.given, "resume": session_id}) if session_id else None
@@ -125,19 +121,17 @@ async def _open(opening: StartOptions, terminal: Terminal) -> Conversation:
     return await open_conversation(opening)
 
 
-async def _go_there(conversation: Conversation, opening: StartOptions, terminal: Terminal) -> Conversation:
-    """A session of another directory: shall it go on there, or here? Where `-C` said it, or there is none, nobody is asked."""
+async def _follow_directory(conversation: Conversation, opening: StartOptions, terminal: Terminal) -> Conversation:
+    """Asks whether a session of another directory continues there or here, unless `-C` decides."""
     there = conversation.facts.begun_in
     if "cd" in opening.given or not _is_elsewhere(there, conversation.cwd):
         return conversation
     try:
-        question = f"This session was begun in {clean_line(there)}. Go there?"
-        if not await confirm(question, terminal, no="No, stay here", yes="Yes, go there"):
+        question = f"This session was started in {clean_line(there)}. Continue there?"
+        if not await confirm(question, terminal, no="No, stay here", yes="Yes, continue there"):
             return conversation
         os.chdir(there)
-        await ask_trust(opening.given, terminal)
-        await ask_servers(opening.given, terminal)
-        await ask_hooks(opening.given, terminal)
+        await ask_project_consent(opening.given, terminal)
     except EOFError:
         return conversation
     except Dismissed:
@@ -153,14 +147,14 @@ async def _go_there(conversation: Conversation, opening: StartOptions, terminal:
 
 
 def _is_elsewhere(there: str, here: Path) -> bool:
-    """Another directory, and it is still there."""
+    """It is another directory, and still exists."""
     return bool(there) and Path(there).is_dir() and not here.samefile(there)
 
 
-def _save(path: Path | None, answer: str, terminal: Terminal) -> None:
-    """The final answer as a file; a failure is said and changes nothing else."""
+def _write_answer(path: Path | None, answer: str, terminal: Terminal) -> None:
+    """Writes the final answer; a failure is reported and changes nothing else."""
     if path is not None:
         try:
             path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
         except (OSError, ValueError) as error:
-            terminal.screen.say(f"{path} could not be written: {error}.", "error")
+            terminal.screen.say(f"Cannot write {path}: {error}.", "error")

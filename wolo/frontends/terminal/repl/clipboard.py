@@ -1,4 +1,4 @@
-"""/copy: the last answer, or a block of code in it, into the clipboard of the machine the person sits at."""
+"""/copy: copies the last answer, or a code block of it, to the clipboard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.root import Workspace
 
 MOST_BYTES = 74_994
-"""What many terminals take at most; some would rather hang up than take more."""
+"""Limit of many terminals; some close the connection when they get more."""
 PROGRAM_S = 5.0
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^`]*$")
 
@@ -27,11 +27,11 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^`]*$")
 def copy_command(actions: TerminalActions) -> Command:
     return Command(
         "copy",
-        "the last answer, or a block of code in it, to the clipboard",
+        "copy the last answer, or a code block of it",
         partial(_run, actions),
         usage="[N]",
-        more="N counts the blocks of the last answer from its beginning. The terminal takes it (OSC 52), and a program for the "
-        "clipboard where there is one.",
+        more="N counts the code blocks of the last answer from its beginning. It uses the terminal (OSC 52), and a "
+        "clipboard program if there is one.",
         group="Conversation",
         arguments=_arguments,
         while_working=True,
@@ -44,10 +44,10 @@ async def _run(actions: TerminalActions, desk: CommandContext, rest: str) -> Out
     ways = await copy(text, actions.sender, desk.conversation.bench.workspace)
     if not ways:
         raise UsageError(
-            f"{what} could not be copied: there is no way to a clipboard for {len(text.encode()):,} bytes.",
-            hint="/export writes a file; wl-copy, xclip, xsel or pbcopy take more than a terminal.",
+            f"Cannot copy {what[0].lower()}{what[1:]}: no clipboard takes {len(text.encode()):,} bytes.",
+            hint="/export writes a file; wl-copy, xclip, xsel and pbcopy take more than a terminal.",
         )
-    return ShowText(f"{what} is copied ({counted(len(text), 'character')}), through {' and '.join(ways)}.")
+    return ShowText(f"Copied {what[0].lower()}{what[1:]} ({counted(len(text), 'character')}), using {' and '.join(ways)}.")
 
 
 def _arguments(desk: CommandContext) -> list[tuple[str, str]]:
@@ -56,11 +56,11 @@ def _arguments(desk: CommandContext) -> list[tuple[str, str]]:
 
 
 async def copy(text: str, sender: Sender | None, workspace: Workspace) -> list[str]:
-    """Every way that may have worked: whether a terminal listens, nobody can tell."""
+    """The ways that may have worked: a terminal does not confirm."""
     data = text.encode("utf-8", "replace")
     ways: list[str] = []
     if (program := _program(workspace)) and await _feed(program, data):
-        ways.append(os.path.basename(program[0]))  # noqa: PTH119  # a name for people
+        ways.append(os.path.basename(program[0]))  # noqa: PTH119  # only shown
     if (
         os.environ.get("TMUX")
         and (tmux := find_program("tmux", workspace))
@@ -74,7 +74,7 @@ async def copy(text: str, sender: Sender | None, workspace: Workspace) -> list[s
 
 
 def blocks(answer: str) -> list[str]:
-    """The blocks of code in it, without their fences."""
+    """Code blocks, without their fences."""
     found: list[str] = []
     fence = ""
     lines: list[str] = []
@@ -104,13 +104,13 @@ def _last_answer(desk: CommandContext) -> str:
 def _block(answer: str, which: str) -> str:
     found = blocks(answer)
     if not which.isdecimal() or not 1 <= int(which) <= len(found):
-        count = "no block of code" if not found else "1 block of code" if len(found) == 1 else f"{len(found)} blocks of code"
-        raise UsageError(f"The last answer has {count}.", hint="/copy takes all of it, /copy N one block.")
+        count = counted(len(found), "code block") if found else "no code block"
+        raise UsageError(f"The last answer has {count}.", hint="/copy copies all of it, /copy N one block.")
     return found[int(which) - 1]
 
 
 def _program(workspace: Workspace) -> Sequence[str]:
-    """Of the machine the person sits at: over SSH the program's clipboard would be another one."""
+    """A clipboard program, but not over SSH: it would use the clipboard of another machine."""
     if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
         return ()
     candidates: list[tuple[str, ...]] = []
@@ -127,7 +127,7 @@ def _program(workspace: Workspace) -> Sequence[str]:
 
 
 async def _feed(argv: Sequence[str], data: bytes) -> bool:
-    """Whether the program took it. What it leaves behind to serve the clipboard lives on."""
+    """True if the program took it. The process that it leaves behind to serve the clipboard continues."""
     nowhere = asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(

@@ -15,7 +15,7 @@ class CommandRegistry:
     def __init__(self, terminal: Terminal, actions: TerminalActions) -> None:
         self._terminal, self._actions = terminal, actions
 
-    def desk(self, *, anew: bool = False) -> CommandContext:
+    def context(self, *, anew: bool = False) -> CommandContext:
         """`anew`: reads the files of user-defined commands again, even if that was done a moment ago."""
         stdout = self._terminal.screen.stdout
         commands = self._written.all(self._conversation, anew=anew)

@@ -1,4 +1,4 @@
-"""What is being written, in the editor of the person's own choice."""
+"""Edits text in an external editor."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from wolo.errors import UsageError
 from wolo.places import find_places, make_private
 
 USUAL = ("sensible-editor", "nano", "vim", "vi")
-"""Tried in this order where neither VISUAL nor EDITOR is set."""
-HINT = "VISUAL or EDITOR name the program; the text is as it was."
+"""Tried in this order if neither VISUAL nor EDITOR is set."""
+HINT = "Set VISUAL or EDITOR to a program; your text is unchanged."
 
 
 async def edit(text: str, *, suffix: str = ".md") -> str:
-    """The text as the editor leaves it, without the line end that editors add. Raises UsageError when that came to nothing.
+    """The edited text, without the final line end that editors add. Raises UsageError when the editor fails.
 
-    The terminal must be the editor's alone meanwhile.
+    Nothing else may use the terminal meanwhile.
     """
     argv = _find()
     folder = find_places().state / "editing"
@@ -29,10 +29,10 @@ async def edit(text: str, *, suffix: str = ".md") -> str:
         _write(path, text)
         status = await _run([*argv, str(path)])
         if status:
-            raise UsageError(f"The editor {Path(argv[0]).name} ended with status {status}.", hint=HINT)
+            raise UsageError(f"The editor {Path(argv[0]).name} failed with exit code {status}.", hint=HINT)
         return path.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
     except OSError as error:
-        raise UsageError(f"The editor {Path(argv[0]).name} could not be used: {error.strerror}.", hint=HINT) from error
+        raise UsageError(f"Cannot use the editor {Path(argv[0]).name}: {error.strerror}.", hint=HINT) from error
     finally:
         path.unlink(missing_ok=True)
 
@@ -43,13 +43,13 @@ def _find() -> list[str]:
             try:
                 argv = shlex.split(given)
             except ValueError as error:
-                raise UsageError(f"{name} cannot be read as a command: {given}", hint=HINT) from error
+                raise UsageError(f"{name} is not a valid command: {given}", hint=HINT) from error
             if argv and shutil.which(argv[0]):
                 return argv
-            raise UsageError(f"{name} names {given}, which is no program here.", hint=HINT)
+            raise UsageError(f"{name} is set to {given}, which is not installed.", hint=HINT)
     found = next(filter(shutil.which, USUAL), None)
     if found is None:
-        raise UsageError("There is no editor here.", hint=HINT)
+        raise UsageError("No editor found.", hint=HINT)
     return [found]
 
 

@@ -1,4 +1,4 @@
-"""Where a person chooses from a list: /resume, /model and /rewind without a name, and the file that a prompt is about."""
+"""Lists to choose from: for /resume, /model, /rewind and /login without an argument, and for files to mention."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from wolo.commands import undo
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation, find
 from wolo.conversation.resources.startup import Change
 from wolo.frontends.terminal.composer.completion import mention
-from wolo.frontends.terminal.dialogs.pick_item import pick
-from wolo.frontends.terminal.dialogs.pick_sources import (
+from wolo.frontends.terminal.dialogs.menu import EMBEDDED, SERVER, Menu, pick
+from wolo.frontends.terminal.dialogs.menu_sources import (
     files_menu,
     models_menu,
     rewind_menu,
     sessions_menu,
     turns_back,
 )
-from wolo.frontends.terminal.dialogs.picker import Menu
-from wolo.frontends.terminal.dialogs.unlisted_models import EMBEDDED, SERVER
 from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal
 
@@ -33,7 +31,7 @@ Choose = Callable[[Terminal, Command, CommandContext], Awaitable[Outcome]]
 
 
 def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command, ...]:
-    """The same commands; some of them ask first."""
+    """The same commands, some of which open a list when they get no argument."""
     ways: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _place}
     asking = {name: partial(_run, terminal, find(name, commands), choose) for name, choose in ways.items()}
     asking["login"] = partial(_log_in, terminal)
@@ -41,12 +39,12 @@ def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command
 
 
 def is_chosen_ahead(line: str) -> bool:
-    """What it would do is done when the turn has ended, and can be chosen at once."""
+    """The user chooses at once; the command runs after the turn."""
     return line in _AHEAD
 
 
 async def choose_ahead(line: str, desk: CommandContext, terminal: Terminal) -> str:
-    """The same command with what was chosen, or as it is where there is nothing to choose from; empty when nothing was chosen."""
+    """The command with the choice; unchanged if there is nothing to choose from; empty if the user cancelled."""
     menu = await asyncio.to_thread(_AHEAD[line], desk)
     if not menu.listed(True):
         return line
@@ -57,7 +55,7 @@ async def choose_ahead(line: str, desk: CommandContext, terminal: Terminal) -> s
 
 
 async def mention_file(cwd: Path, writing: Buffer, terminal: Terminal) -> None:
-    """The chosen one is mentioned where the cursor stands."""
+    """Inserts a mention of the chosen file at the cursor."""
     menu = await asyncio.to_thread(files_menu, cwd)
     with suppress(Dismissed):
         if picked := await pick(menu, terminal):
@@ -74,8 +72,8 @@ async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Comma
 
 
 async def _log_in(terminal: Terminal, desk: CommandContext, rest: str) -> Outcome:
-    """Saves a key; the conversation goes on with the one it began with."""
-    from wolo.diagnostics.provider_login import find_login_provider, login_providers  # noqa: PLC0415  # loads what speaks with providers
+    """Saves a key; this conversation keeps the one it began with."""
+    from wolo.diagnostics.provider_login import find_login_provider, login_providers  # noqa: PLC0415  # loads the HTTP stack
     from wolo.frontends.terminal.dialogs.login import ask_provider, log_in  # noqa: PLC0415  # the same
 
     try:
@@ -84,7 +82,7 @@ async def _log_in(terminal: Terminal, desk: CommandContext, rest: str) -> Outcom
     except (Dismissed, EOFError):
         return NOTHING
     model = f"{provider.name}/{provider.default_model}" if provider.default_model else f"{provider.name}/MODEL"
-    return ShowText(f"/model {model} changes to it." if is_saved else "")
+    return ShowText(f"Use it with /model {model}." if is_saved else "")
 
 
 async def _session(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
@@ -96,7 +94,7 @@ async def _session(terminal: Terminal, command: Command, desk: CommandContext) -
 
 
 async def _model(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
-    from wolo.frontends.terminal.dialogs.embedded_model import offer_embedded  # noqa: PLC0415  # loads what speaks with providers
+    from wolo.frontends.terminal.dialogs.embedded_model import offer_embedded  # noqa: PLC0415  # loads the HTTP stack
     from wolo.frontends.terminal.dialogs.new_server import add_server  # noqa: PLC0415  # the same
 
     picked = await pick(await asyncio.to_thread(models_menu, desk), terminal)
@@ -121,7 +119,7 @@ _AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {
 async def _place(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
     menu = rewind_menu(desk)
     if not menu.listed(False):
-        return ShowText("Nothing was said yet.")
+        return ShowText("There is no prompt yet.")
     picked = await pick(menu, terminal)
     if picked is None:
         return NOTHING

@@ -1,10 +1,11 @@
-"""The REPL: a line is typed; `/…` goes to the commands, the rest to the model, also while it works."""
+"""The REPL: runs commands and turns for what the user submits, also while something runs."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from rich.text import Text
@@ -19,25 +20,32 @@ from wolo.frontends.terminal.composer.keymap import Keymap, composer_keys
 from wolo.frontends.terminal.composer.line_mode import KEYS, LineMode
 from wolo.frontends.terminal.composer.pastes import Chips
 from wolo.frontends.terminal.display.history_preview import recall
+from wolo.frontends.terminal.display.spinner import SLOW_S
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.io.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.live.live_region import LiveRegion
-from wolo.frontends.terminal.repl.background_tasks import BackgroundTasks, named_alongside
-from wolo.frontends.terminal.repl.banner import complain, introduce, unfold
 from wolo.frontends.terminal.repl.command_registry import CommandRegistry
 from wolo.frontends.terminal.repl.external_editor import edit
-from wolo.frontends.terminal.repl.notes import is_note
 from wolo.frontends.terminal.repl.picker_commands import choose_ahead, is_chosen_ahead, mention_file
-from wolo.frontends.terminal.repl.prompt_building import answered_by, message_of, run_first, show_prompt
-from wolo.frontends.terminal.repl.status_bar import StatusBar
+from wolo.frontends.terminal.repl.status_bar import StatusBar, print_banner
+from wolo.frontends.terminal.repl.submissions import (
+    answered_by,
+    is_note,
+    make_message,
+    run_command,
+    run_embedded,
+    save_note,
+    show_prompt,
+)
 from wolo.frontends.terminal.repl.todo_panel import TodoPanel
-from wolo.frontends.terminal.repl.turn_runner import run_turn, run_work, tell_jobs
-from wolo.frontends.terminal.repl.user_commands import keep_note, next_mode, run_command
+from wolo.frontends.terminal.repl.turn_runner import print_jobs_left, run_turn, run_work
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, escape_hidden
 
-LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
+MODES = ("plan", "ask", "edit", "auto")
+"""Modes that Shift-Tab switches between; `yolo` has no key."""
+QUIT_WORDS = frozenset({"exit", "quit", ":q"})
 
 
 class Repl:
@@ -48,7 +56,7 @@ class Repl:
         ui = conversation.facts.ui
         self._keymap = Keymap(ui.keymap)
         self._registry = CommandRegistry(terminal, self)
-        composer = self._composer = Composer(terminal, Suggestions(self._registry.desk), conversation.cwd)
+        composer = self._composer = Composer(terminal, Suggestions(self._registry.context), conversation.cwd)
         self._queue = composer.queue
         self._status_bar = StatusBar(terminal.state)
         self._todos = TodoPanel()
@@ -69,7 +77,8 @@ class Repl:
         terminal.input_area = self
         self._work: asyncio.Task[None] | None = None
         """The turn or the command that runs."""
-        self._background = BackgroundTasks(self._screen)
+        self._background: set[asyncio.Task[None]] = set()
+        """Commands, lists and editors that run alongside it."""
         self._is_editing = False
         """The text is open in an external editor."""
         self._ran: list[str] = []
@@ -85,19 +94,19 @@ class Repl:
         self._state.conversation = opened
 
     async def run(self) -> int:
-        """Until the person leaves; the exit status."""
+        """Runs until the user quits. Returns the exit status."""
         if isinstance(self._input, LiveRegion):
             self._screen.attach(self._input)
-        introduce(self.conversation, self._screen)
+        print_banner(self.conversation, self._screen)
         self._screen.say(f"{self._input.keys_in_short}, /help shows the rest.", "dim")
         recall(self.conversation.history, self._screen)
         if self._composer.restore_draft():
-            self._screen.say("What you had not sent is back.", "dim")
+            self._screen.say("Restored your unsent draft.", "dim")
         self._screen.space()
-        self._look()
+        self._refresh()
         self._input.appear()
         try:
-            with self._terminal.signals.during(self._signalled):
+            with self._terminal.signals.during(self._on_signal):
                 return await self._live()
         finally:
             await self._end_work()
@@ -114,20 +123,20 @@ class Repl:
                 return 130 if time.monotonic() - self._state.stopped_at < AGAIN_WITHIN_S else 0
             except EOFError:
                 return self._terminal.signals.exit_status
-            if said.text.strip() in LEAVING_WORDS:
+            if said.text.strip() in QUIT_WORDS:
                 return 0
-            self._hear(said)
+            self._receive(said)
 
-    # What is said, and when its turn comes
+    # Submissions
 
-    def _hear(self, said: Submission) -> None:
+    def _receive(self, said: Submission) -> None:
         text = said.text.strip() if is_command(said.text.strip()) else said.text
-        if self._may_run_beside(text):
-            self._background.run(self._glance(text))
+        if self._work is not None and is_command(text) and self._registry.may_run_alongside(text):
+            self._run_in_background(self._run_alongside(text))
         elif self._work is None:
-            self._begin(text)
+            self._start_work(text)
         elif is_chosen_ahead(text) and not said.later:
-            self._background.run(self._choose_ahead(text))
+            self._run_in_background(self._choose_ahead(text))
         elif said.later or is_command(text) or text.startswith("!") or is_note(text):
             self._queue.later.append(text)
         else:
@@ -135,35 +144,31 @@ class Repl:
         self._composer.save_draft_soon()
         self._input.paint()
 
-    def _may_run_beside(self, line: str) -> bool:
-        """A command that only looks, while something else runs."""
-        return self._work is not None and is_command(line) and self._registry.may_run_alongside(line)
-
     async def _choose_ahead(self, line: str) -> None:
-        if chosen := await choose_ahead(line, self._registry.desk(), self._terminal):
-            self._hear(Submission(chosen, later=True))
+        if chosen := await choose_ahead(line, self._registry.context(), self._terminal):
+            self._receive(Submission(chosen, later=True))
 
     def _stop_command(self, line: str) -> None:
-        """One that opens another conversation comes to its end: there must always be one."""
+        """Cancels a command that only shows something; one that switches conversations must not be cut off."""
         if self._work is not None and self._registry.may_run_alongside(line):
             self._work.cancel()
 
-    async def _glance(self, line: str) -> None:
+    async def _run_alongside(self, line: str) -> None:
         self._screen.fresh()
         self._screen.print(Text.assemble(("› ", "bold"), clean(line)))
-        with named_alongside(self._registry.doing(line), self._terminal):
-            await self._command(line)
+        with self._listed_alongside(self._registry.doing(line)):
+            await self._run_command(line)
 
-    def _begin(self, text: str) -> None:
+    def _start_work(self, text: str) -> None:
         self._screen.fresh()
         if not self._input.echoes_input:
             self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
         self._screen.status.start(self._registry.doing(text) if is_command(text) else "getting ready")
-        self._work = asyncio.ensure_future(self._take(text))
-        self._work.add_done_callback(self._ended)
+        self._work = asyncio.ensure_future(self._perform(text))
+        self._work.add_done_callback(self._on_work_done)
         self._state.is_working, self._state.is_stopping = True, False
 
-    def _ended(self, work: asyncio.Task[None]) -> None:
+    def _on_work_done(self, work: asyncio.Task[None]) -> None:
         self._work = None
         self._state.is_working = False
         self._screen.status.stop()
@@ -177,7 +182,7 @@ class Repl:
         self._screen.space()
         self._status_bar.refresh()
         if self._queue.later and not (self._state.is_stopping or self._composer.is_over):
-            self._begin(self._queue.later.popleft())
+            self._start_work(self._queue.later.popleft())
         self._composer.save_draft_soon()
         self._input.paint()
 
@@ -185,18 +190,20 @@ class Repl:
         try:
             self._queue.steer(self._compose(text), text)
         except WoloError as error:
-            complain(error, self._screen)
+            self._screen.show_error(error)
             self._composer.give_back(text)
 
-    def _signalled(self) -> None:
-        """While nothing runs a signal leaves; a key meant what has just come to its end."""
+    def _on_signal(self) -> None:
+        """A signal quits while nothing runs; Ctrl-C was meant for work that has just ended."""
         if self._terminal.signals.exit_status:
             self._composer.quit()
 
     async def _end_work(self) -> None:
-        await self._background.end()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         if self._work is not None:
-            self._work.remove_done_callback(self._ended)
+            self._work.remove_done_callback(self._on_work_done)
             self._terminal.signals.stop()
             with suppress(asyncio.CancelledError):
                 await self._work
@@ -206,43 +213,43 @@ class Repl:
         if isinstance(self._input, LiveRegion):
             self._input.abandon()
 
-    async def _take(self, line: str) -> None:
+    async def _perform(self, line: str) -> None:
         self._screen.fresh()
         try:
             if is_command(line):
                 with self._terminal.signals.during(partial(self._stop_command, line)):
-                    await self._command(line)
+                    await self._run_command(line)
             elif line.startswith("!"):
-                if told := await run_command(line, self.conversation, self._terminal):
-                    self._ran.append(told)
-            elif not is_note(line) or await keep_note(line, self.conversation, self._terminal):
-                await self._prompt(line, line)
+                if output := await run_command(line, self.conversation, self._terminal):
+                    self._ran.append(output)
+            elif not is_note(line) or await save_note(line, self.conversation, self._terminal):
+                await self._send(line, line)
         except HandoverFailed as failed:
             if failed.conversation is None:
-                raise  # there is nothing left to talk with
-            complain(failed, self._screen)
+                raise  # no conversation is left
+            self._screen.show_error(failed)
             self.change_to(SwitchConversation(failed.conversation, text="Continuing this conversation."))
         except WoloError as error:
-            complain(error, self._screen)
+            self._screen.show_error(error)
 
-    async def _prompt(self, said: str | SendPrompt, line: str) -> None:
+    async def _send(self, submitted: str | SendPrompt, line: str) -> None:
         message = None
         try:
-            message = self._compose(said)
+            message = self._compose(submitted)
             await run_turn(self.conversation, message, self._terminal)
-        finally:  # it could not be sent, or a hook kept it back
+        finally:  # it was not sent, or a hook refused it
             if message is None or all(each.id != message.id for each in reversed(self.conversation.history)):
                 self._composer.give_back(line)
 
-    def _compose(self, said: str | SendPrompt) -> Message:
-        message = message_of(said, self.conversation, self._composer.pastes, self._ran)
+    def _compose(self, submitted: str | SendPrompt) -> Message:
+        message = make_message(submitted, self.conversation, self._composer.pastes, self._ran)
         self._ran.clear()
         return message
 
-    async def _command(self, line: str) -> None:
+    async def _run_command(self, line: str) -> None:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
-        outcome = await dispatch(line, self._registry.desk(anew=True))
+        outcome = await dispatch(line, self._registry.context(anew=True))
         match outcome:
             case ShowText(text=""):
                 pass
@@ -253,14 +260,14 @@ class Repl:
             case SwitchConversation():
                 self.change_to(outcome)
                 if jobs is not None and self.conversation.jobs is not jobs:
-                    tell_jobs(jobs, running, self._screen)
+                    print_jobs_left(jobs, running, self._screen)
             case RunEvents():
                 await run_work(self.conversation, outcome.events, self._terminal)
             case SendPrompt():
                 show_prompt(outcome, self._screen)
-                outcome = await run_first(outcome, self.conversation, self._terminal)
+                outcome = await run_embedded(outcome, self.conversation, self._terminal)
                 async with answered_by(outcome.model, self.conversation, self, self._screen):
-                    await self._prompt(outcome, line)
+                    await self._send(outcome, line)
             case Exit():
                 self._composer.quit()
 
@@ -272,36 +279,68 @@ class Repl:
         if opened.text:
             self._screen.say(opened.text, "dim")
         else:
-            introduce(self.conversation, self._screen)
+            print_banner(self.conversation, self._screen)
         if is_other:
             self._ran.clear()
             recall(self.conversation.history, self._screen)
         if opened.draft:
             self._composer.give_back(opened.draft)
 
+    def _run_in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(self._show_errors_of(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _show_errors_of(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except WoloError as error:
+            self._screen.show_error(error)
+
+    @contextmanager
+    def _listed_alongside(self, words: str) -> Iterator[None]:
+        """Adds slow work to the end of the status line."""
+        background = self._state.background
+        due = asyncio.get_running_loop().call_later(SLOW_S, background.append, words)
+        try:
+            yield
+        finally:
+            due.cancel()
+            if words in background:
+                background.remove(words)
+
     # Actions of keys and commands
 
     def handle_key(self, action: str) -> bool:
         match action:
             case "expand":
-                unfold(self.conversation, self._screen)
+                self._expand()
             case "editor":
                 self.open_editor()
             case "files":
-                self._background.run(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
+                self._run_in_background(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
             case "mode":
                 self._next_mode()
             case _:
                 return False
         return True
 
+    def _expand(self) -> None:
+        """Prints the newest collapsed output in full, or the last thinking before this process."""
+        if self._screen.unfold():
+            return
+        said = (message.reasoning_content for message in reversed(self.conversation.history))
+        thinking = next((text for text in said if text.strip()), "").strip()
+        self._screen.fresh()
+        self._screen.say(thinking or "Nothing to expand.", "dim")
+
     def open_editor(self) -> None:
         if not self._is_editing:
             self._is_editing = True
-            self._background.run(self._edit())
+            self._run_in_background(self._edit())
 
     async def _edit(self) -> None:
-        """Replaces the typed text by what an external editor makes of it; running work continues."""
+        """Opens the typed text in an external editor; running work continues."""
         pastes = self._composer.pastes
         try:
             with self._terminal.signals.aside():
@@ -322,17 +361,23 @@ class Repl:
         self._screen.use_theme(theme)
 
     def _next_mode(self) -> None:
+        """Switches to the next mode that is available here."""
+        before = self.conversation.mode
+        at = MODES.index(before) if before in MODES else -1
         try:
-            next_mode(self.conversation)
+            for step in range(1, len(MODES)):
+                self.conversation.set_mode(MODES[(at + step) % len(MODES)])
+                if self.conversation.mode != before:
+                    break
         except WoloError as error:
-            complain(error, self._screen)
+            self._screen.show_error(error)
         self._input.paint()
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Refreshes the status bar and the todo list."""
         self._status_bar.refresh()
-        self._background.run(self._look_at_todos())
+        self._run_in_background(self._refresh_todos())
 
-    async def _look_at_todos(self) -> None:
+    async def _refresh_todos(self) -> None:
         self._todos.items = await asyncio.to_thread(self.conversation.todos)
         self._input.paint()

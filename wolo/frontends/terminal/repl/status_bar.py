@@ -1,4 +1,4 @@
-"""The line of facts below the place to write in: where one is, who answers, how much it may do, and what was used."""
+"""Status bar below the input, and the banner at the start: directory, model, mode, context and cost."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from functools import reduce
 from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 
 from wolo.agent.budget import NOTHING, add
 from wolo.agent.events import AnswerEnded, Compacted, Event, RequestStarted, TaskEnded
+from wolo.conversation.conversation import Conversation
+from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.live.component import Row
 from wolo.messages.message import Usage, task_usage
@@ -19,9 +22,9 @@ from wolo.workspace.git_branch import current_branch
 
 BETWEEN = " · "
 LONGEST_PLACE = 40
-"""Cells; of a longer directory the last names are shown."""
+"""Cells; a longer directory is shortened to its last names."""
 IMPORTANCE = ("mode", "context", "model", "dir", "branch", "jobs", "cost", "cache")
-"""In a narrow window the last of these leave first."""
+"""In a narrow window the last of these are dropped first."""
 
 
 class StatusBar:
@@ -78,8 +81,16 @@ class StatusBar:
         return [[("class:dim", fit({name: facts[name] for name in talk.facts.ui.status if facts[name]}, width))]]
 
 
+def print_banner(conversation: Conversation, screen: Screen) -> None:
+    facts = conversation.facts
+    branch = clean_line(current_branch(facts.cwd))
+    place = f"{where(facts.cwd)} ({branch})" if branch else where(facts.cwd)
+    held = how_held(facts.mode, facts.sandbox)
+    screen.print(Text.assemble(("wolo", "bold"), (f" · {facts.model} · {held} · {place}", "dim")))
+
+
 def fit(facts: Mapping[str, str], columns: int) -> str:
-    """As many as have room, in the order given; the last one is cut rather than left out."""
+    """Joins the facts that fit, in the given order; the last remaining one is cut."""
     kept = dict(facts)
     for name in reversed(IMPORTANCE):
         if len(kept) > 1 and cell_len(BETWEEN.join(kept.values())) > columns:
@@ -89,7 +100,7 @@ def fit(facts: Mapping[str, str], columns: int) -> str:
 
 
 def cache_share(used: Usage) -> str:
-    """How much of what was sent the provider had already read."""
+    """Share of the sent tokens that came from the provider's cache."""
     sent = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens
     return f"cache {used.cache_read_tokens / sent:.0%}" if used.cache_read_tokens else ""
 
@@ -100,19 +111,19 @@ def money(used: Usage) -> str:
 
 
 def how_held(mode: str, sandbox: str) -> str:
-    """The mode, and what holds commands in it: Landlock alone cannot keep protected names from being changed."""
+    """The mode and the sandbox; Landlock alone cannot protect files from being renamed."""
     partial = " (partial)" if sandbox == "landlock" else ""
     return f"{mode} in {sandbox}{partial}" if sandbox else mode
 
 
 def where(path: Path) -> str:
-    """A directory as people write it."""
+    """The path, with ~ for the home directory."""
     home = find_home()
     return clean_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))
 
 
 def short_place(path: Path) -> str:
-    """The last names of it, where it is long."""
+    """The path, shortened to its last names."""
     place, shown = where(path), ""
     rest = place
     while cell_len(shown or place) > LONGEST_PLACE and "/" in rest.lstrip("/"):

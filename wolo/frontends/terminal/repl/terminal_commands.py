@@ -1,4 +1,4 @@
-"""The slash commands that only a terminal can have: the editor, the keys, the clipboard and the colours."""
+"""Slash commands of the terminal: /copy, /editor, /keys and /theme."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wolo.frontends.terminal.repl.clipboard import copy_command
 from wolo.places import find_places
 
 THEMES: tuple[str, ...] = get_args(next(each.type for each in fields(Ui) if each.name == "theme"))
-_ABOUT = {"auto": "as COLORFGBG says, or else dark", "dark": "for a dark background", "light": "for a light background"}
+_ABOUT = {"auto": "from COLORFGBG, or else dark", "dark": "for a dark background", "light": "for a light background"}
 
 
 def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
@@ -28,17 +28,17 @@ def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
             "editor",
             "write in your editor (VISUAL, EDITOR)",
             partial(_editor, actions),
-            more="With what is written so far; what the editor leaves stands in the line afterwards. Ctrl-G is the same.",
+            more="Opens the typed text; the edited text replaces it. Same as Ctrl-G.",
             group="Conversation",
             while_working=True,
         ),
-        Command("keys", "which keys do what", partial(_keys, actions), while_working=True),
+        Command("keys", "list the keys", partial(_keys, actions), while_working=True),
         Command(
             "theme",
-            "the colours: for a dark background or a light one",
+            "colours for a dark or a light background",
             partial(_theme, actions),
             usage=f"[{'|'.join(THEMES)}]",
-            more="From now on, and kept in your settings (ui.theme). NO_COLOR=1 in the environment turns colours off.",
+            more="Also saved in your settings (ui.theme). NO_COLOR=1 in the environment turns colours off.",
             arguments=lambda desk: [(name, _ABOUT.get(name, "")) for name in THEMES],
             while_working=True,
         ),
@@ -56,11 +56,12 @@ async def _keys(actions: TerminalActions, desk: CommandContext, rest: str) -> Ou
 
 async def _theme(actions: TerminalActions, desk: CommandContext, rest: str) -> Outcome:
     if not rest:
-        off = " (NO_COLOR is set: there are none)" if os.environ.get("NO_COLOR") else ""
-        return ShowText("\n".join([f"{name:<5} {_ABOUT.get(name, '')}" for name in THEMES]) + f"\n\n/theme NAME changes it{off}.")
+        off = " (NO_COLOR is set: colours are off)" if os.environ.get("NO_COLOR") else ""
+        themes = "\n".join(f"{name:<5} {_ABOUT.get(name, '')}" for name in THEMES)
+        return ShowText(f"{themes}\n\nChange it with /theme NAME{off}.")
     if rest not in THEMES:
         raise UsageError(f"There is no theme {rest}.", hint=f"Themes are {', '.join(THEMES)}; NO_COLOR=1 turns colours off.")
     actions.use_theme(rest)
     places = find_places()
     await asyncio.to_thread(set_value, places, "ui.theme", rest)
-    return ShowText(f"Theme {rest}, from now on; kept in {places.config / 'config.toml'}.")
+    return ShowText(f"Theme set to {rest}; saved in {places.config / 'config.toml'}.")

@@ -1,43 +1,58 @@
-"""One turn in the terminal: its events on the screen, its questions answered, its signals heard."""
+"""Runs one turn in the terminal: shows its events, asks its questions, and stops it on a signal."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from typing import Any
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 from rich.text import Text
 
-from wolo.agent.events import AnswerEnded, ApprovalAsked, CallDenied, Event, Noticed, QuestionsAsked, TurnEnded
+from wolo.agent.events import (
+    AnswerEnded,
+    ApprovalAsked,
+    ApprovalGiven,
+    CallDenied,
+    CallEnded,
+    Event,
+    Noticed,
+    QuestionsAnswered,
+    QuestionsAsked,
+    TaskEnded,
+    TurnEnded,
+)
 from wolo.conversation.conversation import Conversation
-from wolo.frontends.terminal.dialogs.ask_approval import ask
-from wolo.frontends.terminal.dialogs.ask_questions import ask_questions
-from wolo.frontends.terminal.dialogs.notifications import Bell
+from wolo.frontends.terminal.dialogs.notifications import Notifier
+from wolo.frontends.terminal.dialogs.turn_dialogs import ask_approval, ask_questions
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.panels.approval_preview import is_edit, proposal
-from wolo.frontends.terminal.repl.event_buffer import Coming
 from wolo.guard.intents import WriteIntent
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import escaped_line
 from wolo.tools.background_jobs import Job, Jobs
 
+T = TypeVar("T")
+
+Asked = ApprovalAsked | QuestionsAsked
+
 
 async def run_turn(conversation: Conversation, message: Message, terminal: Terminal) -> TurnEnded:
-    """`exit_code` of what is returned is the whole truth: signals and calls that nobody could allow are in it."""
+    """The returned `exit_code` also accounts for signals and for denied calls."""
     turn = _Turn(conversation, terminal)
     try:
         with terminal.signals.during(turn.stop):
-            return await turn.play(message)
+            return await turn.run(message)
     finally:
         terminal.screen.status.stop()
 
 
 async def run_work(conversation: Conversation, events: AsyncIterator[Event], terminal: Terminal) -> None:
-    """What a command does that takes a while. Its notices answer the person: they are said as often as they come."""
+    """Shows the events of a command that takes a while; its notices are results, so repeated ones are shown again."""
     screen, is_stopping = terminal.screen, False
 
     def stop() -> None:
@@ -49,7 +64,7 @@ async def run_work(conversation: Conversation, events: AsyncIterator[Event], ter
         with terminal.signals.during(stop):
             async for event in events:
                 if is_stopping:
-                    conversation.interrupt()  # said before there was anything to interrupt
+                    conversation.interrupt()  # the first one came before there was anything to interrupt
                 if isinstance(event, Noticed):
                     screen.say(event.text)
                 else:
@@ -58,12 +73,76 @@ async def run_work(conversation: Conversation, events: AsyncIterator[Event], ter
         screen.status.stop()
 
 
-def tell_jobs(jobs: Jobs, running: Iterable[Job], screen: Screen) -> None:
-    """Those that ran have ended because their conversation has, but for those that a person detached."""
+def print_jobs_left(jobs: Jobs, running: Iterable[Job], screen: Screen) -> None:
+    """Reports jobs that ended with their conversation, and detached ones that continue."""
     for job in running:
         screen.say(f"Ended with the conversation: {escaped_line(job.name)}.", "dim")
     for job in jobs.detached:
-        screen.say(f"Goes on: {escaped_line(job.name)}, pid {job.program.pid}; what it prints: {job.spool.path}", "dim")
+        screen.say(f"Still running: {escaped_line(job.name)}, pid {job.program.pid}; output: {job.spool.path}", "dim")
+
+
+class EventBuffer:
+    """Iterates over events, and holds them back while the user is asked: nothing is drawn into the typed answer."""
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        self._events = events
+        self._held: deque[Event] = deque()
+        self._next: asyncio.Task[Event] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._held:
+            return self._held.popleft()
+        upcoming, self._next = self._upcoming(), None
+        return await upcoming
+
+    async def while_asking(self, asked: Asked, asking: asyncio.Task[T]) -> T | None:
+        """The answer; None if the question has expired. Raises what the question raises."""
+        try:
+            if any(_expires(event, asked) for event in self._held):
+                return None
+            while not asking.done():
+                self._next = upcoming = self._upcoming()
+                await asyncio.wait({asking, upcoming}, return_when=asyncio.FIRST_COMPLETED)
+                if upcoming.done() and not asking.done() and self._hold(upcoming, asked):
+                    return None
+            return asking.result()
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
+
+    def _hold(self, upcoming: asyncio.Task[Event], asked: Asked) -> bool:
+        """Holds the next event back. True: it ends the question."""
+        self._next = None
+        self._held.append(upcoming.result())
+        return _expires(self._held[-1], asked)
+
+    async def close(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            await asyncio.wait({self._next})
+        if isinstance(self._events, AsyncGenerator):
+            await self._events.aclose()
+
+    def _upcoming(self) -> asyncio.Task[Event]:
+        return self._next or asyncio.ensure_future(anext(self._events))
+
+
+def _expires(event: Event, asked: Asked) -> bool:
+    """The event ends the question, for example because of a time limit. Other agents continue alongside."""
+    match event:
+        case TurnEnded():
+            return True
+        case ApprovalGiven() | QuestionsAnswered():
+            return event.id == asked.id
+        case TaskEnded():
+            return event.part_id == asked.task
+        case CallEnded():
+            return not asked.task
+        case _:
+            return False
 
 
 class _Turn:
@@ -72,53 +151,54 @@ class _Turn:
         self._terminal = terminal
         self._question: asyncio.Task[Any] | None = None
         self._is_stopping = False
-        self._bell = Bell(conversation.facts.ui, terminal.screen.stage)
+        self._notifier = Notifier(conversation.facts.ui, terminal.screen.stage)
         self._calls: tuple[ToolPart, ...] = ()
-        """Of the newest answer."""
+        """Calls of the newest answer."""
 
     def stop(self) -> None:
         self._is_stopping = True
         self._conversation.interrupt()
-        self._terminal.screen.status.say("stopping, once more ends it at once")
+        self._terminal.screen.status.say("stopping, once more quits at once")
         if self._question is not None:
             self._question.cancel()
 
-    async def play(self, message: Message) -> TurnEnded:
+    async def run(self, message: Message) -> TurnEnded:
         ended: TurnEnded | None = None
         is_denied = False
-        coming = Coming(self._conversation.prompt(message))
+        events = EventBuffer(self._conversation.prompt(message))
         try:
-            async for event in coming:
+            async for event in events:
                 self._terminal.screen.show(event)
                 if self._is_stopping:
-                    self._conversation.interrupt()  # said before there was anything to interrupt
-                if isinstance(event, ApprovalAsked | QuestionsAsked):
-                    await self._answer(event, coming)
-                elif isinstance(event, AnswerEnded):
-                    self._calls = event.message.calls
-                elif isinstance(event, CallDenied):
-                    is_denied = is_denied or event.part.outcome == "denied_by_rule"
-                elif isinstance(event, TurnEnded):
-                    ended = event
+                    self._conversation.interrupt()  # the first one came before there was anything to interrupt
+                match event:
+                    case ApprovalAsked() | QuestionsAsked():
+                        await self._answer(event, events)
+                    case AnswerEnded():
+                        self._calls = event.message.calls
+                    case CallDenied():
+                        is_denied = is_denied or event.part.outcome == "denied_by_rule"
+                    case TurnEnded():
+                        ended = event
         finally:
-            await coming.close()
+            await events.close()
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
         if not self._is_stopping:
             words = "the turn is done" if ended.cause == "done" else f"the turn has ended: {ended.cause.replace('_', ' ')}"
-            self._bell.turn_ended(ended.duration_s, words)
+            self._notifier.turn_ended(ended.duration_s, words)
         exit_code = self._terminal.signals.exit_status or ended.exit_code or (4 if is_denied else 0)
         return replace(ended, exit_code=exit_code)
 
-    async def _answer(self, asked: ApprovalAsked | QuestionsAsked, coming: Coming) -> None:
+    async def _answer(self, asked: Asked, events: EventBuffer) -> None:
         if self._is_stopping:
             return  # the question ends with the turn
         try:
             if isinstance(asked, ApprovalAsked):
-                async with self._bell.while_asking("your approval is needed"):
-                    await self._approve(asked, coming)
+                async with self._notifier.while_asking("your approval is needed"):
+                    await self._approve(asked, events)
             else:
-                async with self._bell.while_asking("a question waits for you"):
-                    await self._reply(asked, coming)
+                async with self._notifier.while_asking("the model asks a question"):
+                    await self._reply(asked, events)
         except Dismissed:
             self._question = None
             self._terminal.stop()
@@ -128,37 +208,31 @@ class _Turn:
         finally:
             self._question = None
 
-    async def _approve(self, asked: ApprovalAsked, coming: Coming) -> None:
+    async def _approve(self, asked: ApprovalAsked, events: EventBuffer) -> None:
         lines = await asyncio.to_thread(self._proposal, asked)
+        may_accept_edits = self._conversation.mode == "ask" and is_edit(asked) and not asked.only_once
         self._question = asking = asyncio.ensure_future(
-            ask(
-                asked,
-                lines,
-                self._terminal.screen,
-                self._terminal.keyboard,
-                self._conversation.complaint,
-                may_accept_edits=self._conversation.mode == "ask" and is_edit(asked) and not asked.only_once,
-            )
+            ask_approval(asked, lines, self._terminal, self._conversation, may_accept_edits=may_accept_edits)
         )
-        if answer := await coming.while_asking(asked, asking):
+        if answer := await events.while_asking(asked, asking):
             given = answer.given
             if answer.accepts_edits and (notice := self._conversation.set_mode("edit")):
                 self._terminal.screen.say(notice, "warning")
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
         else:
-            self._terminal.screen.say(f"✗ nobody answered in time: {escaped_line(asked.part.tool)}", "dim")
+            self._terminal.screen.say(f"✗ no answer in time: {escaped_line(asked.part.tool)}", "dim")
 
     def _proposal(self, asked: ApprovalAsked) -> list[Text]:
         written = [intent.path for intent in asked.intents if isinstance(intent, WriteIntent)]
         before = self._conversation.known_text(written[0]) if len(written) == 1 else None
-        return proposal(asked, self._waiting(asked), before=before)
+        return proposal(asked, self._pending(asked), before=before)
 
-    def _waiting(self, asked: ApprovalAsked) -> list[ToolPart]:
-        """Calls of the same answer that are going to be asked after this one, as far as that is known."""
+    def _pending(self, asked: ApprovalAsked) -> list[ToolPart]:
+        """Later calls of the same answer that will need an approval, as far as known."""
         ids = [part.id for part in self._calls]
         later = self._calls[ids.index(asked.part.id) + 1 :] if asked.part.id in ids else ()
         return [part for part in later if part.metadata.get("verdict", {}).get("decision") == "ask"]
 
-    async def _reply(self, asked: QuestionsAsked, coming: Coming) -> None:
-        self._question = asking = asyncio.ensure_future(ask_questions(asked, self._terminal.screen, self._terminal.keyboard))
-        self._conversation.answer_questions(asked.id, await coming.while_asking(asked, asking))
+    async def _reply(self, asked: QuestionsAsked, events: EventBuffer) -> None:
+        self._question = asking = asyncio.ensure_future(ask_questions(asked, self._terminal))
+        self._conversation.answer_questions(asked.id, await events.while_asking(asked, asking))

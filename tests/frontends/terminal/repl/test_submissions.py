@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wolo.errors import UsageError
-from wolo.frontends.terminal.repl.notes import is_note, keep, place
+from wolo.frontends.terminal.repl.submissions import append_note, is_note, note_path
 from wolo.places import find_places
 
 
@@ -26,26 +26,26 @@ def test_prompts(line: str) -> None:
 
 def test_a_note_is_an_item_at_the_end() -> None:
     path = Path("AGENTS.md")
-    keep("# first", path)
-    keep("#second", path)
+    append_note("# first", path)
+    append_note("#second", path)
     assert path.read_text() == "- first\n- second\n"
 
 
 def test_a_link_is_not_written_through() -> None:
     Path("target").write_text("mine\n")
     Path("AGENTS.md").symlink_to("target")
-    with pytest.raises(UsageError, match=r"AGENTS\.md could not be written: It is a link\."):
-        keep("# note", Path("AGENTS.md"))
+    with pytest.raises(UsageError, match=r"Cannot write AGENTS\.md: it is a symbolic link\."):
+        append_note("# note", Path("AGENTS.md"))
     assert Path("target").read_text() == "mine\n"
 
 
 def test_what_is_no_file_is_not_written_to() -> None:
     os.mkfifo("AGENTS.md")
-    with pytest.raises(UsageError, match=r"It is no regular file\."):
-        keep("# note", Path("AGENTS.md"))
+    with pytest.raises(UsageError, match=r"not a regular file\."):
+        append_note("# note", Path("AGENTS.md"))
 
 
 def test_where_a_note_goes() -> None:
-    assert place("p", Path("/project")) == Path("/project/AGENTS.md")
-    assert place(" Y ", Path("/project")) == find_places().config / "AGENTS.md"
-    assert place("", Path("/project")) is None
+    assert note_path("p", Path("/project")) == Path("/project/AGENTS.md")
+    assert note_path(" Y ", Path("/project")) == find_places().config / "AGENTS.md"
+    assert note_path("", Path("/project")) is None

@@ -1,4 +1,4 @@
-"""What a person can choose from a list: sessions, models, files, and places to go back to, with what that would change."""
+"""Menus of sessions, models, files and earlier prompts, with previews."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 from wolo.commands.command import CommandContext
 from wolo.conversation.history.undo import Undoing
 from wolo.diagnostics import model_info
-from wolo.errors import ToolError, WoloError
+from wolo.errors import SessionError, ToolError, WoloError
 from wolo.frontends.terminal.composer.completion import FileNames
-from wolo.frontends.terminal.dialogs.picker import Item, Menu
-from wolo.frontends.terminal.dialogs.unlisted_models import ABOUT_SERVER, EMBEDDED, OTHERS, SERVER
+from wolo.frontends.terminal.dialogs.menu import ABOUT_SERVER, EMBEDDED, SERVER, SETUPS, Item, Menu, pick
 from wolo.frontends.terminal.display.history_preview import last_exchange
+from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.live.temporary_region import temporary_region
 from wolo.messages.terminal_text import counted
 from wolo.models import address
 from wolo.models.catalog import ListedModel
@@ -27,15 +28,15 @@ from wolo.sessions.timestamps import age
 from wolo.workspace.files.safe_open import open_regular, read_all
 
 ANY_NAME = "/…"
-"""Stands for whatever a server has; there is nothing to choose."""
+"""End of the label of a provider that serves any model: not an entry."""
 BEGINNING_BYTES = 4_000
-"""Of a file, to tell what it is."""
+"""Read of a file for its preview."""
 GLIMPSE_BYTES = 400_000
-"""So much of the end of a session is read to show its last exchange."""
+"""Read from the end of a session for its preview."""
 
 
 def sessions_menu(cwd: Path, here: str = "") -> Menu[str]:
-    """Ids, of this directory first; `here` is the session that is open, which is left out."""
+    """Session ids, those of this directory first; without `here`, the open session."""
     with Store.open(find_places().data) as store:
         everything = [info for info in store.list() if info.turns and info.id != here]
     directory = listing.directory(cwd)
@@ -48,11 +49,24 @@ def sessions_menu(cwd: Path, here: str = "") -> Menu[str]:
     return Menu("Which session?", listed, "all directories" if near and far else "", _last_exchange_of)
 
 
-def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
-    """Models that can be asked now, the current one first; the switch adds those without a key. Any other name may be written.
+async def pick_session(terminal: Terminal) -> str:
+    """A session to resume before a conversation is open; empty when the user cancels.
 
-    Asks the model servers on this machine, or the one of this run, what they serve: blocks. `ahead`: it is chosen for later,
-    so nothing can be set up.
+    Raises SessionError when there is none, Dismissed for Ctrl-C.
+    """
+    menu = sessions_menu(Path.cwd())
+    if not menu.listed(True):
+        raise SessionError("There is no session to resume yet.", hint='Start one: wolo "your task"')
+    async with temporary_region(terminal):
+        picked = await pick(menu, terminal)
+    return picked.value if picked else ""
+
+
+def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
+    """Usable models, the current one first; the switch adds those without a key. Any other name may be typed.
+
+    Blocks: asks the model servers on this machine, or the one of this run, for their models. `ahead`: the choice is for
+    later, so nothing can be set up.
     """
     from wolo.models.local.embedded import has_engine  # noqa: PLC0415  # loads what speaks with providers
 
@@ -66,7 +80,7 @@ def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
     else:
         at_hand = [_served(name) for server in find_servers(os.environ) for name in server.models]
     current = Item(conversation.model, f"{conversation.model}", "current")
-    others = [] if ahead else [Item(name, OTHERS[name]) for name in (() if has_engine() else (EMBEDDED,)) + (SERVER,)]
+    others = [] if ahead else [Item(name, SETUPS[name]) for name in (() if has_engine() else (EMBEDDED,)) + (SERVER,)]
 
     def listed(also_without: bool) -> Sequence[Item[str]]:
         shown = [each for each in known if each.has_key or also_without]
@@ -77,7 +91,7 @@ def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
         return [marked, *found.values(), *others]
 
     def preview(label: str, is_on: bool) -> Sequence[str]:
-        if label in OTHERS:
+        if label in SETUPS:
             return [ABOUT_SERVER if label == SERVER else "The engine and a small model: no key, no account."]
         try:
             return list(model_info.page(model_info.of_model(label, find_places(), config)))
@@ -88,7 +102,7 @@ def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
 
 
 def _brief(model: ListedModel) -> str:
-    """The known facts of a model, without the blanks that align them in a list."""
+    """Known facts of a model, without padding."""
     return " ".join(word for word in model_info.in_brief(model).split() if word != "?")
 
 
@@ -97,7 +111,7 @@ def _served(label: str) -> Item[str]:
 
 
 def rewind_menu(desk: CommandContext) -> Menu[OutlineItem]:
-    """The prompts on the way to here, the newest first; the switch takes files back, too."""
+    """Prompts of this branch, newest first; the switch restores files, too."""
     conversation = desk.conversation
     prompts = [place for place in outline(*conversation.tree()) if place.is_on_way and place.kind == "prompt"]
     newest_first = prompts[::-1]
@@ -113,19 +127,19 @@ def rewind_menu(desk: CommandContext) -> Menu[OutlineItem]:
         changed = [f"restored  {path}" for path in report.restored] + [f"removed   {path}" for path in report.removed]
         changed += [f"conflict  {each.path}: {each.reason}" for each in report.conflicts]
         if not changed:
-            return ["no file was changed since"]
+            return ["no file has changed since"]
         stay = (
-            "1 file stays as it is; Tab takes it"
+            "1 file stays as it is; Tab restores it"
             if len(changed) == 1
-            else f"{len(changed)} files stay as they are; Tab takes them"
+            else f"{len(changed)} files stay as they are; Tab restores them"
         )
-        return changed if with_files else [f"{stay} along:", *changed]
+        return changed if with_files else [f"{stay}:", *changed]
 
     return Menu("Back to before which prompt?", listed, "files too", preview)
 
 
 def files_menu(cwd: Path) -> Menu[str]:
-    """Files and folders as git sees them; names are relative to `cwd`."""
+    """Files and folders as git lists them, relative to `cwd`."""
     names = FileNames().below(cwd)
 
     def listed(is_on: bool) -> Sequence[Item[str]]:
@@ -135,12 +149,12 @@ def files_menu(cwd: Path) -> Menu[str]:
 
 
 def turns_back(menu: Menu[OutlineItem], place: OutlineItem) -> int:
-    """How many turns are taken back by going to before this prompt."""
+    """Number of turns undone by going back to before this prompt."""
     return [item.value for item in menu.listed(False)].index(place) + 1
 
 
 def _beginning(path: Path) -> Sequence[str]:
-    """Its first lines. What is no plain file is not opened."""
+    """The first lines. Opens regular files only."""
     try:
         if path.is_dir():
             return [counted(len(list(path.iterdir())), "entry", "entries")]
@@ -150,8 +164,8 @@ def _beginning(path: Path) -> Sequence[str]:
         finally:
             os.close(handle)
     except (OSError, ToolError):
-        return ["it cannot be read"]
-    return ["it is no text"] if b"\0" in data else data.decode("utf-8", "replace").splitlines()
+        return ["cannot be read"]
+    return ["not a text file"] if b"\0" in data else data.decode("utf-8", "replace").splitlines()
 
 
 def _session(info: SessionInfo, where: str = "") -> Item[str]:

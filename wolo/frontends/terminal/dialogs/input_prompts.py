@@ -1,0 +1,102 @@
+"""Asks for a confirmation, a line of text, or a secret."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from rich.text import Text
+
+from wolo.frontends.terminal.display.line_prompt import SETTLE_S, ask_line
+from wolo.frontends.terminal.display.terminal import Terminal
+
+ENTER, END_OF_INPUT, ERASE, ERASE_ALL = b"\r\n", 0x04, (0x7F, 0x08), 0x15
+PASTE = (b"\x1b[200~", b"\x1b[201~")
+"""Marks around a paste, where an earlier program asked the terminal for them and did not reset that."""
+MOST_BYTES = 16 * 1024
+
+
+async def confirm(question: str, terminal: Terminal, *, no: str = "No", yes: str = "Yes") -> bool:
+    """The default is no. Raises Dismissed for Ctrl-C, and EOFError for Ctrl-D where a line is typed."""
+    if not terminal.has_panels:
+        typed = await ask_line(f"{question} [y/N] › ", terminal.screen, terminal.keyboard)
+        return typed.strip().lower() in ("y", "yes")
+    from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
+    from wolo.frontends.terminal.panels.button_row import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+
+    lines = [Text.assemble(("? ", "bold warning"), (question, "bold"))]
+    return await choose(lines, [Choice("n", no), Choice("y", yes)], terminal) == "y"
+
+
+async def ask_text(question: str, terminal: Terminal) -> str:
+    """Raises PassedOver for Esc, Dismissed for Ctrl-C, and EOFError for Ctrl-D on an empty line."""
+    if (stage := terminal.screen.stage) is None:
+        return (await ask_line(question, terminal.screen, terminal.keyboard, may_pass=True)).strip()
+    from wolo.frontends.terminal.panels.line_panels import RequestedLine  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+    return (await stage.stand(RequestedLine(question, may_pass=True))).strip()
+
+
+async def ask_secret(question: str, terminal: Terminal) -> str:
+    """Reads one line that appears nowhere: not on the terminal, in no history.
+
+    What was typed before the question is dropped. Raises EOFError for Ctrl-D on an empty line and for a closed terminal;
+    Ctrl-C stays a signal.
+    """
+    if (stage := terminal.screen.stage) is not None:
+        from wolo.frontends.terminal.panels.line_panels import SecretPanel  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+        return await stage.stand(SecretPanel(question))
+    terminal.screen.ask_space()
+    await asyncio.sleep(SETTLE_S)
+    terminal.keyboard.forget_typed()
+    terminal.screen.say(question)
+    try:
+        typed = await _read_line()
+    finally:
+        terminal.keyboard.forget_typed()
+    for mark in PASTE:
+        typed = typed.replace(mark, b"")
+    return typed.decode("utf-8", "replace").strip()
+
+
+async def _read_line() -> bytes:
+    loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
+    line: asyncio.Future[bytes] = loop.create_future()
+    typed = bytearray()
+
+    def read() -> None:
+        try:
+            come = os.read(descriptor, 1024)
+        except OSError:
+            come = b""
+        if not line.done() and _ends(typed, come or bytes([END_OF_INPUT])):
+            line.set_result(bytes(typed))
+
+    loop.add_reader(descriptor, read)
+    try:
+        typed_line = await line
+    finally:
+        loop.remove_reader(descriptor)
+    if typed_line.endswith(bytes([END_OF_INPUT])):
+        raise EOFError
+    return typed_line
+
+
+def _ends(typed: bytearray, come: bytes) -> bool:
+    """Appends new bytes to the typed ones; True at the end of the line. Ctrl-D on an empty line is appended."""
+    for byte in come:
+        if byte in ENTER:
+            return True
+        if byte == END_OF_INPUT:
+            if not typed:
+                typed.append(END_OF_INPUT)
+            return True
+        if byte in ERASE:
+            del typed[-1:]
+        elif byte == ERASE_ALL:
+            typed.clear()
+        elif len(typed) < MOST_BYTES:
+            typed.append(byte)
+    return False

@@ -1,0 +1,182 @@
+"""Asks whether files, hooks and MCP servers of a project may be used, once for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.text import Text
+
+from wolo.config import consents, project
+from wolo.config.cli_options import Given
+from wolo.config.configured_servers import keep_consent, open_ones
+from wolo.config.project import ProjectFile
+from wolo.conversation.resources.hooks import HookSet, awaiting_consent, save_consent
+from wolo.conversation.resources.mcp_servers import servers_here
+from wolo.errors import ConfigError
+from wolo.frontends.terminal.display.line_prompt import ask_line
+from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.mcp.server import ConfiguredServer, describe_server
+from wolo.messages.terminal_text import clean_line, escaped_pieces
+from wolo.places import find_places
+from wolo.workspace.root import find_root
+
+ANSWER_WITHIN_S = 120.0
+"""A script can have a terminal, too: its task must not wait for ever."""
+MOST_SHOWN = 12
+LOCAL = "It runs with all your rights, outside any sandbox."
+REMOTE = "It receives the arguments of the tools that the model calls."
+
+
+class Wording(NamedTuple):
+    """Wording of a question that is answered by yes, not now, or never."""
+
+    question: str
+    yes: str
+    subject: str
+    granted: str
+    refused: str
+    """Follows `never` and `not` in the line that records the answer."""
+
+
+TRUST = Wording("Trust it?", "Yes, trust it", "the files of this project", "trusted", "trusted")
+HOOKS = Wording("Run them?", "Yes, run them", "the hooks of this project", "they run", "run")
+
+
+async def ask_project_consent(given: Given, terminal: Terminal) -> None:
+    """Anything but a yes counts as no. Raises Dismissed for Ctrl-C, and ConfigError for wrong settings."""
+    await _ask_trust(given, terminal)
+    await _ask_servers(given, terminal)
+    await _ask_hooks(given, terminal)
+
+
+async def _ask_trust(given: Given, terminal: Terminal) -> None:
+    root, places = find_root(), find_places()
+    files = project.find(root, Path.cwd())
+    if not files or given.get("trust") == str(root) or consents.trust_in(places, root, []):
+        return
+    answer = await _ask(_files(root, files), TRUST, terminal)
+    try:
+        if answer == "yes":
+            consents.save_trust(places, root, "trusted")
+        elif answer == "never":
+            consents.save_trust(places, root, "never")
+    except ConfigError as error:
+        _report_unsaved(error, terminal)
+        if answer == "yes":
+            terminal.screen.say("--trust trusts the folder for one run.", "dim")
+
+
+async def _ask_servers(given: Given, terminal: Terminal) -> None:
+    root, places = find_root(), find_places()
+    if not any(each.kind == project.MCP_SERVERS.name for each in project.find(root, Path.cwd())):
+        return
+    if given.get("trust") != str(root) and consents.trust_in(places, root, []) != "trusted":
+        return
+    for wanted in open_ones(servers_here(given, []), places, root):
+        answer = await _ask(_server(wanted), _server_wording(wanted), terminal)
+        try:
+            if answer:
+                keep_consent(places, root, wanted, allowed=answer == "yes")
+        except ConfigError as error:
+            _report_unsaved(error, terminal)
+
+
+async def _ask_hooks(given: Given, terminal: Terminal) -> None:
+    root, places = find_root(), find_places()
+    for hooks in awaiting_consent(places, root, Path.cwd(), given):
+        answer = await _ask(_hooks(hooks), HOOKS, terminal)
+        try:
+            if answer == "yes":
+                save_consent(places, root, hooks, "yes")
+            elif answer == "never":
+                save_consent(places, root, hooks, "never")
+        except ConfigError as error:
+            _report_unsaved(error, terminal)
+
+
+async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> str:
+    """Returns `yes`, `never`, or an empty string for anything else and for no answer in time."""
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            if terminal.has_panels:
+                return await _choose(lines, wording, terminal)
+            for line in lines:
+                terminal.screen.print(line)
+            typed = await ask_line(f"  {wording.question} [y]es  [N]ot now  [never] › ", terminal.screen, terminal.keyboard)
+    except (EOFError, TimeoutError):
+        return ""
+    return {"y": "yes", "yes": "yes", "never": "never"}.get(typed.strip().lower(), "")
+
+
+async def _choose(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> str:
+    from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
+    from wolo.frontends.terminal.panels.button_row import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+
+    choices = (Choice("n", "Not now"), Choice("y", wording.yes), Choice("d", "No, and don't ask again"))
+    chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal)
+    answers = {"y": ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
+    answer, words = answers.get(chosen, ("", f"not {wording.refused} now"))
+    terminal.screen.print(Text.assemble(("? ", "warning"), (wording.subject, "dim"), " → ", (words, "bold")))
+    return answer
+
+
+def _report_unsaved(error: ConfigError, terminal: Terminal) -> None:
+    terminal.screen.say(f"Cannot save your answer: {error.message}", "warning")
+
+
+def _files(root: Path, files: Sequence[ProjectFile]) -> list[Text]:
+    width = max(len(each.kind) for each in files)
+    lines = [Text.assemble(("? ", "bold warning"), ("This folder contains files that configure wolo:", "bold"))]
+    for each in files[:MOST_SHOWN]:
+        lines.append(Text.assemble((f"  {each.kind:<{width}}  ", "dim"), _in_full(str(each.path.relative_to(root)))))
+    if len(files) > MOST_SHOWN:
+        lines.append(Text(f"  and {len(files) - MOST_SHOWN} more", "dim"))
+    lines.append(Text.assemble(("  in ", "dim"), _in_full(str(root))))
+    return [
+        *lines,
+        Text("  None of them is used unless you trust the folder.", "dim"),
+        Text("  Your permissions stay as they are either way.", "dim"),
+    ]
+
+
+def _hooks(found: HookSet) -> list[Text]:
+    lines = [Text.assemble(("? ", "bold warning"), ("Hooks of this project want to run, from ", "bold"), _in_full(found.source))]
+    for event, hook in found.hooks:
+        about = f"  {event}{f' for {hook.matcher}' if hook.matcher else ''}"
+        lines += [_in_full(about, "dim"), Text.assemble("    ", _in_full(hook.command))]
+    return [
+        *lines,
+        Text("  They run with all your rights, outside any sandbox.", "dim"),
+        Text("  They can make wolo stricter, never looser.", "dim"),
+        Text("  If one of them changes, you are asked again.", "dim"),
+    ]
+
+
+def _server(wanted: ConfiguredServer) -> list[Text]:
+    lines = [Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(wanted.name))]
+    for called, value in describe_server(wanted.server):
+        lines.append(Text.assemble((f"  {called:<11} ", "dim"), _in_full(value)))
+    return [
+        *lines,
+        Text.assemble(("  from        ", "dim"), _in_full(wanted.source)),
+        Text(f"  {REMOTE if wanted.server.url else LOCAL}", "dim"),
+        Text("  If any of this changes, you are asked again.", "dim"),
+    ]
+
+
+def _server_wording(wanted: ConfiguredServer) -> Wording:
+    subject = f"the MCP server {clean_line(wanted.name)}"
+    if wanted.server.url:
+        return Wording("Use it?", "Yes, use it", subject, "used", "used")
+    return Wording("Start it?", "Yes, start it", subject, "started", "started")
+
+
+def _in_full(text: str, style: str = "accent") -> Text:
+    """The text uncut, on one line."""
+    pieces = escaped_pieces(text)
+    return Text.assemble(
+        *((piece.replace("\n", "\\n"), "reverse" if is_escape or "\n" in piece else style) for piece, is_escape in pieces)
+    )

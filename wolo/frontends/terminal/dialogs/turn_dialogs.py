@@ -1,0 +1,148 @@
+"""Asks the user what a turn needs: approvals of calls, and answers to the model's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from rich.text import Text
+
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, QuestionsAsked
+from wolo.conversation.conversation import Conversation
+from wolo.frontends.terminal.display.event_view import Screen
+from wolo.frontends.terminal.display.line_prompt import PassedOver, ask_line
+from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.panels.approval_preview import Answer, outcome
+from wolo.frontends.terminal.panels.question_answers import as_line, read_reply
+from wolo.messages.terminal_text import clean, clean_line
+from wolo.tools.tool_values import Question, Replies, Reply
+
+_HOW = "The model asks. Type a number or your own words; Enter skips a question, {} skips all."
+
+
+async def ask_approval(
+    asked: ApprovalAsked, lines: Sequence[Text], terminal: Terminal, conversation: Conversation, *, may_accept_edits: bool
+) -> Answer:
+    """Anything but a yes is a no. `lines` describe the call. Raises Dismissed for Ctrl-C.
+
+    `may_accept_edits`: offers not to ask about later edits.
+    """
+    screen = terminal.screen
+    if (stage := screen.stage) is None:
+        for line in lines:
+            screen.print(line)
+        return await _approve_by_line(asked, terminal, conversation, may_accept_edits)
+    from wolo.frontends.terminal.panels.approval import ApprovalPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+
+    screen.ask_space()
+    complaint = partial(conversation.complaint, asked)
+    answer = await stage.stand(ApprovalPanel(asked, lines, complaint, may_accept_edits=may_accept_edits))
+    if (said := outcome(asked, answer)) is not None:
+        screen.print(said)
+    return answer
+
+
+async def _approve_by_line(
+    asked: ApprovalAsked, terminal: Terminal, conversation: Conversation, may_accept_edits: bool
+) -> Answer:
+    """Only an offered letter is a yes; any other text is a no with that reason."""
+    rule, screen = asked.rule, terminal.screen
+    if may_accept_edits:
+        screen.say("  f: yes, and accept edits from now on", "dim")
+    while True:
+        if rule:
+            screen.say(f"  always: adds the rule {rule} for this workspace, everywhere: for all", "dim")
+        try:
+            typed = await ask_line(_choices(asked, rule), screen, terminal.keyboard)
+            if may_accept_edits and typed.strip().lower() == "f":
+                return Answer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
+            if typed.strip().lower() not in ("e", "edit") or asked.only_once or asked.walls in ("again", "restored"):
+                return Answer(_read_answer(asked, typed, rule))
+            rule = await _edit_rule(asked, rule, terminal, conversation)
+        except EOFError:
+            return Answer(ApprovalGiven(id=asked.id, allowed=False))
+
+
+async def _edit_rule(asked: ApprovalAsked, rule: str, terminal: Terminal, conversation: Conversation) -> str:
+    """The edited rule; the one before if nothing, or an invalid rule, is typed."""
+    typed = (await ask_line("  rule › ", terminal.screen, terminal.keyboard, draft=rule)).strip()
+    if not typed or typed == rule:
+        return rule
+    if wrong := conversation.complaint(asked, typed):
+        terminal.screen.say(f"  {wrong}", "warning")
+        return rule
+    return typed
+
+
+def _choices(asked: ApprovalAsked, rule: str) -> str:
+    """Fits 80 columns."""
+    if asked.walls == "again":
+        return "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
+    if asked.only_once:
+        return "  [y]es, run it  [N]o, or type why not › "
+    always = "  [a]lways  every[w]here" if rule else ""
+    return f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
+
+
+def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
+    edited = rule if rule != asked.rule else ""
+    match typed.lower().strip(" \t"):
+        case "y" | "yes":
+            return ApprovalGiven(id=asked.id, allowed=True)
+        case "s" | "session" if not asked.only_once:
+            return ApprovalGiven(id=asked.id, allowed=True, scope="session", rule=edited)
+        case "a" | "always" | "here" if rule:
+            return ApprovalGiven(id=asked.id, allowed=True, scope="always", rule=edited)
+        case "w" | "everywhere" if rule:
+            return ApprovalGiven(id=asked.id, allowed=True, scope="everywhere", rule=edited)
+        case "" | "n" | "no":
+            return ApprovalGiven(id=asked.id, allowed=False)
+        case _:
+            return ApprovalGiven(id=asked.id, allowed=False, reason=typed.strip())
+
+
+async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | None:
+    """None: the user skipped them all (Esc, Ctrl-D). Raises Dismissed for Ctrl-C."""
+    screen = terminal.screen
+    if (stage := screen.stage) is None:
+        return await _answer_by_line(asked, terminal)
+    from wolo.frontends.terminal.panels.questions import QuestionsPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+
+    screen.ask_space()
+    given = await stage.stand(QuestionsPanel(asked.questions))
+    if given is None:
+        screen.say("? you skipped the questions", "dim")
+    for question, reply in zip(asked.questions, given or (), strict=False):
+        screen.print(as_line(question, reply))
+    return given
+
+
+async def _answer_by_line(asked: QuestionsAsked, terminal: Terminal) -> Replies | None:
+    replies: list[Reply] = []
+    screen = terminal.screen
+    screen.say(_HOW.format("Esc" if screen.stdout.can_move else "Ctrl-D"), "dim")
+    for number, question in enumerate(asked.questions, start=1):
+        _print_question(question, screen, f" ({number} of {len(asked.questions)})" if len(asked.questions) > 1 else "")
+        try:
+            typed = await ask_line(_hint(question), screen, terminal.keyboard, may_pass=True)
+        except (PassedOver, EOFError):
+            return None
+        replies.append(read_reply(question, typed))
+    return tuple(replies)
+
+
+def _print_question(question: Question, screen: Screen, place: str) -> None:
+    header = f"{clean_line(question.header)}: " if question.header else ""
+    first, *rest = clean(question.text).split("\n")
+    screen.print(Text.assemble(("? ", "bold warning"), (f"{header}{first}", "bold"), (place, "dim")))
+    for line in rest:
+        screen.print(Text.assemble(("  ", ""), (line, "bold")))
+    for number, option in enumerate(question.options, start=1):
+        about = f" · {clean_line(option.description)}" if option.description else ""
+        screen.print(Text.assemble((f"  {number} ", "accent"), clean_line(option.label), (about, "dim")))
+
+
+def _hint(question: Question) -> str:
+    last = len(question.options)
+    numbers = f" 1-{last}" if last > 1 else " 1" if last else ""
+    return f"  answer{numbers}{', several as 1,2' if question.several else ''} › "

@@ -1,0 +1,173 @@
+"""Turns what the user submits into messages, `!commands` and `#notes`."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from msgspec.structs import replace
+from rich.text import Text
+
+from wolo.agent.events import CallEnded
+from wolo.commands.command import EmbeddedCommand, SendPrompt, SwitchConversation
+from wolo.conversation.attachments import compose
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.handover import HandoverFailed
+from wolo.conversation.resources.startup import Change
+from wolo.errors import UsageError, WoloError
+from wolo.frontends.terminal.composer.pastes import Pastes
+from wolo.frontends.terminal.display.event_view import Screen
+from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver, ask_line
+from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.messages.message import Message
+from wolo.messages.terminal_text import clean
+from wolo.places import find_places
+from wolo.tools.tool_values import Output
+
+NOTES = "AGENTS.md"
+QUESTION = f"Save to the [p]roject's or [y]our own {NOTES}, [s]end it as a prompt, or [n]either? [p/y/s/N] › "
+_OPENED = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_NOTE = re.compile(r"#+(?![\d#])[^\S\n]*[^#\s][^\n]*\Z")
+
+
+# Prompts
+
+
+def make_message(submitted: str | SendPrompt, conversation: Conversation, pastes: Pastes, ran: Sequence[str]) -> Message:
+    """`ran`: output of the user's own commands. Raises UsageError for a file that cannot be attached."""
+    if isinstance(submitted, SendPrompt):
+        text, typed = submitted.text, submitted.text if submitted.typed is None else submitted.typed
+    else:
+        text = typed = submitted[1:] if submitted.startswith("//") else submitted
+    return compose(
+        pastes.unfold(text), typed=pastes.typed(typed), ran=tuple(ran), cwd=conversation.cwd, attaching=conversation.attaching
+    )
+
+
+def show_prompt(prompt: SendPrompt, screen: Screen) -> None:
+    screen.print(Text.assemble(("› ", "bold"), clean(prompt.shown or prompt.text)))
+    for notice in prompt.notices:
+        screen.say(notice, "warning")
+
+
+async def run_embedded(prompt: SendPrompt, conversation: Conversation, terminal: Terminal) -> SendPrompt:
+    """Replaces the prompt's commands by their output. Raises UsageError when the user stops one of them."""
+    text, typed = prompt.text, prompt.text if prompt.typed is None else prompt.typed
+    outputs = [await _output(run, conversation, terminal) for run in prompt.runs]
+    for run, output in reversed(list(zip(prompt.runs, outputs, strict=True))):
+        text = f"{text[: run.at]}{output}{text[run.at :]}"
+    return replace(prompt, text=text, typed=typed, runs=())
+
+
+async def _output(run: EmbeddedCommand, conversation: Conversation, terminal: Terminal) -> str:
+    ended = None
+    with terminal.signals.during(conversation.interrupt):
+        async for event in conversation.run_user_command(run.command, run.rights):
+            terminal.screen.show(event)
+            ended = event if isinstance(event, CallEnded) else ended
+    if ended is None or ended.part.outcome in ("interrupted", "never_started"):
+        raise UsageError("The command was stopped, so nothing was sent.")
+    if isinstance(ended.view, Output) and ended.view.exit_code == 0:
+        return ended.view.text.rstrip("\n")
+    return ended.part.output.rstrip("\n")
+
+
+class ConversationSwitch(Protocol):
+    def change_to(self, opened: SwitchConversation) -> None: ...
+
+
+@asynccontextmanager
+async def answered_by(model: str, conversation: Conversation, switch: ConversationSwitch, screen: Screen) -> AsyncIterator[None]:
+    """Switches to the model while the block runs; stays with the current one if it is empty or not available."""
+    if model in ("", conversation.model):
+        yield
+        return
+    before = f"{conversation.model}:{conversation.thinking}" if conversation.thinking else conversation.model
+    try:
+        other = await conversation.reopen(Change(model=model))
+    except HandoverFailed:
+        raise
+    except WoloError as error:
+        screen.say(f"{error.message} {conversation.model} answers instead.", "warning")
+        yield
+        return
+    switch.change_to(SwitchConversation(other, text=f"{other.model} answers this prompt."))
+    try:
+        yield
+    finally:
+        switch.change_to(SwitchConversation(await other.reopen(Change(model=before)), text=f"Back to {conversation.model}."))
+
+
+# Commands and notes
+
+
+async def run_command(line: str, conversation: Conversation, terminal: Terminal) -> str:
+    """Runs `!command`. Returns what the next prompt tells the model about it; empty for `!!command`."""
+    command = line.lstrip("!").strip()
+    if not command:
+        raise UsageError("No command follows the !.", hint="!ls runs ls; a space before the ! sends it as text.")
+    output = ""
+    with terminal.signals.during(conversation.interrupt):
+        async for event in conversation.run_user_command(command):
+            terminal.screen.show(event)
+            if isinstance(event, CallEnded):
+                output = event.part.output
+    return "" if line.startswith("!!") else f"$ {command}\n{output}"
+
+
+def is_note(line: str) -> bool:
+    """One line that begins with `#`; `#12` is a number."""
+    return _NOTE.match(line) is not None
+
+
+async def save_note(line: str, conversation: Conversation, terminal: Terminal) -> bool:
+    """Asks where to save the note. True: it is a prompt after all."""
+    try:
+        answer = await ask_line(QUESTION, terminal.screen, terminal.keyboard, may_pass=True)
+    except (Dismissed, PassedOver, EOFError):
+        answer = ""
+    if answer.strip().lower().startswith("s"):
+        return True
+    path = note_path(answer, conversation.facts.root)
+    if path is None:
+        terminal.screen.say("The note was not saved.", "dim")
+    else:
+        append_note(line, path)
+        terminal.screen.say(f"Saved in {path}; new conversations read it.", "dim")
+    return False
+
+
+def note_path(answer: str, root: Path) -> Path | None:
+    match answer.strip().lower()[:1]:
+        case "p":
+            return root / NOTES
+        case "y":
+            return find_places().config / NOTES
+        case _:
+            return None
+
+
+def append_note(line: str, path: Path) -> None:
+    """Appends the note as a list item. Raises UsageError when the file cannot be written."""
+    note = line.lstrip("#").strip()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, _OPENED, 0o644)
+        with open(descriptor, "rb+", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            gap = b"\n" if size and file.read(1) != b"\n" else b""
+            item = gap + f"- {note}\n".encode()
+            if file.write(item) < len(item):
+                raise OSError(errno.ENOSPC, "the disk is full")
+    except OSError as error:
+        why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise UsageError(f"Cannot write {path}: {why}.", hint="Press Up to get the note back.") from error
