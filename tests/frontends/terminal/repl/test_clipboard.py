@@ -126,7 +126,7 @@ def test_copy_takes_the_answer_or_a_block_of_it(provider: ProviderServer, bin: P
         terminal.wait_for("Copied the last answer")
         wait_for_prompt(terminal)
         terminal.enter("/copy 3")
-        terminal.wait_for("The last answer has 2 blocks of code.")
+        terminal.wait_for("The last answer has 2 code blocks.")
         wait_for_prompt(terminal)
         leave(terminal)
     sent = [base64.b64decode(piece.partition(b"\x07")[0]).decode() for piece in terminal.raw.split(b"\x1b]52;c;")[1:]]
@@ -143,5 +143,5 @@ def test_in_tmux_the_text_is_in_its_buffer(provider: ProviderServer, isolated: P
         tmux.wait_for("out ·")
         tmux.type("/copy")
         tmux.press("Enter")
-        tmux.wait_for("through tmux.")
+        tmux.wait_for("using tmux.")
         assert tmux.run("show-buffer") == "Take `this`: grüße."
