@@ -92,7 +92,7 @@ def test_before_a_conversation_it_is_chosen_from_a_list(ollama: ProviderServer, 
         terminal.wait_for("Hello from Gemma.")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
-        assert not terminal.shows("Who shall answer?")
+        assert not terminal.shows("Choose a provider:")
 
 
 def test_a_switch_tries_it_out(ollama: ProviderServer, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, t
         assert terminal.shows("1  the embedded model")
         assert terminal.shows("Apache-2.0, 491 MB to download")
         terminal.enter("1")
-        terminal.wait_for("Fetch it? [y/N]")
+        terminal.wait_for("Download it? [y/N]")
         terminal.press("enter")
         terminal.wait_until(lambda: terminal.times("Which one?") == 2)
         terminal.press("enter")
@@ -140,7 +140,7 @@ def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, t
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
         terminal.wait_for("Which one?")
         terminal.enter("1")
-        terminal.wait_for("Fetch it? [y/N]")
+        terminal.wait_for("Download it? [y/N]")
         terminal.enter("y")
         terminal.wait_until(lambda: terminal.times("Which one?") == 2)
         terminal.press("enter")
@@ -166,7 +166,7 @@ def first_key(acme: ProviderServer, folder: Path, *args: str, rows: int = 24, co
         'models = [{id = "large"}, {id = "small"}]\n'
     )
     with first_run(folder, WITHOUT_ENGINE, *args, rows=rows, columns=columns, OLLAMA_HOST="127.0.0.1:1") as terminal:
-        terminal.wait_for("Which one?" if args else "Who shall answer?")
+        terminal.wait_for("Which one?" if args else "Choose a provider:")
         yield terminal
 
 
@@ -237,7 +237,7 @@ def test_in_panels_escape_leads_one_step_back_and_ctrl_c_out(provider: ProviderS
         terminal.press("enter")
         terminal.wait_for("Enter continue")
         terminal.press("escape")
-        terminal.wait_until(lambda: "Who shall answer?" in "\n".join(terminal.lines))
+        terminal.wait_until(lambda: "Choose a provider:" in "\n".join(terminal.lines))
         terminal.press("enter")
         terminal.wait_until(lambda: "Enter continue" in "\n".join(terminal.lines))
         terminal.enter(KEY)

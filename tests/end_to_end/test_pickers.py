@@ -129,11 +129,11 @@ def test_where_nothing_can_move_there_are_numbers(provider: ProviderServer, env:
     say(provider, "about ostriches", "about emus")
     provider.script(text("Gladly."))
     with pty_wolo(*provider.flags, "-r", env=env) as terminal:
-        terminal.wait_for("Which session? Enter takes 1")
+        terminal.wait_for("Which session? Enter selects 1")
         assert terminal.shows("  2  about ostriches")
         terminal.enter("7")
         terminal.wait_for("There is no number 7.")
-        terminal.wait_until(lambda: terminal.times("Which session? Enter takes 1") == 2)
+        terminal.wait_until(lambda: terminal.times("Which session? Enter selects 1") == 2)
         terminal.enter("2")
         terminal.wait_for("› about ostriches" if terminal.is_narrow else "The answer to about ostriches.")
         terminal.enter("go on")
