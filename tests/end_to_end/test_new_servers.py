@@ -21,8 +21,8 @@ from wolo.commands.table import load_commands
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
-from wolo.frontends.terminal.dialogs.menu import EMBEDDED, SERVER
 from wolo.frontends.terminal.dialogs.menu_sources import models_menu
+from wolo.frontends.terminal.dialogs.picker import EMBEDDED, SERVER
 from wolo.places import find_places
 
 COMMANDS = load_commands()

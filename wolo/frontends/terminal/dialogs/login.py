@@ -9,7 +9,7 @@ from rich.text import Text
 from wolo.diagnostics.provider_login import KeyCheck, keep_key, try_to_log_in
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, confirm
-from wolo.frontends.terminal.dialogs.menu import Item, hinted_menu, pick
+from wolo.frontends.terminal.dialogs.picker import Item, hinted_menu, pick
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.models.provider import Provider

@@ -15,7 +15,6 @@ from wolo.commands import undo
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation, find
 from wolo.conversation.resources.startup import Change
 from wolo.frontends.terminal.composer.completion import mention
-from wolo.frontends.terminal.dialogs.menu import EMBEDDED, SERVER, Menu, pick
 from wolo.frontends.terminal.dialogs.menu_sources import (
     files_menu,
     models_menu,
@@ -23,6 +22,7 @@ from wolo.frontends.terminal.dialogs.menu_sources import (
     sessions_menu,
     turns_back,
 )
+from wolo.frontends.terminal.dialogs.picker import EMBEDDED, SERVER, Menu, pick
 from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal
 
