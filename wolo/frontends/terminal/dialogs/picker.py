@@ -89,8 +89,6 @@ async def _pick_by_number(menu: Menu[T], terminal: Terminal) -> Picked[T] | None
         terminal.screen.say(f"There is no number {typed}.", "warning")
 
 
-T = TypeVar("T")
-
 LIST_ROWS = 10
 PREVIEW_ROWS = 6
 LEAST_ROWS = 4
