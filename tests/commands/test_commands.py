@@ -77,7 +77,7 @@ async def test_model_shows_and_changes(provider: ProviderServer) -> None:
     assert (await shown("/model", conversation)).startswith("custom/test-model\n")
     outcome = await dispatch("/model custom/other", CommandContext(conversation, COMMANDS))
     assert isinstance(outcome, SwitchConversation)
-    assert outcome.conversation.model == "custom/other"
+    assert outcome.conversation.info.model == "custom/other"
     await outcome.conversation.close()
 
 
@@ -86,17 +86,17 @@ async def test_sessions_can_be_listed_left_and_resumed(provider: ProviderServer)
     conversation = await converse(provider)
     assert await shown("/sessions", conversation) == "No saved sessions of this directory yet."
     await say(conversation, "my first question")
-    first = conversation.session_id
+    first = conversation.info.session_id
     assert f"* {first}  my first question" in await shown("/sessions", conversation)
     new = await dispatch("/clear", CommandContext(conversation, COMMANDS))
     assert isinstance(new, SwitchConversation)
-    assert new.conversation.session_id != first
+    assert new.conversation.info.session_id != first
     assert f"  {first}  my first question" in await shown("/resume", new.conversation)
     with pytest.raises(WoloError):
         await dispatch("/resume never heard of", CommandContext(new.conversation, COMMANDS))
     back = await dispatch("/resume first question", CommandContext(new.conversation, COMMANDS))
     assert isinstance(back, SwitchConversation)
-    assert back.conversation.session_id == first
+    assert back.conversation.info.session_id == first
     assert [message.text for message in back.conversation.history] == ["my first question", "One."]
     await back.conversation.close()
 

@@ -21,7 +21,7 @@ from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ConfigError, SessionError, UsageError, WoloError
 from wolo.messages.message import user
 from wolo.places import find_places
-from wolo.sessions.exchange.format_table import EXPORTS
+from wolo.sessions.exchange.format_table import EXPORT_FORMATS
 
 COMMANDS = load_commands()
 
@@ -146,8 +146,8 @@ async def test_search_finds_what_was_said_here_and_elsewhere(provider: ProviderS
     later = following.conversation
     await say(later, "does an ostrich run?")
     found = await shown("/search ostrich", later)
-    assert f"* {later.session_id}" in found
-    assert f"  {conversation.session_id}" in found
+    assert f"* {later.info.session_id}" in found
+    assert f"  {conversation.info.session_id}" in found
     assert "user: does an ostrich run?" in found
     assert await shown("/search emu", later) == "No matches."
     for wrong in ("/search", "/search --here", '/search "'):
@@ -241,7 +241,7 @@ async def test_plan_only_reads_and_asks_for_the_plan_of_a_task(conversation: Con
     outcome = await ran("/plan make it faster", conversation)
     assert isinstance(outcome, SendPrompt)
     assert outcome.text.endswith("make it faster")
-    assert conversation.mode == "plan"
+    assert conversation.info.mode == "plan"
 
 
 async def test_permissions_are_shown_tried_out_and_taken_back(provider: ProviderServer) -> None:
@@ -255,7 +255,7 @@ async def test_permissions_are_shown_tried_out_and_taken_back(provider: Provider
     following = await ran("/new", conversation)
     assert isinstance(following, SwitchConversation)
     conversation = following.conversation
-    (rule,) = [str(rule) for rule in conversation.bench.judge.rules if "touch" in str(rule)]
+    (rule,) = [str(rule) for rule in conversation.permissions.judge.rules if "touch" in str(rule)]
     assert f"allow  {rule}" in await shown("/permissions", conversation)
     gone = await ran(f"/permissions remove {rule}", conversation)
     assert isinstance(gone, SwitchConversation)
@@ -272,7 +272,7 @@ async def test_the_sandbox_says_what_it_does_not_cover(conversation: Conversatio
 
 async def test_tools_are_named_with_one_line_each(conversation: Conversation) -> None:
     lines = (await shown("/tools", conversation)).splitlines()
-    assert {line.split()[0] for line in lines} == set(conversation.tool_names)
+    assert {line.split()[0] for line in lines} == set(conversation.info.tool_names)
     assert max(map(len, lines)) < 80
 
 
@@ -337,13 +337,13 @@ async def test_export_writes_what_was_asked_for_and_no_key(provider: ProviderSer
         await ran("/export", conversation)
     provider.script(text("Answer."))
     await say(conversation, "my question")
-    assert f"{conversation.session_id}.md" in await shown("/export", conversation)
+    assert f"{conversation.info.session_id}.md" in await shown("/export", conversation)
     await shown("/export page.html", conversation)
     await shown("/export openai", conversation)
     await shown("/export atif sub.json", conversation)
-    assert "my question" in Path(f"{conversation.session_id}.md").read_text()
+    assert "my question" in Path(f"{conversation.info.session_id}.md").read_text()
     assert "my question" in Path("page.html").read_text()
-    assert Path(f"{conversation.session_id}.json").read_text().startswith("[")
+    assert Path(f"{conversation.info.session_id}.json").read_text().startswith("[")
     assert oct(Path("page.html").stat().st_mode & 0o777) == "0o600"
     with pytest.raises(UsageError, match="already"):
         await ran("/export page.html", conversation)
@@ -354,14 +354,14 @@ async def test_export_writes_what_was_asked_for_and_no_key(provider: ProviderSer
 
 
 def test_every_shape_of_an_export_has_an_ending() -> None:
-    assert set(ENDS) == set(EXPORTS)
+    assert set(ENDS) == set(EXPORT_FORMATS)
 
 
 async def test_debug_tells_the_state_and_no_secret(provider: ProviderServer, conversation: Conversation) -> None:
     provider.script(text("One.", usage=usage(100, 10, cached=40)))
     await say(conversation, "confidential words")
     said = await shown("/debug", conversation)
-    for part in (conversation.session_id, "custom/test-model", "100 tokens in (40 cached), 10 out", str(Path.cwd())):
+    for part in (conversation.info.session_id, "custom/test-model", "100 tokens in (40 cached), 10 out", str(Path.cwd())):
         assert part in said
     assert "sk-key" not in said
     assert "confidential" not in said

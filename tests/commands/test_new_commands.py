@@ -21,7 +21,7 @@ from wolo.sessions.store import Store
 
 async def test_status_tells_what_holds_now(provider: ProviderServer) -> None:
     conversation = await begin(provider, text("One."))
-    for line in ("custom/test-model", provider.base_url, conversation.session_id, "ask", str(Path.cwd()), "config.toml"):
+    for line in ("custom/test-model", provider.base_url, conversation.info.session_id, "ask", str(Path.cwd()), "config.toml"):
         assert line in await shown("/status", conversation)
     await say(conversation, "one")
     assert "price unknown" in await shown("/status", conversation)
@@ -36,8 +36,8 @@ async def test_a_setting_is_shown_written_and_applied_at_once(provider: Provider
     opened = await ran("/config shell.timeout_s 7", conversation)
     assert isinstance(opened, SwitchConversation)
     assert opened.text == f"Saved shell.timeout_s in {find_places().config / 'config.toml'}."
-    assert opened.conversation.session_id == conversation.session_id
-    assert opened.conversation.bench.config.settings.shell.timeout_s == 7
+    assert opened.conversation.info.session_id == conversation.info.session_id
+    assert opened.conversation.permissions.config.settings.shell.timeout_s == 7
     overridden = await ran("/config model zai/glm-5.2", opened.conversation)
     assert isinstance(overridden, SwitchConversation)
     assert "--model overrides it" in overridden.text
@@ -94,14 +94,14 @@ async def test_a_fork_goes_its_own_way(provider: ProviderServer) -> None:
     opened = await ran("/fork Another way", conversation)
     assert isinstance(opened, SwitchConversation)
     fork = opened.conversation
-    assert fork.session_id != conversation.session_id
+    assert fork.info.session_id != conversation.info.session_id
     await say(fork, "two")
     assert [message["content"] for message in provider.requests[-1].messages[1:]] == ["one", "One.", "two"]
     await fork.close()
     with Store.open(find_places().data) as store:
         found = {info.id: info for info in store.list()}
-    assert set(found) == {conversation.session_id, fork.session_id}
-    assert (found[conversation.session_id].turns, found[fork.session_id].title) == (1, "Another way")
+    assert set(found) == {conversation.info.session_id, fork.info.session_id}
+    assert (found[conversation.info.session_id].turns, found[fork.info.session_id].title) == (1, "Another way")
 
 
 async def test_an_imported_session_is_continued(provider: ProviderServer) -> None:

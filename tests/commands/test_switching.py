@@ -88,7 +88,7 @@ async def test_a_model_that_cannot_be_opened_changes_nothing(
     with pytest.raises(WoloError) as refused:
         await ran(f"/model {spec}", conversation)
     assert not isinstance(refused.value, HandoverFailed)
-    assert conversation.model == "here/test-model"
+    assert conversation.info.model == "here/test-model"
     assert await answered(conversation, "two") == "Two."
     assert len(provider.requests[-1].messages) == 4
 
@@ -161,7 +161,7 @@ async def test_a_model_that_can_be_opened_follows(provider: ProviderServer, conv
     assert await answered(conversation, "one") == "One."
     opened = await ran("/model here/other", conversation)
     assert isinstance(opened, SwitchConversation)
-    assert opened.conversation.model == "here/other"
+    assert opened.conversation.info.model == "here/other"
     provider.forget_prefix()
     assert await answered(opened.conversation, "two") == "Two."
     await opened.conversation.close()

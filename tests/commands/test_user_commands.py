@@ -102,9 +102,9 @@ async def test_a_model_is_chosen_by_ones_own_command_only(conversation: Conversa
 
 async def test_tools_that_a_text_names_are_told_and_allow_nothing(conversation: Conversation, home: Path) -> None:
     command(home / ".claude/commands", "own", "---\nallowed-tools: Bash(rm:*)\n---\nx")
-    before = conversation.bench.judge.rules
+    before = conversation.permissions.judge.rules
     await prompted("/own", conversation)
-    assert conversation.bench.judge.rules == before
+    assert conversation.permissions.judge.rules == before
     assert "Names the tools Bash(rm:*); this grants no permission." in found(conversation)["own"].more
 
 
@@ -151,5 +151,5 @@ async def test_of_a_project_that_is_not_trusted_there_is_nothing(provider: Provi
     skill(Path(".wolo/skills"), "pdf")
     conversation = await begin(provider)
     assert found(conversation) == {}
-    assert conversation.library.skills() == conversation.library.skills()._replace(found=(), notices=())
+    assert conversation.user_files.skills() == conversation.user_files.skills()._replace(found=(), notices=())
     await conversation.close()

@@ -67,8 +67,8 @@ async def test_what_it_costs_counts_also_after_a_restart(provider: ProviderServe
     await say(conversation, "one")
     await conversation.aside("two?")
     await conversation.close()
-    again = await begin(provider, resume=conversation.session_id)
-    assert reduce(add, again.asked_aside, NOTHING).input_tokens == 30
+    again = await begin(provider, resume=conversation.info.session_id)
+    assert reduce(add, again.side_question_usage, NOTHING).input_tokens == 30
     assert [message.text for message in again.history] == ["one", "One."]
     await again.close()
 
@@ -115,7 +115,7 @@ async def test_the_next_prompt_begins_as_if_nobody_had_asked_aside(provider: Pro
     conversation = await begin(provider)
     await say(conversation, "one")
     Path(".env").write_text("TOKEN=plugh-xyzzy-0123456789\n")
-    conversation.attaching(Path(".env").absolute())
+    conversation.files.allow_attachment(Path(".env").absolute())
     await conversation.aside("two?")
     await say(conversation, "three")
     first, _, last = provider.requests

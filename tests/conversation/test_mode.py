@@ -39,11 +39,11 @@ async def test_a_mode_holds_from_the_next_call_on(provider: ProviderServer) -> N
     try:
         assert await asked(conversation, "one") == ["write"]
         assert conversation.set_mode("plan") == ""
-        assert conversation.mode == "plan"
+        assert conversation.info.mode == "plan"
         assert await asked(conversation, "two") == []
         assert not Path("new.txt").exists()
         assert conversation.set_mode("accept-edits") == ""
-        assert conversation.mode == "edit"
+        assert conversation.info.mode == "edit"
         assert await asked(conversation, "three") == []
         assert Path("new.txt").exists()
     finally:
@@ -54,7 +54,7 @@ async def test_a_mode_lasts_when_another_conversation_follows(provider: Provider
     conversation = await begin(provider, "ask")
     conversation.set_mode("plan")
     following = await conversation.reopen(Change(session=None))
-    assert following.mode == "plan"
+    assert following.info.mode == "plan"
     await following.close()
 
 
@@ -63,13 +63,13 @@ async def test_walls_go_up_with_the_mode_that_needs_them(provider: ProviderServe
     provider.script(call("shell", {"command": "echo $WOLO_SANDBOX > made"}), text("ok"))
     conversation = await begin(provider, "edit")
     try:
-        assert conversation.facts.sandbox == ""
+        assert conversation.info.sandbox == ""
         assert conversation.set_mode("auto") == ""
-        assert conversation.facts.sandbox == "bubblewrap"
+        assert conversation.info.sandbox == "bubblewrap"
         assert await asked(conversation, "go") == []
         assert Path("made").read_text() == "bubblewrap\n"
         conversation.set_mode("edit")
-        assert conversation.facts.sandbox == ""
+        assert conversation.info.sandbox == ""
     finally:
         await conversation.close()
 
@@ -78,7 +78,7 @@ async def test_auto_without_walls_is_edit_and_says_so(provider: ProviderServer) 
     conversation = await begin(provider, "plan", sandbox="off")
     try:
         assert "works as edit" in conversation.set_mode("auto")
-        assert conversation.mode == "edit"
+        assert conversation.info.mode == "edit"
     finally:
         await conversation.close()
 
@@ -91,8 +91,8 @@ async def test_a_person_may_enter_yolo_and_no_other_conversation_is_in_it(provid
     assert await asked(conversation, "go") == []
     assert Path("made").read_text() == "x\n"
     await conversation.close()
-    later = await begin(provider, "ask", resume=conversation.session_id)
-    assert (later.session_id, later.mode) == (conversation.session_id, "ask")
+    later = await begin(provider, "ask", resume=conversation.info.session_id)
+    assert (later.info.session_id, later.info.mode) == (conversation.info.session_id, "ask")
     await later.close()
 
 
@@ -101,6 +101,6 @@ async def test_a_mode_that_is_not_there_cannot_be_entered(provider: ProviderServ
     try:
         with pytest.raises(UsageError):
             conversation.set_mode("careful")
-        assert conversation.mode == "ask"
+        assert conversation.info.mode == "ask"
     finally:
         await conversation.close()

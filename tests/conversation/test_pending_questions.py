@@ -8,6 +8,7 @@ import pytest
 
 from wolo.agent.events import Event, QuestionsAnswered, QuestionsAsked
 from wolo.conversation.pending_requests import PendingQuestions
+from wolo.guard.secrets.redactor import Secrets
 from wolo.tools.tool_values import Question, Replies, Reply
 
 QUESTIONS = (Question(text="Which?"), Question(text="Why?"))
@@ -17,7 +18,7 @@ REPLIES = (Reply(chosen=("a",)), Reply(text="because"))
 class Heard:
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.open = PendingQuestions(self.hear, lambda asked: asked)
+        self.open = PendingQuestions(self.hear, Secrets([]))
 
     async def hear(self, event: Event) -> None:
         self.events.append(event)

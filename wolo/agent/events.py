@@ -234,7 +234,7 @@ class JobStarted(Event, frozen=True, kw_only=True, tag="job_started"):
 
 
 class JobEnded(Event, frozen=True, kw_only=True, tag="job_ended"):
-    """May come at any time; between turns it waits for the next one, unless the front end listens to `Conversation.between`."""
+    """May come at any time; between turns it waits for the next one, unless a front end uses `Conversation.listen_while_idle`."""
 
     id: int
     command: str

@@ -100,7 +100,11 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
     conversation = await open_conversation(opening)
     try:
         message = compose(
-            errand.prompt, piped=errand.piped, files=errand.files, cwd=conversation.cwd, attaching=conversation.attaching
+            errand.prompt,
+            piped=errand.piped,
+            files=errand.files,
+            cwd=conversation.info.cwd,
+            attaching=conversation.files.allow_attachment,
         )
         given = opening.given
         if errand.files and "ignore_unsupported" not in given:

@@ -88,9 +88,9 @@ def _do(store: Store, info: SessionInfo, undoing: Undoing, planned: Undo) -> Rep
     change = done.change
     entries: list[AnyEntry] = [
         BranchEntry(left=store.head(info.id), summary=change.summary),
-        *([change.why] if change.why else []),
+        *([change.record] if change.record else []),
     ]
-    store.append(info.id, entries, behind=change.behind)
+    store.append(info.id, entries, behind=change.after_entry)
     undoing.finish(done)
     return done.report
 

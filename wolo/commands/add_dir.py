@@ -13,14 +13,14 @@ from wolo.messages.terminal_text import clean_line
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    workspace = context.conversation.bench.workspace
+    workspace = context.conversation.permissions.workspace
     if not rest:
         listed = "\n".join(f"  {clean_line(str(path))}" for path in (workspace.root, *workspace.extra))
         return ShowText(f"Workspace:\n{listed}\n\n/add-dir DIR adds a directory until you quit.")
     named = words(rest)
     if len(named) != 1:
         raise UsageError("/add-dir takes one directory; quote a name with blanks.", hint="/add-dir ../library")
-    path = await asyncio.to_thread(_directory, context.conversation.cwd, named[0])
+    path = await asyncio.to_thread(_directory, context.conversation.info.cwd, named[0])
     opened = await context.conversation.reopen(Change(directories=(str(path),)))
     return SwitchConversation(opened, text=f"Added {clean_line(str(path))} to the workspace until you quit.")
 

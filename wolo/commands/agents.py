@@ -14,7 +14,7 @@ NONE = "This model cannot delegate tasks to other agents."
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
     subagents = context.conversation.subagents
-    if subagents is None or not subagents.agents.found:
+    if not subagents.agents.found:
         return ShowText(NONE)
     if rest:
         return ShowText(_page(_find(rest, subagents.agents.found)))
@@ -26,7 +26,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     subagents = context.conversation.subagents
-    return [(each.name, clean_line(each.description)) for each in subagents.agents.found] if subagents else []
+    return [(each.name, clean_line(each.description)) for each in subagents.agents.found]
 
 
 def _find(name: str, found: tuple[Profile, ...]) -> Profile:

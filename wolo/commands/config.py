@@ -18,7 +18,7 @@ from wolo.places import find_places
 async def _run(context: CommandContext, rest: str) -> Outcome:
     """`/config`: all but defaults; `/config KEY`: one setting; `/config KEY VALUE`: saves and applies it."""
     key, _, value = rest.partition(" ")
-    rows = list(layers.rows(context.conversation.bench.config))
+    rows = list(layers.rows(context.conversation.permissions.config))
     if not key:
         return ShowText("\n".join(_changed(rows)))
     if not value.strip():
@@ -30,13 +30,13 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     places = find_places()
     name = await asyncio.to_thread(write_setting, places, key, value.strip())
     opened = await context.conversation.reopen(Change())
-    held = next((row for row in layers.rows(opened.bench.config) if row[0] == name), None)
+    held = next((row for row in layers.rows(opened.permissions.config) if row[0] == name), None)
     overridden = "" if held is None or str(places.config) in held[2] else f" It has no effect here: {held[2]} overrides it."
     return SwitchConversation(opened, text=f"Saved {name} in {places.config / 'config.toml'}.{overridden}")
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    return [(name, _shown(value)) for name, value, _ in layers.rows(context.conversation.bench.config)]
+    return [(name, _shown(value)) for name, value, _ in layers.rows(context.conversation.permissions.config)]
 
 
 def _changed(rows: list[tuple[str, Any, str]]) -> list[str]:

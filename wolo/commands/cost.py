@@ -12,12 +12,12 @@ from wolo.messages.terminal_text import counted
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    unread = await asyncio.to_thread(context.conversation.unread)
-    said = (*unread.messages, *context.conversation.history)
-    used = [message.usage for message in said if message.usage is not None]
-    summaries = (*unread.summed_up, *context.conversation.summed_up)
-    asides = (*unread.asked_aside, *context.conversation.asked_aside)
-    tasks = [usage for message in said for part in message.calls if (usage := task_usage(part)) is not None]
+    unloaded = await asyncio.to_thread(context.conversation.session.unloaded)
+    messages = (*unloaded.messages, *context.conversation.history)
+    used = [message.usage for message in messages if message.usage is not None]
+    summaries = (*unloaded.summary_usage, *context.conversation.events.summary_usage)
+    asides = (*unloaded.side_question_usage, *context.conversation.side_question_usage)
+    tasks = [usage for message in messages for part in message.calls if (usage := task_usage(part)) is not None]
     if not (used or summaries or asides):
         return ShowText("No request has been sent in this session yet.")
     kinds = ((used, "answer"), (tasks, "subagent task"), (summaries, "compaction"), (asides, "side question"))

@@ -8,7 +8,6 @@ from pathlib import Path
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.conversation.history.changed_files import Changed, changed_by, patch, paths_changed
-from wolo.errors import UsageError
 from wolo.messages.terminal_text import counted
 
 MOST_LINES = 400
@@ -16,20 +15,18 @@ MOST_LINES = 400
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
-    if conversation.watch is None:
-        raise UsageError("File changes are not tracked here.")
-    wanted = [conversation.cwd / Path(name) for name in words(rest)]
-    changed = await asyncio.to_thread(changed_by, conversation.watch, wanted)
+    wanted = [conversation.info.cwd / Path(name) for name in words(rest)]
+    changed = await asyncio.to_thread(changed_by, conversation.files.tracker, wanted)
     if not changed:
         return ShowText("This session has changed no files." if not rest else "This session has changed nothing there.")
-    shown = await asyncio.to_thread(_shown, changed, conversation.cwd)
+    shown = await asyncio.to_thread(_shown, changed, conversation.info.cwd)
     return ShowText(shown, is_answer=True)
 
 
 def arguments(context: CommandContext) -> list[tuple[str, str]]:
     """The files that this session has changed."""
-    cwd, watch = context.conversation.cwd, context.conversation.watch
-    return [(_relative(path, cwd), "") for path in (paths_changed(watch) if watch is not None else ())]
+    cwd = context.conversation.info.cwd
+    return [(_relative(path, cwd), "") for path in paths_changed(context.conversation.files.tracker)]
 
 
 def _relative(path: str, cwd: Path) -> str:

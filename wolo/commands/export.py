@@ -28,7 +28,7 @@ ENDS = {
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
     """`/export [FORMAT] [FILE]`: the suffix of FILE selects the format too."""
-    facts = context.conversation.facts
+    facts = context.conversation.info
     first, _, others = rest.partition(" ")
     named = first in ENDS
     file = (others if named else rest).strip()

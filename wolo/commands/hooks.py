@@ -23,7 +23,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if not sets:
         return ShowText(NONE)
     lines = [line for each in sets for line in lines_of(each)]
-    problems = await asyncio.to_thread(find_problems, sets, context.conversation.cwd)
+    problems = await asyncio.to_thread(find_problems, sets, context.conversation.info.cwd)
     return ShowText("\n".join([*lines, *(["", *problems] if problems else [])]))
 
 

@@ -19,7 +19,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         raise UsageError(
             "/import takes one file; quote a name with blanks.", hint="/import FILE; `wolo sessions import --from AGENT` lists."
         )
-    session_id, report = await asyncio.to_thread(_import, named[0], context.conversation.cwd)
+    session_id, report = await asyncio.to_thread(_import, named[0], context.conversation.info.cwd)
     return SwitchConversation(await context.conversation.reopen(Change(session=session_id)), text=report)
 
 

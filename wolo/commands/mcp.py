@@ -61,7 +61,7 @@ def _tools(servers: Servers, name: str, columns: int) -> str:
 def _allow(context: CommandContext, servers: Servers, name: str) -> str:
     wanted = servers.waits_for_consent(name)
     facts = "\n".join(f"  {called:<11} {escaped_line(value)}" for called, value in describe_server(wanted.server))
-    allow_server(servers, name, find_places(), context.conversation.facts.root)
+    allow_server(servers, name, find_places(), context.conversation.info.root)
     return f"Allowed {name} until its definition changes, and started it:\n{facts}"
 
 

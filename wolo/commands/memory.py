@@ -10,7 +10,7 @@ from wolo.places import find_places
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    facts = context.conversation.facts
+    facts = context.conversation.info
     found = await asyncio.to_thread(read_instructions, facts.root, facts.cwd, find_places().config)
     if not found.files:
         return ShowText("No AGENTS.md applies here. /init lets the model write one for this directory.")

@@ -13,7 +13,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     if rest:
         return ShowText(enter(conversation, rest))
-    rows = [f"{'*' if mode.name == conversation.mode else ' '} {mode.name:<5} {mode.about}" for mode in MODES.values()]
+    rows = [f"{'*' if mode.name == conversation.info.mode else ' '} {mode.name:<5} {mode.about}" for mode in MODES.values()]
     return ShowText("\n".join([*rows, "", "/mode NAME changes it, even during a turn."]))
 
 
@@ -24,8 +24,8 @@ def _arguments(context: CommandContext) -> list[tuple[str, str]]:
 def enter(conversation: Conversation, name: str) -> str:
     """Changes the mode. Returns a message for the user."""
     notice = conversation.set_mode(name)
-    held = f", sandbox: {conversation.facts.sandbox}" if conversation.facts.sandbox else ""
-    return "\n".join(filter(None, (notice, f"Mode {conversation.mode}: {MODES[conversation.mode].about}{held}.")))
+    held = f", sandbox: {conversation.info.sandbox}" if conversation.info.sandbox else ""
+    return "\n".join(filter(None, (notice, f"Mode {conversation.info.mode}: {MODES[conversation.info.mode].about}{held}.")))
 
 
 async def _plan(context: CommandContext, rest: str) -> Outcome:

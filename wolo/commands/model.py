@@ -25,14 +25,14 @@ from wolo.places import find_places
 async def _run(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     if not rest:
-        return ShowText(f"{conversation.model}\n/model PROVIDER/MODEL switches; `wolo models list` lists the models.")
-    await asyncio.to_thread(refuse_unknown, conversation.bench.config, rest, conversation.model)
+        return ShowText(f"{conversation.info.model}\n/model PROVIDER/MODEL switches; `wolo models list` lists the models.")
+    await asyncio.to_thread(refuse_unknown, conversation.permissions.config, rest, conversation.info.model)
     return SwitchConversation(await conversation.reopen(Change(model=rest)))
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     """Models with a key."""
-    return [(each.label, in_brief(each)) for each in models_here(context.conversation.bench.config) if each.has_key]
+    return [(each.label, in_brief(each)) for each in models_here(context.conversation.permissions.config) if each.has_key]
 
 
 def refuse_unknown(config: Config, spec: str, current: str) -> None:

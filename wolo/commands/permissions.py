@@ -20,12 +20,12 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         raise UsageError(f"/permissions {action} needs an argument.", hint=_HINT)
     match action:
         case "" | "list":
-            return ShowText("\n".join([f"mode   {conversation.mode}", *rule_lines(conversation.bench.judge.rules)]))
+            return ShowText("\n".join([f"mode   {conversation.info.mode}", *rule_lines(conversation.permissions.judge.rules)]))
         case "test":
-            return ShowText("\n".join(verdict_lines(conversation.bench.verdict(what))))
+            return ShowText("\n".join(verdict_lines(conversation.permissions.verdict(what))))
         case "explain":
-            bench = conversation.bench
-            return ShowText("\n".join([f"mode {conversation.mode}", *bench.judge.explain([bench.intent(what)])]))
+            bench = conversation.permissions
+            return ShowText("\n".join([f"mode {conversation.info.mode}", *bench.judge.explain([bench.intent(what)])]))
         case "remove":
             return await _remove(conversation, what)
         case _:
@@ -33,7 +33,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    kept = [f"remove {rule}" for rule in context.conversation.bench.judge.rules if "permissions.toml" in rule.source]
+    kept = [f"remove {rule}" for rule in context.conversation.permissions.judge.rules if "permissions.toml" in rule.source]
     return [
         ("test", "the verdict on a call: test shell:git push"),
         ("explain", "each step to the verdict"),
@@ -46,7 +46,7 @@ async def _remove(conversation: Conversation, what: str) -> Outcome:
     words = what.split()
     everywhere = EVERYWHERE in words
     rule = " ".join(word for word in words if word != EVERYWHERE)
-    remove_rule(rule, conversation.facts.root, everywhere=everywhere)
+    remove_rule(rule, conversation.info.root, everywhere=everywhere)
     return SwitchConversation(await conversation.reopen(Change()), text=f"Removed {rule}.")
 
 

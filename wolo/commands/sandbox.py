@@ -11,7 +11,7 @@ from wolo.places import find_places
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
-    facts, bench = conversation.facts, conversation.bench
+    facts, bench = conversation.info, conversation.permissions
     found = await asyncio.to_thread(find_sandbox, bench.config, bench.workspace, find_places())
     held = f"Commands run in {facts.sandbox}." if facts.sandbox else f"Commands are not sandboxed in mode {facts.mode}."
     lines = [held, f"setting      sandbox.backend = {bench.config.settings.sandbox.backend}"]

@@ -24,11 +24,11 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     wanted = " ".join(words).strip()
     if not wanted:
         raise UsageError("/search needs a query.", hint='/search WORDS; also "phrases", prefixes* and since:7d.')
-    cwd = context.conversation.cwd if HERE in rest.split() else None
+    cwd = context.conversation.info.cwd if HERE in rest.split() else None
     hits = await asyncio.to_thread(_find, wanted, cwd)
     if not hits:
         return ShowText("No matches.")
-    return ShowText("\n".join([*_lines(hits, context.conversation.session_id), "", "/resume ID opens one."]))
+    return ShowText("\n".join([*_lines(hits, context.conversation.info.session_id), "", "/resume ID opens one."]))
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:

@@ -21,15 +21,15 @@ async def _resume(context: CommandContext, rest: str) -> Outcome:
 
 
 def _resume_arguments(context: CommandContext) -> list[tuple[str, str]]:
-    here = context.conversation.session_id
-    return [(info.id, info.name or info.title) for info in context.conversation.sessions() if info.id != here]
+    here = context.conversation.info.session_id
+    return [(info.id, info.name or info.title) for info in context.conversation.session.list_here() if info.id != here]
 
 
 async def _list(context: CommandContext, rest: str) -> Outcome:
-    found = context.conversation.sessions()
+    found = context.conversation.session.list_here()
     if not found:
         return ShowText("No saved sessions of this directory yet.")
-    here = context.conversation.session_id
+    here = context.conversation.info.session_id
     lines = [
         f"{'*' if info.id == here else ' '} {info.id}  {(info.name or info.title or '-')[:TITLE_CHARS]}" for info in found[:MOST]
     ]
@@ -41,20 +41,20 @@ async def _list(context: CommandContext, rest: str) -> Outcome:
 async def _title(context: CommandContext, rest: str) -> Outcome:
     if not rest:
         raise UsageError("/title needs a title.", hint="/title NAME")
-    context.conversation.entitle(rest)
+    context.conversation.session.set_title(rest)
     return ShowText(f"Title: {rest}")
 
 
 async def _fork(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
-    if not conversation.facts.keeps_session or not conversation.history:
+    if not conversation.info.saves_session or not conversation.history:
         raise UsageError("There is nothing to copy yet.", hint="Send a prompt first; --no-session saves nothing.")
-    original = conversation.session_id
+    original = conversation.info.session_id
     opened = await conversation.reopen(Change(session=original, fork=True))
     if rest:
-        opened.entitle(rest)
+        opened.session.set_title(rest)
     return SwitchConversation(
-        opened, text=f"Continuing in a copy, {opened.session_id}. /resume {original} goes back to the original."
+        opened, text=f"Continuing in a copy, {opened.info.session_id}. /resume {original} goes back to the original."
     )
 
 

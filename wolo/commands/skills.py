@@ -18,7 +18,7 @@ NONE = (
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
-    library = context.conversation.library
+    library = context.conversation.user_files
     skills, commands = await asyncio.to_thread(lambda: (library.skills(), library.commands()))
     columns = max(min(context.columns - 1, MOST_COLUMNS), LEAST_COLUMNS)
     lines = [line for skill in skills.found for line in _lines(skill, columns)] or textwrap.wrap(NONE, columns)

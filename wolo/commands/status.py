@@ -21,14 +21,14 @@ from wolo.places import find_places
 
 async def _status(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
-    facts, choice = conversation.facts, conversation.choice
+    facts, choice = conversation.info, conversation.choice
     rows = {
         "wolo": __version__,
         "model": f"{choice.label}{_thinking(conversation)}",
         "address": display_url(choice.base_url),
-        "session": f"{facts.session_id}{'' if facts.keeps_session else ' (not saved)'}",
+        "session": f"{facts.session_id}{'' if facts.saves_session else ' (not saved)'}",
         "directory": clean_line(str(facts.cwd)),
-        "added": ", ".join(clean_line(str(path)) for path in conversation.bench.workspace.extra),
+        "added": ", ".join(clean_line(str(path)) for path in conversation.permissions.workspace.extra),
         "mode": f"{facts.mode}, {f'sandbox: {facts.sandbox}' if facts.sandbox else 'no sandbox'}",
         "context": _context(conversation),
         "used": _used(conversation),
@@ -44,7 +44,7 @@ def _table(rows: Mapping[str, str]) -> list[str]:
 
 
 def _thinking(conversation: Conversation) -> str:
-    return f", thinking {conversation.thinking_used}" if conversation.thinking else ""
+    return f", thinking {conversation.thinking_used}" if conversation.choice.thinking else ""
 
 
 def _context(conversation: Conversation) -> str:
@@ -60,7 +60,7 @@ def _used(conversation: Conversation) -> str:
 
 async def _debug(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
-    facts, filling, places = conversation.facts, conversation.context_usage(), find_places()
+    facts, filling, places = conversation.info, conversation.context_usage(), find_places()
     history = conversation.history
     last = next((message for message in reversed(history) if message.usage is not None), None)
     jobs = conversation.jobs
@@ -68,8 +68,8 @@ async def _debug(context: CommandContext, rest: str) -> Outcome:
     rows = {
         "wolo": f"{__version__}, Python {platform.python_version()} on {platform.system()} {platform.release()}",
         "terminal": f"TERM={os.environ.get('TERM', '')} {sys.stdout.encoding} {_terminal_size()}",
-        "session": f"{facts.session_id}{'' if facts.keeps_session else ' (not saved)'}",
-        "model": f"{facts.model}, thinking {conversation.thinking or 'provider default'}",
+        "session": f"{facts.session_id}{'' if facts.saves_session else ' (not saved)'}",
+        "model": f"{facts.model}, thinking {conversation.choice.thinking or 'provider default'}",
         "mode": f"{facts.mode}, sandbox {facts.sandbox or 'none'}",
         "history": f"{counted(len(history), 'message')}, {counted(calls, 'call')}; {filling.left_out} omitted, "
         f"{filling.shortened} shortened",

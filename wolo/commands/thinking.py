@@ -16,7 +16,7 @@ NAMES = ", ".join(LEVELS)
 async def _run(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
     if not rest:
-        known = conversation.thinking
+        known = conversation.choice.thinking
         now = f"{conversation.thinking_used}{_instead(conversation, known)}" if known else "provider default"
         return ShowText(f"{now}\n/thinking LEVEL changes it: {NAMES}.")
     level = next((each for each in LEVELS if each == rest.lower()), None)
@@ -29,7 +29,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 
 def _instead(conversation: Conversation, level: ThinkingLevel) -> str:
-    return "" if conversation.thinking_used == level else f"; {conversation.model} does not support {level}"
+    return "" if conversation.thinking_used == level else f"; {conversation.info.model} does not support {level}"
 
 
 def _no_effect(conversation: Conversation, level: ThinkingLevel) -> str:
@@ -39,7 +39,7 @@ def _no_effect(conversation: Conversation, level: ThinkingLevel) -> str:
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    now = context.conversation.thinking
+    now = context.conversation.choice.thinking
     return [(level, "current" if level == now else "") for level in LEVELS]
 
 

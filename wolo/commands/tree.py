@@ -9,7 +9,7 @@ from wolo.sessions.session_text import draw, outline
 
 
 async def _rewind(context: CommandContext, rest: str) -> Outcome:
-    nodes, head = context.conversation.tree()
+    nodes, head = context.conversation.session.tree()
     if not rest:
         here = [place for place in outline(nodes, head) if place.is_on_way]
         return ShowText("\n".join([*draw(here), "", "/rewind N goes back to before a prompt."]) if here else "No prompts yet.")
@@ -21,19 +21,21 @@ async def _rewind(context: CommandContext, rest: str) -> Outcome:
 
 def _prompts(context: CommandContext) -> list[tuple[str, str]]:
     """The prompts of the current branch, newest first."""
-    return [(str(place.number), place.text) for place in reversed(outline(*context.conversation.tree())) if place.is_on_way]
+    return [
+        (str(place.number), place.text) for place in reversed(outline(*context.conversation.session.tree())) if place.is_on_way
+    ]
 
 
 async def _branch(context: CommandContext, rest: str) -> Outcome:
     if not rest:
         return await _tree(context, rest)
-    nodes, head = context.conversation.tree()
+    nodes, head = context.conversation.session.tree()
     following = await context.conversation.reopen(to_branch(nodes, head, number(rest)))
     return SwitchConversation(following, text="Switched to the other branch. Files were not changed.")
 
 
 async def _tree(context: CommandContext, rest: str) -> Outcome:
-    lines = draw(outline(*context.conversation.tree()))
+    lines = draw(outline(*context.conversation.session.tree()))
     if not lines:
         return ShowText("Nothing of this conversation is saved yet.")
     ways = "/rewind N: to before a prompt · /branch N: to the end of its branch · /label N NAME"
@@ -41,18 +43,18 @@ async def _tree(context: CommandContext, rest: str) -> Outcome:
 
 
 def _other_branches(context: CommandContext) -> list[tuple[str, str]]:
-    return [(str(place.number), place.text) for place in outline(*context.conversation.tree()) if not place.is_on_way]
+    return [(str(place.number), place.text) for place in outline(*context.conversation.session.tree()) if not place.is_on_way]
 
 
 async def _label(context: CommandContext, rest: str) -> Outcome:
     first, _, others = rest.partition(" ")
-    nodes, head = context.conversation.tree()
+    nodes, head = context.conversation.session.tree()
     chosen = int(first) if first.isdecimal() else None
     label = (others if chosen is not None else rest).strip()
     if not rest:
         raise UsageError("/label needs a label.", hint="/label NAME labels the last prompt, /label N NAME another.")
     message = prompt_of(nodes, head, chosen)
-    context.conversation.label(message.id, label)
+    context.conversation.session.set_label(message.id, label)
     return ShowText(f"Label: {label}" if label else "Removed the label.")
 
 

@@ -23,7 +23,7 @@ async def undo(context: CommandContext, rest: str) -> Outcome:
     named = [word for word in given if word not in options]
     count = int(named.pop(0)) if named and named[0].isdecimal() else 1
     undoing = Undoing.of(context.conversation)
-    undo = await asyncio.to_thread(undoing.undo, count, [context.conversation.cwd / Path(name) for name in named])
+    undo = await asyncio.to_thread(undoing.undo, count, [context.conversation.info.cwd / Path(name) for name in named])
     if PREVIEW in options or (undo.report.conflicts and ANYWAY not in options):
         again = f"/undo {rest.replace(PREVIEW, '').strip()} {ANYWAY}".replace("  ", " ")
         return ShowText("\n".join([*lines(undo.report), "", f"Nothing was changed yet; {again} does it."]))
@@ -44,7 +44,7 @@ async def carry_out(context: CommandContext, undoing: Undoing, undo: Undo) -> Ou
     """Restores the files, then the conversation."""
     done = await asyncio.to_thread(undoing.carry_out, undo)
     following = await context.conversation.reopen(done.change)
-    if following.watch is not None and (store := following.watch.store) is not None:
+    if (store := following.files.tracker.store) is not None:
         store.end_step(done.step)
     return SwitchConversation(following, draft=undo.draft, text="\n".join(lines(done.report)))
 

@@ -49,7 +49,7 @@ class CommandList:
 def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -> tuple[Command, ...]:
     """Each name once: built-in commands first, then files, then skills."""
     taken = {name for command in builtin for name in (command.name, *command.aliases)}
-    library = conversation.library
+    library = conversation.user_files
     commands = [_command(each) for each in library.commands().found if each.name not in taken]
     taken.update(each.name for each in commands)
     skills = [_skill(each, taken) for each in library.skills().found if each.for_person and f"skill:{each.name}" not in taken]
@@ -105,7 +105,7 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
     notices = [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
     typed, model = None, command.model
     if not is_own:
-        typed, unread = without_files(text, partial(_may_attach, talk), talk.cwd)
+        typed, unread = without_files(text, partial(_may_attach, talk), talk.info.cwd)
         typed, model = f"{rest}\n{typed}", ""
         notices += [f"Not attached, because reading it needs an approval: {shown(path)}" for path in unread]
     seen = _beginning("".join(piece if isinstance(piece, str) else piece.written for piece in pieces))
@@ -122,20 +122,20 @@ async def _use(skill: Skill, context: CommandContext, rest: str) -> Outcome:
 def _is_users(command: WrittenCommand, conversation: Conversation) -> bool:
     """A link may lead into the workspace, where the model writes: such a file counts as the user's only if it is protected."""
     real = led_to(command.path)
-    is_out_of_reach = not conversation.bench.workspace.holds(Path(real)) or runs_code(real)
+    is_out_of_reach = not conversation.permissions.workspace.holds(Path(real)) or runs_code(real)
     return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(led_to(find_places().config)))
 
 
 def _may_attach(conversation: Conversation, path: Path) -> bool:
     """A project's command attaches only files that the model may read without approval."""
-    return conversation.bench.judge.readable(Path(led_to(path)))
+    return conversation.permissions.judge.readable(Path(led_to(path)))
 
 
 def _footing(run: Run, conversation: Conversation, *, is_own: bool) -> CommandRights | None:
     """A user's command runs with the user's rights, a project's with the model's. None: not allowed."""
     if not run.line:
         return None
-    return "person" if is_own else conversation.bench.rights(run.line)
+    return "person" if is_own else conversation.permissions.rights(run.line)
 
 
 def _beginning(text: str) -> str:

@@ -1,33 +1,31 @@
-"""The calls of a conversation that wait for a person's yes or no."""
+"""Approvals and questions that wait for the user's answer."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, QuestionsAnswered, QuestionsAsked
 from wolo.agent.tool_execution import Emit
 from wolo.errors import UsageError
-from wolo.guard.intents import Intent
+from wolo.guard.judge import Judge
+from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.parts import new_id
+from wolo.places import Places
 from wolo.tools.tool_values import Question, Replies
 
 
 class PendingApprovals:
-    def __init__(
-        self,
-        emit: Emit,
-        decided: Callable[[ApprovalAsked, ApprovalGiven], None],
-        complaint: Callable[[str, Sequence[Intent]], str],
-    ) -> None:
-        """`decided` hears every answer; `complaint` is what is wrong with a rule for a call."""
+    def __init__(self, emit: Emit, judge: Judge, places: Places, root: Path) -> None:
+        """`root` is the workspace for which an "always" is saved."""
         self._emit = emit
-        self._decided = decided
-        self._complaint = complaint
+        self._judge = judge
+        self._places = places
+        self._root = root
         self._waiting: dict[str, tuple[ApprovalAsked, asyncio.Future[ApprovalGiven]]] = {}
 
     async def ask(self, asked: ApprovalAsked) -> ApprovalGiven:
-        """What the agent awaits when a call needs a person."""
         future: asyncio.Future[ApprovalGiven] = asyncio.get_running_loop().create_future()
         self._waiting[asked.id] = (asked, future)
         await self._emit(asked)
@@ -35,33 +33,40 @@ class PendingApprovals:
             given = await future
         finally:
             del self._waiting[asked.id]
-        self._decided(asked, given)
+        self._save_rule(asked, given)
         return given
 
     def answer(self, given: ApprovalGiven) -> None:
-        """A second word on the same call is ignored. Raises UsageError when there is a `complaint` about its rule."""
+        """Ignores a second answer. Raises UsageError for a rule with a `rule_problem`."""
         asked, future = self._waiting.get(given.id, (None, None))
         if asked is None or future is None or future.done():
             return
-        if given.rule and (wrong := self.complaint(asked, given.rule)):
-            raise UsageError(wrong)
+        if given.rule and (problem := self.rule_problem(asked, given.rule)):
+            raise UsageError(problem)
         future.set_result(given)
 
-    def complaint(self, asked: ApprovalAsked, rule: str) -> str:
-        """What is wrong with a rule that a person wrote instead of the one shown; empty when it may be kept."""
-        return self._complaint(rule, asked.intents)
+    def rule_problem(self, asked: ApprovalAsked, rule: str) -> str:
+        """Why the user's edited rule cannot be saved for this call; empty: it can."""
+        return self._judge.complaint(rule, asked.intents)
+
+    def _save_rule(self, asked: ApprovalAsked, given: ApprovalGiven) -> None:
+        rule = given.rule or asked.rule
+        if given.allowed and given.scope in ("always", "everywhere") and rule:
+            from wolo.config.settings_writer import remember_rule  # noqa: PLC0415  # few turns save a rule
+
+            remember_rule(self._places, self._root if given.scope == "always" else None, rule)
 
 
 class PendingQuestions:
-    def __init__(self, emit: Emit, hide: Callable[[QuestionsAsked], QuestionsAsked]) -> None:
-        """`hide` takes out what must not be seen."""
+    def __init__(self, emit: Emit, secrets: Secrets) -> None:
         self._emit = emit
-        self._hide = hide
+        self._secrets = secrets
         self._waiting: dict[str, tuple[QuestionsAsked, asyncio.Future[Replies | None]]] = {}
 
     async def ask(self, call_id: str, questions: Sequence[Question], task: str = "") -> Replies | None:
-        """What the tool awaits. None: the person answers none of them. `task`: the call that another agent asks for."""
-        asked = self._hide(QuestionsAsked(id=new_id("ask"), call_id=call_id, questions=tuple(questions), task=task))
+        """None: the user dismisses them. `task` is the call that a subagent works for."""
+        asked = QuestionsAsked(id=new_id("ask"), call_id=call_id, questions=tuple(questions), task=task)
+        asked = self._secrets.hide_fields(asked)
         future: asyncio.Future[Replies | None] = asyncio.get_running_loop().create_future()
         self._waiting[asked.id] = (asked, future)
         await self._emit(asked)
@@ -73,7 +78,7 @@ class PendingQuestions:
         return replies
 
     def answer(self, id: str, replies: Replies | None) -> None:
-        """A second word on the same questions is ignored. Raises ValueError when it is not one reply to each."""
+        """One reply per question; None dismisses them. Ignores a second answer. Raises ValueError for another number."""
         asked, future = self._waiting.get(id, (None, None))
         if asked is None or future is None or future.done():
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunI
 from wolo.guard.judge import Judge
 from wolo.guard.rules import TOOLS, Rule, Verdict
 from wolo.places import find_places
+from wolo.tools.tool import ShellState
 from wolo.tools.tool_values import BUILTIN, SubagentOffer
 from wolo.workspace.root import Workspace, find_root
 
@@ -26,8 +27,8 @@ class PermissionCheck(NamedTuple):
     judge: Judge
     config: Config
     workspace: Workspace
-    shell_cwd: Callable[[], Path] | None = None
-    """Where the next command of a conversation would run; None: there is no conversation."""
+    shell: ShellState | None = None
+    """Of the conversation; None: outside of one."""
     agents: Sequence[SubagentOffer] = BUILTIN
     """Those that could be given tasks."""
 
@@ -53,7 +54,7 @@ class PermissionCheck(NamedTuple):
 
     def rights(self, command: str) -> CommandRights | None:
         """On which the model could run it now without asking; None: on none."""
-        cwd = self.shell_cwd() if self.shell_cwd else self.workspace.start
+        cwd = self.shell.cwd if self.shell else self.workspace.start
         verdict = self.judge.judge("shell", [RunIntent(command, cwd)])
         if verdict.decision != "allow":
             return None

@@ -1,4 +1,4 @@
-"""Events become entries: what must be on disk is there before anyone else hears of it."""
+"""Saves events as session entries before anyone else gets them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -26,22 +27,26 @@ from wolo.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from wolo.messages.message import Usage
+from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnloadedHistory
+from wolo.errors import UsageError
 from wolo.messages.parts import TASK, ToolPart, new_id
-from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
+from wolo.sessions.entries import AnyEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.loading import Node
 from wolo.sessions.replay_entries import was_allowed_at_once
+from wolo.sessions.store import Store
 
 PARTIAL_EVERY_S = 1.0
 PARTIAL_EVERY_CHARS = 8192
 
 
 class EntrySink(Protocol):
-    """Where entries go; one call is one durable commit. Raises SessionError."""
+    """One call is one durable commit. Raises SessionError."""
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
 
     def change(self, setting: SettingEntry) -> None:
-        """What is different from the next entry on. Must not raise."""
+        """Saved with the next entry. Must not raise."""
         ...
 
     def tidy(self) -> None:
@@ -50,132 +55,126 @@ class EntrySink(Protocol):
 
 
 class Recorder:
-    """Called with every event before it is passed on; returns once what it says is on disk.
+    """Returns from each event once it is on disk.
 
-    A text that is still streaming is kept every second or every 8 KiB, so that a crash loses at most that much of it;
-    a stream that pauses, too.
+    Streaming text is saved every second or every 8 KiB, so a crash loses at most that much; a stalled stream is saved too.
     """
 
-    def __init__(self, keeper: EntrySink, session_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._keeper = keeper
+    def __init__(self, sink: EntrySink, session_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sink = sink
         self._session_id = session_id
         self._clock = clock
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="wolo-store")
         self._attempt_id = ""
-        self._unkept: list[str] = []
-        self._unkept_chars = 0
-        self._kept_at = 0.0
-        self._kept_piece = False
-        self._pause: asyncio.TimerHandle | None = None
-        """Keeps what has come when nothing follows it."""
-        self._late: Future[None] | None = None
-        """A piece that is being kept while nobody waits for it."""
+        self._unsaved: list[str] = []
+        self._unsaved_chars = 0
+        self._saved_at = 0.0
+        self._has_partial = False
+        self._timer: asyncio.TimerHandle | None = None
+        """Saves the streamed text when nothing follows it."""
+        self._timer_save: Future[None] | None = None
         self._first_call = ""
         self._running: dict[str, tuple[str, ToolPart]] = {}
-        """Calls that have begun and not ended, and the ids of their messages, by their own."""
+        """Message id and part of each running call, by the id of the part."""
 
     async def record(self, event: Event) -> None:
-        await self._settle()
-        self._keep_track(event)
-        if isinstance(event, TextStreamed):
-            await self._stream(event.text)
-        elif isinstance(event, TurnStarted):
-            await self.keep(MessageEntry(message=event.prompt))
-        elif isinstance(event, RequestStarted):
-            self._begin_attempt()
-        elif isinstance(event, AttemptFailed | ModelReplaced):
-            await self._take_back()
-        elif isinstance(event, Compacted):
-            await self._take_back()
-            await self.keep(_compaction(event))
-        elif isinstance(event, AnswerEnded):
-            self._begin_attempt()
-            self._first_call = event.message.calls[0].id if event.message.calls else ""
-            await self.keep(MessageEntry(message=event.message))
-        elif isinstance(event, TurnEnded):
-            await self._tidy()
-        elif isinstance(event, TaskStarted):
-            await self._name_session(event)
-        elif isinstance(event, MessageAdded):
-            await self.keep(MessageEntry(message=event.message))
-        elif isinstance(event, CallEnded) or (isinstance(event, CallStarted) and not self._is_told_by_its_answer(event.part)):
-            await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))
+        await self._join_timer_save()
+        match event:
+            case TextStreamed(text=text):
+                await self._stream(text)
+            case TurnStarted(prompt=prompt):
+                await self.save(MessageEntry(message=prompt))
+            case RequestStarted():
+                self._begin_attempt()
+            case AttemptFailed() | ModelReplaced():
+                await self._void_partials()
+            case Compacted():
+                await self._void_partials()
+                await self.save(_compaction(event))
+            case AnswerEnded(message=message):
+                self._begin_attempt()
+                self._first_call = message.calls[0].id if message.calls else ""
+                await self.save(MessageEntry(message=message))
+            case TurnEnded():
+                await asyncio.get_running_loop().run_in_executor(self._writer, self._sink.tidy)
+            case TaskStarted():
+                await self._name_subagent_session(event)
+            case MessageAdded(message=message):
+                await self.save(MessageEntry(message=message))
+            case CallStarted(part=part, message_id=message_id):
+                self._running[part.id] = (message_id, part)
+                if not self._is_started_by_answer(part):
+                    await self.save(ResultsEntry(message_id=message_id, parts=(part,)))
+            case CallEnded(part=part, message_id=message_id):
+                self._running.pop(part.id, None)
+                await self.save(ResultsEntry(message_id=message_id, parts=(part,)))
 
-    def _keep_track(self, event: Event) -> None:
-        if isinstance(event, CallStarted):
-            self._running[event.part.id] = (event.message_id, event.part)
-        elif isinstance(event, CallEnded):
-            self._running.pop(event.part.id, None)
+    async def save(self, *entries: AnyEntry) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._sink.append, self._session_id, entries)
 
-    async def _name_session(self, event: TaskStarted) -> None:
-        """Should this process be killed now, it is known where the other agent's work lies."""
+    def change(self, setting: SettingEntry) -> None:
+        """Saved with the next entry."""
+        self._writer.submit(self._sink.change, setting)
+
+    def close(self) -> None:
+        self._stop_timer()
+        self._writer.shutdown(wait=True)
+
+    async def _name_subagent_session(self, event: TaskStarted) -> None:
+        """Lets a session that is killed now find the work of its subagent."""
         if event.part_id in self._running:
             message_id, part = self._running[event.part_id]
             named = replace(part, metadata={**part.metadata, TASK: {"agent": event.agent, "session": event.session_id}})
-            await self.keep(ResultsEntry(message_id=message_id, parts=(named,)))
+            await self.save(ResultsEntry(message_id=message_id, parts=(named,)))
 
-    async def _tidy(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.tidy)
-
-    async def keep(self, *entries: AnyEntry) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.append, self._session_id, entries)
-
-    def change(self, setting: SettingEntry) -> None:
-        """Kept with the next entry, whatever that is."""
-        self._writer.submit(self._keeper.change, setting)
-
-    def _is_told_by_its_answer(self, part: ToolPart) -> bool:
-        """The entry of an answer says already that its first call may begin, when it is allowed at once."""
+    def _is_started_by_answer(self, part: ToolPart) -> bool:
+        """The entry of the answer implies the start of its first call if that is allowed at once."""
         return part.id == self._first_call and was_allowed_at_once(part)
 
-    def close(self) -> None:
-        self._stop_waiting()
-        self._writer.shutdown(wait=True)
-
     def _begin_attempt(self) -> None:
-        self._stop_waiting()
+        self._stop_timer()
         self._attempt_id = new_id("msg")
-        self._unkept.clear()
-        self._unkept_chars = 0
-        self._kept_at = self._clock()
-        self._kept_piece = False
+        self._unsaved.clear()
+        self._unsaved_chars = 0
+        self._saved_at = self._clock()
+        self._has_partial = False
 
-    async def _take_back(self) -> None:
-        """An empty piece says that those before it are void."""
-        if self._kept_piece:
-            await self.keep(PartialEntry(message_id=self._attempt_id, text=""))
+    async def _void_partials(self) -> None:
+        """An empty partial voids those before it."""
+        if self._has_partial:
+            await self.save(PartialEntry(message_id=self._attempt_id, text=""))
         self._begin_attempt()
 
     async def _stream(self, text: str) -> None:
-        self._unkept.append(text)
-        self._unkept_chars += len(text)
-        if self._unkept_chars >= PARTIAL_EVERY_CHARS or self._clock() - self._kept_at >= PARTIAL_EVERY_S:
-            await self.keep(self._piece())
-        elif self._pause is None:
-            self._pause = asyncio.get_running_loop().call_later(PARTIAL_EVERY_S, self._keep_in_pause)
+        self._unsaved.append(text)
+        self._unsaved_chars += len(text)
+        if self._unsaved_chars >= PARTIAL_EVERY_CHARS or self._clock() - self._saved_at >= PARTIAL_EVERY_S:
+            await self.save(self._take_partial())
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(PARTIAL_EVERY_S, self._save_on_timer)
 
-    def _piece(self) -> PartialEntry:
-        self._stop_waiting()
-        piece = PartialEntry(message_id=self._attempt_id, text="".join(self._unkept))
-        self._unkept.clear()
-        self._unkept_chars = 0
-        self._kept_at = self._clock()
-        self._kept_piece = True
-        return piece
+    def _take_partial(self) -> PartialEntry:
+        self._stop_timer()
+        partial = PartialEntry(message_id=self._attempt_id, text="".join(self._unsaved))
+        self._unsaved.clear()
+        self._unsaved_chars = 0
+        self._saved_at = self._clock()
+        self._has_partial = True
+        return partial
 
-    def _keep_in_pause(self) -> None:
-        self._late = self._writer.submit(self._keeper.append, self._session_id, (self._piece(),))
+    def _save_on_timer(self) -> None:
+        self._timer_save = self._writer.submit(self._sink.append, self._session_id, (self._take_partial(),))
 
-    def _stop_waiting(self) -> None:
-        if self._pause is not None:
-            self._pause.cancel()
-            self._pause = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    async def _settle(self) -> None:
-        """Raises what went wrong with the piece that nobody waited for."""
-        if self._late is not None:
-            late, self._late = self._late, None
-            await asyncio.wrap_future(late)
+    async def _join_timer_save(self) -> None:
+        """Raises the error of a save that nothing awaited."""
+        if self._timer_save is not None:
+            save, self._timer_save = self._timer_save, None
+            await asyncio.wrap_future(save)
 
 
 def _compaction(event: Compacted) -> CompactionEntry:
@@ -191,24 +190,63 @@ def _compaction(event: Compacted) -> CompactionEntry:
 
 
 class EventStream:
-    def __init__(self, recorder: Recorder, rescues: Callable[[], Sequence[str]], summed_up: tuple[Usage, ...] = ()) -> None:
-        """`rescues` returns notices about damage to the store, once."""
+    """Passes events to the front end once they are on disk."""
+
+    def __init__(self, recorder: Recorder, sink: SessionSink) -> None:
         self.queue: asyncio.Queue[Event | None] = asyncio.Queue()
         """None ends a turn."""
-        self.summed_up = summed_up
-        """Usage of all summaries so far."""
+        self.summary_usage = sink.summary_usage
+        """Of all summaries so far."""
         self._recorder = recorder
-        self._rescues = rescues
+        self._sink = sink
 
     async def emit(self, event: Event) -> None:
         """Returns once the event is on disk. Raises SessionError."""
         await self._recorder.record(event)
-        for text in self._rescues():
+        for text in self._sink.recovery_notices():
             self.queue.put_nowait(Noticed(text=text, level="warning"))
         if isinstance(event, Compacted) and event.usage is not None:
-            self.summed_up += (event.usage,)
+            self.summary_usage += (event.usage,)
         self.queue.put_nowait(event)
 
     async def show(self, event: Event) -> None:
-        """Passes an event on that is not saved."""
+        """Passes on an event that is not saved."""
         self.queue.put_nowait(event)
+
+
+class SessionAccess:
+    """The stored session of a conversation, and the others of its directory."""
+
+    def __init__(self, sink: SessionSink, recorder: Recorder, data: Path, cwd: Path) -> None:
+        """`data` is the folder of the store."""
+        self._sink = sink
+        self._recorder = recorder
+        self._data = data
+        self._cwd = cwd
+
+    def list_here(self) -> list[SessionInfo]:
+        """Sessions of this directory, newest first."""
+        with Store.open(self._data) as store:
+            return store.list(self._cwd)
+
+    def tree(self) -> tuple[list[Node], int]:
+        """All entries, and the sequence number of the current one; empty for an unsaved session."""
+        return self._sink.tree()
+
+    def unloaded(self) -> UnloadedHistory:
+        """The part of a large session that is not in `Conversation.history`. May block."""
+        return self._sink.unloaded()
+
+    def set_label(self, message_id: str, label: str) -> None:
+        """An empty label removes it."""
+        self._sink.append(self._sink.session_id, [LabelEntry(message_id=message_id, label=label)])
+
+    def set_title(self, title: str) -> None:
+        """Raises UsageError for a session that is not saved."""
+        if not isinstance(self._sink, SavedSession):
+            raise UsageError("This session is not saved, so it has no title.")
+        setting = SettingEntry(name="title", value=title)
+        if self._sink.is_started:
+            self._sink.append(self._sink.session_id, [setting])
+        else:
+            self._recorder.change(setting)

@@ -13,17 +13,16 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.agent.agent import Agent
-from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.agent_services import MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compaction, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
 from wolo.agent.hook_calls import Hooks
-from wolo.agent.prompt_prefix import PromptPrefix
-from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
+from wolo.conversation.agent_assembly import AgentParts, assemble
 from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix, saved_options
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import jobs_folder, new_shell
@@ -206,18 +205,19 @@ class _Replay:
     def _make_agent(self, turn: RecordedTurn, rooms: _Rooms) -> Agent:
         services = rooms.services
         hooks = Hooks(recorded_hooks(turn.new), self._hear, services.secrets)
-        ask_user = self._answer if turn.is_attended else None
-        return Agent(
-            AgentServices(
+        return assemble(
+            AgentParts(
                 asker=self._model,
                 emit=self._hear,
                 hooks=hooks,
-                calls=ToolCalls(rooms.toolbox, services, rooms.judge, emit=self._hear, ask_user=ask_user, hooks=hooks),
-                prefix=PromptPrefix(rooms.system, rooms.toolbox, self._compactor, services.secrets),
+                judge=rooms.judge,
+                services=services,
+                toolbox=rooms.toolbox,
+                system=rooms.system,
                 compactor=self._compactor,
                 history=rooms.history,
-                shell=services.shell,
                 account=Account(Limits()),
+                ask_user=self._answer if turn.is_attended else None,
                 verify=recorded_verify(turn.new),
             )
         )
@@ -331,7 +331,7 @@ class _Replay:
         return ReplayDiverged(Divergence.of(self._model.step, kind, where, expected, got))
 
     def _check_all_used(self, turn: RecordedTurn, new: Sequence[Message]) -> None:
-        """Raises Diverged when the turn ended before all that was recorded of it was played."""
+        """Raises ReplayDiverged when the turn ended before all that was recorded of it was played."""
         upcoming = self._model.upcoming
         if upcoming is None and len(new) == len(turn.new):
             return

@@ -131,9 +131,9 @@ async def test_what_it_changes_is_the_parents_and_undone_with_its_turn(provider:
         (ended,) = of(CallEnded, events)
         files = {str(Path.cwd() / name) for name in ("new.txt", "other.txt")}
         assert {*ended.files_changed} == {*of(TaskEnded, events)[0].files_changed} == files
-        assert conversation.watch is not None
-        assert conversation.watch.store is not None
-        noted = conversation.watch.store.of_turns((conversation.history[0].id,))
+        assert conversation.files.tracker is not None
+        assert conversation.files.tracker.store is not None
+        noted = conversation.files.tracker.store.of_turns((conversation.history[0].id,))
         assert {each.call.partition("/")[0] for each in noted} == {ended.part.wire_id}
         undoing = Undoing.of(conversation)
         undo = undoing.undo()
@@ -354,7 +354,7 @@ async def test_its_own_session_names_the_parent_and_stays_out_of_sight(provider:
     async with begun(provider) as conversation:
         await events_of(conversation)
         part = conversation.history[1].calls[0]
-        here = conversation.session_id
+        here = conversation.info.session_id
     assert [info.id for info in sessions(with_tasks=False)] == [here]
     child = next(info for info in sessions() if info.agent)
     assert (child.agent, child.parent, child.title) == ("explore", f"{here}/explore", "look around")
@@ -535,7 +535,7 @@ async def test_a_secret_in_a_task_stays_a_placeholder_for_everyone(provider: Pro
 async def test_a_call_that_is_tried_out_is_judged_as_the_agent_would_be(provider: ProviderServer) -> None:
     agent_file("reader", "---\ndescription: x\ntools: read\n---\n")
     async with begun(provider, mode="plan") as conversation:
-        verdicts = {name: conversation.bench.verdict(f"task:{name}").decision for name in ("explore", "reader", "general")}
+        verdicts = {name: conversation.permissions.verdict(f"task:{name}").decision for name in ("explore", "reader", "general")}
     assert verdicts == {"explore": "allow", "reader": "allow", "general": "deny"}
 
 

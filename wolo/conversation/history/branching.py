@@ -27,7 +27,7 @@ def before_prompt(nodes: Sequence[Node], head: int, number: int) -> tuple[Change
     place = _place(outline(nodes, head), number)
     if place.kind != "prompt":
         raise UsageError(f"{number} is no prompt.", hint="/rewind lists them.")
-    return Change(behind=place.before, summary=_summary(nodes, head, place.before)), place.text
+    return Change(after_entry=place.before, summary=_summary(nodes, head, place.before)), place.text
 
 
 def to_branch(nodes: Sequence[Node], head: int, number: int) -> Change:
@@ -36,7 +36,7 @@ def to_branch(nodes: Sequence[Node], head: int, number: int) -> Change:
     end = last_under(places, _place(places, number).number)
     if end.is_here:
         raise UsageError("The conversation stands there already.", hint="/tree shows the branches.")
-    return Change(behind=end.end, summary=_summary(nodes, head, end.end))
+    return Change(after_entry=end.end, summary=_summary(nodes, head, end.end))
 
 
 def prompt_of(nodes: Sequence[Node], head: int, number: int | None) -> Message:

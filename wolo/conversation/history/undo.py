@@ -64,9 +64,9 @@ class Undo(Struct, frozen=True, kw_only=True):
     report: Report
     plan: Plan
     turns: tuple[str, ...]
-    behind: int
+    after_entry: int
     """The entry behind which the conversation goes on."""
-    said: tuple[Message, ...] | None = None
+    history: tuple[Message, ...] | None = None
     """The same, where no session keeps it."""
     draft: str = ""
     """The prompt to be written anew."""
@@ -98,11 +98,9 @@ class Undoing:
 
     @classmethod
     def of(cls, conversation: Conversation) -> Undoing:
-        """Raises UsageError where nothing is known of files."""
-        nodes, head = conversation.tree()
-        if conversation.watch is None or conversation.file_locks is None:
-            raise UsageError("Nothing can be undone here.")
-        return cls(conversation.watch, conversation.file_locks, nodes, head, conversation.history, conversation.cwd)
+        nodes, head = conversation.session.tree()
+        files = conversation.files
+        return cls(files.tracker, files.locks, nodes, head, conversation.history, conversation.info.cwd)
 
     def undo(self, count: int = 1, only: Iterable[Path] = ()) -> Undo:
         """The last turns, or what they did to some paths. Raises UsageError when there are not so many."""
@@ -129,8 +127,8 @@ class Undoing:
             report=self._foreseen(report, plan),
             plan=plan,
             turns=turns,
-            behind=self._head if wanted else self._before(turns[0]),
-            said=None if wanted else self._said_before(turns[0]),
+            after_entry=self._head if wanted else self._before(turns[0]),
+            history=None if wanted else self._history_before(turns[0]),
             draft="" if wanted else found[0].text.strip(),
             commands=0 if wanted else commands,
         )
@@ -149,8 +147,8 @@ class Undoing:
         moves = bool(kept.data.get("moves_conversation", True))
         prompts = tuple(map(str, kept.data.get("turns", ())))
         report = Report(kind="redo", session=self._watch.session, turns=prompts, moves_conversation=moves)
-        behind = left if moves else self._head
-        return Undo(report=self._foreseen(report, plan), plan=plan, turns=(), behind=behind, of_step=step)
+        after_entry = left if moves else self._head
+        return Undo(report=self._foreseen(report, plan), plan=plan, turns=(), after_entry=after_entry, of_step=step)
 
     def carry_out(self, undo: Undo) -> Done:
         """Changes the files. When the conversation has gone to where `change` says, `finish` ends it.
@@ -179,10 +177,10 @@ class Undoing:
             "of_step": undo.of_step,
         }
         change = Change(
-            behind=undo.behind,
+            after_entry=undo.after_entry,
             summary=_summary(report, undo.commands),
-            why=CustomEntry(custom_type=report.kind, data=data),
-            said=undo.said,
+            record=CustomEntry(custom_type=report.kind, data=data),
+            history=undo.history,
         )
         return Done(report=report, change=change, step=step)
 
@@ -214,7 +212,7 @@ class Undoing:
         found = (node for node in self._nodes if node.seq in way and isinstance(node.entry, MessageEntry))
         return next((node.parent for node in found if _message_id(node) == turn), 0)
 
-    def _said_before(self, turn: str) -> tuple[Message, ...] | None:
+    def _history_before(self, turn: str) -> tuple[Message, ...] | None:
         if self._nodes:
             return None
         at = next(at for at, message in enumerate(self._history) if message.id == turn)
@@ -224,7 +222,7 @@ class Undoing:
         """From that turn on."""
         if self._nodes:
             return done_between(self._nodes, self._head, self._before(turn))
-        left = self._history[len(self._said_before(turn) or ()) :]
+        left = self._history[len(self._history_before(turn) or ()) :]
         return [part for message in left for part in message.calls]
 
     def _last_undone(self) -> CustomEntry | None:

@@ -34,18 +34,18 @@ class SessionSink(Protocol):
     history: tuple[Message, ...]
     compaction: CompactionEntry | None
     """What of the history is not sent."""
-    summed_up: tuple[Usage, ...]
+    summary_usage: tuple[Usage, ...]
     """What summaries have cost so far."""
-    asked_aside: tuple[Usage, ...]
+    side_question_usage: tuple[Usage, ...]
     """The same of questions aside."""
     notices: tuple[str, ...]
-    begun_in: str
+    started_in: str
     """The directory of a session that goes on; empty for a new one."""
     outputs: Path
     """The directory of what `keep` has kept; the model may read there."""
 
     @property
-    def is_begun(self) -> bool:
+    def is_started(self) -> bool:
         """There is something in it that can be gone on with."""
         ...
 
@@ -55,15 +55,15 @@ class SessionSink(Protocol):
 
     def tidy(self) -> None: ...
 
-    def keep(self, name: str, data: bytes) -> Path:
+    def save_output(self, name: str, data: bytes) -> Path:
         """A large output as a file the model can page."""
         ...
 
-    def rescues(self) -> list[str]:
+    def recovery_notices(self) -> list[str]:
         """What came of damage to the store since, for people."""
         ...
 
-    def unread(self) -> UnloadedHistory:
+    def unloaded(self) -> UnloadedHistory:
         """What of a huge session was not read; takes a while where there is such a thing."""
         ...
 
@@ -90,17 +90,17 @@ class Origin(Struct, frozen=True, kw_only=True):
 class Branch(Struct, frozen=True, kw_only=True):
     """Where a session is gone on with, if not where it ended."""
 
-    behind: int
+    after_entry: int
     summary: Message | None = None
-    why: CustomEntry | None = None
+    record: CustomEntry | None = None
     """Kept with it."""
 
 
 class UnloadedHistory(Struct, frozen=True):
     messages: tuple[Message, ...] = ()
-    summed_up: tuple[Usage, ...] = ()
+    summary_usage: tuple[Usage, ...] = ()
     """What asking for summaries has cost."""
-    asked_aside: tuple[Usage, ...] = ()
+    side_question_usage: tuple[Usage, ...] = ()
 
 
 class SavedSession:
@@ -113,11 +113,11 @@ class SavedSession:
         self.session_id = session.id if session else new_session_id(now)
         self.history: tuple[Message, ...] = ()
         self.compaction: CompactionEntry | None = None
-        self.summed_up: tuple[Usage, ...] = ()
-        self.asked_aside: tuple[Usage, ...] = ()
+        self.summary_usage: tuple[Usage, ...] = ()
+        self.side_question_usage: tuple[Usage, ...] = ()
         self.notices: tuple[str, ...] = store.warnings
         self.outputs = store.blobs_dir
-        self.begun_in = session.cwd if session else ""
+        self.started_in = session.cwd if session else ""
         self._store = store
         self._origin = origin
         self._lock: SessionLock | None = None
@@ -132,8 +132,11 @@ class SavedSession:
             self._lock = store.lock(session.id)
             if branch is not None:
                 left = store.head(session.id)
-                entries: list[AnyEntry] = [BranchEntry(left=left, summary=branch.summary), *([branch.why] if branch.why else [])]
-                store.append(session.id, entries, behind=branch.behind)
+                entries: list[AnyEntry] = [
+                    BranchEntry(left=left, summary=branch.summary),
+                    *([branch.record] if branch.record else []),
+                ]
+                store.append(session.id, entries, behind=branch.after_entry)
             loaded = store.load(session.id, most_bytes=LOAD_LIMIT_BYTES)
             self.history = tree.messages(loaded.entries)
             self.compaction = tree.compaction(loaded.entries)
@@ -143,12 +146,15 @@ class SavedSession:
                     self.compaction = opening(loaded.unread)
                     self._changes += (self.compaction,)
                     self.notices += (too_large_notice(loaded.unread),)
-            self.summed_up, self.asked_aside = tree.summary_usages(loaded.entries), tree.side_question_usages(loaded.entries)
+            self.summary_usage, self.side_question_usage = (
+                tree.summary_usages(loaded.entries),
+                tree.side_question_usages(loaded.entries),
+            )
             self.notices += (loaded.warning,) if loaded.warning else ()
         self.notices += (*store.rescues(),)
 
     @property
-    def is_begun(self) -> bool:
+    def is_started(self) -> bool:
         return self._lock is not None
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
@@ -166,7 +172,7 @@ class SavedSession:
                 self._store.checkpoint()
             self._make_findable()
 
-    def keep(self, name: str, data: bytes) -> Path:
+    def save_output(self, name: str, data: bytes) -> Path:
         self._begin()
         return self._store.store_blob(self.session_id, name, data)
 
@@ -180,10 +186,10 @@ class SavedSession:
     def tree(self) -> tuple[list[Node], int]:
         return (self._store.nodes(self.session_id), self._store.head(self.session_id)) if self._lock is not None else ([], 0)
 
-    def rescues(self) -> list[str]:
+    def recovery_notices(self) -> list[str]:
         return self._store.rescues()
 
-    def unread(self) -> UnloadedHistory:
+    def unloaded(self) -> UnloadedHistory:
         if not self._unread_until:
             return UnloadedHistory()
         loaded, read = self._store.load(self.session_id), {message.id for message in self.history}
@@ -215,16 +221,16 @@ class UnsavedSession:
     def __init__(self, state: Path, now: float, said: tuple[Message, ...] = (), id: str = "") -> None:
         """`id`: of the conversation that goes on."""
         self.session_id = id or new_session_id(now)
-        self.begun_in = ""
+        self.started_in = ""
         self.history = said
         self.compaction: CompactionEntry | None = None
-        self.summed_up: tuple[Usage, ...] = ()
-        self.asked_aside: tuple[Usage, ...] = ()
+        self.summary_usage: tuple[Usage, ...] = ()
+        self.side_question_usage: tuple[Usage, ...] = ()
         self.notices: tuple[str, ...] = ()
         self.outputs = state / f"unkept-{os.urandom(6).hex()}"
 
     @property
-    def is_begun(self) -> bool:
+    def is_started(self) -> bool:
         return False
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
@@ -236,17 +242,17 @@ class UnsavedSession:
     def tidy(self) -> None:
         """There is nothing to tidy."""
 
-    def keep(self, name: str, data: bytes) -> Path:
+    def save_output(self, name: str, data: bytes) -> Path:
         make_private(self.outputs)
         path = self.outputs / f"{os.urandom(6).hex()}{blobs.suffix(name)}"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         return path
 
-    def rescues(self) -> list[str]:
+    def recovery_notices(self) -> list[str]:
         return []
 
-    def unread(self) -> UnloadedHistory:
+    def unloaded(self) -> UnloadedHistory:
         return UnloadedHistory()
 
     def tree(self) -> tuple[list[Node], int]:

@@ -1,4 +1,4 @@
-"""What is settled before the rooms of a conversation are tied together: settings, walls, the models, the session."""
+"""Resolves everything a conversation starts with: settings, sandbox, models and session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wolo.agent.compaction.history_cut import Cut
 from wolo.config import keys, layers
 from wolo.config.cli_options import Given, directories, many, text
-from wolo.config.schema import Config, Endpoint, Ui
+from wolo.config.schema import Config, Endpoint
 from wolo.conversation.resources.model_selection import (
     check_prices,
     check_reachable,
@@ -24,11 +24,12 @@ from wolo.conversation.resources.model_selection import (
 )
 from wolo.conversation.resources.persistence import Branch, Origin, SavedSession, SessionSink, UnsavedSession
 from wolo.conversation.resources.tool_environment import SandboxPlan, plan_sandbox
+from wolo.conversation.resources.user_files import as_agent, find_main_agent, model_notice
 from wolo.errors import SessionError, UsageError
 from wolo.extensions.agent_files import Profile
 from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
-from wolo.models.capabilities import always_on_notice
+from wolo.models.capabilities import always_on_notice, no_effect_notice
 from wolo.models.provider import Choice
 from wolo.places import Places, find_places, make_private
 from wolo.sessions.entries import CustomEntry
@@ -38,143 +39,162 @@ from wolo.tools.tool import ShellState
 from wolo.workspace.root import Workspace, find_root
 
 OWN_ADDRESS = "own_address"
-"""Among the options of a conversation: the address that was given for this run does not count any more."""
+"""Option: ignore the base URL that was given for this run."""
 
 
 class StartOptions(Struct, frozen=True, kw_only=True):
-    """Which conversation to open, and how."""
+    """Selects the conversation to open."""
 
     given: Given
-    """The options of the command line, by name."""
+    """Command-line options by name."""
     attended: bool
-    """A person is there to be asked."""
+    """A user can be asked."""
     change: Change | None = None
-    """Set when it follows another one in the same process."""
+    """Set if another conversation of this process precedes."""
     first_provider: str = ""
-    """Of the first conversation of the process; empty: this is it."""
-    said: tuple[Message, ...] = ()
-    """What was said so far, where no session keeps it."""
-    unkept_id: str = ""
-    """By which that conversation is known."""
+    """Provider of the first conversation of the process; empty: this is the first."""
+    history: tuple[Message, ...] = ()
+    """Of an unsaved session that continues."""
+    unsaved_id: str = ""
+    """Id of that session."""
     shell: ShellState | None = None
-    """What of its commands runs on."""
+    """Handed over with its running commands."""
     servers: Servers | None = None
-    """Those of it, which go on if they are the same."""
+    """Handed over; reused if they are still the same."""
     cut: Cut | None = None
-    """What of it is not sent."""
+    """Compaction of an unsaved session."""
     hooks_have_begun: bool = False
-    """They have heard of the beginning of this session."""
+    """SessionStart hooks have run for this session."""
     hook_variables: Mapping[str, str] = {}
-    """Those that they have set for commands then."""
+    """Variables that those hooks set for commands."""
     progress: Callable[[int, int], None] | None = None
-    """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
+    """Gets loaded and total bytes of the embedded model, from any thread."""
 
     @property
     def was_asked(self) -> bool:
-        """The person has just answered for all that a project brings along."""
+        """The user has just answered for everything the project brings along."""
         return self.attended and self.change is None
 
 
-class StartupState(Struct, frozen=True, kw_only=True):
-    """What is settled before the rooms are tied together."""
+class Change(Struct, frozen=True, kw_only=True):
+    """Differences between the next conversation and this one."""
 
-    opening: StartOptions
+    model: str = ""
+    """Empty: the same."""
+    session: str | None = ""
+    """Id, name or title; empty: the same; None: a new one."""
+    at_own_address: bool = False
+    """Use the provider's own base URL instead of the one given for this run."""
+    fork: bool = False
+    """Continue in a copy of the session."""
+    directories: tuple[str, ...] = ()
+    """Added to the workspace of all following conversations."""
+    after_entry: int | None = None
+    """Branch after this entry of the session; 0: before the first."""
+    summary: Message | None = None
+    """Tells the model about the abandoned branch."""
+    record: CustomEntry | None = None
+    """Saved with the branch."""
+    history: tuple[Message, ...] | None = None
+    """History of an unsaved session from now on; None: unchanged."""
+
+
+class StartupState(Struct, frozen=True, kw_only=True):
+    """Everything that is resolved before the parts of a conversation are wired."""
+
+    options: StartOptions
     config: Config
     places: Places
     cwd: Path
     workspace: Workspace
-    enclosure: SandboxPlan
+    sandbox_plan: SandboxPlan
     choice: Choice
     fallback: Choice | None
     agent: Profile | None
-    """The one that it works as."""
-    kept: SessionSink
+    """The agent selected by `--agent`."""
+    sink: SessionSink
     notices: tuple[str, ...]
 
     @property
     def given(self) -> Given:
-        return self.opening.given
+        return self.options.given
 
 
 class StartEnvironment(Struct, frozen=True, kw_only=True):
-    """What a conversation is opened on: the settings, the directories and the sandbox."""
-
     config: Config
     places: Places
     cwd: Path
     workspace: Workspace
-    enclosure: SandboxPlan
+    sandbox_plan: SandboxPlan
     environ: Mapping[str, str]
-    """With the keys that wolo keeps."""
+    """With the stored keys."""
     agent: Profile | None
-    """The one that the conversation works as."""
     notices: tuple[str, ...]
 
 
 class ChosenModels(Struct, frozen=True):
     config: Config
-    """As it holds for the provider that is asked."""
+    """As it applies to the provider of `choice`."""
     choice: Choice
     fallback: Choice | None
 
 
-def check_start(opening: StartOptions) -> None:
-    """Raises WoloError where the conversation of this `opening` could not be opened. Its session is looked up, not locked."""
-    grounds = _prepare_grounds(opening.given)
-    session, change = None, opening.change and replace(opening.change, fork=False)
-    if not opening.given.get("no_session"):
-        with Store.open(grounds.places.data) as store:
-            session = find_session(store, opening.given, change, grounds.cwd)
-    models = _choose_models(opening, grounds, session)
-    check_reachable(models.choice, models.fallback, grounds.places)
+def check_start(options: StartOptions) -> None:
+    """Raises WoloError if the conversation could not be opened. Looks its session up without locking it."""
+    environment = _prepare_environment(options.given)
+    session, change = None, options.change and replace(options.change, fork=False)
+    if not options.given.get("no_session"):
+        with Store.open(environment.places.data) as store:
+            session = find_session(store, options.given, change, environment.cwd)
+    models = _choose_models(options, environment, session)
+    check_reachable(models.choice, models.fallback, environment.places)
 
 
-def prepare_start(opening: StartOptions) -> StartupState:
-    """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
-    given, grounds = opening.given, _prepare_grounds(opening.given)
-    places, cwd, enclosure = grounds.places, grounds.cwd, grounds.enclosure
+def prepare_start(options: StartOptions) -> StartupState:
+    """Raises WoloError for the user; then nothing has been sent or saved."""
+    given, environment = options.given, _prepare_environment(options.given)
+    places, cwd, plan = environment.places, environment.cwd, environment.sandbox_plan
     store = None if given.get("no_session") else Store.open(places.data)
     try:
-        session = find_session(store, given, opening.change, cwd) if store else None
-        named = opening.change.model if opening.change else ""
-        models = _choose_models(opening, grounds, session)
+        session = find_session(store, given, options.change, cwd) if store else None
+        named = options.change.model if options.change else ""
+        models = _choose_models(options, environment, session)
         config, choice, fallback = models.config, models.choice, models.fallback
         ad_hoc = bool(config.endpoint.base_url)
-        origin = Origin(cwd=cwd, model=choice.label, mode=enclosure.mode.name, name=_new_name(opening), is_ad_hoc=ad_hoc)
-        kept = _keep(store, session, origin, places, opening)
+        name = None if options.change else text(given, "session") or None
+        origin = Origin(cwd=cwd, model=choice.label, mode=plan.mode.name, name=name, is_ad_hoc=ad_hoc)
+        sink = _open_sink(store, session, origin, places, options)
     except BaseException:
         if store:
             store.close()
         raise
+    model_notices = (
+        always_on_notice(choice),
+        _no_effect_notice(choice),
+        "" if named or not session else gone_notice(config, choice, session.model),
+    )
     return StartupState(
-        opening=opening,
+        options=options,
         config=config,
         places=places,
         cwd=cwd,
-        workspace=grounds.workspace,
-        enclosure=enclosure,
+        workspace=environment.workspace,
+        sandbox_plan=plan,
         choice=choice,
         fallback=fallback,
-        agent=grounds.agent,
-        kept=kept,
+        agent=environment.agent,
+        sink=sink,
         notices=(
-            *grounds.notices,
-            *show_once(places, enclosure.notice),
-            *filter(
-                None,
-                [
-                    always_on_notice(choice),
-                    _no_effect_notice(choice),
-                    "" if named or not session else gone_notice(config, choice, session.model),
-                ],
-            ),
-            *kept.notices,
+            *environment.notices,
+            *show_once(places, plan.notice),
+            *filter(None, model_notices),
+            *sink.notices,
             *moved_notice(session, cwd),
         ),
     )
 
 
-def _prepare_grounds(given: Given) -> StartEnvironment:
+def _prepare_environment(given: Given) -> StartEnvironment:
     places, cwd = find_places(), Path.cwd()
     config = layers.load(places, os.environ, given, many(given, "set"), cwd)
     if given.get(OWN_ADDRESS):
@@ -184,8 +204,6 @@ def _prepare_grounds(given: Given) -> StartEnvironment:
     workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
     agent = None
     if config.settings.agent.strip():
-        from wolo.conversation.resources.user_files import as_agent, find_main_agent, model_notice  # noqa: PLC0415  # rarely named
-
         agent = find_main_agent(config, places, workspace.root, cwd)
         config = as_agent(config, agent)
         notices += filter(None, [model_notice(agent)])
@@ -194,20 +212,20 @@ def _prepare_grounds(given: Given) -> StartEnvironment:
         places=places,
         cwd=cwd,
         workspace=workspace,
-        enclosure=plan_sandbox(config, workspace, places),
+        sandbox_plan=plan_sandbox(config, workspace, places),
         environ=environ,
         agent=agent,
         notices=tuple(notices),
     )
 
 
-def _choose_models(opening: StartOptions, grounds: StartEnvironment, session: SessionInfo | None) -> ChosenModels:
-    environ, named = grounds.environ, opening.change.model if opening.change else ""
-    config = for_provider_of(grounds.config, environ, named, opening.first_provider)
+def _choose_models(options: StartOptions, environment: StartEnvironment, session: SessionInfo | None) -> ChosenModels:
+    environ, named = environment.environ, options.change.model if options.change else ""
+    config = for_provider_of(environment.config, environ, named, options.first_provider)
     choice = choose(config, environ, named=named, last=session.model if session else "")
-    if grounds.agent is not None and choice.provider.name == "local":
+    if environment.agent is not None and choice.provider.name == "local":
         raise UsageError(
-            f"The embedded model cannot work as the agent {grounds.agent.name}.", hint="Leave --agent out, or use -m."
+            f"The embedded model cannot work as the agent {environment.agent.name}.", hint="Leave --agent out, or use -m."
         )
     fallback = choose_fallback(config, environ, choice)
     check_prices(config, choice, fallback)
@@ -217,101 +235,41 @@ def _choose_models(opening: StartOptions, grounds: StartEnvironment, session: Se
 def _no_effect_notice(choice: Choice) -> str:
     if choice.thinking is None:
         return ""
-    from wolo.models.capabilities import no_effect_notice  # noqa: PLC0415  # loads the wire format
-
     return no_effect_notice(choice)
 
 
-def _new_name(opening: StartOptions) -> str | None:
-    """The name a session gets if it has to be made."""
-    return None if opening.change else text(opening.given, "session") or None
-
-
-def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, opening: StartOptions) -> SessionSink:
+def _open_sink(
+    store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, options: StartOptions
+) -> SessionSink:
     if store is None:
-        return UnsavedSession(places.state, time.time(), opening.said, opening.unkept_id)
-    change, branch = opening.change, None
-    if change is not None and change.behind is not None:
-        branch = Branch(behind=change.behind, summary=change.summary, why=change.why)
+        return UnsavedSession(places.state, time.time(), options.history, options.unsaved_id)
+    change, branch = options.change, None
+    if change is not None and change.after_entry is not None:
+        branch = Branch(after_entry=change.after_entry, summary=change.summary, record=change.record)
     return SavedSession(store, session, origin, time.time(), branch)
 
 
 def show_once(places: Places, notice: str) -> tuple[str, ...]:
-    """The notice, if nobody has read it yet on this machine."""
-    told = places.state / "told-no-sandbox"
-    if not notice or told.exists():
+    """The notice, unless it was shown before on this machine."""
+    shown = places.state / "told-no-sandbox"
+    if not notice or shown.exists():
         return ()
     try:
         make_private(places.state)
-        told.touch(mode=0o600)
+        shown.touch(mode=0o600)
     except OSError:
-        pass  # then it is said again
+        pass  # then it is shown again
     return (notice,)
 
 
-class ConversationInfo(Struct, frozen=True, kw_only=True):
-    """What a front end may show about a conversation; only `set_mode` changes some of it while the conversation lives."""
-
-    session_id: str
-    model: str
-    """`provider/model`."""
-    cwd: Path
-    root: Path
-    """The directory that counts as inside; the repository's, when there is one."""
-    mode: str
-    sandbox: str = ""
-    """The backend that holds commands; empty: none does."""
-    tool_names: tuple[str, ...]
-    ui: Ui = Ui()
-    """How the settings want it to look and to be typed in."""
-    keeps_session: bool = True
-    begun_in: str = ""
-    """The directory of the session that goes on; empty for a new one."""
-    notices: tuple[str, ...] = ()
-    """Said once, with the first prompt."""
-
-
-class EnteredMode(Struct, frozen=True, kw_only=True):
-    """Which mode holds once another one was asked for."""
-
-    name: str
-    sandbox: str
-    """The backend that holds commands in it; empty: none does."""
-    notice: str
-    """For a person, when it is not the mode that was asked for."""
-
-
-class Change(Struct, frozen=True, kw_only=True):
-    """How the next conversation differs from this one."""
-
-    model: str = ""
-    """Empty: the same."""
-    session: str | None = ""
-    """Another one by id, name or title; empty: the same one; None: a new one."""
-    at_own_address: bool = False
-    """The model is asked at its provider's address from now on, whatever address was given for this run."""
-    fork: bool = False
-    """Continue in a copy of that session."""
-    directories: tuple[str, ...] = ()
-    """Added to the workspace, for all conversations of this process that follow."""
-    behind: int | None = None
-    """Go on behind this entry of the same session, on a new branch; 0: before the first."""
-    summary: Message | None = None
-    """What the model is told of the branch that is left."""
-    why: CustomEntry | None = None
-    """Kept with it."""
-    said: tuple[Message, ...] | None = None
-    """What counts as said from now on, where no session keeps it; None: all that was."""
-
-
 def find_session(store: Store, given: Given, change: Change | None, cwd: Path) -> SessionInfo | None:
-    """None: a new one. Raises SessionError when the one that was named is not there."""
+    """None: a new session. Raises SessionError for an unknown one."""
     if change is not None:
         named = store.find(change.session, cwd) if change.session else None
         return store.fork(named.id) if named and change.fork else named
     ways = [f"--{name}" for name in ("continue", "resume", "session") if name in given]
     if len(ways) > 1:
-        raise UsageError(f"{' and '.join(ways)} name two sessions; there can be one.")
+        raise UsageError(f"{' and '.join(ways)} select two sessions; use one of them.")
     if given.get("fork") and not ways:
         raise UsageError("--fork needs a session to copy.", hint="Name it with -c, -r or -s.")
     session: SessionInfo | None = None
@@ -323,7 +281,7 @@ def find_session(store: Store, given: Given, change: Change | None, cwd: Path) -
         session = store.latest(cwd)
         if session is None:
             raise SessionError(
-                "There is no session of this directory to go on with.", hint="`wolo sessions list --all` shows others."
+                "There is no session of this directory to continue.", hint="`wolo sessions list --all` shows others."
             )
     elif name := text(given, "session"):
         session = store.named(name)
@@ -334,4 +292,4 @@ def moved_notice(session: SessionInfo | None, cwd: Path) -> tuple[str, ...]:
     if session is None or os.path.realpath(session.cwd) == os.path.realpath(cwd):
         return ()
     gone = "" if Path(session.cwd).is_dir() else ", which is gone"
-    return (f"This session was begun in {session.cwd}{gone}; it goes on in {cwd}.",)
+    return (f"This session was started in {session.cwd}{gone}; it continues in {cwd}.",)

@@ -1,4 +1,4 @@
-"""What a conversation's tools work with: the judge of their calls, and what a call may use."""
+"""Judge, shell, sandbox and change tracker for the tools of a conversation."""
 
 from __future__ import annotations
 
@@ -33,13 +33,38 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 
-def known_text(services: ToolServices, path: Path) -> str | None:
-    """What a file holds, without secrets; None where the session has not seen it as it is now."""
-    try:
-        file = read_file(path)
-    except (OSError, ToolError):
-        return None
-    return services.secrets.hide(file.text) if file.hash == services.ledger.seen(path) else None
+@dataclass(frozen=True, slots=True)
+class ConversationFiles:
+    """Files as the tools of a conversation know them."""
+
+    services: ToolServices
+    judge: Judge
+
+    @property
+    def tracker(self) -> Watch:
+        assert self.services.watch is not None  # a conversation always has one
+        return self.services.watch
+
+    @property
+    def locks(self) -> Path:
+        return self.services.ledger.locks
+
+    def known_text(self, path: Path) -> str | None:
+        """The redacted content; None if it is not what the session has read or written. May block."""
+        try:
+            file = read_file(path)
+        except (OSError, ToolError):
+            return None
+        return self.services.secrets.hide(file.text) if file.hash == self.services.ledger.seen(path) else None
+
+    def allow_attachment(self, path: Path) -> None:
+        """Learns the secrets of a file before a prompt includes it. Raises UsageError if a rule denies reading it."""
+        if rule := self.judge.rule_against_reading(path):
+            raise UsageError(
+                f"Cannot attach {path}: the rule {rule} ({rule.source}) denies reading it.",
+                hint="Leave the file out of the prompt, or change the rule.",
+            )
+        self.services.secrets.scan_file(path)
 
 
 def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, places: Places, shown: Sequence[Path]) -> Judge:
@@ -60,59 +85,60 @@ def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
 
 
 def passed_variables(config: Config) -> tuple[str, ...]:
-    """Raises ConfigError for a name that would never be: nobody should wait for it."""
+    """Raises ConfigError for a name that is never passed to commands."""
     source = config.sources.get("shell.env", "the settings")
     for name in config.settings.shell.env:
         if not name.replace("*", "x").isidentifier():
-            raise ConfigError(f"{source}: shell.env: {name!r} is no name of a variable.")
+            raise ConfigError(f"{source}: shell.env: {name!r} is not a variable name.")
         if never_passes(name):
-            raise ConfigError(f"{source}: shell.env: {name} looks like a secret or a hook, which no command is given.")
+            raise ConfigError(f"{source}: shell.env: {name} looks like a secret or a shell hook; commands never get those.")
     return config.settings.shell.env
 
 
 def save_redacted(sink: SessionSink, secrets: Secrets, name: str, data: bytes) -> Path:
-    return sink.keep(name, secrets.hide_data(data))
+    return sink.save_output(name, secrets.hide_data(data))
 
 
 def jobs_folder(state: Path) -> Path:
-    """What jobs print lies there."""
+    """Holds the output of background jobs."""
     return state / "jobs"
 
 
 class SandboxPlan(Struct, frozen=True):
-    """What was settled about the sandbox before the rooms are tied together."""
-
     mode: Mode
     notice: str
-    """Said once, when the mode is not the one that was asked for."""
+    """Set if the mode differs from the requested one; shown once."""
     found: Found
     confine: Confine
 
+    @property
+    def backend(self) -> str:
+        """Empty: no sandbox."""
+        return self.found.backend if self.found.make else ""
+
 
 def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxPlan:
-    """Raises UsageError where a sandbox is required and there is none."""
+    """Raises UsageError if a sandbox is required and none is available."""
     wanted = config.settings.sandbox.backend
-    needs_walls = wanted == "required" or (wanted == "auto" and find_mode(config.settings.mode).name == "auto")
-    found = find_sandbox(config, workspace, places) if needs_walls else Found()
+    needs_sandbox = wanted == "required" or (wanted == "auto" and find_mode(config.settings.mode).name == "auto")
+    found = find_sandbox(config, workspace, places) if needs_sandbox else Found()
     if wanted == "required" and found.make is None:
-        raise UsageError(
-            "--sandbox required: there is no sandbox on this machine that wolo can use.", hint="; ".join(found.tried).capitalize()
-        )
+        raise UsageError("--sandbox required: no sandbox is available on this machine.", hint="; ".join(found.tried).capitalize())
     mode, notice = effective(config.settings.mode, sandbox_available=found.make is not None)
     confine: Confine = "never" if found.make is None else "always" if wanted == "required" else "unless_allowed"
     return SandboxPlan(mode, notice, found, confine)
 
 
 def find_sandbox(config: Config, workspace: Workspace, places: Places) -> Found:
-    """What would hold commands here."""
+    """The best sandbox of this machine."""
     if config.settings.sandbox.backend == "off":
-        return Found(tried=("It is switched off in the settings (sandbox.backend).",))
+        return Found(tried=("Disabled in the settings (sandbox.backend).",))
     return find((workspace.root, *workspace.extra), places.state, places.cache)
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxSetup:
-    """Puts the commands of a conversation into a sandbox, now or when a mode is entered that needs one."""
+    """Sandboxes the commands of a conversation, at the start or when the mode changes."""
 
     config: Config
     judge: Judge
@@ -121,7 +147,7 @@ class SandboxSetup:
     sandbox: CommandSandbox
     places: Places
     shown: Sequence[Path]
-    """Paths among wolo's own places that the model may read."""
+    """Paths inside wolo's own folders that the model may read."""
 
     def apply(self, plan: SandboxPlan) -> None:
         self.judge.confine = plan.confine
@@ -130,7 +156,7 @@ class SandboxSetup:
             self.shell.closing.append(self.sandbox.walls.close)
 
     def enter(self, mode: str) -> SandboxPlan:
-        """Another mode holds from the next call on, with its sandbox. Raises UsageError for a mode that cannot be entered."""
+        """Changes the mode and its sandbox from the next call on. Raises UsageError for an unknown mode."""
         settings = replace(self.config.settings, mode=find_mode(mode).name)
         plan = plan_sandbox(replace(self.config, settings=settings), self.workspace, self.places)
         if self.sandbox.walls is None:
@@ -154,18 +180,18 @@ def open_tracker(places: Places, workspace: Workspace, session_id: str, *, marks
     return Watch(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
 
 
-def track_session(places: Places, workspace: Workspace, kept: SessionSink) -> Watch:
+def track_session(places: Places, workspace: Workspace, sink: SessionSink) -> Watch:
     """The tracker of a conversation. Changes by the last command of a killed process are recorded first."""
-    watch = open_tracker(places, workspace, kept.session_id, marks_kill=True)
-    if kept.is_begun:
+    watch = open_tracker(places, workspace, sink.session_id, marks_kill=True)
+    if sink.is_started:
         watch.make_up()
     return watch
 
 
 def tracking_emit(emit: Emit, watch: Watch, processes: Processes) -> Emit:
-    """`emit`, and the watch hears of it, too."""
+    """Also notifies the tracker, and emits its notices."""
 
-    async def tell(event: Event) -> None:
+    async def emit_tracked(event: Event) -> None:
         match event:
             case TurnStarted(prompt=prompt):
                 watch.begin_turn(prompt.id)
@@ -176,9 +202,9 @@ def tracking_emit(emit: Emit, watch: Watch, processes: Processes) -> Emit:
                 await asyncio.to_thread(partial(watch.end_turn, processes.is_anything_alive))
         await emit(event)
 
-    return tell
+    return emit_tracked
 
 
 def checkpoints_folder(places: Places) -> Path:
-    """What is kept for undo, of all workspaces."""
+    """Undo data of all workspaces."""
     return places.data / "checkpoints"

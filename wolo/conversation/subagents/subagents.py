@@ -1,7 +1,7 @@
 """What stands behind the tool `task`: other agents, each in a conversation of its own, under all that holds for this one.
 
 A child has the parent's judge, walls, secrets, workspace and budget; what it changes counts as changed by the call that gave it
-the task. What it says is kept in a session of its own, which names the parent's.
+the task. What it says is sink in a session of its own, which names the parent's.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from wolo.agent.agent import Agent
-from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.agent_services import MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Noticed
 from wolo.agent.hook_calls import Hooks, RunHook
-from wolo.agent.prompt_prefix import PromptPrefix
-from wolo.agent.tool_calls import AskUser, ToolCalls
+from wolo.agent.tool_calls import AskUser
 from wolo.agent.tool_execution import Emit
 from wolo.config import keys
+from wolo.conversation.agent_assembly import AgentParts, assemble
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.model_selection import ModelAccess, check_prices, find, for_provider_of, make_asker
 from wolo.conversation.resources.persistence import Origin, SavedSession, SessionSink, UnsavedSession
@@ -56,11 +55,11 @@ AT_ONCE = 4
 class Parent:
     """The rooms of the conversation that gives tasks."""
 
-    site: StartupState
-    reach: ModelAccess
-    preamble: RequestPrefix
-    judge: Judge
+    state: StartupState
+    access: ModelAccess
+    prefix: RequestPrefix
     asker: ModelClient
+    judge: Judge
     hooks: Hooks
     run_hook: RunHook | None
     account: Account
@@ -99,85 +98,86 @@ class Subagents:
         async with self._places:
             try:
                 choice, notice = self._choice(profile)
-                kept = await self._keep(profile, choice)
+                sink = await self._keep(profile, choice)
             except WoloError as error:
                 raise ToolError(f"The agent {name} cannot begin: {error.message}") from error
             if notice and notice not in self._said:
                 self._said.add(notice)
                 await self._parent.emit(Noticed(text=notice, level="warning"))
-            return await self._work(profile, choice, kept, prompt, call)
+            return await self._work(profile, choice, sink, prompt, call)
 
-    async def _work(self, profile: Profile, choice: Choice, kept: SessionSink, prompt: str, call: CallContext) -> Result:
-        parent, settings = self._parent, self._parent.site.config.settings
-        recorder = Recorder(kept, kept.session_id)
-        asker = make_asker(parent.reach, choice, parent.site.fallback if not profile.model else None)
+    async def _work(self, profile: Profile, choice: Choice, sink: SessionSink, prompt: str, call: CallContext) -> Result:
+        parent, settings = self._parent, self._parent.state.config.settings
+        recorder = Recorder(sink, sink.session_id)
+        asker = make_asker(parent.access, choice, parent.state.fallback if not profile.model else None)
         alarm = PausableTimer(settings.tasks.timeout_s, lambda: agent.interrupt())
-        errand = SubagentRun(profile.name, prompt, kept.session_id, recorder, call, parent.emit, alarm)
+        run = SubagentRun(profile.name, prompt, sink.session_id, recorder, call, parent.emit, alarm)
         compactor = Compactor(settings.context, settings.compaction)
         history = MessageHistory(compactor)
-        services, toolbox = self._services(kept, call, errand, history), self._toolbox(profile, choice)
-        begins = parent.preamble.system if NEEDS_SKILLS & {*toolbox.names} else parent.preamble.without_skills
+        services, toolbox = self._services(sink, call, run, history), self._toolbox(profile, choice)
+        begins = parent.prefix.system if NEEDS_SKILLS & {*toolbox.names} else parent.prefix.without_skills
         system = "\n\n".join(filter(None, (begins, _prose(), profile.prompt)))
-        hooks = Hooks(for_agent(parent.run_hook, profile.name, kept.session_id), errand.hear, services.secrets)
-        ask_user = errand.asking(parent.ask_user) if parent.ask_user else None
-        agent = Agent(
-            AgentServices(
+        hooks = Hooks(for_agent(parent.run_hook, profile.name, sink.session_id), run.hear, services.secrets)
+        agent = assemble(
+            AgentParts(
                 asker=asker,
-                emit=errand.hear,
+                emit=run.hear,
                 hooks=hooks,
-                calls=ToolCalls(toolbox, services, parent.judge, emit=errand.hear, ask_user=ask_user, hooks=hooks),
-                prefix=PromptPrefix(system, toolbox, compactor, services.secrets),
+                judge=parent.judge,
+                services=services,
+                toolbox=toolbox,
+                system=system,
                 compactor=compactor,
                 history=history,
-                shell=services.shell,
                 account=parent.account,
+                ask_user=run.asking(parent.ask_user) if parent.ask_user else None,
                 limits=Limits(max_turns=_answers(profile, settings.tasks.max_turns)),
-                session_id=kept.session_id,
+                session_id=sink.session_id,
                 is_subagent=True,
             )
         )
-        self.running.append(errand)
+        self.running.append(run)
         self._shells.append(services.shell)
         try:
-            await errand.begin(choice.label)
+            await run.begin(choice.label)
             alarm.start()
             ended = (await agent.run((), self._prompt(profile, prompt, call))).ended
             alarm.stop()
             parent.account.lend(ended.usage)
             if hooks.stop_reason is not None:
                 parent.hooks.end_turn(hooks.stop_reason)
-            return await errand.end(ended)
+            return await run.end(ended)
         finally:
             alarm.stop()
-            self.running.remove(errand)
+            self.running.remove(run)
             self._shells.remove(services.shell)
-            leaving = asyncio.ensure_future(_leave(services.shell, asker, recorder, kept))
+            leaving = asyncio.ensure_future(_leave(services.shell, asker, recorder, sink))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
 
     def _choice(self, profile: Profile) -> tuple[Choice, str]:
         """Its model, and a word to the person where that is not the one it names. Raises WoloError."""
-        site, own = self._parent.site, self._parent.asker.choice
+        state, own = self._parent.state, self._parent.asker.choice
         if not profile.model or (profile.model in MODELS_ELSEWHERE and own.provider.name != "anthropic"):
             return own, ""
-        environ = keys.with_stored_keys(os.environ, site.places, [], site.config.settings.providers)
-        first = site.opening.first_provider or site.choice.provider.name
+        environ = keys.with_stored_keys(os.environ, state.places, [], state.config.settings.providers)
+        first = state.options.first_provider or state.choice.provider.name
         instead = f"the agent {profile.name} works with {own.label}."
         try:
-            choice = find(for_provider_of(site.config, environ, profile.model, first), environ, profile.model)
+            choice = find(for_provider_of(state.config, environ, profile.model, first), environ, profile.model)
         except ConfigError as error:
             return own, f"{error.message} So {instead}"
         if choice.provider.name == "local":
             return own, f"The embedded model cannot do tasks, so {instead}"
         if profile.is_projects and (choice.provider.name, choice.base_url) != (own.provider.name, own.base_url):
             return own, f"A project's agent may lead to no other provider than yours ({choice.label}), so {instead}"
-        check_prices(site.config, choice)
+        check_prices(state.config, choice)
         return replace(choice, thinking=choice.thinking or own.thinking), ""
 
     async def _keep(self, profile: Profile, choice: Choice) -> SessionSink:
-        site = self._parent.site
-        if not isinstance(site.kept, SavedSession):
-            return UnsavedSession(site.places.state, time.time())
+        state = self._parent.state
+        if not isinstance(state.sink, SavedSession):
+            return UnsavedSession(state.places.state, time.time())
         opening = asyncio.ensure_future(asyncio.to_thread(self._open, profile, choice))
         try:
             return await asyncio.shield(opening)
@@ -188,23 +188,23 @@ class Subagents:
             raise
 
     def _open(self, profile: Profile, choice: Choice) -> SessionSink:
-        site = self._parent.site
-        parent = task_of(site.kept.session_id, profile.name)
-        origin = Origin(cwd=site.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
-        return SavedSession(Store.open(site.places.data), None, origin, time.time())
+        state = self._parent.state
+        parent = task_of(state.sink.session_id, profile.name)
+        origin = Origin(cwd=state.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
+        return SavedSession(Store.open(state.places.data), None, origin, time.time())
 
-    def _services(self, kept: SessionSink, call: CallContext, errand: SubagentRun, history: MessageHistory) -> ToolServices:
+    def _services(self, sink: SessionSink, call: CallContext, run: SubagentRun, history: MessageHistory) -> ToolServices:
         """The parent's, but for what an agent has seen and what it runs."""
-        site, own = self._parent.site, call.services
+        state, own = self._parent.state, call.services
         save = own.save_output
-        if isinstance(kept, SavedSession):
-            save = partial(save_redacted, kept, own.secrets)
+        if isinstance(sink, SavedSession):
+            save = partial(save_redacted, sink, own.secrets)
         return dataclasses.replace(
             own,
-            ledger=FileLedger(site.places.state / "file-locks"),
+            ledger=FileLedger(state.places.state / "file-locks"),
             save_output=save,
-            shell=new_shell(site.cwd, site.places.state, own.secrets),
-            ask_user=errand.putting(self._parent.ask_questions) if self._parent.ask_questions else None,
+            shell=new_shell(state.cwd, state.places.state, own.secrets),
+            ask_user=run.putting(self._parent.ask_questions) if self._parent.ask_questions else None,
             agents=(),
             delegate=None,
             works_for=call.call_id,
@@ -213,7 +213,7 @@ class Subagents:
 
     def _toolbox(self, profile: Profile, choice: Choice) -> Toolbox:
         """What the parent is offered, and of that what the agent may have."""
-        toolbox = self._parent.preamble.toolbox
+        toolbox = self._parent.prefix.toolbox
         there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
         hide = {*NEEDS_SUBAGENTS, *profile.without, *(() if self._parent.ask_questions else NEEDS_USER)}
         hide |= set() if choice.format == "xml" else {TaskCompletion.name}
@@ -224,8 +224,8 @@ class Subagents:
 
     def _prompt(self, profile: Profile, prompt: str, call: CallContext) -> Message:
         parent = self._parent
-        opened = {"mode": parent.judge.mode.name, "cwd": str(parent.site.cwd), "attended": parent.ask_user is not None}
-        task = {"agent": profile.name, "session": parent.site.kept.session_id, "call": call.part_id}
+        opened = {"mode": parent.judge.mode.name, "cwd": str(parent.state.cwd), "attended": parent.ask_user is not None}
+        task = {"agent": profile.name, "session": parent.state.sink.session_id, "call": call.part_id}
         return replace(user(prompt), metadata={OPENED: opened, TASK: task})
 
 
@@ -239,14 +239,14 @@ def _prose() -> str:
     return (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
 
 
-async def _leave(shell: ShellState, asker: ModelClient, recorder: Recorder, kept: SessionSink) -> None:
+async def _leave(shell: ShellState, asker: ModelClient, recorder: Recorder, sink: SessionSink) -> None:
     await asyncio.to_thread(shell.processes.close_all)
     shell.close()
     await asker.close()
     recorder.close()
-    await asyncio.to_thread(_put_away, kept)
+    await asyncio.to_thread(_put_away, sink)
 
 
-def _put_away(kept: SessionSink) -> None:
-    kept.tidy()
-    kept.close()
+def _put_away(sink: SessionSink) -> None:
+    sink.tidy()
+    sink.close()

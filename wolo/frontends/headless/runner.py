@@ -74,7 +74,7 @@ class Headless:
         self._rules_help = False
         """Whether a rule or another mode would have allowed one of them."""
         self._changed: set[str] = set()
-        self._model = conversation.model
+        self._model = conversation.info.model
         """Who answered last."""
         self._meanwhile = Meanwhile()
         self.stopped_by = 0
@@ -100,14 +100,14 @@ class Headless:
     def _init_line(self) -> None:
         if self._format == "stream-json":
             talk = self._conversation
-            head = {"type": "system", "subtype": "init", "session_id": talk.session_id, "model": talk.model}
+            head = {"type": "system", "subtype": "init", "session_id": talk.info.session_id, "model": talk.info.model}
             print_json(
                 {
                     **head,
-                    "cwd": str(talk.cwd),
-                    "mode": talk.mode,
-                    "sandbox": talk.facts.sandbox,
-                    "tools": list(talk.tool_names),
+                    "cwd": str(talk.info.cwd),
+                    "mode": talk.info.mode,
+                    "sandbox": talk.info.sandbox,
+                    "tools": list(talk.info.tool_names),
                     "mcp_servers": [{"name": each.name, "status": STATUS[each.state]} for each in talk.servers.statuses()],
                 }
             )
@@ -183,7 +183,7 @@ class Headless:
 
     def _stream(self, line: Mapping[str, Any]) -> None:
         if self._format == "stream-json":
-            print_json({**line, "session_id": self._conversation.session_id})
+            print_json({**line, "session_id": self._conversation.info.session_id})
 
     def _say_calls(self, message: Message) -> None:
         if self._verbose:
@@ -208,7 +208,7 @@ class Headless:
             result
             | {
                 "result": ended.answer,
-                "session_id": talk.session_id,
+                "session_id": talk.info.session_id,
                 "num_turns": ended.num_answers,
                 "duration_ms": round(ended.duration_s * 1000),
                 "duration_api_ms": round(ended.provider_s * 1000),
@@ -217,7 +217,7 @@ class Headless:
                 "model": self._model,
                 "stop_reason": ended.finish_reason or None,
                 "permission_denials": self._denials,
-                "files_changed": sorted(_relative(self._changed, talk.facts.root)),
+                "files_changed": sorted(_relative(self._changed, talk.info.root)),
                 "verification": _verification(ended.verification),
             }
         )

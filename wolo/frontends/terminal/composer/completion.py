@@ -64,7 +64,7 @@ class Suggestions(Completer):
                 yield Completion(written, -length, display=clean_line(argument), display_meta=clean_line(help))
 
     def _mentions(self, typed: str, length: int) -> Iterator[Completion]:
-        cwd = self._desk().conversation.cwd
+        cwd = self._desk().conversation.info.cwd
         names = beside(cwd, typed) if typed.startswith(("/", "~", "..")) else ranked(typed, self._files.below(cwd))
         for name in names[:MOST_OFFERED]:
             yield Completion(mention(name), -length, display=clean_line(name))

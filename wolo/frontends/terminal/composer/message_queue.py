@@ -25,7 +25,7 @@ class MessageQueue:
         """Typed text by message id."""
 
     def rows(self) -> Sequence[Row]:
-        steered = (f"  ↪ {self._line(self.typed(message))}" for message in self._conversation.steered)
+        steered = (f"  ↪ {self._line(self.typed(message))}" for message in self._conversation.steering.waiting)
         return [[("class:dim", line)] for line in (*steered, *(f"  ⧗ {self._line(text)}" for text in self.later))]
 
     def steer(self, message: Message, typed: str) -> None:
@@ -35,21 +35,21 @@ class MessageQueue:
 
     def texts(self) -> list[str]:
         """All that waits, in the order of sending."""
-        steered = self._conversation.steered if self._state.conversation is not None else ()
+        steered = self._conversation.steering.waiting if self._state.conversation is not None else ()
         return [*(self.typed(message) for message in steered), *self.later]
 
     def pop_newest(self) -> str:
         """Withdraws the newest message. Empty when none waits."""
         if self.later:
             return self.later.pop()
-        for message in reversed(self._conversation.steered):
-            if self._conversation.withdraw(message.id):
+        for message in reversed(self._conversation.steering.waiting):
+            if self._conversation.steering.withdraw(message.id):
                 return self.typed(message)
         return ""
 
     def end_turn(self) -> None:
         """Moves steered messages that the turn ended without to the front of the queue."""
-        self.later.extendleft(self.typed(message) for message in reversed(self._conversation.unheard()))
+        self.later.extendleft(self.typed(message) for message in reversed(self._conversation.steering.take_all()))
 
     def pop_all(self) -> str:
         text = "\n".join(self.later)

@@ -71,7 +71,7 @@ def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
     from wolo.models.local.embedded import has_engine  # noqa: PLC0415  # loads what speaks with providers
 
     conversation = desk.conversation
-    config = conversation.bench.config
+    config = conversation.permissions.config
     known = [each for each in model_info.models_here(config) if not each.label.endswith(ANY_NAME)]
     if config.endpoint.base_url:
         at_hand = [_served(f"{conversation.choice.provider.name}/{name}") for name in served_models(conversation.choice)]
@@ -79,7 +79,7 @@ def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
         known = [each for each in known if each.provider.base_url and address.origin(each.provider.base_url) == here]
     else:
         at_hand = [_served(name) for server in find_servers(os.environ) for name in server.models]
-    current = Item(conversation.model, f"{conversation.model}", "current")
+    current = Item(conversation.info.model, f"{conversation.info.model}", "current")
     others = [] if ahead else [Item(name, SETUPS[name]) for name in (() if has_engine() else (EMBEDDED,)) + (SERVER,)]
 
     def listed(also_without: bool) -> Sequence[Item[str]]:
@@ -113,7 +113,7 @@ def _served(label: str) -> Item[str]:
 def rewind_menu(desk: CommandContext) -> Menu[OutlineItem]:
     """Prompts of this branch, newest first; the switch restores files, too."""
     conversation = desk.conversation
-    prompts = [place for place in outline(*conversation.tree()) if place.is_on_way and place.kind == "prompt"]
+    prompts = [place for place in outline(*conversation.session.tree()) if place.is_on_way and place.kind == "prompt"]
     newest_first = prompts[::-1]
 
     def listed(with_files: bool) -> Sequence[Item[OutlineItem]]:

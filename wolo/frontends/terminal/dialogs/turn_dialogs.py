@@ -35,7 +35,7 @@ async def ask_approval(
     from wolo.frontends.terminal.panels.approval import ApprovalPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     screen.ask_space()
-    complaint = partial(conversation.complaint, asked)
+    complaint = partial(conversation.approvals.rule_problem, asked)
     answer = await stage.stand(ApprovalPanel(asked, lines, complaint, may_accept_edits=may_accept_edits))
     if (said := outcome(asked, answer)) is not None:
         screen.print(said)
@@ -68,7 +68,7 @@ async def _edit_rule(asked: ApprovalAsked, rule: str, terminal: Terminal, conver
     typed = (await ask_line("  rule › ", terminal.screen, terminal.keyboard, draft=rule)).strip()
     if not typed or typed == rule:
         return rule
-    if wrong := conversation.complaint(asked, typed):
+    if wrong := conversation.approvals.rule_problem(asked, typed):
         terminal.screen.say(f"  {wrong}", "warning")
         return rule
     return typed

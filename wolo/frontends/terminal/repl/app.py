@@ -57,14 +57,18 @@ async def start(opening: StartOptions, task: Task) -> int:
 
 async def _run(opening: StartOptions, task: Task, terminal: Terminal) -> int:
     conversation = await _follow_directory(await _open(opening, terminal), opening, terminal)
-    terminal.screen.dress(conversation.facts.ui)
+    terminal.screen.dress(conversation.info.ui)
     gc.enable()
     gc.freeze()
     exit_code = 0
     try:
         if task.prompt.strip() or task.piped.strip():
             message = compose(
-                task.prompt, piped=task.piped, files=task.files, cwd=conversation.cwd, attaching=conversation.attaching
+                task.prompt,
+                piped=task.piped,
+                files=task.files,
+                cwd=conversation.info.cwd,
+                attaching=conversation.files.allow_attachment,
             )
             if task.files and "ignore_unsupported" not in opening.given:
                 message = must_be_sent(conversation.choice, message)
@@ -93,8 +97,8 @@ async def _close(conversation: Conversation, terminal: Terminal) -> None:
         await conversation.close()
     if jobs is not None:
         print_jobs_left(jobs, running, terminal.screen)
-    if conversation.facts.keeps_session and conversation.history:
-        again = Text.assemble((f"wolo --resume {conversation.session_id}", "dim"), no_wrap=True)
+    if conversation.info.saves_session and conversation.history:
+        again = Text.assemble((f"wolo --resume {conversation.info.session_id}", "dim"), no_wrap=True)
         terminal.screen.print(again)
 
 
@@ -123,8 +127,8 @@ async def _open(opening: StartOptions, terminal: Terminal) -> Conversation:
 
 async def _follow_directory(conversation: Conversation, opening: StartOptions, terminal: Terminal) -> Conversation:
     """Asks whether a session of another directory continues there or here, unless `-C` decides."""
-    there = conversation.facts.begun_in
-    if "cd" in opening.given or not _is_elsewhere(there, conversation.cwd):
+    there = conversation.info.started_in
+    if "cd" in opening.given or not _is_elsewhere(there, conversation.info.cwd):
         return conversation
     try:
         question = f"This session was started in {clean_line(there)}. Continue there?"

@@ -41,7 +41,7 @@ def copy_command(actions: TerminalActions) -> Command:
 async def _run(actions: TerminalActions, desk: CommandContext, rest: str) -> Outcome:
     answer = _last_answer(desk)
     text, what = (_block(answer, rest), f"Block {rest}") if rest else (answer, "The last answer")
-    ways = await copy(text, actions.sender, desk.conversation.bench.workspace)
+    ways = await copy(text, actions.sender, desk.conversation.permissions.workspace)
     if not ways:
         raise UsageError(
             f"Cannot copy {what[0].lower()}{what[1:]}: no clipboard takes {len(text.encode()):,} bytes.",

@@ -86,7 +86,7 @@ async def _log_in(terminal: Terminal, desk: CommandContext, rest: str) -> Outcom
 
 
 async def _session(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
-    menu = sessions_menu(desk.conversation.cwd, desk.conversation.session_id)
+    menu = sessions_menu(desk.conversation.info.cwd, desk.conversation.info.session_id)
     if not menu.listed(True):
         return ShowText("There is no other session yet.")
     picked = await pick(menu, terminal)
@@ -98,7 +98,7 @@ async def _model(terminal: Terminal, command: Command, desk: CommandContext) -> 
     from wolo.frontends.terminal.dialogs.new_server import add_server  # noqa: PLC0415  # the same
 
     picked = await pick(await asyncio.to_thread(models_menu, desk), terminal)
-    if picked is None or picked.value == desk.conversation.model:
+    if picked is None or picked.value == desk.conversation.info.model:
         return NOTHING
     ways = {SERVER: add_server, EMBEDDED: offer_embedded}
     if picked.value not in ways:
@@ -112,7 +112,7 @@ async def _model(terminal: Terminal, command: Command, desk: CommandContext) -> 
 
 _AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {
     "/model": partial(models_menu, ahead=True),
-    "/resume": lambda desk: sessions_menu(desk.conversation.cwd, desk.conversation.session_id),
+    "/resume": lambda desk: sessions_menu(desk.conversation.info.cwd, desk.conversation.info.session_id),
 }
 
 

@@ -52,11 +52,11 @@ class Repl:
     def __init__(self, conversation: Conversation, terminal: Terminal) -> None:
         self._terminal, self._screen, self._state = terminal, terminal.screen, terminal.state
         self.conversation = conversation
-        conversation.between = self._screen.show
-        ui = conversation.facts.ui
+        conversation.listen_while_idle(self._screen.show)
+        ui = conversation.info.ui
         self._keymap = Keymap(ui.keymap)
         self._registry = CommandRegistry(terminal, self)
-        composer = self._composer = Composer(terminal, Suggestions(self._registry.context), conversation.cwd)
+        composer = self._composer = Composer(terminal, Suggestions(self._registry.context), conversation.info.cwd)
         self._queue = composer.queue
         self._status_bar = StatusBar(terminal.state)
         self._todos = TodoPanel()
@@ -272,10 +272,10 @@ class Repl:
                 self._composer.quit()
 
     def change_to(self, opened: SwitchConversation) -> None:
-        is_other = opened.conversation.session_id != self.conversation.session_id
+        is_other = opened.conversation.info.session_id != self.conversation.info.session_id
         self._queue.end_turn()
         self.conversation = opened.conversation
-        self.conversation.between = self._screen.show
+        self.conversation.listen_while_idle(self._screen.show)
         if opened.text:
             self._screen.say(opened.text, "dim")
         else:
@@ -318,7 +318,7 @@ class Repl:
             case "editor":
                 self.open_editor()
             case "files":
-                self._run_in_background(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
+                self._run_in_background(mention_file(self.conversation.info.cwd, self._composer.buffer, self._terminal))
             case "mode":
                 self._next_mode()
             case _:
@@ -362,12 +362,12 @@ class Repl:
 
     def _next_mode(self) -> None:
         """Switches to the next mode that is available here."""
-        before = self.conversation.mode
+        before = self.conversation.info.mode
         at = MODES.index(before) if before in MODES else -1
         try:
             for step in range(1, len(MODES)):
                 self.conversation.set_mode(MODES[(at + step) % len(MODES)])
-                if self.conversation.mode != before:
+                if self.conversation.info.mode != before:
                     break
         except WoloError as error:
             self._screen.show_error(error)

@@ -48,11 +48,11 @@ class StatusBar:
             return
         filling = talk.context_usage()
         self._in_window, self._most = filling.total, filling.most
-        self._branch = current_branch(talk.cwd)
+        self._branch = current_branch(talk.info.cwd)
         self._level = talk.thinking_used or ""
         said = (message.usage for message in talk.history if message.usage is not None)
         tasks = (usage for message in talk.history for part in message.calls if (usage := task_usage(part)) is not None)
-        self._used = reduce(add, (*said, *talk.summed_up, *tasks), NOTHING)
+        self._used = reduce(add, (*said, *talk.events.summary_usage, *tasks), NOTHING)
 
     def on_event(self, event: Event) -> None:
         match event:
@@ -69,20 +69,20 @@ class StatusBar:
         if (talk := self._state.conversation) is None:
             return ()
         facts = {
-            "dir": short_place(talk.cwd),
+            "dir": short_place(talk.info.cwd),
             "branch": clean_line(self._branch),
-            "model": clean_line(f"{talk.model}:{self._level}" if self._level else talk.model),
-            "mode": how_held(talk.facts.mode, talk.facts.sandbox),
+            "model": clean_line(f"{talk.info.model}:{self._level}" if self._level else talk.info.model),
+            "mode": how_held(talk.info.mode, talk.info.sandbox),
             "context": f"context {self._in_window / self._most:.0%}" if self._most and self._in_window is not None else "",
             "cache": cache_share(self._used),
             "cost": money(self._used),
             "jobs": f"{running} · /jobs" if (running := self._state.running_jobs) else "",
         }
-        return [[("class:dim", fit({name: facts[name] for name in talk.facts.ui.status if facts[name]}, width))]]
+        return [[("class:dim", fit({name: facts[name] for name in talk.info.ui.status if facts[name]}, width))]]
 
 
 def print_banner(conversation: Conversation, screen: Screen) -> None:
-    facts = conversation.facts
+    facts = conversation.info
     branch = clean_line(current_branch(facts.cwd))
     place = f"{where(facts.cwd)} ({branch})" if branch else where(facts.cwd)
     held = how_held(facts.mode, facts.sandbox)

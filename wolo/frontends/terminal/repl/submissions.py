@@ -46,7 +46,11 @@ def make_message(submitted: str | SendPrompt, conversation: Conversation, pastes
     else:
         text = typed = submitted[1:] if submitted.startswith("//") else submitted
     return compose(
-        pastes.unfold(text), typed=pastes.typed(typed), ran=tuple(ran), cwd=conversation.cwd, attaching=conversation.attaching
+        pastes.unfold(text),
+        typed=pastes.typed(typed),
+        ran=tuple(ran),
+        cwd=conversation.info.cwd,
+        attaching=conversation.files.allow_attachment,
     )
 
 
@@ -85,23 +89,25 @@ class ConversationSwitch(Protocol):
 @asynccontextmanager
 async def answered_by(model: str, conversation: Conversation, switch: ConversationSwitch, screen: Screen) -> AsyncIterator[None]:
     """Switches to the model while the block runs; stays with the current one if it is empty or not available."""
-    if model in ("", conversation.model):
+    if model in ("", conversation.info.model):
         yield
         return
-    before = f"{conversation.model}:{conversation.thinking}" if conversation.thinking else conversation.model
+    before = (
+        f"{conversation.info.model}:{conversation.choice.thinking}" if conversation.choice.thinking else conversation.info.model
+    )
     try:
         other = await conversation.reopen(Change(model=model))
     except HandoverFailed:
         raise
     except WoloError as error:
-        screen.say(f"{error.message} {conversation.model} answers instead.", "warning")
+        screen.say(f"{error.message} {conversation.info.model} answers instead.", "warning")
         yield
         return
-    switch.change_to(SwitchConversation(other, text=f"{other.model} answers this prompt."))
+    switch.change_to(SwitchConversation(other, text=f"{other.info.model} answers this prompt."))
     try:
         yield
     finally:
-        switch.change_to(SwitchConversation(await other.reopen(Change(model=before)), text=f"Back to {conversation.model}."))
+        switch.change_to(SwitchConversation(await other.reopen(Change(model=before)), text=f"Back to {conversation.info.model}."))
 
 
 # Commands and notes
@@ -134,7 +140,7 @@ async def save_note(line: str, conversation: Conversation, terminal: Terminal) -
         answer = ""
     if answer.strip().lower().startswith("s"):
         return True
-    path = note_path(answer, conversation.facts.root)
+    path = note_path(answer, conversation.info.root)
     if path is None:
         terminal.screen.say("The note was not saved.", "dim")
     else:

@@ -151,7 +151,7 @@ class _Turn:
         self._terminal = terminal
         self._question: asyncio.Task[Any] | None = None
         self._is_stopping = False
-        self._notifier = Notifier(conversation.facts.ui, terminal.screen.stage)
+        self._notifier = Notifier(conversation.info.ui, terminal.screen.stage)
         self._calls: tuple[ToolPart, ...] = ()
         """Calls of the newest answer."""
 
@@ -210,7 +210,7 @@ class _Turn:
 
     async def _approve(self, asked: ApprovalAsked, events: EventBuffer) -> None:
         lines = await asyncio.to_thread(self._proposal, asked)
-        may_accept_edits = self._conversation.mode == "ask" and is_edit(asked) and not asked.only_once
+        may_accept_edits = self._conversation.info.mode == "ask" and is_edit(asked) and not asked.only_once
         self._question = asking = asyncio.ensure_future(
             ask_approval(asked, lines, self._terminal, self._conversation, may_accept_edits=may_accept_edits)
         )
@@ -224,7 +224,7 @@ class _Turn:
 
     def _proposal(self, asked: ApprovalAsked) -> list[Text]:
         written = [intent.path for intent in asked.intents if isinstance(intent, WriteIntent)]
-        before = self._conversation.known_text(written[0]) if len(written) == 1 else None
+        before = self._conversation.files.known_text(written[0]) if len(written) == 1 else None
         return proposal(asked, self._pending(asked), before=before)
 
     def _pending(self, asked: ApprovalAsked) -> list[ToolPart]:
@@ -235,4 +235,4 @@ class _Turn:
 
     async def _reply(self, asked: QuestionsAsked, events: EventBuffer) -> None:
         self._question = asking = asyncio.ensure_future(ask_questions(asked, self._terminal))
-        self._conversation.answer_questions(asked.id, await events.while_asking(asked, asking))
+        self._conversation.questions.answer(asked.id, await events.while_asking(asked, asking))
