@@ -167,7 +167,7 @@ async def test_a_title_stays_also_when_it_was_given_before_the_first_prompt(prov
         await ran("/title", conversation)
     await conversation.close()
     unkept = await begin(provider, no_session=True)
-    with pytest.raises(UsageError, match="not kept"):
+    with pytest.raises(UsageError, match="not saved"):
         await ran("/title x", unkept)
     await unkept.close()
 

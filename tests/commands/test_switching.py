@@ -136,7 +136,7 @@ async def test_what_fails_while_it_is_opened_leads_back_to_the_same_conversation
     assert await answered(first, "one") == "One."
     places, program = find_places(), tmp_path / "spoil.py"
     program.write_text(SPOILING)
-    spoil = [sys.executable, str(program), str(places.data / "wolo.db"), first.session_id]
+    spoil = [sys.executable, str(program), str(places.data / "wolo.db"), first.info.session_id]
     if spoils_settings:
         spoil = ["truncate", "-s", "20", str(places.config / "config.toml")]
     hook = f"[[hooks.SessionEnd]]\ncommand = {json.dumps(shlex.join(spoil))}\n"
@@ -146,13 +146,13 @@ async def test_what_fails_while_it_is_opened_leads_back_to_the_same_conversation
     second = opened.conversation
     assert await answered(second, "two") == "Two."
     with pytest.raises(HandoverFailed) as failed:
-        await second.reopen(Change(session=first.session_id))
+        await second.reopen(Change(session=first.info.session_id))
     third = failed.value.conversation
     if spoils_settings:
         assert third is None
         return
     assert third is not None
-    assert third.session_id == second.session_id
+    assert third.info.session_id == second.info.session_id
     assert await answered(third, "three") == "Three."
     await third.close()
 

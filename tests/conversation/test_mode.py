@@ -77,7 +77,7 @@ async def test_walls_go_up_with_the_mode_that_needs_them(provider: ProviderServe
 async def test_auto_without_walls_is_edit_and_says_so(provider: ProviderServer) -> None:
     conversation = await begin(provider, "plan", sandbox="off")
     try:
-        assert "works as edit" in conversation.set_mode("auto")
+        assert "works like edit" in conversation.set_mode("auto")
         assert conversation.info.mode == "edit"
     finally:
         await conversation.close()
