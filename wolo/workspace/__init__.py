@@ -1,1 +1,1 @@
-"""The directory the agent works in: its files, its tree, its processes."""
+"""Works on the workspace: its files, directories and processes."""

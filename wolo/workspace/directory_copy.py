@@ -1,4 +1,4 @@
-"""A copy of a directory to try things out in, as it stands: links stay links, and none of them leads back into the original."""
+"""Copies a directory tree. Links stay links, and none of them leads back into the original."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Copied(Struct, frozen=True):
     files: int
     size_bytes: int
     notices: tuple[str, ...]
-    """What is not in the copy."""
+    """About what the copy does not contain."""
 
 
 class _Sizes(Struct):
@@ -32,7 +32,7 @@ class _Sizes(Struct):
 
 
 def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Copied:
-    """`target` must not be there. Raises SessionError, before anything is copied, for a directory that is too large."""
+    """Copies to a new directory `target`. Raises SessionError before copying when the source is too large."""
     notices: list[str] = []
     leaves_git = _measure(source / GIT, most_bytes).size_bytes > MAX_GIT_BYTES
     if leaves_git:
@@ -71,14 +71,14 @@ def _copy(entry: os.DirEntry[str], source: Path, target: Path, skipped: list[str
 
 
 def _led(link: str, source: Path, target: Path) -> str:
-    """Where the copy of a link leads: one that names the original in full leads into the copy."""
+    """Redirects an absolute link into the original to the copy."""
     if link == str(source) or link.startswith(f"{source}/"):
         return str(target) + link[len(str(source)) :]
     return link
 
 
 def _measure(source: Path, most_bytes: int, leaving_out: str = "") -> _Sizes:
-    """Looks no further than it must."""
+    """Adds up sizes; stops at the limits."""
     sizes = _Sizes()
     for entry in _entries(source, leaving_out):
         sizes.entries += 1
@@ -90,7 +90,7 @@ def _measure(source: Path, most_bytes: int, leaving_out: str = "") -> _Sizes:
 
 
 def _entries(source: Path, leaving_out: str = "") -> Iterator[os.DirEntry[str]]:
-    """Folders before what is in them."""
+    """Yields directories before their content."""
     waiting = [str(source)]
     while waiting:
         folder = waiting.pop()

@@ -1,4 +1,4 @@
-"""Which branch is checked out, read from files: git itself would run what a hostile checkout tells it to."""
+"""Reads the current git branch from files: git itself would run what a hostile checkout configures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORKTREES = "worktrees"
 
 
 def current_branch(cwd: Path) -> str:
-    """Its name, or the beginning of the commit when there is none; empty when it cannot be told. `cwd` must be real."""
+    """Returns the branch, or the short commit id when detached; empty when unknown. `cwd` must be a real path."""
     for folder in (cwd, *cwd.parents):
         if not may_be_project(folder):
             break
@@ -28,9 +28,9 @@ def current_branch(cwd: Path) -> str:
 
 
 def _git_directory(git: Path) -> Path:
-    """A linked worktree has a file there, which is believed when the directory it names knows the worktree.
+    """Resolves the `.git` file of a linked worktree, if the directory it names refers back to it.
 
-    Nobody can make the directory of another repository name theirs.
+    A checkout cannot make the directory of another repository refer to it.
     """
     kind, _, named = _line_of(git).partition(": ")
     if kind != "gitdir":
@@ -46,12 +46,12 @@ def _name_in(head: str) -> str:
     kind, _, ref = head.partition(": ")
     if kind == "ref" and ref.startswith("refs/heads/"):
         name = ref.removeprefix("refs/heads/")
-        return name if name != ".invalid" else ""  # what it is called where refs lie in a table
+        return name if name != ".invalid" else ""  # its name where refs are stored in a table
     return head[:_SHOWN_DIGITS] if _COMMIT.fullmatch(head) else ""
 
 
 def _line_of(path: Path) -> str:
-    """The first line of a plain file, reached through no link; empty for anything else and for what would not show."""
+    """First line of a regular file, following no links; empty for anything else or unprintable content."""
     try:
         handle = open_regular(path)
     except (OSError, ToolError):

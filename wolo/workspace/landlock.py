@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-"""System calls, of the same number on every architecture."""
+"""The same system call numbers on every architecture."""
 _SET_NO_NEW_PRIVILEGES = 38
 _PATH_BENEATH = 1
 _ASK_VERSION = 1
@@ -24,13 +24,13 @@ TRUNCATE, IOCTL_DEVICE = 1 << 14, 1 << 15
 _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
 _REFER = 1 << 13
 _ON_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
-"""What can be said of something that is no directory."""
+"""Rights that apply to files."""
 _BIND_TCP, _CONNECT_TCP = 1, 2
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
 
 def version() -> int:
-    """What this kernel knows of it; 0: nothing."""
+    """The Landlock version of this kernel; 0 for none."""
     if sys.platform != "linux":
         return 0
     said = _system().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_ASK_VERSION))
@@ -38,15 +38,16 @@ def version() -> int:
 
 
 def changes() -> int:
-    """Every right to change files that this kernel can hold back."""
+    """All rights to change files that this kernel can restrict."""
     known = version()
     return WRITE_FILE | _MAKE_AND_REMOVE | (_REFER if known > 1 else 0) | (TRUNCATE if known > 2 else 0)
 
 
 def make_ruleset(handled: int, allowed: Iterable[tuple[str, int]], *, apart: bool = False) -> int:
-    """The descriptor of rules: what is `handled` is allowed only below the paths named. A path that is gone is left out.
+    """Makes rules that allow the `handled` rights only below the named paths; missing paths are ignored.
 
-    `apart`: nor TCP, abstract sockets and signals to others, as far as this kernel can. Raises OSError.
+    Returns a descriptor. `apart` also forbids TCP, abstract sockets and signals to other processes, as far as this kernel can.
+    Raises OSError.
     """
     known = version()
     network = _BIND_TCP | _CONNECT_TCP if apart and known > 3 else 0
@@ -81,7 +82,7 @@ def _add(system: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
 
 
 def restrict(ruleset: int) -> None:
-    """From now on this thread is held to the rules. Raises OSError."""
+    """Restricts this thread for good. Raises OSError."""
     system = _system()
     if system.prctl(_SET_NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))):
         raise _failed()
@@ -104,7 +105,11 @@ _POLL_S = 0.1
 
 
 class Confined(Generic[T]):
-    """Runs a coroutine on a loop and a thread of its own. `is_held` says whether the kernel holds it to the folder."""
+    """Runs a coroutine on its own thread and event loop, restricted to one folder.
+
+    Landlock restricts a thread and its children; the waiting thread stays unrestricted and can clean up. `is_held` tells whether
+    the kernel enforces it.
+    """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], folder: Path) -> None:
         self.is_held = False
@@ -116,7 +121,7 @@ class Confined(Generic[T]):
         self._task: asyncio.Task[T] | None = None
 
     def run(self) -> T:
-        """Raises what the work raises. A signal that ends the caller ends the work first."""
+        """Re-raises exceptions of the work. A signal that ends the caller cancels the work first."""
         thread = threading.Thread(target=self._play, name="wolo-confined")
         thread.start()
         try:
@@ -133,7 +138,7 @@ class Confined(Generic[T]):
         self.is_held = confine(self._folder)
         try:
             self._results.append(asyncio.run(self._main()))
-        except BaseException as error:  # told to whoever waits
+        except BaseException as error:  # re-raised in `run`
             self._failure = error
 
     async def _main(self) -> T:
@@ -146,11 +151,11 @@ class Confined(Generic[T]):
             try:
                 self._loop.call_soon_threadsafe(self._task.cancel)
             except RuntimeError:
-                return  # it has just come to its end
+                return  # it ended at this moment
 
 
 def confine(folder: Path) -> bool:
-    """From now on this thread changes files below `folder` only, and devices. False: this system cannot do that."""
+    """Restricts this thread to writing below `folder` and to devices. False where the system cannot do that."""
     if version() < 1:
         return False
     handled = changes()

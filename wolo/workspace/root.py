@@ -15,7 +15,7 @@ from wolo.places import find_home
 
 
 def led_to(path: str | os.PathLike[str]) -> str:
-    """`os.path.realpath`, which raises before Python 3.13 at links of `/proc` that belong to another's process."""
+    """`os.path.realpath`, which before Python 3.13 raises at links of `/proc` of other users' processes."""
     try:
         return os.path.realpath(path)
     except OSError:
@@ -24,28 +24,28 @@ def led_to(path: str | os.PathLike[str]) -> str:
 
 
 _MAX_PATH_BYTES = 4096
-"""PATH_MAX: beyond it links could not be judged, and other programs could not reach the file."""
+"""PATH_MAX. Longer paths cannot be checked for links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
     path: Path
-    """Absolute and real: every link that exists is followed, what does not exist yet is appended."""
+    """Absolute and real: existing links are followed, missing parts appended."""
     given: str
     inside: bool
-    """Within the workspace's directories, compared component by component."""
+    """Within the workspace's directories, compared by component."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
     root: Path
     extra: tuple[Path, ...] = ()
-    """More directories that count as inside."""
+    """Further directories that count as inside."""
     base: Path | None = None
-    """Where relative paths start when that is not the root: the directory wolo was started in."""
+    """Start of relative paths when not the root: the directory wolo was started in."""
 
     def __post_init__(self) -> None:
-        # The root itself may be a link (macOS: /tmp); only real paths can be compared.
+        # The root may be a link (macOS: /tmp); only real paths can be compared.
         object.__setattr__(self, "root", _real(self.root))
         object.__setattr__(self, "extra", tuple(_real(path) for path in self.extra))
         object.__setattr__(self, "base", None if self.base is None else _real(self.base))
@@ -55,12 +55,12 @@ class Workspace:
         return self.base or self.root
 
     def resolve(self, given: str) -> Resolved:
-        """Raises ToolError when `given` cannot name a file at all. Nothing is expanded: `~` and `$HOME` are letters."""
+        """Raises ToolError for a string that cannot name a file. `~` and `$HOME` are not expanded."""
         _refuse_unusable(given)
         self._refuse_home(given)
         try:
             path = _real(self.start / given)
-        except OSError as error:  # it was a link when it was looked at, and none when it was read
+        except OSError as error:  # it was a link when checked, and not when read
             raise ToolError(f"`{given}` is being changed by another program right now; try again.") from error
         if len(os.fsencode(path)) >= _MAX_PATH_BYTES:
             raise ToolError(f"The path is too long: the system allows {_MAX_PATH_BYTES - 1} bytes.")
@@ -72,7 +72,7 @@ class Workspace:
         return any(path == folder or folder in path.parents for folder in (self.root, *self.extra))
 
     def relative(self, path: Path) -> str:
-        """How the model and the person see a path; `resolve` maps it back."""
+        """Shortens a path for display to model and user; `resolve` reverses it."""
         if path.is_relative_to(self.start):
             return str(path.relative_to(self.start))
         if path.is_relative_to(self.root):
@@ -86,7 +86,7 @@ class Workspace:
 
 
 def find_root(cwd: Path | None = None) -> Path:
-    """The nearest directory above with a real `.git` directory, never home or `/`; without one the cwd itself."""
+    """Finds the nearest parent with a real `.git` directory, except home and `/`; otherwise the start."""
     start = current_directory() if cwd is None else _real(cwd)
     for folder in (start, *start.parents):
         if not may_be_project(folder):
@@ -97,9 +97,9 @@ def find_root(cwd: Path | None = None) -> Path:
 
 
 def _is_repository(folder: Path, start: Path) -> bool:
-    """A `.git` file or link points elsewhere, and another user's `.git` may stand in a directory for all, such as `/tmp`.
+    """Ignores a `.git` file or link, and one of another user, such as in `/tmp`: each could widen the workspace.
 
-    Each could widen the workspace. Whose directory wolo was started in, theirs may be the repository around it.
+    The owner of the start directory may own the repository.
     """
     try:
         git = (folder / ".git").lstat()
@@ -109,7 +109,7 @@ def _is_repository(folder: Path, start: Path) -> bool:
 
 
 def may_be_project(folder: Path) -> bool:
-    """What lies in the home directory itself is the user's own, and in `/` the system's. `folder` must be real."""
+    """False for the home directory and `/`. `folder` must be real."""
     return folder not in (_real(find_home()), Path(folder.anchor))
 
 
@@ -149,14 +149,14 @@ _AT_FDCWD = -100
 _STATX_BTIME = 0x800
 _STATX_BYTES = 256
 _BORN_AT = 80
-"""Where in what the system returns the time of birth stands: seconds and nanoseconds."""
+"""Offset of the birth time in statx's result: seconds and nanoseconds."""
 
 
 def identity_of(folder: Path) -> str:
-    """Raises OSError when it is not there.
+    """Identifies a folder across reboots. Raises OSError when it is missing.
 
-    Device numbers are given out anew when disks are mounted, and an inode goes to the next folder that is made. So the time of
-    birth, which nobody can set, stands beside the inode; the device does only where a file system keeps no such time.
+    Device numbers change on mount, and inodes are reused. So the inode is combined with the birth time, which cannot be set; with
+    the device only where the file system has no birth time.
     """
     found = os.stat(folder)  # noqa: PTH116  # beside the system call below
     born = _born(folder, found)
@@ -164,7 +164,7 @@ def identity_of(folder: Path) -> str:
 
 
 def _born(folder: Path, found: os.stat_result) -> str:
-    """Empty when it is not known."""
+    """Birth time; empty when unknown."""
     if sys.platform != "linux":
         return str(getattr(found, "st_birthtime", "") or "")
     import ctypes  # noqa: PLC0415  # 2 ms, for folders a person was asked about only

@@ -18,11 +18,11 @@ _SCRIPT = 'read -r word || : > "$1"'
 
 class LastBreath:
     def __init__(self, folder: Path) -> None:
-        """Raises OSError where no child can be started."""
+        """Raises OSError when the child cannot be started."""
         self.path = folder / f"killed-{os.urandom(8).hex()}"
         reading, self._writing = os.pipe()
         try:
-            # A session of its own: who ends this process with its whole group leaves the child alone.
+            # A session of its own: killing this process's group leaves the child alive.
             self._child = subprocess.Popen(
                 ["/bin/sh", "-c", _SCRIPT, "sh", self.path],
                 stdin=reading,
@@ -40,7 +40,6 @@ class LastBreath:
             os.close(reading)
 
     def close(self) -> None:
-        """Nobody is killed any more."""
         with suppress(OSError):
             os.write(self._writing, b"well\n")
         os.close(self._writing)
@@ -48,7 +47,7 @@ class LastBreath:
 
 
 def killed_ns(path: Path) -> int:
-    """When that was; 0 where it is not known."""
+    """Time of the kill; 0 when unknown."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -56,27 +55,27 @@ def killed_ns(path: Path) -> int:
 
 
 _TICK_NS = 5_000_000
-"""Clocks of file systems stand still for some milliseconds."""
+"""Resolution of file system clocks."""
 
 
 class Asking(NamedTuple):
-    """Who takes the look."""
+    """The conversation that scans."""
 
     session: str
     turn: str
     own: int | None
     """The command that has just ended."""
     running: Collection[int]
-    """All commands of this conversation that run, or left something running."""
+    """Its commands that are running or left processes running."""
 
 
 def whose_command(running: Sequence[Running], asking: Asking) -> tuple[Running | None, Source]:
-    """What commands of two sessions may have done is unclear, and so is what only a job in the background may have done.
+    """Finds the command that made the changes. With commands of several sessions, or only background jobs, it is unclear.
 
-    Between turns a person works on the files, too.
+    Between turns the user may change the same files.
     """
     own = [each for each in running if each.id == asking.own] or [
-        each  # of a wolo that was killed: nobody else has this session
+        each  # of a killed wolo: no other process has this session
         for each in running
         if each.session == asking.session and (each.id not in asking.running or each.turn == asking.turn)
     ]
@@ -88,10 +87,10 @@ def whose_command(running: Sequence[Running], asking: Asking) -> tuple[Running |
 
 
 def source_by(change: Change, end_ns: int) -> Source | None:
-    """Whose a change is whose wolo was killed at that time. None: it is somebody else's.
+    """Attributes a change after the kill of its wolo at `end_ns`; None for a change by someone else.
 
-    What was made later was not made by a command that died with its wolo, but not all of them do. To bring back what is gone
-    does no harm in any case.
+    A file created later was not created by a command that died with its wolo; some commands live on, so a changed one is unclear.
+    Restoring a deleted file is always safe.
     """
     if not change.after.kind or (change.after.kind == "folder" and not change.before.kind):
         return "command"
@@ -105,12 +104,12 @@ def source_by(change: Change, end_ns: int) -> Source | None:
 
 
 def makes(told: Change, now: State) -> bool:
-    """A tool has said itself that it makes the path what it is now."""
+    """A tool has already recorded this change."""
     return now.is_like(told.after)
 
 
 def summed(changes: Iterable[Change]) -> Changes:
-    """Of files and links; what became of each in the end."""
+    """Sums up the changes to files and links, from first to last state."""
     first: dict[str, State] = {}
     last: dict[str, State] = {}
     for change in changes:

@@ -19,7 +19,7 @@ from wolo.places import make_private
 from wolo.workspace.checkpoints.path_state import Change, Noted, State, digest
 
 BUSY_MS = 20_000
-"""Another wolo may be taking its first look."""
+"""Another wolo may be making its first scan."""
 _VERSION = 1
 _SCHEMA = """
 CREATE TABLE objects (hash BLOB PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL);
@@ -44,24 +44,24 @@ NOT_READ = "What is kept for an undo cannot be read: {reason}."
 
 
 class Damaged(ToolError):
-    """The file holds nonsense; it can be set aside."""
+    """The file is unreadable and can be moved aside."""
 
 
 def place(folder: Path, root: Path) -> Path:
-    """The file for the workspace at this real path."""
+    """Path of the file for a workspace, given by its real path."""
     name = "".join(letter if letter.isalnum() else "-" for letter in root.name)[:40] or "root"
     return folder / f"{name}-{sha256(os.fsencode(root)).hexdigest()[:16]}.db"
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    # Made here: SQLite would let the umask decide, and gives its journal the mode of the database.
+    # SQLite would use the umask, and gives its journal the database's mode.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     path.chmod(0o600)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        # A rollback journal, not a log: nothing waits to be moved over, and no version of SQLite loses what it holds.
+        # A rollback journal: nothing waits for a checkpoint, and no version of SQLite loses data in it.
         connection.execute("PRAGMA journal_mode = PERSIST").fetchone()
         connection.execute(f"PRAGMA journal_size_limit = {4 << 20}").fetchone()
         connection.execute("PRAGMA synchronous = FULL")
@@ -86,7 +86,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def set_aside(path: Path) -> None:
-    """A damaged file is no reason to work without undo from now on."""
+    """Moves a damaged file aside, so that undo works for later changes."""
     path.replace(path.with_name(f"{path.name}.damaged"))
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
 
@@ -110,7 +110,7 @@ _COLUMNS = (
 
 
 class Running(NamedTuple):
-    """A command whose end was not seen yet."""
+    """A command that has not ended as far as is known."""
 
     id: int
     session: str
@@ -118,18 +118,18 @@ class Running(NamedTuple):
     call: str
     owner: str
     changes: int
-    """The last change that was known when it began."""
+    """Id of the last change before it began."""
     runs_on: int
-    """It has left something running, and nobody waits for it."""
+    """It left processes running."""
     breath: str
-    """The name of the file that tells when its wolo was killed; empty: nobody watches."""
+    """File name of the kill marker; empty without one."""
 
 
 class Store:
-    """May be used from any thread. What is written in a `writing` block is on the disk when it ends, or not at all."""
+    """May be used from any thread. A `writing` block is durable when it ends, or rolled back."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError or sqlite3.Error where it cannot be kept."""
+        """Raises OSError or sqlite3.Error."""
         self.path = path
         self._lock = RLock()
         make_private(path.parent)
@@ -148,7 +148,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Raises ToolError where the disk does not take it."""
+        """Raises ToolError when the disk refuses it."""
         with self._lock:
             if self._connection.in_transaction:
                 yield
@@ -165,7 +165,7 @@ class Store:
                 raise
 
     def set_aside(self) -> None:
-        """Closes it for good; whoever opens it next begins anew."""
+        """Closes the store and moves its file aside."""
         self.close()
         set_aside(self.path)
 
@@ -176,10 +176,8 @@ class Store:
             except sqlite3.Error as error:
                 raise as_told(error, NOT_READ) from error
 
-    # Contents
-
     def keep(self, data: bytes) -> bytes:
-        """Returns the hash it can be had by."""
+        """Stores content; returns its hash."""
         key = digest(data)
         with self._lock:
             if self._connection.execute("SELECT 1 FROM objects WHERE hash = ?", (key,)).fetchone() is None:
@@ -190,7 +188,7 @@ class Store:
         return key
 
     def content(self, key: bytes) -> bytes | None:
-        """None where it is not kept, or no longer whole."""
+        """None when it is missing or damaged."""
         found = self._found("SELECT packed, data FROM objects WHERE hash = ?", (key,))
         if not found:
             return None
@@ -200,8 +198,6 @@ class Store:
         except zlib.error:
             return None
         return data if digest(data) == key else None
-
-    # Changes
 
     def add(self, noted: Iterable[Noted]) -> None:
         with self._lock:
@@ -215,7 +211,7 @@ class Store:
         return int(self._found("SELECT coalesce(max(id), 0) FROM changes")[0][0])
 
     def of_turns(self, turns: Sequence[str]) -> list[Noted]:
-        """In their order."""
+        """In order."""
         return [noted for _, noted in self._changes(f"turn IN ({', '.join('?' * len(turns))})", turns)]
 
     def of_session(self, session: str) -> list[Noted]:
@@ -225,11 +221,11 @@ class Store:
         return [noted for _, noted in self._changes("step = ?", (step,))]
 
     def of_path(self, path: str, after: int) -> list[Noted]:
-        """Behind that change."""
+        """After that change."""
         return [noted for _, noted in self._changes("path = ? AND id > ?", (os.fsencode(path), after))]
 
     def _changes(self, where: str, values: Sequence[str | int | bytes]) -> list[tuple[int, Noted]]:
-        """With their numbers."""
+        """Yields ids and changes."""
         with self._lock:
             found = self._connection.execute(
                 f"SELECT {_COLUMNS} FROM changes WHERE {where} ORDER BY id", tuple(values)
@@ -240,12 +236,9 @@ class Store:
         ]
 
     def forget_session(self, session: str) -> None:
-        """Of a conversation that is not kept, nothing stays."""
         with self.writing():
             for table in ("changes", "running", "steps"):
                 self._connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
-
-    # Undoing
 
     def begin_step(self, session: str, turns: Sequence[str]) -> int:
         with self._lock:
@@ -258,7 +251,7 @@ class Store:
             self._connection.execute("UPDATE steps SET done = 1 WHERE id = ?", (step,))
 
     def unfinished_step(self, session: str, turns: Sequence[str]) -> int:
-        """An undo of the same turns that did not come to its end; 0: there is none."""
+        """Id of an unfinished undo of the same turns; 0 for none."""
         query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
         return int(self._found(query, (session, "\n".join(turns)))[0][0])
 
@@ -266,14 +259,12 @@ class Store:
         return [noted for _, noted in self._changes("step IN (SELECT id FROM steps WHERE done = 0)", ())]
 
     def take_over(self, unfinished: int, step: int, planned: Container[str]) -> None:
-        """What an undo that was killed had done belongs to this one, which does the rest."""
+        """Moves what a killed undo has done to the undo that completes it."""
         with self._lock:
             done = [number for number, noted in self._changes("step = ?", (unfinished,)) if noted.change.path not in planned]
             self._connection.executemany("UPDATE changes SET step = ? WHERE id = ?", [(step, number) for number in done])
             self._connection.execute("DELETE FROM changes WHERE step = ?", (unfinished,))
             self._connection.execute("DELETE FROM steps WHERE id = ?", (unfinished,))
-
-    # Commands
 
     def begin_running(self, session: str, turn: str, call: str, owner: str, breath: str) -> int:
         with self._lock:
@@ -292,13 +283,11 @@ class Store:
         with self._lock:
             self._connection.execute("DELETE FROM running WHERE id = ?", (id,))
 
-    # Looks
-
     def listings(self) -> list[tuple[str, bytes]]:
         return [(os.fsdecode(path), listing) for path, listing in self._found("SELECT path, listing FROM folders")]
 
     def put_listings(self, listings: Iterable[tuple[str, bytes | None]]) -> None:
-        """None: the folder is gone."""
+        """None removes the listing of a folder."""
         with self._lock:
             for path, listing in listings:
                 if listing is None:
@@ -315,8 +304,6 @@ class Store:
         with self._lock:
             self._connection.execute("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (name, value))
 
-    # Bounds
-
     def size_bytes(self) -> int:
         with self._lock:
             (pages,), (page_bytes,) = (
@@ -330,11 +317,11 @@ class Store:
             self._connection.execute("DELETE FROM steps WHERE at < ?", (at,))
 
     def oldest_change(self) -> float:
-        """Its time; 0.0: there is none."""
+        """Time of the oldest change; 0.0 for none."""
         return float(self._found("SELECT coalesce(min(at), 0) FROM changes")[0][0])
 
     def drop_contents(self, listed: Iterable[bytes]) -> None:
-        """All that neither a change nor the last look needs; `listed` are the hashes of that look."""
+        """Removes contents needed neither by a change nor by the last scan, whose hashes are `listed`."""
         with self.writing():
             self._connection.execute("CREATE TEMP TABLE listed (hash BLOB PRIMARY KEY)")
             self._connection.executemany("INSERT OR IGNORE INTO listed VALUES (?)", ((each,) for each in listed))

@@ -1,4 +1,4 @@
-"""How a folder was seen last: its names, and for each the times by which a later look knows whether to read it again."""
+"""Remembers a folder's entries with their stamps, so that a scan can skip unchanged ones."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from wolo.workspace.checkpoints.path_state import UNKEPT, UNKNOWN_MODE, Kind, St
 
 _COARSE_NS = 1_000_000
 RACY_NS = 50_000_000
-"""Clocks of file systems stand still for some milliseconds, so two changes may bear the same time."""
+"""File system clocks have a resolution of milliseconds: two changes may have the same time."""
 _RACY_COARSE_NS = 2_000_000_000
 
 Stamp = tuple[int, ...]
-"""Times, size, identity and mode; empty for what has to be read again."""
+"""Times, size, identity and mode; empty for an entry that must be read again."""
 
 
 class Entry(NamedTuple):
     kind: Kind
-    """Empty for what is left out."""
+    """Empty for entries not covered."""
     stamp: Stamp = ()
     hash: bytes = UNKEPT
     mode: int = UNKNOWN_MODE
 
     @property
     def state(self) -> State:
-        """Of a file or a link."""
+        """For a file or link."""
         return State(self.kind, self.hash, self.mode)
 
 
 class Listing:
-    """A folder as it was seen last."""
+    """A folder as of the last scan."""
 
     __slots__ = ("entries", "mode", "rules", "stamp")
 
@@ -43,7 +43,7 @@ class Listing:
         self.stamp = stamp
         self.mode = mode
         self.rules = rules
-        """Times of the files that say what is ignored in it."""
+        """Stamps of the files with ignore rules."""
         self.entries = entries
 
     def is_like(self, other: Listing) -> bool:
@@ -59,7 +59,7 @@ _DECODER = msgpack.Decoder(tuple[Stamp, int, Stamp, bytes, list[Entry]])
 
 
 def decode(data: bytes) -> Listing:
-    """Raises msgspec.DecodeError for what is no listing."""
+    """Raises msgspec.DecodeError."""
     stamp, mode, rules, names, entries = _DECODER.decode(data)
     return Listing(stamp, mode, rules, dict(zip(os.fsdecode(names).split("/"), entries, strict=False)))
 
@@ -73,14 +73,14 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 
 def trusted(stamp: Stamp) -> Stamp:
-    """Empty for one so young that a later change could bear it, too."""
+    """Empty for a stamp so recent that a later change could have the same one."""
     newest = max(stamp[:2])
     racy_ns = _RACY_COARSE_NS if newest % _COARSE_NS == 0 else RACY_NS
     return stamp if time.time_ns() - newest > racy_ns else ()
 
 
 def rule_stamps(path: str, names: Mapping[str, object]) -> Stamp:
-    """Changes whenever a file that says what is ignored does."""
+    """Stamps of the ignore files of a folder."""
     stamps: list[int] = []
     for known, file in ((".git", ".git/info/exclude"), (".gitignore", ".gitignore")):
         if known in names:

@@ -13,28 +13,28 @@ from wolo.errors import ToolError
 from wolo.workspace.files.safe_open import open_folder, open_regular_in, read_all
 
 Kind = Literal["", "file", "link", "folder"]
-"""Empty: nothing is there."""
+"""Empty when nothing is there."""
 Source = Literal["tool", "in place", "command", "unclear", "undo"]
-"""Who changed it: a tool that replaces a file, one that had to write into it, a command, perhaps a command, an undo."""
+"""Author of a change: a tool replacing a file, one writing in place, a command, possibly a command, an undo."""
 
 UNKNOWN_MODE = -1
 UNKEPT = b""
-"""In place of the hash of a content that nobody has kept."""
+"""Stands for the hash of content that is not stored."""
 
 
 class State(NamedTuple):
     kind: Kind = ""
     hash: bytes = UNKEPT
-    """Of a file's content, or of where a link leads."""
+    """Of the file's content or the link's target."""
     mode: int = UNKNOWN_MODE
 
     @property
     def is_known(self) -> bool:
-        """It could be made again."""
+        """The state can be restored."""
         return self.kind in ("", "folder") or self.hash != UNKEPT
 
     def is_like(self, other: State) -> bool:
-        """The same but for the mode."""
+        """Compares all but the mode."""
         return self.kind == other.kind and (self.kind in ("", "folder") or (self.hash == other.hash and self.hash != UNKEPT))
 
 
@@ -53,7 +53,7 @@ class Change(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """A change as it is kept."""
+    """A change as stored."""
 
     change: Change
     session: str
@@ -61,11 +61,11 @@ class Noted(NamedTuple):
     call: str
     source: Source
     step: int = 0
-    """The undo it belongs to."""
+    """The undo that made it."""
 
 
 class Changes(NamedTuple):
-    """What a command did to files; absolute paths."""
+    """Absolute paths of files that a command changed."""
 
     made: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -85,23 +85,23 @@ def digest(data: bytes) -> bytes:
 
 
 def as_text(path: Path | str) -> str:
-    """For people and JSON: letters that no encoding knows are shown as such."""
+    """Replaces undecodable bytes, for display and JSON."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def as_line(path: Path | str) -> str:
-    """For people, on one line: what would break it or not show is spelled out, so that no name looks like something else."""
+    """Escapes unprintable characters, for display on one line."""
     return "".join(each if each.isprintable() else f"\\u{{{ord(each):x}}}" for each in as_text(path))
 
 
 MAX_BYTES = 128 << 20
-"""What is larger was never kept."""
+"""Larger content is not stored."""
 _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-"""A link where a folder was: below it there is nothing of what was there."""
+"""ELOOP: a link in place of a folder, so the path does not exist any more."""
 
 
 def observe(path: str) -> State:
-    """Raises OSError where it cannot be told."""
+    """Raises OSError."""
     try:
         folder = open_folder(Path(path).parent)
     except OSError as error:
@@ -115,7 +115,7 @@ def observe(path: str) -> State:
 
 
 def observe_in(folder: int, name: str) -> State:
-    """The same, for a name in an open folder."""
+    """As `observe`, for a name in an open folder."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -132,7 +132,7 @@ def observe_in(folder: int, name: str) -> State:
 
 
 def content_in(folder: int, name: str) -> bytes | None:
-    """Of a plain file, or where a link leads; None where there is neither. Raises OSError."""
+    """Content of a regular file or target of a link; otherwise None. Raises OSError."""
     try:
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             return os.fsencode(os.readlink(name, dir_fd=folder))

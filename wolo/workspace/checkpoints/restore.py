@@ -1,4 +1,7 @@
-"""Makes paths what a plan says, each only if it is still what the plan saw; what is given up is kept and can come back."""
+"""Carries out an undo plan, storing everything it replaces so that redo can restore it.
+
+A path is changed only if it is still in the state the plan saw.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ _OWNER = stat.S_IRWXU
 
 class Outcome(NamedTuple):
     number: int
-    """By which it can be taken back."""
+    """Id of the undo, for redo."""
     restored: tuple[str, ...]
     removed: tuple[str, ...]
     conflicts: tuple[Conflict, ...]
 
 
 def restore(store: Store, plan: Plan, locks: Path, *, session: str, turns: Sequence[str]) -> Outcome:
-    """Killed at any moment, the same plan can be made and carried out again. `store.end_step` says that it is over.
+    """Carries out a plan. After a kill at any moment the same plan can be made and completed; `store.end_step` marks it done.
 
-    Raises ToolError when there is no room to keep what would be given up; nothing was changed then.
+    Raises ToolError, before any change, when the present contents cannot be stored.
     """
     with store.writing():
         steps, lost = _kept(store, plan.steps)
@@ -57,7 +60,7 @@ def restore(store: Store, plan: Plan, locks: Path, *, session: str, turns: Seque
 
 
 def _kept(store: Store, steps: Sequence[Change]) -> tuple[list[Change], list[Conflict]]:
-    """Those whose present content can be had again afterwards."""
+    """Stores the present content of each path; returns the steps that can be reverted and the conflicts."""
     kept, lost = [], []
     for step in steps:
         if step.before.kind in ("file", "link") and store.content(step.before.hash) is None:
@@ -76,16 +79,16 @@ def _kept(store: Store, steps: Sequence[Change]) -> tuple[list[Change], list[Con
 class _Restoring:
     def __init__(self, store: Store, locks: Path) -> None:
         self.left: set[str] = set()
-        """Folders that hold something else by now."""
+        """Folders not removed because they hold other files."""
         self._store = store
         self._locks = locks
         self._failed: dict[str, Conflict] = {}
         self._files: dict[str, tuple[int, int]] = {}
-        """Device and number of each file with several names, before anything was done."""
+        """Device and inode of each file with several names, before any change."""
         self._done: dict[tuple[int, int], Change] = {}
 
     def run(self, steps: Sequence[Change]) -> list[Conflict]:
-        """What takes the place of something else comes after that has gone; a folder before what is in it."""
+        """Orders the steps: removals before replacements, folders before their content."""
         self._files = dict(_with_several_names(steps))
         top_down = sorted(steps, key=lambda step: step.path.count("/"))
         bottom_up = top_down[::-1]
@@ -172,7 +175,7 @@ class _Restoring:
                 os.close(folder)
 
     def _replace(self, step: Change, data: bytes, journal: int | None) -> None:
-        """A file by another content, another mode, or both."""
+        """Replaces a file's content, mode or both."""
         file = self._files.get(step.path)
         if file is not None and self._link_again(step, self._done.get(file), journal):
             return
@@ -186,7 +189,7 @@ class _Restoring:
             self._done[file] = step
 
     def _link_again(self, step: Change, done: Change | None, journal: int | None) -> bool:
-        """Makes it a name of the file that was put in the place of another name of its own; False: it is not to be the same."""
+        """Links a path to another name of the same file that was restored before; False when they are to differ."""
         if done is None or done.after != step.after:
             return False
         path, other = Path(step.path), Path(done.path)
@@ -201,7 +204,7 @@ class _Restoring:
             try:
                 os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             finally:
-                with suppress(FileNotFoundError):  # a rename over another name of the same file leaves both
+                with suppress(FileNotFoundError):  # a rename onto another name of the same file keeps both
                     os.unlink(temporary, dir_fd=folder)
             sync_folder(folder)
         finally:
@@ -221,7 +224,7 @@ def _with_several_names(steps: Iterable[Change]) -> Iterator[tuple[str, tuple[in
 
 @contextmanager
 def _unlocked(folder: Path) -> Iterator[None]:
-    """A command may have opened it for a moment, so the undo does. Raises PermissionError where that is not what is missing."""
+    """Makes an unreadable folder accessible during the block. Raises PermissionError where its mode is not the cause."""
     status = os.lstat(folder)
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & _OWNER == _OWNER:
@@ -235,7 +238,7 @@ def _unlocked(folder: Path) -> Iterator[None]:
 
 
 def _stays(step: Change) -> bool:
-    """It is the same thing with another content or mode."""
+    """Only the content or the mode changes."""
     return step.before.kind == step.after.kind != "link"
 
 
@@ -254,7 +257,8 @@ def _set_mode(step: Change, mode: int) -> None:
             try:
                 handle = os.open(path.name, flags, dir_fd=folder)
             except PermissionError:
-                # One that nobody may read can only be named; a link in its place is not followed where the system can do that.
+                # An unreadable one can only be changed by name; a link in its place is not followed where the system supports
+                # that.
                 _chmod_unopened(folder, path.name, mode)
                 return
         else:
@@ -278,7 +282,7 @@ def _chmod_unopened(folder: int, name: str, mode: int) -> None:
 
 
 def _put_new(folder: int, path: Path, data: bytes, mode: int, journal: int | None) -> None:
-    """Never over a file that appeared by now, and never readable for more people than before."""
+    """Creates a file without overwriting one, and never with wider permissions than before."""
     temporary = new_temporary_name()
     if journal is not None:
         note_temporary(journal, path.with_name(temporary))

@@ -1,7 +1,7 @@
-"""One look at a tree beside the last one: what differs, with the contents kept, as cheaply as it can be told.
+"""Scans a tree for changes since the last scan and stores the contents.
 
-A folder whose times did not change holds the same names, a file whose times did not change the same content. So most looks cost
-one system call for each file. What another look would have to trust blindly (a file changed in this very moment) is read again.
+A folder with unchanged times holds the same names, a file with unchanged times the same content, so most scans cost one system
+call per file. A file changed at this very moment, whose times could not prove anything, is read again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MAX_FILE_BYTES = 10 << 20
 MAX_ENTRIES = 100_000
 _MOST_NAMED = 100
 MAX_S = 20.0
-"""For the first look at a large tree on a slow disk."""
+"""For the first scan of a large tree on a slow disk."""
 _KEEP_S = 12.0
-"""After that much of a look no more contents are kept; the next one goes on."""
+"""Contents are not stored after this time; the next scan continues."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 _MTIME, _SIZE, _MODE = 0, 2, 4
@@ -32,34 +32,34 @@ _FILES = ("file", "link")
 
 
 class LeftOut(NamedTuple):
-    """What a look does not cover."""
+    """Paths that a scan does not cover."""
 
     large: tuple[str, ...] = ()
     special: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    """What git ignores, folders as one."""
+    """Ignored by git; folders as one."""
     later: int = 0
-    """Files whose content there was no time to keep yet."""
+    """Number of files whose content is not stored yet for lack of time."""
 
     def encode(self) -> str:
-        """The names, not all of them where there are many, are for people."""
+        """A limited number of names each, for display."""
         lists = ([as_text(each) for each in paths[:_MOST_NAMED]] for paths in self[:4])
         return json.encode((*lists, self.later)).decode()
 
 
 class Look:
-    """Compares trees with `known`, the listings by path, and brings those up to date.
+    """Compares trees with the listings in `known`, by path, and updates them.
 
-    Raises walk.Stopped when there is too much; `known` must be thrown away then.
+    Raises walk.Stopped on a limit; `known` must then be discarded.
     """
 
     def __init__(self, known: dict[str, Listing], leave_out: Iterable[str], keep: Callable[[bytes], bytes]) -> None:
         self.known = known
         self.changes: list[Change] = []
-        """In the order in which they could have been made: what is gone before what took its place."""
+        """In a possible order: a removed entry precedes what replaced it."""
         self.renewed: dict[str, Listing | None] = {}
-        """Listings that differ from those before; None: the folder is gone."""
+        """Changed listings; None for a removed folder."""
         self._leave_out = frozenset(leave_out)
         self._keep = keep
         self._began = time.monotonic()
@@ -77,14 +77,14 @@ class Look:
         return LeftOut(large, special, unreadable, ignored, self._later)
 
     def at(self, root: str) -> None:
-        """`root` is absolute and real."""
+        """Scans a tree; `root` is absolute and real."""
         waiting = [_Visit(root, "", (), None)]
         while waiting:
             self._bounds.check()
             waiting += self._visit(waiting.pop())
 
     def _visit(self, visit: _Visit) -> list[_Visit]:
-        """Looks at one folder; returns those in it."""
+        """Scans one folder; returns its subfolders."""
         path = visit.path
         old = None if visit.is_new else self.known.get(path)
         try:
@@ -111,7 +111,7 @@ class Look:
         return self._relist(visit, old, status, entries)
 
     def _shut(self, visit: _Visit, old: Listing | None, mode: int) -> None:
-        """A folder that may not be read any more: what is in it is not known to be gone."""
+        """Handles a folder that became unreadable: its content is not known to be gone."""
         if old is not None and old.mode != mode and visit.inner:
             self.changes.append(Change(visit.path, State("folder", UNKEPT, old.mode), State("folder", UNKEPT, mode)))
             self._put(visit.path, Listing((), mode, old.rules, old.entries))
@@ -153,7 +153,7 @@ class Look:
         return following
 
     def _rules_above(self, visit: _Visit) -> tuple[Rules, ...]:
-        """Worked out only where names have to be judged."""
+        """Computed only when names must be judged."""
         if visit.rules is not None or visit.above is None:
             return visit.rules or ()
         above = visit.above
@@ -162,7 +162,7 @@ class Look:
     def _is_left_out(
         self, entry: os.DirEntry[str], was: Entry | None, inner: str, rules: tuple[Rules, ...], *, is_fresh: bool
     ) -> bool:
-        """What was covered once stays so, and what was left out until now is never taken for something new."""
+        """Covered entries stay covered, and uncovered ones are never taken for new."""
         if entry.name == ".git" or entry.path in self._leave_out:
             return True
         if was is not None and (was.kind or not is_fresh):
@@ -170,7 +170,7 @@ class Look:
         return is_ignored(inner, rules)
 
     def _enter(self, path: str, was: Entry | None, *, is_made: bool) -> Entry:
-        """What is no folder."""
+        """Compares an entry that is not a folder."""
         if was is not None and was.kind == "folder":
             self._gone(path, was)
             was, is_made = None, True
@@ -182,11 +182,11 @@ class Look:
         return now
 
     def _recheck(self, path: str, listing: Listing) -> None:
-        """The files of a folder that holds the same names as before."""
+        """Checks the files of a folder whose names did not change."""
         renewed: dict[str, Entry] = {}
         lstat, lead = os.lstat, f"{path}/"
         for name, entry in listing.entries.items():
-            kind, stamp, key, _ = entry  # a loop over all files: what it costs is what a look costs
+            kind, stamp, key, _ = entry  # the hot loop over all files
             if kind not in _FILES:
                 continue
             try:
@@ -200,7 +200,7 @@ class Look:
                 ):
                     continue
             except OSError:
-                pass  # the comparison finds out
+                pass  # the comparison will tell
             if (now := self._compare(lead + name, entry)) != entry:
                 renewed[name] = now
         if renewed:
@@ -238,10 +238,8 @@ class Look:
             raise Stopped(f"after {MAX_ENTRIES:,} files and folders")
         self._ignored += [f"{path}/{name}" for name, entry in listing.entries.items() if not entry.kind and name != ".git"]
 
-    # One file
-
     def _read(self, path: str) -> tuple[Entry, Stamp]:
-        """What is there now, its content kept, with its stamp as it is; an entry without a kind for what is left out."""
+        """Reads the present state, storing the content, and the stamp; kind is empty for an uncovered entry."""
         try:
             status = os.lstat(path)
             stamp = stamp_of(status)
@@ -257,7 +255,7 @@ class Look:
         return Entry("file", remembered, key, stat.S_IMODE(status.st_mode)), stamp
 
     def _content(self, path: str, stamp: Stamp) -> tuple[Stamp, bytes]:
-        """The stamp to be remembered, and the hash of what was kept."""
+        """Returns the stamp to remember and the hash of the stored content."""
         if stamp[_SIZE] > MAX_FILE_BYTES:
             self._large.append(path)
             return stamp, UNKEPT
@@ -279,21 +277,21 @@ class Look:
 
 
 class _Visit(NamedTuple):
-    """A folder that is to be looked at."""
+    """A folder to be scanned."""
 
     path: str
     inner: str
-    """From the root, with a slash at its end; empty for the root."""
+    """Relative to the root, with a trailing slash; empty for the root."""
     rules: tuple[Rules, ...] | None
-    """What the folder above ignores; None: not worked out."""
+    """Ignore rules of the parent; None when not computed yet."""
     above: _Visit | None
     is_new: bool = False
     is_fresh: bool = False
-    """What is ignored has changed above it."""
+    """Ignore rules above it have changed."""
 
 
 def _is_same(was: Entry, now: Entry, stamp: Stamp) -> bool:
-    """The content. Of one that was not kept, time, size and identity must do."""
+    """Compares contents; by time, size and identity where the content is not stored."""
     if was.hash and now.hash:
         return was.hash == now.hash
     return bool(was.stamp) and (was.stamp[_MTIME], *was.stamp[_SIZE:_MODE]) == (stamp[_MTIME], *stamp[_SIZE:_MODE])

@@ -1,4 +1,8 @@
-"""Records what a conversation's tool calls do to files, so that undo can revert it."""
+"""Tracks what a conversation's tool calls do to files, so that it can be undone.
+
+A tool records a change before making it: by then the old and the new content are on disk. Around a command the workspace is
+scanned. After a kill of wolo, the next start scans for what its command did.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ _KEPT_S = 30 * 24 * 3600.0
 
 
 def prune(store: Store, listings: Mapping[str, Listing]) -> None:
-    """Once a day, or when it is large. `listings` are those of the last look. Raises ToolError."""
+    """Removes old changes and contents, once a day or when the store is large. Raises ToolError."""
     now, pruned = time.time(), store.fact(_PRUNED)
     if pruned and now - float(pruned) < _PRUNE_EVERY_S and store.size_bytes() < MAX_STORE_BYTES:
         return
@@ -56,18 +60,18 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Of one conversation. All methods block and may be called from any thread; they take turns."""
+    """All methods block, take turns and may be called from any thread."""
 
     def __init__(
         self, folder: Path, roots: Sequence[Path], session: str, *, leave_out: Iterable[str] = (), marks_kill: bool = False
     ) -> None:
-        """`folder` holds one file for each workspace; the first of the `roots` says which.
+        """`folder` holds a file per workspace; the first of the `roots` selects it.
 
-        `marks_kill`: should this process be killed, the moment is known to the next one. Then `close` must be called.
+        `marks_kill`: records the time if this process is killed; `close` must then be called.
         """
         self.session = session
         self.turn = ""
-        """The prompt that is being worked on."""
+        """Id of the current prompt."""
         self._folder = folder
         self._roots = tuple(roots)
         self._leave_out = tuple(leave_out)
@@ -77,17 +81,17 @@ class Watch:
         self._known: dict[str, Listing] | None = None
         self._generation = ""
         self._running: dict[str, int] = {}
-        """Calls that have not ended, or have left something running."""
+        """Calls that have not ended or left processes running."""
         self._marks_kill = marks_kill
         self._breath: LastBreath | None = None
         self._too_much = ""
         self._notices: list[str] = []
         self._said: set[str] = set()
 
-    # What the hands call
-
     def note(self, call: str, change: FileChange) -> None:
-        """Called right before a tool changes a file. Raises ToolError where what is there cannot be saved: then it must not."""
+        """Records a change right before a tool makes it. Raises ToolError when it cannot be stored; the tool must then not make
+        it.
+        """
 
         def keep(store: Store) -> None:
             store.add(self._noted(call, change, store))
@@ -96,7 +100,7 @@ class Watch:
             self._write(keep)
 
     def before(self, call: str) -> None:
-        """Called before a command runs. Raises ToolError where its effects could not be undone for want of room."""
+        """Scans before a command. Raises ToolError when there is no room to store its effects."""
 
         def begin(store: Store) -> None:
             self._look(store)
@@ -107,7 +111,7 @@ class Watch:
             self._write(begin)
 
     def after(self, call: str, *, runs_on: bool = False) -> Changes:
-        """Called when a command has ended, or left something running: what it did so far. Never raises."""
+        """Scans after a command that ended or left processes running; returns its changes. Never raises."""
         with self._lock:
             store, number = self._store, self._running.get(call)
             if store is None or number is None or self._is_closed:
@@ -127,15 +131,12 @@ class Watch:
                 del self._running[call]
             return found
 
-    # What the conversation calls
-
     def begin_turn(self, turn: str) -> None:
-        """The prompt's id."""
         with self._lock:
             self.turn = turn
 
     def end_turn(self, still_runs: Callable[[], bool] = lambda: False) -> None:
-        """What was left running has done is known up to here; between turns a person works on the same files."""
+        """Attributes to background processes what changed so far: between turns the user may change the same files."""
         with self._lock:
             if self._running and self._store is not None:
                 ended = [] if still_runs() else list(self._running.values())
@@ -144,7 +145,7 @@ class Watch:
             self.turn = ""
 
     def make_up(self) -> None:
-        """For commands of this session whose wolo was killed. Must be called by whoever has the session locked; never raises."""
+        """Records what the commands of a killed wolo did in this session. The session must be locked; never raises."""
         with self._lock:
             if not place(self._folder, self._roots[0]).exists() or (store := self._open()) is None:
                 return
@@ -157,19 +158,19 @@ class Watch:
                 self._catch_up(store, killed)
 
     def take_notices(self) -> list[str]:
-        """What a person should know; each is said once."""
+        """Returns new messages for the user."""
         with self._lock:
             taken, self._notices = self._notices, []
             return taken
 
     @property
     def store(self) -> Store | None:
-        """None where nothing can be kept."""
+        """None when nothing can be stored."""
         with self._lock:
             return self._open()
 
     def not_covered(self) -> LeftOut:
-        """At the last look at this workspace."""
+        """As of the last scan of this workspace."""
         with self._lock:
             store = self._open() if place(self._folder, self._roots[0]).exists() else None
             with suppress(msgspec.DecodeError, ToolError):
@@ -177,7 +178,7 @@ class Watch:
             return LeftOut()
 
     def close(self, *, forget: bool = False) -> None:
-        """`forget`: the conversation is not kept, so nothing it did can be undone from now on."""
+        """`forget` removes all records of this conversation."""
         with self._lock:
             store, self._is_closed = self._store, True
             if self._breath is not None:
@@ -195,8 +196,6 @@ class Watch:
             store.close()
             self._store = None
 
-    # One change
-
     def _noted(self, call: str, change: FileChange, store: Store) -> list[Noted]:
         path = str(change.path)
         before, after = ABSENT, ABSENT
@@ -209,10 +208,8 @@ class Watch:
         folders = [Change(str(folder), ABSENT, State("folder", UNKEPT)) for folder in change.folders]
         return [Noted(each, self.session, self.turn, call, source) for each in (*folders, Change(path, before, after))]
 
-    # Looks
-
     def _look(self, store: Store, call: str = "") -> Changes:
-        """Within a `writing` block. What differs is put down to `call`, or to whom it may concern."""
+        """Scans and attributes the differences to `call` or to a running command. Needs a `writing` block."""
         if self._too_much:
             return Changes()
         began = time.monotonic()
@@ -241,7 +238,7 @@ class Watch:
         return summed(look.changes)
 
     def _listings(self, store: Store) -> dict[str, Listing]:
-        """Of the last look, whoever took it."""
+        """Of the last scan by any process."""
         generation = store.fact(GENERATION)
         if self._known is None or generation != self._generation:
             try:
@@ -252,7 +249,9 @@ class Watch:
         return self._known
 
     def _put_down(self, store: Store, changes: Sequence[Change], call: str) -> None:
-        """To the command that is running. What a tool has told of is left out; what nobody can have done is a person's."""
+        """Attributes changes to a running command. Changes recorded by tools are left out; those that no command can have made
+        are the user's.
+        """
         asking = Asking(self.session, self.turn, self._running.get(call), self._running.values())
         whose, source = whose_command(store.running(), asking) if changes else (None, "unclear")
         if whose is None:
@@ -269,7 +268,7 @@ class Watch:
         )
 
     def _catch_up(self, store: Store, ended: Sequence[int]) -> None:
-        """A look for the sake of commands that nobody waits for."""
+        """Scans on behalf of commands that were not waited for."""
         try:
             with store.writing():
                 self._look(store)
@@ -293,10 +292,8 @@ class Watch:
                 return ""
         return self._breath.path.name
 
-    # The store
-
     def _write(self, work: Callable[[Store], None]) -> None:
-        """Does it in one go, if need be in a new file. Raises ToolError."""
+        """Runs one transaction, in a new file if the present one is damaged. Raises ToolError."""
         if (store := self._open()) is None:
             return
         try:
@@ -319,8 +316,6 @@ class Watch:
                 self._is_broken = True
                 self._say(f"Nothing can be undone: what is needed for it cannot be kept in {as_line(self._folder)} ({error}).")
         return self._store
-
-    # What people hear
 
     def _tell(self, left_out: LeftOut, took_s: float, *, is_first: bool) -> None:
         if is_first and took_s > _SLOW_S:

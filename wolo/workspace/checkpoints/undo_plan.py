@@ -1,7 +1,7 @@
-"""Works out what it takes to undo changes, from what is kept of them and what is there now; nothing is changed by that.
+"""Plans an undo from the stored changes and the present state, without changing anything.
 
-Each path is followed back through the changes, the newest first. One that is not as a change left it was changed by somebody else
-since, so nothing is done to it. Over several changes only the first state and the last one matter.
+The changes of each path are followed back from the newest. A path that is not as a change left it was changed by someone else and
+is a conflict. Of several changes only the first and the last state matter.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Conflict(NamedTuple):
 
 class Plan(NamedTuple):
     steps: tuple[Change, ...] = ()
-    """From what is there now to what is to be there."""
+    """From the present to the restored state."""
     conflicts: tuple[Conflict, ...] = ()
-    """What stays as it is although it was changed."""
+    """Changed paths that cannot be restored."""
 
 
 def plan(store: Store, changes: Sequence[Noted], only: Iterable[Path] = ()) -> Plan:
-    """What undoes these changes. `only`: nothing but these paths and what lies below them."""
+    """`only` limits it to these paths and below."""
     wanted = tuple(only)
     steps: list[Change] = []
     conflicts: list[Conflict] = []
@@ -61,7 +61,7 @@ def _by_path(changes: Iterable[Noted]) -> dict[str, list[Noted]]:
 
 
 def _undo_one(store: Store, path: str, noted: Sequence[Noted], begun: Change | None) -> Change | Conflict | None:
-    """None: it is as it was. `begun` is what an undo that was killed was about to do."""
+    """None when nothing has to change. `begun` is what a killed undo was about to do."""
     try:
         now = state = observe(path)
         if begun is not None and _is_begun(begun, now):
@@ -83,7 +83,7 @@ def _undo_one(store: Store, path: str, noted: Sequence[Noted], begun: Change | N
 
 
 def _before(store: Store, noted: Noted, state: State) -> State | None:
-    """What the path was before a change, if it was `state` afterwards or is so still; None when it is something else."""
+    """State before a change, given the state after it; unchanged if the change was not made; None if neither fits."""
     before, after = noted.change.before, noted.change.after
     bears_mode = not noted.change.changes_mode or state.mode == after.mode
     if (state.is_like(after) and bears_mode) or _is_torn(store, noted, state):
@@ -94,7 +94,7 @@ def _before(store: Store, noted: Noted, state: State) -> State | None:
 
 
 def _is_begun(begun: Change, now: State) -> bool:
-    """Done, or half done: one thing has gone and the other is not there yet, or a folder is open until all is in its place."""
+    """The step is done, or half done: the old entry is gone, or a folder is still made accessible."""
     before, target = begun.before, begun.after
     if not now.kind and before.kind and target.kind and before.kind != target.kind:
         return True
@@ -104,7 +104,7 @@ def _is_begun(begun: Change, now: State) -> bool:
 
 
 def _is_torn(store: Store, noted: Noted, state: State) -> bool:
-    """A kill in the middle of writing into a file: each of its bytes is the old one or the new one."""
+    """A kill during a write in place: each byte is the old or the new one."""
     if noted.source != "in place" or state.kind != "file":
         return False
     before, after = (store.content(each.hash) for each in (noted.change.before, noted.change.after))

@@ -1,1 +1,1 @@
-"""Opens, saves and removes files by descriptor, within the workspace."""
+"""Opens, writes and removes files by descriptor."""

@@ -17,38 +17,38 @@ from wolo.workspace.files.file_locks import locked, new_temporary_name, note_tem
 from wolo.workspace.files.safe_open import open_folder, open_regular_in, read_all
 
 _NO_RENAME = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
-"""The folder, not the file, refuses: a read-only folder, a sticky one, a file mounted over its place."""
+"""The folder refuses, not the file: read-only, sticky, or a file mounted over the target."""
 _NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 UNLIMITED = sys.maxsize
 
 
 class FileChanged(ToolError):
-    """The file is not what it was when the new content was worked out; nothing was written."""
+    """The file has changed since it was read; nothing was written."""
 
 
 class Written(NamedTuple):
     hash: str
     created: bool
     links: int
-    """More than 1: other names of the old file keep its old content."""
+    """More than 1: other names of the old file have the old content."""
 
 
 class FileChange(NamedTuple):
-    """What is about to happen to one file; `before` and `after` are its whole content, None where there is no file."""
+    """A change about to be made; `before` and `after` are the whole content, None for no file."""
 
     path: Path
     before: bytes | None
     before_mode: int
-    """Permission bits; 0 where there was no file."""
+    """Permission bits; 0 without a file."""
     after: bytes | None
     folders: tuple[Path, ...] = ()
-    """Made for it just now."""
+    """Created for this file."""
     in_place: bool = False
-    """The file itself is written into: until that is done, neither content may be there."""
+    """Written in place: while it lasts, the content may be neither."""
 
 
 ChangeListener = Callable[[FileChange], None]
-"""Called under the file's lock, right before a change is made."""
+"""Called under the file's lock, right before a change."""
 
 
 def ignore_change(change: FileChange) -> None:
@@ -60,12 +60,10 @@ def content_hash(data: bytes) -> str:
 
 
 def write_atomic(path: Path, data: bytes, *, locks: Path, expected: str | None, note: ChangeListener = ignore_change) -> Written:
-    """Puts `data` at the real `path`, whose content must still hash to `expected` (None: it must not exist).
+    """Writes `data` to the real `path`, whose content must have the hash `expected` (None: must not exist).
 
-    `note` hears of it under the file's lock, right before anything is changed.
-
-    Mode, owner and extended attributes stay; a new file gets the user's umask and missing folders are made.
-    Raises FileChanged, ToolError or OSError; then the file is as before and nothing is left behind.
+    Mode, owner and extended attributes are preserved; a new file gets the umask, missing folders are created. Raises FileChanged,
+    ToolError or OSError; the file is then unchanged.
     """
     with locked(path, locks) as journal:
         return write_locked(path, data, expected=expected, journal=journal, note=note)
@@ -81,9 +79,9 @@ def write_locked(
     like: int | None = None,
     created: list[Path] | None = None,
 ) -> Written:
-    """As `write_atomic`, for who holds the file's lock (`journal`).
+    """As `write_atomic`, under the file's lock `journal`.
 
-    `like`: an open file whose mode, owner and attributes a new one gets. `created` collects the folders that were made.
+    A new file gets mode, owner and attributes of the open file `like`. `created` collects the folders made.
     """
     made: list[Path] = []
     try:
@@ -101,14 +99,14 @@ def write_locked(
 
 
 def remove_folders(made: Sequence[Path]) -> None:
-    """Takes back folders that were made for a file, the deepest first; one that somebody else uses by now stays."""
+    """Removes created folders, deepest first, unless they are in use."""
     for folder in reversed(made):
         with suppress(OSError):
             folder.rmdir()
 
 
 def open_expected(folder: int, name: str, expected: str | None) -> int | None:
-    """The file of that content, open for reading; None where there is none and none is expected. Raises FileChanged."""
+    """Opens the file with the expected content for reading; None when none is expected. Raises FileChanged."""
     try:
         handle = open_regular_in(folder, name)
     except FileNotFoundError:
@@ -127,14 +125,14 @@ def open_expected(folder: int, name: str, expected: str | None) -> int | None:
 
 
 def refuse_read_only(folder: int, name: str, status: os.stat_result) -> None:
-    # Root may write anything; a file without any write bit was closed on purpose all the same.
+    # Root may write anything; a file without any write bit is read-only on purpose.
     marked = not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
     if marked or not os.access(name, os.W_OK, dir_fd=folder):
         raise ToolError("The file is read-only; make it writable first if it is meant to be changed.")
 
 
 class _Save:
-    """One write, inside an open folder and under the file's lock."""
+    """One write, in an open folder and under the file's lock."""
 
     def __init__(
         self,
@@ -182,11 +180,11 @@ class _Save:
         return open_expected(self.folder, self.name, self.expected)
 
     def _put(self, like: int | None, *, is_new: bool) -> None:
-        """Writes a temporary file beside the target and moves it into place."""
+        """Writes a temporary file next to the target and moves it into place."""
         temporary = new_temporary_name()
         if self.journal is not None:
             note_temporary(self.journal, self.path.with_name(temporary))
-        # A new file is made with the widest mode: the kernel applies umask and default ACL, as for any program.
+        # A new file is created with the widest mode: the kernel applies umask and default ACL.
         mode = 0o666 if like is None else 0o600
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         handle = os.open(temporary, flags, mode, dir_fd=self.folder)
@@ -209,7 +207,7 @@ class _Save:
         sync_folder(self.folder)
 
     def _place_new(self, temporary: str) -> None:
-        """A link, not a rename: a file that appeared in this very moment is not overwritten."""
+        """Links rather than renames, which never overwrites a file created at this moment."""
         try:
             os.link(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
         except FileExistsError:
@@ -227,7 +225,7 @@ class _Save:
         os.rename(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
 
     def _overwrite(self) -> None:
-        """In place, for a writable file in a folder that is not; a failure puts the old content back."""
+        """Writes in place, for a writable file in a read-only folder; a failure restores the old content."""
         handle = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
         try:
             status = os.fstat(handle)
@@ -262,7 +260,7 @@ def _write_over(handle: int, data: bytes) -> None:
 
 
 def _dress_alike(new: int, old: int) -> None:
-    """Gives the new file the owner, the attributes (ACLs are among them on Linux) and the mode of the old one."""
+    """Copies owner, attributes (including ACLs on Linux) and mode."""
     status = os.fstat(old)
     mode = stat.S_IMODE(status.st_mode)
     try:
@@ -272,7 +270,7 @@ def _dress_alike(new: int, old: int) -> None:
         try:
             os.fchown(new, -1, status.st_gid)
         except OSError:
-            # Another group must not get what this file grants to its own.
+            # Another group must not get the group's permissions.
             mode = mode & 0o707 | (mode & 0o007) << 3
     if sys.platform == "linux":
         for name in os.listxattr(old):
@@ -282,7 +280,7 @@ def _dress_alike(new: int, old: int) -> None:
 
 
 def sync_folder(folder: int) -> None:
-    # The walking handle cannot be synced; some file systems cannot sync a folder at all.
+    # An O_PATH descriptor cannot be synced; some file systems cannot sync folders.
     with suppress(OSError):
         handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
@@ -292,19 +290,16 @@ def sync_folder(folder: int) -> None:
 
 
 def remove_file(path: Path, *, locks: Path, expected: str, note: ChangeListener = ignore_change) -> None:
-    """Removes the file at the real `path`, whose content must still hash to `expected`.
+    """Removes the file at the real `path`, whose content must have the hash `expected`.
 
-    `note` hears of it under the file's lock, right before. Raises FileChanged, ToolError or OSError; then the file is as before.
+    Raises FileChanged, ToolError or OSError; the file is then unchanged.
     """
     with locked(path, locks):
         os.close(remove_locked(path, expected=expected, note=note))
 
 
 def remove_locked(path: Path, *, expected: str, note: ChangeListener = ignore_change) -> int:
-    """As `remove_file`, for who holds the lock. Returns the removed file, still open: what it was can be read from it.
-
-    The caller closes it.
-    """
+    """As `remove_file`, under the file's lock. Returns the removed file, open; the caller closes it."""
     folder = open_folder(path.parent)
     try:
         handle = open_expected(folder, path.name, expected)

@@ -1,4 +1,8 @@
-"""Detects text encodings and edits text without re-encoding the rest of a file."""
+"""Detects text encodings and edits text without re-encoding the rest of a file.
+
+A guess only serves to show text and to encode new characters. Bytes outside a replaced piece are copied, so a wrong guess can
+make an edit fail but cannot damage a file.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from wolo.errors import ToolError
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8", "UTF-8 with BOM"),
-    (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32 LE"),  # before UTF-16: its mark begins with the same bytes
+    (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32 LE"),  # before UTF-16, whose mark begins with the same bytes
     (codecs.BOM_UTF32_BE, "utf-32-be", "UTF-32 BE"),
     (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE"),
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE"),
@@ -19,7 +23,7 @@ _BOMS = (
 _SAMPLE_BYTES = 64 * 1024
 _DECLARED = re.compile(rb"""(?:coding|charset|encoding)["']?\s*[=:]\s*["']?([A-Za-z0-9][-\w.]*)""")
 _UNSUITABLE = re.compile(r"utf|iso2022|idna|punycode|(raw)?unicodeescape|mbcs|oem|undefined|hz|ascii")
-"""Stateful codecs and those that are not about characters."""
+"""Stateful codecs and those that are not character encodings."""
 _ASCII = bytes(range(128))
 _MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _GBK_PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
@@ -32,16 +36,16 @@ _JIS_USUAL = re.compile(rb"[\x81\x82\x88-\x97][\x80-\xfc]|\x83[\x40-\x96]")
 class Encoding(NamedTuple):
     codec: str
     label: str = "UTF-8"
-    """As people call it."""
+    """For display."""
     bom: bytes = b""
     errors: str = "strict"
-    """How bytes that are no character get through: `surrogateescape` and `surrogatepass` give them back as they were."""
+    """`surrogateescape` and `surrogatepass` preserve undecodable bytes."""
 
     def decode(self, data: bytes) -> str:
         return data[len(self.bom) :].decode(self.codec, self.errors)
 
     def encode(self, text: str) -> bytes:
-        """New text, without the mark. Raises ToolError that names the first character the encoding does not have."""
+        """Encodes without the byte order mark. Raises ToolError naming the first character that is not encodable."""
         try:
             return text.encode(self.codec)
         except UnicodeEncodeError as error:
@@ -54,7 +58,7 @@ class Encoding(NamedTuple):
         return len(text.encode(self.codec, self.errors))
 
     def fits(self, data: bytes) -> bool:
-        """Whether `data` decodes, and places in the text can be told from places in the bytes."""
+        """True when `data` decodes, and offsets in the text map to offsets in the bytes."""
         try:
             return self.size(self.decode(data)) == len(data) - len(self.bom)
         except (UnicodeError, LookupError):
@@ -68,7 +72,7 @@ _LATIN1 = Encoding("latin-1", "Latin-1")
 
 
 def find_encoding(data: bytes) -> Encoding | None:
-    """None: not text. `data` is the whole file; its beginning will do where only reading is meant."""
+    """None for binary data. `data` is the whole file, or its beginning when it is only read."""
     for bom, codec, label in _BOMS:
         marked = Encoding(codec, label, bom, "surrogateescape" if codec == "utf-8" else "surrogatepass")
         if data.startswith(bom) and marked.fits(data):
@@ -84,7 +88,7 @@ def find_encoding(data: bytes) -> Encoding | None:
 
 
 def splice(data: bytes, encoding: Encoding, text: str, pieces: Sequence[tuple[int, int, str]]) -> bytes:
-    """`data` with pieces of its decoded `text` replaced: (start, end, new), in order and apart from each other."""
+    """Replaces pieces (start, end, new) of the decoded `text`, ordered and not overlapping, in `data`."""
     out = bytearray()
     done_bytes, done_text = 0, 0
     position = len(encoding.bom)
@@ -99,9 +103,9 @@ def splice(data: bytes, encoding: Encoding, text: str, pieces: Sequence[tuple[in
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their endings: LF or CRLF, and CR only in a text that has no LF.
+    """Splits after LF or CRLF, and after CR only in a text without LF.
 
-    What else `str.splitlines` splits at (form feed, U+2028) stays inside a line, as in every editor.
+    Form feed and U+2028, at which `str.splitlines` splits, stay inside a line, as in editors.
     """
     end = "\r" if "\r" in text and "\n" not in text else "\n"
     lines = [line + end for line in text.split(end)]
@@ -110,7 +114,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def newline_name(text: str) -> str:
-    """How the lines end: `LF`, `CRLF`, `CR`, or `mixed`; empty when there is no line ending."""
+    """Returns `LF`, `CRLF`, `CR` or `mixed`; empty without line endings."""
     pairs, feeds = text.count("\r\n"), text.count("\n")
     if not feeds:
         return "CR" if "\r" in text else ""
@@ -118,14 +122,14 @@ def newline_name(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` as it may be sent: NUL, and bytes that were no character, become U+FFFD."""
+    """Replaces NUL and undecodable bytes with U+FFFD."""
     if text.isascii() and "\0" not in text:
-        return text  # the usual case, told faster than the pattern can
+        return text  # the usual case, faster than the pattern
     return _UNSENDABLE.sub("\ufffd", text)
 
 
 def _unmarked_utf16(data: bytes) -> Encoding | None:
-    """Mostly ASCII in two bytes a character shows as NUL in every second place."""
+    """Mostly-ASCII text in two bytes per character has NUL at every second byte."""
     sample = data[:4096]
     even, odd = sample[::2].count(0), sample[1::2].count(0)
     many, few = len(sample) * 0.35, len(sample) * 0.02
@@ -139,7 +143,7 @@ def _unmarked_utf16(data: bytes) -> Encoding | None:
 
 
 def _declared(data: bytes) -> Encoding | None:
-    """What the file says of itself: a coding line, an XML or HTML header."""
+    """The encoding declared by a coding line or an XML or HTML header."""
     if not (found := _DECLARED.search(data[:1024])):
         return None
     try:
@@ -157,7 +161,7 @@ def _guess(data: bytes) -> Encoding:
     for codec, label, pair, usual in (("gbk", "GBK", _GBK_PAIR, _GBK_USUAL), ("cp932", "Shift-JIS", _JIS_PAIR, _JIS_USUAL)):
         pairs = pair.findall(sample)
         encoding = Encoding(codec, label)
-        # Western text can pass for either by accident, but not with characters that are common there.
+        # Western text can match by accident, but not with characters that are common in these scripts.
         if pairs and sum(map(bool, map(usual.match, pairs))) >= 0.4 * len(pairs) and encoding.fits(data):
             return encoding
     if _mostly_utf8(sample):
@@ -197,7 +201,7 @@ _BINARIES = (
 
 
 def binary_kind(head: bytes) -> str:
-    """A binary file in words. Only for data that is no text: a text may begin with any of these letters."""
+    """Describes binary data; must not be used for text, which may begin with the same letters."""
     if head[4:8] == b"ftyp":
         return "a video or HEIF image"
     return next((words for magic, words in _BINARIES if head.startswith(magic)), "a binary file")

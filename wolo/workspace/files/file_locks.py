@@ -1,7 +1,7 @@
-"""Locks on single files, which all sessions of a user share, and the traces by which a killed one is tidied up.
+"""Locks single files among all sessions of a user.
 
-A lock file lives only while the lock is held. One that nobody holds is left from a wolo that was killed, and what it says
-is the temporary file that wolo was writing.
+A lock file exists while the lock is held, and names the temporary file being written. An unlocked one is left from a killed wolo
+and is cleaned up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TEMPORARY = re.compile(r"\.wolo-[0-9a-f]{16}\.tmp")
 
 @contextmanager
 def locked(path: Path, locks: Path) -> Iterator[int | None]:
-    """Holds the lock of one file; yields its handle, or None where locks cannot be kept (the hash check still holds)."""
+    """Yields the lock's descriptor, or None where locks are unsupported (the hash check still protects the file)."""
     lock = locks / f"{sha256(os.fsencode(path)).hexdigest()[:32]}.lock"
     handle = _take_lock(lock)
     if handle is None:
@@ -35,7 +35,7 @@ def locked(path: Path, locks: Path) -> Iterator[int | None]:
         _remove_noted(handle)
         yield handle
     finally:
-        # Removed while still held: whoever waits sees that its handle is no longer the file on disk, and tries again.
+        # Removed while held: a waiting process sees that its descriptor is not the file on disk, and tries again.
         with suppress(OSError):
             lock.unlink()
         os.close(handle)
@@ -46,12 +46,12 @@ def new_temporary_name() -> str:
 
 
 def note_temporary(journal: int, temporary: Path) -> None:
-    """Before the file is made, so that the next wolo can remove it if this one is killed. `journal` is a held lock."""
+    """Records the file before it is created, so that the next wolo can remove it after a kill. `journal` is a held lock."""
     os.pwrite(journal, os.fsencode(temporary), 0)
 
 
 def clear_leftovers(locks: Path) -> None:
-    """Removes what a killed wolo left behind: a lock file that nobody holds, and the temporary file it names."""
+    """Removes lock files of killed wolos and the temporary files they name."""
     try:
         names = [name for name in os.listdir(locks) if name.endswith(".lock")]  # noqa: PTH208  # once at every start
     except OSError:
@@ -99,7 +99,7 @@ def _try_lock(handle: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        # A file system without locks: the hash check still holds.
+        # A file system without locks: the hash check still protects the file.
         return error.errno in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
     return True
 

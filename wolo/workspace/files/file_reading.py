@@ -15,24 +15,24 @@ from wolo.workspace.files.file_locks import clear_leftovers
 from wolo.workspace.files.safe_open import open_regular, read_all
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
-"""Larger files are read in part only, and neither edited nor remembered."""
+"""Larger files are read in part, and neither edited nor remembered."""
 
 
 class FileLedger:
-    """What this session knows of the files: their content hash as it last read or wrote them.
+    """Content hashes of the files this session has read or written.
 
-    Making one removes temporary files that a killed wolo left behind.
+    Construction removes temporary files of a killed wolo.
     """
 
     def __init__(self, locks: Path) -> None:
         self.locks = locks
-        """Where the per-file locks lie, shared by all sessions of the user."""
+        """Folder of the file locks, shared by all sessions of the user."""
         self._hashes: dict[Path, str] = {}
         self._misses: dict[Path, int] = {}
         clear_leftovers(locks)
 
     def seen(self, path: Path) -> str | None:
-        """The hash of the content this session knows; None when it knows nothing. `path` must be real."""
+        """Hash of the content last seen; None for none. `path` must be real."""
         return self._hashes.get(path)
 
     def record(self, path: Path, content_hash: str) -> None:
@@ -43,12 +43,12 @@ class FileLedger:
         self._hashes.pop(path, None)
 
     def count_miss(self, path: Path) -> int:
-        """How many edits of this file in a row did not find their text, this one included."""
+        """Counts consecutive edits that did not find their text, including this one."""
         self._misses[path] = self._misses.get(path, 0) + 1
         return self._misses[path]
 
     def found(self, path: Path) -> None:
-        """An edit has found its text."""
+        """Resets `count_miss`."""
         self._misses.pop(path, None)
 
 
@@ -57,11 +57,11 @@ class TextFile(NamedTuple):
     hash: str
     encoding: Encoding
     text: str
-    """Decoded, without the byte order mark; line endings as they are."""
+    """Without the byte order mark; original line endings."""
 
 
 def read_file(path: Path) -> TextFile:
-    """The whole of a text file at a real path. Raises OSError, or ToolError for what is no plain text of bearable size."""
+    """Reads a text file at a real path. Raises OSError, or ToolError for a binary or too large file."""
     data = read_whole(path)
     encoding = find_encoding(data)
     if encoding is None:
@@ -70,7 +70,7 @@ def read_file(path: Path) -> TextFile:
 
 
 def read_whole(path: Path) -> bytes:
-    """Whatever a plain file at a real path holds. Raises OSError, or ToolError for one that is too large."""
+    """Reads a regular file at a real path. Raises OSError, or ToolError for a too large file."""
     handle = open_regular(path)
     try:
         is_huge = os.fstat(handle).st_size > MAX_TEXT_BYTES
@@ -83,9 +83,9 @@ def read_whole(path: Path) -> bytes:
 
 
 _WHOLE_BYTES = 4 * 1024 * 1024
-"""Up to here a file is simply read."""
+"""Smaller files are read whole."""
 _SCAN_BYTES = 256 * 1024 * 1024
-"""How far into a file too large to count lines are looked for."""
+"""How far a file too large to count is searched for a line."""
 _TAIL_BYTES = 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 _SAMPLE_BYTES = 64 * 1024
@@ -95,34 +95,34 @@ _HIGH_BYTES = bytes(range(128, 256))
 class Limits(NamedTuple):
     lines: int
     width: int
-    """Characters of a line; the rest of it is left out."""
+    """In characters; longer lines are cut."""
     size_bytes: int
     """Of the page."""
 
 
 class Line(NamedTuple):
     number: int
-    """Counted from 1; negative, from the end, where the file is too large to count."""
+    """From 1; negative, from the end, in a file too large to count."""
     text: str
     full_bytes: int = 0
-    """Size of the whole line when only its beginning is here."""
+    """Size of the whole line when it is cut."""
 
 
 class Page(NamedTuple):
     lines: list[Line]
     total: int | None
-    """Lines of the file; None: too large to count."""
+    """Lines of the file; None when it is too large to count."""
     hash: str | None
-    """Of the whole file; None: too large."""
+    """Of the whole file; None when it is too large."""
     encoding: Encoding
     newline: str
-    """As `newline_name` calls it; judged from the beginning where the file is large."""
+    """See `newline_name`; judged by the beginning of a large file."""
 
 
 def read_page(handle: int, offset: int, limits: Limits) -> Page:
-    """Lines from `offset` on (1-based; negative counts from the end), as many as `limits` allow.
+    """Reads lines from `offset` (1-based; negative counts from the end), within `limits`.
 
-    Raises ToolError for what is not text, and for lines too deep in a huge file.
+    Raises ToolError for binary data, and for lines too deep in a huge file.
     """
     size = os.fstat(handle).st_size
     if size <= _WHOLE_BYTES:
@@ -165,7 +165,7 @@ def _first(offset: int, total: int) -> int:
 
 
 def _fill(lines: Iterable[Line], limits: Limits) -> list[Line]:
-    """As many as the page holds, and one at least."""
+    """Takes as many lines as the page holds, at least one."""
     page: list[Line] = []
     room = limits.size_bytes
     for line in lines:
@@ -197,7 +197,7 @@ def _count(handle: int) -> tuple[int, str]:
 
 
 def _scan(handle: int, first: int, limits: Limits, encoding: Encoding) -> list[Line]:
-    """Lines end at LF here: a large file with other endings is one line."""
+    """Splits at LF only: a large file with other endings is one line."""
     position = _find_line(handle, first)
     if position is None:
         return []
@@ -221,7 +221,7 @@ def _decode(number: int, kept: bytes, length: int, limits: Limits, encoding: Enc
 
 
 def _find_line(handle: int, number: int) -> int | None:
-    """Where the line begins; None: there is no such line."""
+    """Offset of the line; None when there is no such line."""
     missing = number - 1
     position = 0
     for chunk in _chunks(handle, 0):
@@ -241,7 +241,7 @@ def _find_line(handle: int, number: int) -> int | None:
 
 
 def _lines_from(handle: int, position: int, keep_bytes: int) -> Iterator[tuple[bytes, int]]:
-    """Each line's beginning and its whole length."""
+    """Yields the beginning and the length of each line."""
     kept, length = b"", 0
     for chunk in _chunks(handle, position):
         *ended, rest = chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""Line diffs as values: what changed between two texts, bounded however large they are."""
+"""Computes line diffs, with bounded effort and size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wolo.workspace.files.encodings import split_lines
 
 _CONTEXT = 3
 _MAX_COMPARED = 3000
-"""Lines of one side, between the first and the last difference, that are still matched against each other."""
+"""Lines of one side, between the first and the last difference, that are compared in detail."""
 _MAX_SHOWN = 1000
 _MAX_WIDTH = 500
 
@@ -19,13 +19,13 @@ Change = tuple[int, int, int, int]
 
 class LineDiff(NamedTuple):
     text: str
-    """A unified diff without its two header lines; cut, and saying so, when it is very long."""
+    """Unified diff without header lines; truncated, with a note, when very long."""
     added: int
     removed: int
 
 
 def diff_lines(before: str, after: str) -> LineDiff:
-    """A changed line ending is a changed line."""
+    """A different line ending counts as a change."""
     old, new = split_lines(before), split_lines(after)
     changes = list(compare(old, new))
     added = sum(d - c for _, _, c, d in changes)
@@ -40,9 +40,9 @@ def diff_lines(before: str, after: str) -> LineDiff:
 
 
 def compare(old: list[str], new: list[str]) -> Iterator[Change]:
-    """What differs, front to back; long passages that differ all over come as one.
+    """Yields the differences in order; long passages are reported as one change.
 
-    Equal ends are set aside first: most edits touch one place.
+    Common beginnings and ends are skipped: most edits touch one place.
     """
     shorter = min(len(old), len(new))
     head = next((i for i in range(shorter) if old[i] != new[i]), shorter)
@@ -61,7 +61,7 @@ def compare(old: list[str], new: list[str]) -> Iterator[Change]:
 
 
 def _hunks(changes: list[Change]) -> Iterator[list[Change]]:
-    """Changes whose context lines would touch are drawn together."""
+    """Groups changes whose context lines would touch."""
     hunk: list[Change] = []
     for change in changes:
         if hunk and change[0] - hunk[-1][1] > 2 * _CONTEXT:

@@ -1,7 +1,6 @@
-"""Changing several files as one: all of them, or none.
+"""Changes several files, all or none.
 
-Everything is checked under all locks before the first file is touched. When one of them cannot be written after all,
-those before it are put back.
+Everything is checked under all locks before the first change. When a write fails, the earlier ones are reverted.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from wolo.workspace.files.safe_open import open_folder, open_regular
 
 
 class Put(NamedTuple):
-    """A whole file: new, or in the place of one."""
+    """Writes a whole file, new or existing."""
 
     path: Path
     data: bytes
     expected: str | None
-    """What is there now hashes to this; None: nothing is there."""
+    """Hash of the present content; None for no file."""
     like: Path | None = None
-    """A new file gets the mode, the owner and the attributes of this one."""
+    """Source of the mode, owner and attributes of a new file."""
 
 
 class Removal(NamedTuple):
@@ -49,7 +48,7 @@ Step = Put | Removal
 
 
 class NotTogether(Exception):
-    """One file could not be changed, so none was, but for those that could not be put back."""
+    """A file could not be changed; the others were reverted, except those in `left`."""
 
     def __init__(self, failed: Path, cause: Exception, put_back: Sequence[Path], left: Sequence[tuple[Path, Exception]]) -> None:
         super().__init__(str(failed))
@@ -57,18 +56,17 @@ class NotTogether(Exception):
         self.cause = cause
         self.put_back = tuple(put_back)
         self.left = tuple(left)
-        """Changed all the same, and why."""
+        """Files that could not be reverted, and why."""
 
 
 def change_together(steps: Sequence[Step], *, locks: Path, note: ChangeListener = ignore_change) -> dict[Path, Written | None]:
-    """Takes every step, each of a file of its own, new content first. None stands for a removed file.
+    """Applies steps on different files, writes first. The result is None for a removed file.
 
-    `note` hears of each change right before it is made, also of those that take one back.
-    Raises FileChanged when a file is not what it should be (nothing was done then), or NotTogether.
+    `note` is also called for changes that revert earlier ones. Raises FileChanged, before any change, or NotTogether.
     """
     with ExitStack() as held:
         journals: dict[Path, int | None] = {}
-        for step in sorted(steps, key=lambda each: each.path):  # one order for all: two patches cannot wait for each other
+        for step in sorted(steps, key=lambda each: each.path):  # one order for all: two patches cannot block each other
             try:
                 journals[step.path] = held.enter_context(locked(step.path, locks))
             except ToolError as error:
@@ -100,7 +98,7 @@ def _check(step: Step) -> None:
 
 
 class _Changes:
-    """What was done so far, so that it can be taken back."""
+    """The changes made so far, to be reverted on failure."""
 
     def __init__(self, journals: dict[Path, int | None], note: ChangeListener, held: ExitStack) -> None:
         self._journals = journals
@@ -164,7 +162,7 @@ class _Changes:
         path = change.path
         now = None if change.after is None else content_hash(change.after)
         if change.before is None:
-            assert now is not None  # what was created has a content
+            assert now is not None  # a created file has content
             os.close(remove_locked(path, expected=now, note=self._note))
             remove_folders(self._folders[path])
             return

@@ -1,4 +1,8 @@
-"""Opens files by descriptor, following no links and accepting only regular files."""
+"""Opens files by descriptor, following no links and accepting only regular files.
+
+`openat2` (Linux 5.6) resolves a whole path in one call. The path starts at `/`, not at the workspace, so that a link in place of
+a parent folder is detected, too.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +21,19 @@ _OPENAT2 = 437
 """The same number on every architecture."""
 _BENEATH, _NO_SYMLINKS, _NO_MAGIC_LINKS = 0x08, 0x04, 0x02
 _CANNOT = {errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EAGAIN}
-"""No such call, one that a sandbox forbids, or one that was disturbed: the way is walked instead."""
+"""The call is missing, forbidden by a sandbox, or was disturbed: the path is walked instead."""
 
 
 class _Call(Protocol):
     def __call__(self, folder: int, path: bytes, flags: int) -> int:
-        """The handle, or an error number below zero."""
+        """Returns the descriptor, or a negative error number."""
         ...
 
 
 def open_at_once(path: Path, flags: int) -> int | None:
-    """A handle to the real folder `path`; None where the kernel cannot do it. Raises OSError, ELOOP for a link on the way.
+    """Opens the real folder `path`; None where the kernel cannot. Raises OSError, with ELOOP for a link on the path.
 
-    The caller closes the handle.
+    The caller closes the descriptor.
     """
     call = _openat2()
     if call is None:
@@ -68,7 +72,7 @@ def _openat2() -> _Call | None:
 
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
-# O_NONBLOCK: a FIFO put in the file's place must not hang the open.
+# O_NONBLOCK: a FIFO put in the file's place must not block the open.
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _KERNEL_FOLDERS = ("/proc", "/sys")
 _KINDS = (
@@ -95,9 +99,9 @@ _REASONS = {
 
 
 def open_folder(path: Path, *, created: list[Path] | None = None) -> int:
-    """A handle to a real folder, reached without following links; missing folders are made when `created` collects them.
+    """Opens a real folder without following links; missing folders are made when `created` collects them.
 
-    Raises OSError. The caller closes the handle.
+    Raises OSError. The caller closes the descriptor.
     """
     try:
         handle = open_at_once(path, _FOLDER & ~os.O_NOFOLLOW)
@@ -109,7 +113,7 @@ def open_folder(path: Path, *, created: list[Path] | None = None) -> int:
 
 
 def walk_down(path: Path, *, created: list[Path] | None = None) -> int:
-    """What `open_folder` does where the kernel cannot do it at once, and where folders are missing."""
+    """Does what `open_folder` does, component by component."""
     handle = os.open("/", _FOLDER)
     try:
         for depth, name in enumerate(path.parts[1:], start=2):
@@ -140,7 +144,7 @@ def _step(name: str, folder: int) -> int:
 
 
 def open_regular(path: Path) -> int:
-    """A handle for reading. Raises OSError, or ToolError for what is no plain file; never blocks."""
+    """Opens for reading; never blocks. Raises OSError, or ToolError for anything but a regular file."""
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, "is a folder")
     folder = open_folder(path.parent)
@@ -151,7 +155,7 @@ def open_regular(path: Path) -> int:
 
 
 def open_regular_in(folder: int, name: str) -> int:
-    # Looking first: the mere opening of a device can have effects.
+    # Checked first: opening a device can have effects.
     _refuse_special(os.stat(name, dir_fd=folder, follow_symlinks=False))
     handle = os.open(name, _FILE, dir_fd=folder)
     try:
@@ -163,7 +167,7 @@ def open_regular_in(folder: int, name: str) -> int:
 
 
 def read_all(handle: int, limit_bytes: int) -> bytes:
-    """At most `limit_bytes` from the start. What the size says does not matter: the file may be growing."""
+    """Reads at most `limit_bytes` from the start, whatever the size says: the file may be growing."""
     pieces, position = [], 0
     while position < limit_bytes and (piece := os.pread(handle, min(limit_bytes - position, 1 << 20), position)):
         pieces.append(piece)
@@ -172,7 +176,7 @@ def read_all(handle: int, limit_bytes: int) -> bytes:
 
 
 def explain(error: OSError, shown: str) -> ToolError:
-    """The sentence for a failed file operation on the path `shown`."""
+    """Converts an error to a ToolError about the path `shown`."""
     return ToolError(f"`{shown}` {_REASONS.get(error.errno or 0) or f'cannot be used: {error.strerror}'}.")
 
 

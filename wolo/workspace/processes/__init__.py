@@ -1,1 +1,1 @@
-"""Runs processes and ends them with all their descendants."""
+"""Runs processes and ends them with their descendants."""

@@ -17,10 +17,10 @@ _NEVER_PASSED = (
     *("BASH_ENV", "ENV", "BASH_FUNC_*", "SHELLOPTS", "BASHOPTS", "LD_*", "DYLD_*", "GIT_*", "PYTHON*", "NODE_OPTIONS"),
 )
 
-# Nobody is at the keyboard: whatever opens an editor or asks a question must end at once, and visibly. A commit without a
-# message and `rebase --continue` accept the text as it is (`true`); the plan of an interactive rebase does not (`false`:
-# `true` would carry it out unread). Vim would wait for ever on a pipe: it leaves once its `-c` commands are done, with an
-# error. `CI` is not set: package managers refuse to update their lock files under it.
+# No keyboard: whatever opens an editor or asks a question must end at once, visibly. A commit without a message and `rebase
+# --continue` accept the text as it is (`true`); the plan of an interactive rebase does not (`false`: `true` would carry it out
+# unread). Vim would wait for ever on a pipe: it quits with an error after its `-c` commands. `CI` is not set: package managers
+# refuse to update lock files under it.
 _UNATTENDED = {
     "TERM": "dumb",
     "PAGER": "cat",
@@ -39,19 +39,19 @@ _UNATTENDED = {
 
 
 def command_environment(environ: Mapping[str, str], also: Iterable[str] = ()) -> dict[str, str]:
-    """`also`: more names, `*` allowed. A name that looks like a secret or a hook does not pass, asked for or not."""
+    """Selects variables for a command. `also` names more, with `*`; names of secrets and hooks never pass."""
     wanted = (*_PASSED, *also)
     passed = {name: value for name, value in environ.items() if _matches(name, wanted) and not never_passes(name)}
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", **passed, **_UNATTENDED}
 
 
 def persons_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """For a command of the person's own: all there is, but no keyboard either."""
+    """All variables, without anything that waits for a keyboard; for a command of the user."""
     return {**environ, **_UNATTENDED}
 
 
 def never_passes(name: str) -> bool:
-    """It looks like a secret or a hook."""
+    """The name looks like a secret or a hook."""
     return _matches(name, _NEVER_PASSED)
 
 
@@ -60,9 +60,9 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def find_program(name: str, workspace: Workspace) -> str | None:
-    """The first on the PATH that neither lies in the workspace nor leads into it.
+    """Finds a program on the PATH that is not in the workspace, also not through a link.
 
-    A directory of the PATH that is no full path (`.`) is the checkout itself, or will be after the next `cd`.
+    Relative directories on the PATH (`.`) are skipped: they are the checkout, or will be after a `cd`.
     """
     checkouts = [folder for folder in (workspace.root, *workspace.extra) if may_be_project(folder)]
     for folder in os.get_exec_path():

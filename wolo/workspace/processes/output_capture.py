@@ -1,4 +1,4 @@
-"""What a program prints: read to the end whatever happens, kept in bounded memory."""
+"""Reads a program's output to the end, storing a bounded part of it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from collections.abc import Callable
 OnOutput = Callable[[bytes], None]
 """Called with each chunk; must not raise."""
 KEPT_BYTES = 4 * 1024 * 1024
-"""Kept of each end of the output; what lies between is read and dropped."""
+"""Stored of each end of the output; the middle is dropped."""
 _CHUNK_BYTES = 256 * 1024
 _BURST_BYTES = 1024 * 1024
 _PAUSE_S = 0.05
-"""After each burst: a flood must not keep us from everything else."""
+"""Pause after each burst of a flood, for other work."""
 
 
 class Printed:
-    """What a program printed, both ends of it, in bounded memory. Readable at any moment, also after a cancellation."""
+    """Both ends of a program's output. Readable at any time, also after a cancellation."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self.size_bytes = 0
         self.omitted_bytes = 0
-        """Dropped between the two ends."""
+        """Dropped in the middle."""
         self._kept_bytes = kept_bytes
         self._head = bytearray()
         self._tail: deque[bytearray] = deque()
@@ -40,7 +40,7 @@ class Printed:
             self._add_to_tail(chunk)
 
     def take(self) -> tuple[bytes, bytes]:
-        """The beginning and the end (empty when the beginning is all there is); they are let go here."""
+        """Returns and releases the beginning and the end; the end is empty when nothing was dropped."""
         head, tail = bytes(self._head), b"".join(self._tail)
         self._head.clear()
         self._tail.clear()
@@ -59,10 +59,10 @@ class Printed:
 
 
 class Output:
-    """The reading end of a program's output; never stops reading, or the program would block."""
+    """Reads a program's output continuously, so that the program never blocks."""
 
     def __init__(self, fd: int, take: OnOutput, *, in_background: bool = False) -> None:
-        """`take` must not raise. In the background a flood is read slowly enough to leave us time for everything else."""
+        """In the background a flood is read slowly, which leaves time for other work."""
         os.set_blocking(fd, False)
         self._fd = fd
         self._take = take
@@ -73,19 +73,19 @@ class Output:
         self._loop.add_reader(fd, self._read)
 
     async def drain(self, wait_s: float) -> None:
-        """Until the end of the output, or a while if something else keeps it open."""
+        """Waits for the end of the output, or a while when another process keeps it open."""
         self.read_what_is_there()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), wait_s)
 
     def read_what_is_there(self) -> None:
-        """What a pipe can hold; a child that goes on writing must not keep us here."""
+        """Reads at most what a pipe can hold."""
         for _ in range(8):
             if not self._read():
                 return
 
     def discard(self) -> None:
-        """From now on nobody wants the output."""
+        """Drops further output."""
         self._take = lambda chunk: None
         self._in_background = True
 
@@ -94,7 +94,7 @@ class Output:
             os.close(self.hand_over())
 
     def hand_over(self) -> int:
-        """The descriptor, for somebody else to read and to close."""
+        """Stops reading and returns the descriptor, which the caller closes."""
         self._ended.set()
         self._stop_reading()
         return self._fd

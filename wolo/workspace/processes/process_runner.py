@@ -1,4 +1,4 @@
-"""Run programs so that they end: a session of their own, no keyboard, bounded output, a limit in time, no survivors."""
+"""Runs programs in sessions of their own, with limits on time and output, and ends all they started."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from wolo.workspace.processes.process_tree import (
 )
 
 GRACE_S = 1.5
-"""Between TERM and KILL when the time is up or somebody has asked for the end."""
+"""Between TERM and KILL after a timeout or a cancellation."""
 INTERRUPT_GRACE_S = 0.2
-"""When a person waits for their keyboard."""
+"""The same while the user waits for the keyboard."""
 _FADING_S = 0.5
-"""How long a namespace that ends is waited for."""
+"""Longest wait for a namespace to end."""
 _DRAIN_S = 0.3
-"""How long output is waited for after the program itself has ended, when something else still holds its pipe."""
+"""Longest wait for output after the program has ended, when another process holds its pipe."""
 _CLOSING_GRACE_S = 0.5
 MOST_PROCESSES = 1000
-"""Of one command at one time."""
+"""Per command."""
 _LOOK_EVERY_S = 0.1
 _MAX_LEFTOVERS = 24
-"""A command that leaves more processes than this behind does not mean a server: all of them are ended."""
+"""A command that leaves more processes is not starting a server: all of them are ended."""
 
 
 Cleanup = Callable[[], None]
@@ -59,37 +59,37 @@ Cleanup = Callable[[], None]
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """What is to be run, and how."""
+    """A program to run."""
 
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
     stdin: int | None = None
-    """A descriptor that it reads; None: there is nothing to read."""
+    """A descriptor to read from; None for no input."""
     stdout: int | None = None
-    """A descriptor that it writes to; None: that is taken together with what it says on stderr."""
+    """A descriptor to write to; None merges it with stderr."""
     pass_fds: Sequence[int] = ()
     tidy: Cleanup = lambda: None
-    """Called once when everything the program started has ended. Must not raise."""
+    """Called once when everything the program started has ended."""
     has_begun: Callable[[], bool] = lambda: True
-    """After it has ended: False where what was to hold it gave up before the program was started. Try again."""
+    """After the end: False when the sandbox failed before the program started; it can be retried."""
     is_alone: bool = False
-    """All it leaves running is ended with it."""
+    """Ends everything the program leaves running."""
 
 
 Cause = Literal["exited", "timed_out", "crowded"]
-"""It came to its end; it was ended because its time was up, or because it had started far too many processes."""
+"""It ended by itself, timed out, or started far too many processes."""
 
 
 class Finished(Struct, frozen=True):
     exit_code: int
-    """As the program gave it; minus the signal's number when a signal ended it."""
+    """The program's code; minus the signal's number after a signal."""
     seconds: float
     cause: Cause = "exited"
     leftovers: tuple[Member, ...] = ()
-    """What the program started and left running; it ends when wolo does."""
+    """Processes left running; they end with wolo."""
     overrun: bool = False
-    """It left more behind than is allowed, and all of that was ended."""
+    """It left more than the limit; all of them were ended."""
 
     @property
     def timed_out(self) -> bool:
@@ -97,7 +97,7 @@ class Finished(Struct, frozen=True):
 
 
 class Program:
-    """One that was started and has not been let go of."""
+    """A started program."""
 
     def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: Output, tidy: Cleanup) -> None:
         self.tree = tree
@@ -113,12 +113,12 @@ class Program:
 
     @property
     def exit_code(self) -> int:
-        """Of one that has ended; minus the signal's number when a signal ended it."""
+        """The program's code; minus the signal's number after a signal."""
         code = self._process.returncode
         return -signal.SIGKILL if code is None else code
 
     async def wait(self, timeout_s: float | None) -> Cause:
-        """Until it has ended, or has had to be ended with everything it started."""
+        """Waits for the end, or ends it with all it started on a timeout."""
         ending = asyncio.ensure_future(_exit_of(self._process))
         try:
             async with asyncio.timeout(timeout_s):
@@ -140,34 +140,34 @@ class Program:
             self._process.wait(timeout=1)
 
     def forget(self) -> None:
-        """It outlives us: nobody waits for it any more."""
+        """Makes it outlive wolo."""
         self._process.returncode = 0
 
     def _is_ended_as_crowd(self) -> bool:
-        """The limit on processes does not bind root, and who reaches it keeps the machine busy.
+        """Ends a program with too many processes: the kernel's limit does not bind root.
 
-        It is stopped before it is counted: one that doubles while it is looked at is never seen whole.
+        The program is stopped while it is counted, or a fork bomb would never be seen whole.
         """
         if count_tasks() - self._tasks <= MOST_PROCESSES:
             return False
         with self.tree.stopped():
             if self.tree.count() <= MOST_PROCESSES:
-                self._tasks += MOST_PROCESSES // 4  # not yet, or it was somebody else
+                self._tasks += MOST_PROCESSES // 4  # not yet, or caused by another program
                 return False
             self.tree.kill(is_leader_held=True)
         return True
 
     def is_gone(self) -> None:
-        """All of it."""
+        """Called when everything it started has ended."""
         self.output.close()
         self._tidy()
 
 
 class Processes:
-    """The programs of one conversation. `close_all` ends what is left of them, at the latest when wolo exits."""
+    """The programs of one conversation. `close_all` ends them, at the latest when wolo exits."""
 
     def __init__(self, traces: Path | None = None) -> None:
-        """`traces`: a directory of the user's; what a killed wolo left running, by its trace there, is ended now."""
+        """Ends what a killed wolo left running, by its markers in the folder `traces`."""
         self._traces = traces
         self._trace: Path | None = None
         self._mark: Mark | None = None
@@ -188,10 +188,10 @@ class Processes:
         tidy: Cleanup = lambda: None,
         is_alone: bool = False,
     ) -> Finished:
-        """Returns soon after the program itself has ended, even when its children hold on to its output.
+        """Runs a program. Returns soon after its end, even when its children hold the output open.
 
-        Raises OSError when it cannot be started. A cancellation ends the whole tree and is passed on; `printed` then
-        holds what came before. `on_output` must not raise; `tidy` is called once when everything has ended.
+        A cancellation ends the whole tree and is passed on; `printed` holds the output so far. Raises OSError when it cannot be
+        started.
         """
 
         def take(chunk: bytes) -> None:
@@ -212,7 +212,7 @@ class Processes:
         return Finished(program.exit_code, time.monotonic() - program.started, cause, leftovers, overrun)
 
     def start(self, start: Start, take: OnOutput, *, in_background: bool = False) -> Program:
-        """Everything it prints is handed to `take`, which must not raise. Raises OSError."""
+        """Starts a program; its output goes to `take`. Raises OSError."""
         mark = self._next_mark()
         reading, writing = os.pipe()
         try:
@@ -240,7 +240,7 @@ class Processes:
         return program
 
     async def settle(self, program: Program) -> tuple[tuple[Member, ...], bool]:
-        """It has ended: take the rest of its output and see what else it started is still there (True: too much, ended)."""
+        """After the end: drains the output; returns the processes left running, and whether they were too many and ended."""
         await program.output.drain(_DRAIN_S)
         program.tree.leader_has_ended()
         leftovers = await _fading(program.tree)
@@ -254,7 +254,7 @@ class Processes:
         return leftovers, overrun
 
     async def end(self, program: Program, grace_s: float = GRACE_S) -> None:
-        """All of it."""
+        """Ends everything the program started."""
         try:
             await program.tree.end(grace_s)
         finally:
@@ -263,9 +263,9 @@ class Processes:
             self._forget(program)
 
     def detach(self, program: Program) -> int | None:
-        """It goes on when wolo ends, and is nobody's any more. Its output is the caller's to read: the descriptor.
+        """Lets a program outlive wolo; returns its output descriptor, which the caller reads.
 
-        None where that cannot be noted, so that a later wolo would end it.
+        None when it cannot be recorded: a later wolo would end it.
         """
         if self._traces is None or not let_go(self._traces, program.tree.mark):
             return None
@@ -273,11 +273,10 @@ class Processes:
         return program.output.hand_over()
 
     def is_anything_alive(self) -> bool:
-        """Something that a command has started is still there."""
         return any(program.tree.is_alive() for program in self._running)
 
     def close_all(self) -> None:
-        """Ends every living tree, gently where that is quick. Needs no event loop; may be called again."""
+        """Ends all trees, gently where that is quick. Needs no event loop; may be called again."""
         running, self._running = self._running, []
         told = [one for one in running if one.tree.ask_to_end()]
         deadline = time.monotonic() + _CLOSING_GRACE_S
@@ -287,7 +286,7 @@ class Processes:
             one.tree.kill()
             one.reap()
             one.is_gone()
-        if self._mark is not None:  # whoever was too quick to be seen at the end of its command
+        if self._mark is not None:  # processes too short-lived to be seen at the end of their command
             end_family(self._mark.family, detached(self._traces) if self._traces else ())
         self._mark = None
         if self._trace is not None:
@@ -314,7 +313,7 @@ class Processes:
 
 
 async def _fading(tree: ProcessTree) -> tuple[Member, ...]:
-    """What is left, once whatever was held in a namespace of its own has ended with it: the kernel takes a moment."""
+    """The remaining processes, after a short wait for a namespace that is ending."""
     until = time.monotonic() + _FADING_S
     members = tree.members()
     while any(is_apart(member.pid) for member in members) and time.monotonic() < until:
@@ -330,7 +329,7 @@ async def _exit_of(process: subprocess.Popen[bytes]) -> None:
         await _poll_for_exit(process)
         return
     loop = asyncio.get_running_loop()
-    exited = asyncio.Event()  # a future would have been cancelled already by whoever stops waiting in the same moment
+    exited = asyncio.Event()  # a future would already be cancelled by a caller that stops waiting at the same moment
     loop.add_reader(fd, exited.set)
     try:
         await exited.wait()
@@ -341,7 +340,7 @@ async def _exit_of(process: subprocess.Popen[bytes]) -> None:
 
 
 async def _poll_for_exit(process: subprocess.Popen[bytes]) -> None:
-    """Where the system cannot tell us (macOS, old kernels): look, at first often, then less."""
+    """Polls for the end where the system has no pidfd (macOS, old kernels)."""
     pause_s = 0.002
     while process.poll() is None:
         await asyncio.sleep(pause_s)

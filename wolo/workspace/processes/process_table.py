@@ -1,4 +1,8 @@
-"""Reads the process table, and marks and limits the processes of a command."""
+"""Reads the process table; marks and limits the processes of a command.
+
+The mark is a number, inherited by children in the environment and, on Linux, in a limit that the kernel ignores (on file locks).
+The environment tells the owner; the limit survives when a program clears its environment.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +19,27 @@ from msgspec import Struct
 
 MARK_NAME = "WOLO_OWNER"
 MARK_LIMIT = 10
-"""RLIMIT_LOCKS, which `resource` does not name. Nothing has counted file locks since Linux 2.4.25."""
+"""RLIMIT_LOCKS, missing in `resource`. Unused by the kernel since Linux 2.4.25."""
 _SIGN = 0x5A6F << 48
-"""Tells our numbers from a limit that somebody else has set."""
+"""Tells marks from a limit set by others."""
 _NUMBERS = 1 << 16
-"""Of one conversation."""
+"""Per conversation."""
 
 
 class Mark(Struct, frozen=True):
-    """Of one command."""
+    """Marks the processes of one command."""
 
     owner: str
-    """Names the process that runs it: `owner_name`."""
+    """`owner_name` of the wolo that runs it."""
     number: int
 
     def __str__(self) -> str:
-        """As the environment has it."""
+        """Value in the environment."""
         return f"{self.owner}/{self.number}"
 
     @property
     def family(self) -> int:
-        """What all commands of one conversation have in common."""
+        """The common part of all commands of a conversation."""
         return family_of(self.number)
 
     def next(self) -> Mark:
@@ -74,12 +78,12 @@ def everyone() -> Iterator[Status]:
 
 
 def status_of(pid: int) -> Status | None:
-    """None for a process that is gone or a zombie."""
+    """None for a missing process or a zombie."""
     try:
         text = _read(pid, "stat").decode(errors="replace")
     except OSError:
         return None
-    # The name stands in parentheses and may hold anything, parentheses included.
+    # The name is in parentheses and may contain parentheses.
     state, *fields = text.rpartition(")")[2].split()
     if state in "ZX":
         return None
@@ -87,13 +91,13 @@ def status_of(pid: int) -> Status | None:
 
 
 def fix_mark(pid: int, number: int) -> None:
-    """From now on it cannot be raised again. Does nothing where the system knows no such limit, or another wolo set it."""
+    """Sets the mark for good. Does nothing where the limit is unknown or another wolo has set it."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         resource.prlimit(pid, MARK_LIMIT, (number, number))
 
 
 def numbers_of(pid: int) -> Iterator[int]:
-    """What a process carries, where it is ours to see: several numbers, when a wolo was started by a command of another."""
+    """Yields the marks of a process; several when a command of one wolo started another."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         yield from {limit for limit in resource.prlimit(pid, MARK_LIMIT) if limit >> 48 == _SIGN >> 48}
     _, _, number = mark_text(pid).partition("/")
@@ -102,7 +106,7 @@ def numbers_of(pid: int) -> Iterator[int]:
 
 
 def mark_text(pid: int) -> str:
-    """The mark in the environment with which a program was started; empty: there is none."""
+    """The mark in the environment a program was started with; empty for none."""
     try:
         environment = b"\0" + _read(pid, "environ")
     except OSError:
@@ -111,13 +115,13 @@ def mark_text(pid: int) -> str:
 
 
 def owner_name() -> str:
-    """Names this process for good: a pid alone would come back, and means something else in another container."""
+    """Identifies this process uniquely: pids are reused, and differ between containers."""
     own = status_of(os.getpid())
     return f"{_namespace()}.{os.getpid()}.{own.started if own else 0}"
 
 
 def is_dead_owner(name: str) -> bool:
-    """Of a name that `owner_name` gave. Who lives in another container cannot be told dead."""
+    """False for a process in another container, which cannot be checked."""
     namespace, _, rest = name.partition(".")
     pid, _, started = rest.partition(".")
     if namespace != _namespace() or not pid.isdecimal():
@@ -127,7 +131,7 @@ def is_dead_owner(name: str) -> bool:
 
 
 def is_apart(pid: int) -> bool:
-    """In a process namespace below ours, where all end with the first, or on its way out already."""
+    """In a nested process namespace, which ends with its first process, or already ending."""
     try:
         return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
     except FileNotFoundError:
@@ -170,17 +174,17 @@ def _read(pid: int, name: str) -> bytes:
 
 
 _MAX_NEW_TASKS = 2048
-"""Processes and threads beyond those of the whole machine at the start of a command."""
+"""Processes and threads beyond those of the whole machine when the command starts."""
 _MAX_FILE_BYTES = 128 * 1024**3
 _MAX_CPU_S = 24 * 3600
-"""Of one process, for each processor: threads add up."""
+"""Per process and processor: the time of threads adds up."""
 
 
 @contextlib.contextmanager
 def restrained(number: int) -> Iterator[None]:
-    """What is started within the block is held to all that, and bears the mark, from its first moment on.
+    """Applies the limits and the mark to processes started in the block.
 
-    For that moment we are held to it ourselves: a limit that is set from outside comes too late for a program that is quick.
+    They are set on wolo itself meanwhile: limits set from outside come too late for a quick program.
     """
     kept = [(kind, limits) for kind, most in _limits(number) if (limits := _lower(kind, most)) is not None]
     try:
@@ -191,7 +195,7 @@ def restrained(number: int) -> Iterator[None]:
 
 
 def count_tasks() -> int:
-    """Processes and threads of the whole machine; 0 where the system does not tell."""
+    """Processes and threads of the machine; 0 when unknown."""
     try:
         return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     except (OSError, IndexError, ValueError):
@@ -211,7 +215,7 @@ def _limits(number: int) -> list[tuple[int, int]]:
 
 
 def _lower(kind: int, most: int) -> tuple[int, int] | None:
-    """What held before; None where nothing was changed."""
+    """Returns the previous limits; None when nothing was changed."""
     with contextlib.suppress(OSError, ValueError):
         soft, hard = resource.getrlimit(kind)
         if soft == resource.RLIM_INFINITY or soft > most or kind == MARK_LIMIT:

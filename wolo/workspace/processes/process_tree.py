@@ -1,4 +1,11 @@
-"""Finds and ends every process a command started, also after a crash of wolo."""
+"""Finds and ends every process a command started, also after a crash of wolo.
+
+`setsid` and double forks leave a process group and a session. So commands carry a mark, inherited by children; on Linux the tree
+is every process with that mark, in that session, or descended from one of these. Elsewhere it is the process group.
+
+Not found without a sandbox: a process that detaches twice, clears its environment, changes an otherwise unused limit and outlives
+its parents. A second kind of marker file names commands that the user has detached.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +40,7 @@ from wolo.workspace.processes.process_table import (
 )
 
 KILL_DEADLINE_S = 2.0
-"""How long killing goes on when a tree keeps growing (a fork bomb)."""
+"""Limit for killing a tree that keeps growing (a fork bomb)."""
 _MAX_LOOKS = 4
 _NEVER = float("inf")
 
@@ -41,14 +48,14 @@ _NEVER = float("inf")
 class Member(Struct, frozen=True):
     pid: int
     command: str
-    """Its command line, on one line and shortened."""
+    """Command line, on one line and shortened."""
 
     def __str__(self) -> str:
         return f"{self.pid} {self.command}"
 
 
 class ProcessTree:
-    """What one command started. `leader` leads a session of its own."""
+    """Everything one command started. `leader` leads its session."""
 
     def __init__(self, leader: int, mark: Mark) -> None:
         self.leader = leader
@@ -58,11 +65,11 @@ class ProcessTree:
         self._leader_ended = _NEVER
 
     def leader_has_ended(self) -> None:
-        """From now on the leader's number may belong to a stranger who started later."""
+        """The leader's pid may be reused from now on."""
         self._leader_ended = uptime_s()
 
     def members(self) -> list[Member]:
-        """Everything of the tree that is alive."""
+        """All living processes."""
         if not has_table():
             return [Member(self.leader, "and its group")] if self.is_alive() else []
         return sorted((Member(status.pid, command_line(status.pid)) for status in self._family()), key=lambda member: member.pid)
@@ -71,12 +78,12 @@ class ProcessTree:
         return bool(self._family()) if has_table() else _group_is_alive(self.leader)
 
     def signal(self, number: signal.Signals) -> bool:
-        """False when nobody was left to hear it."""
+        """False when no process was left."""
         if not has_table():
             return _signal_group(self.leader, number)
         family = self._family()
         if any(status.group == self.leader for status in family):
-            _signal_group(self.leader, number)  # all of a group at one instant, faster than it can fork
+            _signal_group(self.leader, number)  # the whole group at once, faster than it can fork
         for status in family:
             if status.group != self.leader:
                 send(status.pid, number)
@@ -87,7 +94,7 @@ class ProcessTree:
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """Its group stands still. Only while the leader has not been waited for: its number is nobody else's then."""
+        """Stops the group. Only before the leader is waited for: its pid is not reused until then."""
         _signal_group(self.leader, signal.SIGSTOP)
         try:
             yield
@@ -97,7 +104,7 @@ class ProcessTree:
     def kill(self, *, is_leader_held: bool = False) -> None:
         """Blocks until nothing is left, at most KILL_DEADLINE_S.
 
-        `is_leader_held`: it has not been waited for, so its group may be hit before anyone is looked for.
+        `is_leader_held`: it was not waited for, so its group can be killed before the search.
         """
         deadline = time.monotonic() + KILL_DEADLINE_S
         if is_leader_held:
@@ -106,7 +113,7 @@ class ProcessTree:
             time.sleep(0.002)
 
     async def end(self, grace_s: float) -> None:
-        """TERM, a while to tidy up, KILL; the KILL also comes when the waiting is cancelled."""
+        """Sends TERM and, after `grace_s` or on cancellation, KILL."""
         try:
             deadline = time.monotonic() + grace_s
             told = self.ask_to_end()
@@ -117,10 +124,10 @@ class ProcessTree:
             self.kill()
 
     def ask_to_end(self) -> bool:
-        """TERM to all; False when nobody was left to hear it.
+        """Sends TERM to all; False when no process was left.
 
-        In a namespace everything ends with the first command, and with who holds the namespace. So the holder is spared, and
-        the first command stands still until the others have tidied up.
+        A namespace ends with its first command and with its holder. So the holder is spared, and the first command is stopped
+        until the others have ended.
         """
         inside = self._inside()
         if not inside:
@@ -131,14 +138,14 @@ class ProcessTree:
         return True
 
     def is_ending(self) -> bool:
-        """After `ask_to_end`: whether somebody is left; the last one in a namespace has its turn now."""
+        """After `ask_to_end`: True while processes are left. Lets the last one in a namespace continue."""
         inside = self._inside()
         if len(inside) == 1:
             send(inside[0].pid, signal.SIGCONT)
         return bool(inside) or self.is_alive()
 
     def _inside(self) -> list[Status]:
-        """What runs in a namespace that the leader holds, its first command first; empty where there is none."""
+        """Processes in a namespace held by the leader, the first command first; empty without one."""
         if not has_table():
             return []
         family = self._family()
@@ -152,7 +159,7 @@ class ProcessTree:
             newest = newest_pid()
             found = self._look()
             if found or newest == newest_pid():
-                break  # else a process was born while we looked, perhaps a child of one that ended before its turn came
+                break  # a process was started meanwhile, perhaps by one that ended before it was looked at
         return found
 
     def _look(self) -> list[Status]:
@@ -193,17 +200,17 @@ _DETACHED = "detached-"
 
 
 def leave_trace(folder: Path, family: int) -> Path | None:
-    """A file that stays when this process is killed; whoever made it removes it in the end. None where it cannot be made."""
+    """Writes a marker file that remains if this process is killed. None when it cannot be written."""
     return _put(folder, f"{owner_name()}-{family}")
 
 
 def let_go(folder: Path, mark: Mark) -> bool:
-    """From now on no wolo ends what carries this mark. False where that cannot be noted."""
+    """Exempts the processes with this mark from cleanup. False when that cannot be recorded."""
     return _put(folder, f"{_DETACHED}{mark.number}") is not None
 
 
 def end_what_was_left(folder: Path) -> None:
-    """Ends the commands of killed wolos, when there are traces of such: looking for them unasked would cost every start."""
+    """Ends commands of killed wolos, if marker files tell of any: a search at every start would be slow."""
     names = _names(folder)
     dead = {name: family for name in names if (family := _family_of_dead(name))}
     if dead:
@@ -214,7 +221,7 @@ def end_what_was_left(folder: Path) -> None:
 
 
 def end_orphans(spared: Collection[int] = ()) -> None:
-    """Where no trace can be left, all processes are looked at for the mark of a wolo that was killed."""
+    """Searches all processes for marks of killed wolos, where no marker file can be written."""
 
     def is_orphan(pid: int) -> bool:
         owner, _, number = mark_text(pid).partition("/")
@@ -224,18 +231,18 @@ def end_orphans(spared: Collection[int] = ()) -> None:
 
 
 def end_family(family: int, spared: Collection[int] = ()) -> None:
-    """Kills every process that one conversation's commands have started, but for those of the marks to spare."""
+    """Kills all processes of a conversation's commands, except those with the marks in `spared`."""
     _kill({family}, spared)
 
 
 def detached(folder: Path) -> frozenset[int]:
-    """The marks' numbers."""
+    """Marks of detached commands."""
     found = (name.removeprefix(_DETACHED) for name in _names(folder) if name.startswith(_DETACHED))
     return frozenset(int(number) for number in found if number.isdecimal())
 
 
 def forget_ended(folder: Path) -> None:
-    """Removes the traces of detached commands that have come to their end."""
+    """Removes the markers of detached commands that have ended."""
     if not (noted := detached(folder)):
         return
     living = {number for status in everyone() for number in numbers_of(status.pid)}
@@ -257,7 +264,7 @@ def _kill_where(is_meant: Callable[[int], bool]) -> None:
 
 
 def _family_of_dead(name: str) -> int:
-    """Of a trace; 0 when its wolo lives."""
+    """0 while its wolo lives."""
     owner, _, family = name.partition("-")
     return int(family) if family.isdecimal() and is_dead_owner(owner) else 0
 

@@ -1,4 +1,4 @@
-"""Runs a program that is told something on its stdin, and whose stdout and stderr are two different things."""
+"""Runs a program with input on stdin and separate stdout and stderr."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from wolo.workspace.processes.output_capture import Output, Printed
 from wolo.workspace.processes.process_runner import INTERRUPT_GRACE_S, Cause, Processes, Start
 
 _DRAIN_S = 0.3
-"""How long its stdout is waited for when something else still holds it."""
+"""Longest wait for stdout when another process holds it open."""
 
 
 class Heard(Struct, frozen=True, kw_only=True):
-    """How it ended, and both ends of what it printed."""
-
     exit_code: int
-    """As the program gave it; minus the signal's number when a signal ended it."""
+    """The program's code; minus the signal's number after a signal."""
     cause: Cause
     stdout: bytes
     stderr: bytes
@@ -70,9 +68,9 @@ async def run_told(
 
 
 def _unnamed_file() -> IO[bytes]:
-    """In memory where the system can do that: what a program is told may be secret.
+    """A file in memory where possible: the input may be secret.
 
-    No pipe: nobody has to go on writing when the program does not read.
+    Unlike a pipe it needs no writer when the program does not read.
     """
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("told"), "w+b")

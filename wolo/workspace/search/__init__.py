@@ -1,1 +1,1 @@
-"""Walks the tree as git sees it."""
+"""Walks directories as git sees them."""

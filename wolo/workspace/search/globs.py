@@ -1,10 +1,10 @@
-"""Glob patterns as regular expressions that cannot run away, in the two dialects: git's ignore lines, and globs a model writes.
+"""Compiles glob patterns, of git and of the model, to regular expressions without catastrophic backtracking.
 
-A glob like `*a*a*a*b` becomes a regular expression that tries every split of a name: minutes of work, and an ignore file
-may come from a stranger. For globs the earliest place of each literal piece is as good as any later one, so every `*` but
-the last, and every `**` but the last, stands in an atomic group that never goes back.
+A glob like `*a*a*a*b` becomes a regular expression that tries every split of a name: minutes of work, and an ignore file may be
+hostile. In a glob the earliest position of each literal piece is as good as any later one, so every `*` and `**` but the last is
+an atomic group.
 
-`?` and a set stand for one character; git takes one byte there, so in other scripts than Latin the two may differ.
+`?` and a set match one character where git matches one byte, so results may differ outside of Latin scripts.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _DOUBLE_STAR = "**"
 
 
 class BadPattern(ValueError):
-    """A glob that cannot match anything, such as one with an unclosed `[`."""
+    """A glob that can match nothing, such as one with an unclosed `[`."""
 
 
 def compile_glob(glob: str) -> re.Pattern[str]:
-    """Matches paths relative to where the search starts; a glob without a slash matches a name at any depth.
+    """Compiles a glob for paths relative to the start of a search. Without a slash it matches names at any depth.
 
     Raises BadPattern.
     """
@@ -44,9 +44,9 @@ def compile_glob(glob: str) -> re.Pattern[str]:
 
 
 def ignore_line(line: str) -> tuple[str, bool] | None:
-    """A line of a `.gitignore` as (regular expression, ignores); None for a line that says nothing.
+    """Parses a line of a `.gitignore` into (regular expression, ignores); None for a line without effect.
 
-    The expression is matched in full against a path relative to the file's folder; directories end with a slash.
+    The expression is matched in full against paths relative to the file's folder; directories end with a slash.
     """
     line = line.rstrip("\n").removesuffix("\r")
     while line.endswith(" ") and not line.endswith("\\ "):
@@ -71,7 +71,7 @@ def _anywhere_or_from_here(glob: str) -> str:
 
 
 def _path_expression(parts: list[str]) -> str:
-    """Parts between `**` are runs: each is found at its earliest place, the last one must reach the end."""
+    """Joins the parts between `**`: each run is found at its earliest position, the last one must reach the end."""
     runs: list[list[str]] = [[]]
     for part in parts:
         if len(part) > 1 and not part.strip("*"):
@@ -155,7 +155,7 @@ def _bracket_character(part: str, position: int) -> tuple[str, int]:
 
 
 def _expand_braces(glob: str) -> list[str]:
-    """`a.{ts,tsx}` → `a.ts`, `a.tsx`; nested too. Braces that do not pair, or hold no comma, are themselves."""
+    """Expands `a.{ts,tsx}` to `a.ts`, `a.tsx`, also nested. Unpaired braces, or ones without a comma, are literal."""
     done: list[str] = []
     waiting = [(glob, 0)]
     while waiting:
@@ -174,7 +174,7 @@ def _expand_braces(glob: str) -> list[str]:
 
 
 def _first_brace(text: str, start: int) -> tuple[int, int, list[int]] | None:
-    """The first pair that holds a comma: where it opens and closes, and its own commas."""
+    """Finds the first pair with a comma: its start, end and commas."""
     for opening in range(start, len(text)):
         if text[opening] == "{" and not _is_escaped(text, opening):
             pair = _pair(text, opening)

@@ -1,7 +1,6 @@
-"""Walk a directory as git sees it: what `.gitignore` files leave out is not there.
+"""Walks a directory tree, leaving out what `.gitignore` files ignore.
 
-Hidden files are included (`.github` is part of a project), `.git` itself never. Links are not followed, so nothing outside
-is reached and nothing is visited twice. Only regular files count. Paths come sorted, part by part.
+Hidden files are included, `.git` is not. Links are not followed. Only regular files are returned, sorted by path component.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from wolo.workspace.search.globs import ignore_line
 
 _MAX_IGNORE_BYTES = 1_000_000
 _MAX_JOINED = 500
-"""Lines of an ignore file in one expression, and between two looks at the clock."""
+"""Lines of an ignore file per expression, and between two checks of the time."""
 _CHECK_EVERY = 256
-"""Entries between two looks at the clock."""
+"""Entries between two checks of the time."""
 
 
 class Stopped(Exception):
-    """A walk ended before its end; the message follows "stopped"."""
+    """A walk ended early; the message continues "stopped"."""
 
 
 class Bounds(Struct):
-    """How far a walk may go; the clock starts here. `cancel` stops it from another thread."""
+    """Limits of a walk; its time starts at construction. `cancel` may be called from another thread."""
 
     max_entries: int = 400_000
-    """Files and folders looked at, ignored ones too."""
+    """Including ignored ones."""
     max_s: float = 10.0
     unreadable_folders: int = 0
-    """Counted on the way."""
+    """Counted during the walk."""
     _seen: int = 0
     _cancelled: bool = False
     _deadline: float = 0.0
@@ -51,7 +50,7 @@ class Bounds(Struct):
         return max(0.0, self._deadline - time.monotonic())
 
     def count(self) -> None:
-        """One more entry. Raises Stopped."""
+        """Counts an entry. Raises Stopped."""
         self._seen += 1
         if self._seen > self.max_entries:
             raise Stopped(f"after {self.max_entries:,} files and folders")
@@ -67,13 +66,13 @@ class Bounds(Struct):
 
 
 def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[str]:
-    """Files below `start`, relative to it. `top`: the folder above from which on ignore files count.
+    """Yields files below `start`, relative to it, heeding ignore files from the parent `top` down.
 
-    A start that is itself ignored is walked all the same, by its own ignore files only. Raises Stopped.
+    An ignored `start` is walked by its own ignore files alone. Raises Stopped.
     """
     levels = [_enter(str(start), "", _rules_above(start, top or start, bounds), bounds)]
     while levels:
-        bounds.check()  # telling what is ignored may take long, too
+        bounds.check()  # matching ignore rules may take long, too
         level = levels[-1]
         entry = next(level.entries, None)
         if entry is None:
@@ -90,37 +89,39 @@ def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[st
 
 
 class _Lines(Struct, frozen=True):
-    """An ignore file, its last lines first, because they win.
+    """The lines of an ignore file, last ones first, because they win.
 
-    Neighbours that all ignore, or all bring back, are one expression. One group a line would tell as much, at a price
-    that grows with the square of their number.
+    Neighbouring lines of one kind are joined into one expression: a group per line would cost time that grows with the square of
+    their number.
     """
 
     pieces: tuple[tuple[re.Pattern[str], bool], ...]
 
     def verdict(self, path: str) -> bool | None:
-        """True: ignored, False: brought back, None: not mentioned. `path` starts at the file's folder; a folder ends in `/`."""
+        """True for ignored, False for re-included, None for not mentioned. Paths are relative to the file's folder; folders end
+        in `/`.
+        """
         return next((ignores for expression, ignores in self.pieces if expression.fullmatch(path)), None)
 
 
 class Rules(Struct, frozen=True):
-    """What one ignore file says, for paths from the start of a walk."""
+    """The rules of one ignore file, for paths relative to the start of the walk."""
 
     lines: _Lines
     above: str = ""
-    """From the ignore file's folder down to the start of the walk, when the file lies above it."""
+    """Path from the ignore file's folder to the start of the walk, when the file is above it."""
     below: int = 0
-    """Else the length of the path from the start down to the file's folder."""
+    """Otherwise the length of the path from the start to the file's folder."""
 
     def verdict(self, path: str) -> bool | None:
         return self.lines.verdict(self.above + path[self.below :])
 
 
 class _Level(Struct, frozen=True):
-    """A folder in the middle of being walked."""
+    """A folder during the walk."""
 
     path: str
-    """From the start, with a slash at its end; empty for the start."""
+    """Relative to the start, with a trailing slash; empty for the start."""
     entries: Iterator[os.DirEntry[str]]
     rules: tuple[Rules, ...]
 
@@ -133,9 +134,9 @@ def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: Bounds) -> 
 
 
 def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[str], bounds: Bounds) -> tuple[Rules, ...]:
-    """What is ignored in a folder: by the rules from above, and by its own files among `names`. `path` is as in a level."""
+    """Returns the rules for a folder: those from above, and those of its own files among `names`."""
     if ".git" in names:
-        above = ()  # a repository of its own: what an outer one ignores does not count here
+        above = ()  # a nested repository: rules of the outer one do not apply
     return (*above, *(Rules(lines, below=len(path)) for lines in _read_lines(folder, names, bounds)))
 
 
@@ -153,17 +154,17 @@ def _entries(folder: str, bounds: Bounds) -> list[os.DirEntry[str]]:
 
 
 def is_ignored(path: str, rules: tuple[Rules, ...]) -> bool:
-    """`path` is from the start of the walk; a folder ends in `/`."""
+    """`path` is relative to the start of the walk; a folder ends in `/`."""
     return _nearest(one.verdict(path) for one in reversed(rules))
 
 
 def _nearest(verdicts: Iterable[bool | None]) -> bool:
-    """The first that says anything; nothing said means not ignored."""
+    """The first definite verdict; False without any."""
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
 def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[Rules, ...]:
-    """From the ignore files between `top` and `start`; none when they ignore the start itself."""
+    """Rules of the ignore files between `top` and `start`; none when they ignore the start itself."""
     if top not in start.parents:
         return ()
     found: list[tuple[Path, _Lines]] = []
@@ -180,7 +181,7 @@ def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[Rules, ...]:
 
 
 def _read_lines(folder: str, names: Container[str], bounds: Bounds) -> list[_Lines]:
-    """Of a folder's ignore file, after the repository's private list of excludes."""
+    """Reads a folder's ignore file, after the repository's private excludes."""
     texts = []
     if ".git" in names:
         texts.append(_read_regular(f"{folder}/.git/info/exclude"))
@@ -201,7 +202,7 @@ def _compile(text: str, bounds: Bounds) -> _Lines:
 
 
 def _read_regular(path: str) -> str:
-    """Empty for what is not a plain file: an ignore file may be a stranger's, a link or a pipe among them."""
+    """Empty for anything but a regular file: in a hostile checkout it may be a link or a pipe."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
