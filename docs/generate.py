@@ -75,7 +75,7 @@ def _cli() -> str:
 
 
 def _options() -> Iterator[str]:
-    from wolo.cli.help_page import grouped
+    from wolo.cli.subcommands import grouped
 
     for heading, options in grouped():
         yield from ("", f"## {heading}", "", "| Option | |", "|---|---|")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2] / "wolo"
-DRAWS = {"progress.py", "lookup.py"}
-"""They write a line over and over, of words and numbers of their own."""
+DRAWS = {"lookup.py"}
+"""Redraws a line of its own words and numbers."""
 FILES = [path for room in ("cli", "commands", "frontends/headless") for path in sorted((ROOT / room).rglob("*.py"))]
 
 

@@ -13,10 +13,9 @@ from typer.testing import CliRunner
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
-from wolo.cli.help_page import OTHERS, grouped
 from wolo.cli.near_misses import OTHER_NAMES
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, parse
-from wolo.cli.subcommands import build_app, run_subcommand
+from wolo.cli.subcommands import OTHERS, build_app, grouped, run_subcommand
 from wolo.config.layers import load
 from wolo.diagnostics.installation import Installation, install_command, update_command
 from wolo.errors import UsageError

@@ -11,8 +11,8 @@ from zipfile import ZipFile
 import pytest
 
 from tests.fakes.command import run_wolo
-from wolo.cli import crash
-from wolo.cli.log import log_to_file
+from wolo.cli import crash_log
+from wolo.cli.crash_log import log_to_file
 from wolo.messages.message import user
 from wolo.places import find_places
 from wolo.sessions.entries import MessageEntry
@@ -94,7 +94,7 @@ def test_a_crash_report_holds_no_secret() -> None:
     try:
         raise RuntimeError(" ".join(ALL))
     except RuntimeError as error:
-        crash.report(error)
+        crash_log.report(error)
     (report,) = find_places().state.glob("crash-*.txt")
     assert "RuntimeError" in report.read_text()
     assert not [secret for secret in ALL if secret in report.read_text()]

@@ -88,7 +88,7 @@ def test_an_explanation_goes_part_by_part_and_step_by_step() -> None:
     assert "  allow rules: `git diff` is allowed by the rule shell:git diff *." in steps
     assert steps[-1].startswith("→ allow: ")
     text = run_wolo("permissions", "explain", "shell:echo $(id)", "--mode", "ask").stdout
-    assert "not plain" in text
+    assert "not a sequence of plain commands" in text
     assert "→ ask: " in text
 
 

@@ -69,6 +69,6 @@ def _end_in_json(argv: list[str], error: WoloError) -> int:
 
 
 def _report(error: Exception) -> int:
-    from wolo.cli.crash import report
+    from wolo.cli.crash_log import report
 
     return report(error)

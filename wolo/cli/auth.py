@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import say, tell
 
@@ -55,7 +55,7 @@ def login(
 
 
 async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: bool) -> int:
-    from wolo.cli.stdin import read_piped
+    from wolo.cli.run import read_piped
     from wolo.diagnostics.provider_login import keep_key, try_to_log_in
 
     key = read_piped(patient=True).strip()

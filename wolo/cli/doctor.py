@@ -1,13 +1,20 @@
-"""`wolo doctor`: what works here and what does not."""
+"""`wolo doctor`: checks the installation, and packs a bundle for a bug report."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.listing import AsJson, print_json
+from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import tell
+
+if TYPE_CHECKING:
+    from wolo.sessions.exchange.export_stream import Write
+    from wolo.sessions.exchange.redaction import Redactor
 
 
 def doctor(
@@ -25,8 +32,6 @@ def doctor(
 
     report = examine()
     if bundle or session:
-        from wolo.cli.bundle import write_bundle
-
         write_bundle(bundle, report, session)
         return
     if as_json:
@@ -34,3 +39,101 @@ def doctor(
         return
     for line in lines(report):
         tell(line)
+
+
+LOG_BYTES = 1024 * 1024
+"""So much of the end of the log."""
+CRASHES = 3
+"""So many reports, the newest."""
+
+
+def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
+    """Raises UsageError, ConfigError and SessionError."""
+    import io
+
+    from wolo.conversation.resources.secrets import best_redactor, redactor
+    from wolo.sessions.exchange.export_stream import write_file
+
+    if not file:
+        raise UsageError("--session goes into a bundle, and none was asked for.", hint="Add --bundle FILE.")
+    try:
+        secrets, trouble = redactor(), ""
+    except ConfigError as error:
+        if session:
+            raise
+        secrets, trouble = best_redactor(), f"{error.message} {error.hint}".strip()
+    packed = io.BytesIO()
+    names = _pack(packed, _contents(report, session, trouble), secrets)
+
+    def write_to(out: Write) -> None:
+        out(packed.getvalue())
+
+    write_file(Path(file), write_to)
+    tell(f"{file} holds {', '.join(names)}. Secrets were taken out; look through it before you hand it on.")
+
+
+def _pack(packed: Any, contents: Iterable[tuple[str, bytes]], secrets: Redactor) -> list[str]:
+    from zipfile import ZIP_DEFLATED, ZipFile
+
+    names = []
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        for name, content in contents:
+            archive.writestr(name, secrets.data(content) if not name.startswith("session") else content)
+            names.append(name)
+    return names
+
+
+def _contents(report: dict[str, Any], session: str, trouble: str) -> Iterator[tuple[str, bytes]]:
+    import json
+
+    def as_json(value: object) -> bytes:
+        return json.dumps(value, ensure_ascii=False, indent=2, default=str).encode("utf-8", "replace")
+
+    yield "doctor.json", as_json(report)
+    yield "versions.json", as_json(_versions())
+    if trouble:  # nobody knows what keys stand in settings that cannot be read, so the logs stay here
+        yield "settings.json", as_json({"cannot be read": trouble})
+    else:
+        yield "settings.json", as_json(_settings())
+        yield from _logs()
+    if session:
+        yield "session.jsonl", _session(session)
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import distributions
+
+    return dict(sorted((each.metadata["Name"] or "?", each.version) for each in distributions()))
+
+
+def _settings() -> list[dict[str, Any]]:
+    from wolo.config import layers
+    from wolo.places import find_places
+
+    rows = layers.rows(layers.load(find_places()))
+    return [{"key": key, "value": value, "source": source} for key, value, source in rows]
+
+
+def _logs() -> Iterator[tuple[str, bytes]]:
+    from wolo.places import find_places
+
+    state = find_places().state
+    crashes = sorted(state.glob("crash-*.txt"), key=lambda path: path.name)[-CRASHES:]
+    for path in (state / "wolo.log", *crashes):
+        try:
+            with path.open("rb") as file:
+                file.seek(max(path.stat().st_size - LOG_BYTES, 0))
+                yield path.name, file.read()
+        except OSError:
+            continue
+
+
+def _session(spec: str) -> bytes:
+    from wolo.cli.sessions.lookup import open_store, require_session
+    from wolo.conversation.resources.secrets import redactor
+    from wolo.sessions.exchange import jsonl
+
+    pieces: list[bytes] = []
+    with open_store() as store:
+        jsonl.write(store, require_session(store, spec), pieces.append, redactor())
+    return b"".join(pieces)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.errors import SessionError
 from wolo.frontends.streams import say, tell

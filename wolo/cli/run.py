@@ -1,25 +1,24 @@
-"""One command line becomes one conversation: a prompt and exit, or the REPL."""
+"""Runs one command line: one prompt and exit, or the interactive session."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import os
+import select
 import signal
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from wolo.cli.crash import BROKEN, report
-from wolo.cli.log import log_to_file
+from wolo.cli.crash_log import BROKEN, log_to_file, report
 from wolo.cli.options import Line, Values
-from wolo.cli.progress import show_progress
 from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave, leave_if, note_signals
-from wolo.cli.stdin import read_piped
 from wolo.config.cli_options import many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.runner import Headless, OutputFormat, check_format, print_failure
-from wolo.frontends.streams import OutputLost, show_error
+from wolo.frontends.streams import OutputLost, say, show_error
 from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
@@ -189,3 +188,58 @@ def _is_terminal(stream: object) -> bool:
         return bool(stream is not None and stream.isatty())  # type: ignore[attr-defined]  # None when the descriptor is closed
     except ValueError:
         return False
+
+
+WAIT_S = 3.0
+"""How long a prompt given as an argument waits for the first byte of an open pipe."""
+
+MAX_BYTES = 16 * 1024 * 1024
+
+
+def read_piped(*, patient: bool) -> str:
+    """Invalid UTF-8 is replaced. `patient`: stdin is the only source of the prompt, so it is waited for."""
+    if sys.stdin is None:
+        return ""
+    try:
+        descriptor = sys.stdin.fileno()
+        kind = os.fstat(descriptor).st_mode
+    except (OSError, ValueError):
+        return ""
+    if stat.S_ISCHR(kind) and not patient:
+        return ""
+    if not patient and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not _has_input(descriptor):
+        say("Nothing came on stdin; going on without it.")
+        return ""
+    return _read(descriptor)
+
+
+def _has_input(descriptor: int) -> bool:
+    ready, _, _ = select.select([descriptor], [], [], WAIT_S)
+    return bool(ready)
+
+
+def _read(descriptor: int) -> str:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            piece = os.read(descriptor, 1 << 20)
+        except OSError as error:
+            raise UsageError(f"stdin cannot be read: {error.strerror}.") from error
+        if not piece:
+            return b"".join(pieces).decode("utf-8-sig", "replace")
+        size += len(piece)
+        if size > MAX_BYTES:
+            raise UsageError(f"More than {MAX_BYTES // 2**20} MB came on stdin.", hint="Put it into a file and name the file.")
+        pieces.append(piece)
+
+
+def show_progress(done: int, total: int) -> None:
+    """Nothing where stderr is no terminal."""
+    from wolo.models.local.weights import format_size
+
+    if sys.stderr.isatty():
+        share = 100 * done // max(total, 1)
+        end = "\n" if done >= total else ""
+        sys.stderr.write(f"\r  {share:3d} %  {format_size(done)} of {format_size(total)} {end}")
+        sys.stderr.flush()

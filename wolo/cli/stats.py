@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.as_json import AsJson, print_json
-from wolo.cli.columns import cut, in_short, money, padded, width_of
+from wolo.cli.listing import AsJson, cut, in_short, money, padded, print_json, width_of
 from wolo.cli.sessions.list import from_home
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError

@@ -1,16 +1,16 @@
-"""The Typer application: the subcommands and the text above the help page."""
+"""The Typer application: subcommands and the page of `wolo --help`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
-from wolo.cli import auth, doctor, hooks, mcp, models, permissions, replay, settings, stats, trust, undo, update
-from wolo.cli.completion import install
-from wolo.cli.help_page import HelpPage
-from wolo.cli.sessions import app as sessions
+from wolo.cli.options import OPTIONS, SUBCOMMANDS, Option
 from wolo.errors import UsageError
+from wolo.frontends.streams import say, tell
 
 # \b keeps Typer from filling the lines up to a paragraph.
 ABOUT = """Wolo, a terminal coding agent.
@@ -25,23 +25,43 @@ wolo COMMAND --help           help of a command
 """
 
 
-GROUPS = {
-    "sessions": sessions.app,
-    "models": models.app,
-    "permissions": permissions.app,
-    "config": settings.app,
-    "auth": auth.app,
-    "mcp": mcp.app,
-    "hooks": hooks.app,
+class Subcommand(NamedTuple):
+    module: str
+    """Below `wolo.cli`; imported when the subcommand is used."""
+    entry: str
+    """`app` for a group, else the function."""
+    help: str
+
+
+TABLE = {
+    "sessions": Subcommand("sessions.session_commands", "app", "Saved sessions: list, search, show, export, import, delete …"),
+    "models": Subcommand("models", "app", "Models: list, show, probe, pull."),
+    "permissions": Subcommand("permissions", "app", "Rules: list, test and explain what they decide, remove."),
+    "config": Subcommand("settings", "app", "Settings: show, set, edit, path."),
+    "auth": Subcommand("auth", "app", "Saved API keys: login, logout, status."),
+    "mcp": Subcommand("mcp", "app", "MCP servers: list, add, remove, test, allow."),
+    "hooks": Subcommand("hooks", "app", "Hooks: list, test, allow."),
+    "completion": Subcommand("completion.install", "completion", "Print the completion script for bash, zsh or fish."),
+    "stats": Subcommand("stats", "stats", "Show tokens, cache, cost and tool calls of all sessions."),
+    "replay": Subcommand("replay", "replay", "Run a saved session again, without a model, and compare."),
+    "trust": Subcommand("trust", "trust", "Show whether this folder is trusted, and what it contains."),
+    "undo": Subcommand("undo", "undo", "Undo the last turns, conversation and files together."),
+    "redo": Subcommand("undo", "redo", "Redo what was undone last."),
+    "doctor": Subcommand("doctor", "doctor", "Check what works here and what does not."),
+    "login": Subcommand("auth", "login", "Save the API key of a provider; same as `auth login`."),
+    "logout": Subcommand("auth", "logout", "Remove a saved API key; same as `auth logout`."),
+    "update": Subcommand("subcommands", "update", "Print the command that updates wolo."),
+    "help": Subcommand("subcommands", "show_help", "Show this help, or the help of a subcommand."),
 }
 
 
 def run_subcommand(argv: list[str]) -> int:
-    """Raises UsageError for what Typer refuses."""
-    if len(argv) == 1 and argv[0] in GROUPS:
+    """Raises UsageError for arguments that Typer rejects."""
+    name = argv[0] if argv and argv[0] in TABLE else ""
+    if len(argv) == 1 and name and TABLE[name].entry == "app":
         argv = [*argv, "--help"]
     try:
-        result = build_app()(argv, prog_name="wolo", standalone_mode=False)
+        result = build_app(name)(argv, prog_name="wolo", standalone_mode=False)
     except typer.Exit as done:
         return int(done.exit_code)
     except typer.Abort:
@@ -54,7 +74,8 @@ def run_subcommand(argv: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def build_app() -> typer.Typer:
+def build_app(only: str = "") -> typer.Typer:
+    """Registers one subcommand, or all of them; Typer takes a third of a millisecond for each command it is given."""
     app = typer.Typer(
         cls=HelpPage,
         rich_markup_mode=None,
@@ -65,24 +86,13 @@ def build_app() -> typer.Typer:
         subcommand_metavar="[PROMPT]... | COMMAND",
     )
     app.callback(invoke_without_command=True)(_without_subcommand)
-    app.add_typer(sessions.app, name="sessions", help="Saved sessions: list, search, show, export, import, delete …")
-    app.add_typer(models.app, name="models", help="Models: list, show, probe, pull.")
-    app.add_typer(permissions.app, name="permissions", help="Rules: list, test and explain what they decide, remove.")
-    app.add_typer(settings.app, name="config", help="Settings: show, set, edit, path.")
-    app.add_typer(auth.app, name="auth", help="Saved API keys: login, logout, status.")
-    app.add_typer(mcp.app, name="mcp", help="MCP servers: list, add, remove, test, allow.")
-    app.add_typer(hooks.app, name="hooks", help="Hooks: list, test, allow.")
-    app.command(name="completion", help="Print the completion script for bash, zsh or fish.")(install.completion)
-    app.command(name="stats", help="Show tokens, cache, cost and tool calls of all sessions.")(stats.stats)
-    app.command(name="replay", help="Run a saved session again, without a model, and compare.")(replay.replay)
-    app.command(name="trust", help="Show whether this folder is trusted, and what it contains.")(trust.trust)
-    app.command(name="undo", help="Undo the last turns, conversation and files together.")(undo.undo)
-    app.command(name="redo", help="Redo what was undone last.")(undo.redo)
-    app.command(name="doctor", help="Check what works here and what does not.")(doctor.doctor)
-    app.command(name="login", help="Save the API key of a provider; same as `auth login`.")(auth.login)
-    app.command(name="logout", help="Remove a saved API key; same as `auth logout`.")(auth.logout)
-    app.command(name="update", help="Print the command that updates wolo.")(update.update)
-    app.command(name="help", help="Show this help, or the help of a subcommand.")(show_help)
+    for name, row in TABLE.items():
+        if only in ("", name):
+            found = getattr(import_module(f"wolo.cli.{row.module}"), row.entry)
+            if isinstance(found, typer.Typer):
+                app.add_typer(found, name=name, help=row.help)
+            else:
+                app.command(name=name, help=row.help)(found)
     return app
 
 
@@ -93,3 +103,56 @@ def show_help(names: Annotated[list[str] | None, typer.Argument(metavar="[SUBCOM
 
 def _without_subcommand() -> None:
     """Every prompt is read before Typer; only `--help` comes here."""
+
+
+OPTION_GROUPS: dict[str, tuple[str, ...]] = {
+    "Prompt and output": (
+        *("print", "interactive", "file", "ignore_unsupported", "output_format", "json", "partial"),
+        *("output_last_message", "plain", "verbose"),
+    ),
+    "Sessions": ("continue", "resume", "session", "fork", "no_session"),
+    "Model": ("model", "thinking", "fallback_model", "base_url", "api_key", "api", "debug_wire"),
+    "Agent": ("agent", "system_prompt", "append_system_prompt", "name", "tools", "disallow_tools", "verify"),
+    "Permissions": ("mode", "yolo", "allow", "deny", "add_dir", "cd", "sandbox", "trust"),
+    "Budgets": ("max_turns", "max_cost", "max_tokens", "max_seconds"),
+    "Settings and help": ("set", "version", "help"),
+}
+"""Headings with the names of their options."""
+OTHERS = "Other options"
+
+
+class HelpPage(TyperGroup):
+    """The top-level command, with a help page of its own order."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order of the table, groups and single commands alike."""
+        return [name for name in SUBCOMMANDS if name in self.commands]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        self.format_commands(ctx, formatter)
+        for heading, options in grouped():
+            with formatter.section(heading):
+                formatter.write_dl([(_spelled(option), option.help) for option in options])
+
+
+def grouped() -> list[tuple[str, list[Option]]]:
+    """Every option under its heading; the last group holds those that no heading names."""
+    by_name = {option.name: option for option in OPTIONS}
+    found = [(heading, [by_name.pop(name) for name in names if name in by_name]) for heading, names in OPTION_GROUPS.items()]
+    return [*found, (OTHERS, list(by_name.values()))] if by_name else found
+
+
+def _spelled(option: Option) -> str:
+    return f"{', '.join(option.spellings)} {option.metavar}".rstrip()
+
+
+def update() -> None:
+    """Print the command that updates wolo.
+
+    It depends on how wolo was installed; nothing is changed.
+    """
+    from wolo import __version__
+    from wolo.diagnostics.installation import this_installation, update_command
+
+    say(f"This is wolo {__version__}. To update it, run:")
+    tell(update_command(this_installation()))

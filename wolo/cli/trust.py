@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import tell
 

@@ -24,8 +24,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.screen import Terminal
-from wolo.cli.completion.answer import offer
-from wolo.cli.completion.bash import read_line, written
+from wolo.cli.completion.answer import offer, read_line, written
 from wolo.cli.options import OPTIONS, SUBCOMMANDS
 from wolo.guard.modes import MODES
 from wolo.places import find_places

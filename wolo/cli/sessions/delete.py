@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.list import called
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError

@@ -1,23 +1,28 @@
-"""`wolo sessions show`: what was said in one session, and what the tools did."""
+"""`wolo sessions show`, `tree` and `watch`: print one session."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.list import called, row
-from wolo.cli.sessions.lookup import open_store
+from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import UsageError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import as_json, flush, say, tell, tell_json
 from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wolo.messages.message import Message
+    from wolo.sessions.entries import AnyEntry
     from wolo.sessions.loading import Loaded
+    from wolo.sessions.session_text import EntryLine
     from wolo.sessions.store import Store
 
 OUTPUT_CHARS = 200
@@ -110,3 +115,81 @@ def _show(message: Message) -> None:
     for part in message.calls:
         tell(f"  ● {call_line(part, most_of_change=SOME)}")
         tell(indent(f"{part.status}: {shortened(part.output.strip(), OUTPUT_CHARS)}", "    "))
+
+
+def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
+    """Draw the tree of a session.
+
+    Its prompts, its branches, and where it stands.
+    """
+    import msgspec
+
+    from wolo.sessions.session_text import draw, outline
+
+    with open_store(only_to_read=True) as store:
+        info = require_session(store, id)
+        places = outline(store.nodes(info.id), store.head(info.id))
+    if as_json:
+        rows = [msgspec.to_builtins(place) for place in places]
+        print_json([row | {"at": datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="seconds")} for row in rows])
+        return
+    tell(f"{info.id}  {info.name or info.title}")
+    for line in draw(places):
+        tell(line)
+    if not places:
+        tell("Nothing was said yet.")
+
+
+POLL_S = 0.25
+PAGE_BYTES = 1 << 20
+RESULT_LINES = 5
+MARKS = {"prompt": "› ", "call": "● ", "note": "— ", "thinking": "  "}
+
+
+def watch(
+    id: SessionSpec = "",
+    from_start: Annotated[bool, typer.Option("--from-start", help="With all that was said before.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Follow a running session, read-only, until it ends. Ctrl-C leaves; the session does not notice."""
+    from wolo.sessions.session_text import EntryFollower
+
+    with open_store() as store:
+        info = require_session(store, id)
+        after = 0 if from_start else store.head(info.id)
+        say(f"Following {info.id} ({info.title or 'no title'}).")
+        follower = EntryFollower()
+        for seq, entries in _growing(store, info.id, after):
+            for line in follower.lines(entries):
+                _print_json(seq, line) if as_json else _print(line)
+            flush()
+        tell("" if as_json else "\n", end="")
+        say("Nobody works on it any more.")
+
+
+def _growing(store: Store, session_id: str, after: int) -> Iterator[tuple[int, list[AnyEntry]]]:
+    """What was added since, in pages; it ends when nobody has the session open and all of it was told."""
+    while True:
+        is_live = store.is_live(session_id)
+        placed, mark = store.read_after(session_id, after, PAGE_BYTES)
+        if mark is not None:
+            after = mark.seq
+            yield after, [entry for _, _, entry in placed]
+        elif not is_live:
+            return
+        else:
+            time.sleep(POLL_S)
+
+
+def _print(line: EntryLine) -> None:
+    text = line.text
+    if line.kind == "result":
+        shown = text.rstrip().split("\n")
+        more = [f"… {counted(len(shown) - RESULT_LINES, 'more line')}"] if len(shown) > RESULT_LINES else []
+        text = "\n".join(f"  {each}" for each in [*shown[:RESULT_LINES], *more])
+    begin = "" if line.kind == "more" else f"\n{MARKS.get(line.kind, '')}"
+    tell(f"{begin}{text}", end="")
+
+
+def _print_json(seq: int, line: EntryLine) -> None:
+    tell_json(as_json({"entry": seq, "type": line.kind, "text": line.text}))

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from wolo.cli.sessions.cache import show_cache
 from wolo.cli.sessions.delete import clean_sessions, delete_session, fork_session, rename_session
-from wolo.cli.sessions.inspect import lint_session, print_wire
-from wolo.cli.sessions.list import list_sessions
-from wolo.cli.sessions.search import search_sessions
-from wolo.cli.sessions.show import show_session
+from wolo.cli.sessions.inspect import lint_session, print_wire, show_cache
+from wolo.cli.sessions.list import list_sessions, search_sessions
+from wolo.cli.sessions.show import print_tree, show_session, watch
 from wolo.cli.sessions.transfer import export_session, import_session, verify_session
-from wolo.cli.sessions.tree import print_tree
-from wolo.cli.sessions.watch import watch
 
 app = typer.Typer(rich_markup_mode=None)
 

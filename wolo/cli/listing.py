@@ -1,8 +1,20 @@
-"""Texts and numbers that have to fit a column."""
+"""Prints listings: columns of text, and JSON."""
 
 from __future__ import annotations
 
+from typing import Annotated
 from unicodedata import combining, east_asian_width
+
+import typer
+
+from wolo.frontends.streams import as_json, tell_json
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def print_json(value: object) -> None:
+    tell_json(as_json(value, indent=2))
+
 
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
