@@ -1,1 +1,1 @@
-"""Wire formats: a request becomes JSON, JSON becomes deltas; no I/O, no keys."""
+"""Wire formats: requests become JSON, JSON becomes deltas; no I/O, no keys."""

@@ -1,4 +1,4 @@
-"""How servers of Chat Completions differ, as flags: the format asks a flag, never the name of a provider."""
+"""Differences between Chat Completions servers, as flags; the format never checks provider names."""
 
 from __future__ import annotations
 
@@ -14,75 +14,75 @@ ThinkingStyle = Literal["none", "glm", "deepseek", "kimi", "qwen", "template_kwa
 
 
 class ChatDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The defaults fit a server nothing is known about."""
+    """Defaults fit an unknown server."""
 
     # What goes out
 
     system_role: Literal["system", "developer", "user"] = "system"
-    """In which role the prompt goes."""
+    """Role of the system prompt."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the limit of an answer is called."""
+    """Field name of the output limit."""
     usage_option: bool = True
-    """Ask for token counts with `stream_options`."""
+    """Request token counts with `stream_options`."""
     content_null_ok: bool = True
-    """Calls without text carry `content: null`; otherwise an empty string."""
+    """Calls without text send `content: null`; otherwise an empty string."""
     alternate_roles: bool = True
-    """No two user messages in a row."""
+    """Refuses two user messages in a row."""
     assistant_between_tool_and_user: bool = False
-    """A short message of the assistant stands between results and what the user says next."""
+    """Requires an assistant message between results and the next user message."""
     tool_result_name: bool = True
-    """Tool messages carry the name of the tool."""
+    """Tool messages carry the tool name."""
     id_policy: IdPolicy = "opaque"
-    """What a call id may look like: up to 40 printable or safe characters, 64 safe ones, or exactly 9 letters and digits."""
+    """Accepted call ids: up to 40 printable or safe characters, 64 safe ones, or exactly 9 alphanumerics."""
     cache_marks: bool = False
-    """Say with `cache_control` what is to be kept in the cache (models of Anthropic behind OpenRouter)."""
+    """Send `cache_control` (Anthropic models behind OpenRouter)."""
     reserved_tool_names: tuple[str, ...] = ()
-    """Names the model takes for its own built-in tools; ours go under another name."""
+    """Names of the model's built-in tools; ours are renamed."""
 
     strict_field: bool = False
-    """Functions say `strict: false`."""
+    """Functions send `strict: false`."""
     schema_null_types: bool = True
-    """Schemas may name the type null."""
+    """Schemas may use the type null."""
     parallel_flag: bool = False
-    """Say `parallel_tool_calls: true`."""
+    """Send `parallel_tool_calls: true`."""
     tool_choice_levels: tuple[str, ...] = ()
-    """Where it holds "auto", that is said; by default it goes without saying."""
+    """Levels at which `tool_choice: "auto"` is sent; otherwise it is omitted."""
     tool_stream: bool = False
-    """Ask for argument fragments as they are written (GLM is silent until they are complete otherwise)."""
+    """Request streamed arguments (GLM otherwise sends them only when complete)."""
 
     thinking_param_style: ThinkingStyle = "none"
-    """In which words a thinking level is said; `none`: it is not."""
+    """How thinking levels are expressed; `none`: omitted."""
     thinking_levels: tuple[ThinkingLevel, ...] = ()
-    """The levels this model knows; empty: all. Others become the nearest one above, or the highest."""
+    """Supported levels; empty: all. Others map to the next higher level, or the highest."""
     sampling: Literal["open", "glm", "fixed"] = "open"
-    """`glm`: kept within 0…1, and 0 turns sampling off; `fixed`: temperature and top_p are refused."""
+    """`glm`: clamped to 0…1, and 0 disables sampling; `fixed`: temperature and top_p are refused."""
     stop_sequences: bool = True
-    """Answers may be asked to end at words of the caller's; models that think often refuse that."""
+    """Supports stop sequences; thinking models often refuse them."""
     response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
-    """What an answer can be held to: a schema, to be any JSON, or nothing."""
+    """Supported response formats."""
 
     images: bool = True
-    """Takes images."""
+    """Supports images."""
     image_style: Literal["url", "data", "bare"] = "url"
-    """`url`: addresses and data URLs; `data`: data URLs only; `bare`: addresses, and base64 without a prefix."""
+    """`url`: URLs and data URLs; `data`: data URLs only; `bare`: URLs, and base64 without prefix."""
     audio: bool = False
-    """Takes sound."""
+    """Supports audio."""
     files: bool = False
-    """Takes PDF."""
+    """Supports PDF."""
 
     # Reasoning
 
     reasoning_field: str = "auto"
-    """Where reasoning comes: a field's name, or the first known one that holds any."""
+    """Field name of reasoning; `auto`: the first known field with content."""
     reasoning_replay: ReasoningReplay = "always"
-    """Which assistant messages carry their reasoning back; never to another producer."""
+    """Assistant messages whose reasoning is replayed; never to another producer."""
 
     # What comes in
 
     think_tags: bool = True
-    """Text that opens with a think tag is reasoning up to the closing tag."""
+    """Text starting with a think tag is reasoning up to the closing tag."""
     leaked_calls: bool = True
-    """A call of an offered tool that was written as text, at the end and alone, counts as a call when there is no other. False
-    for hosted providers of the catalogue, unless `models probe` found that theirs come so."""
+    """Accept a call of an offered tool written as text, if it is alone at the end and there is no native call. False for hosted
+    catalogue providers unless `models probe` found it necessary."""
     leaked_in_reasoning: bool = False
-    """So does one at the end of the reasoning, when the answer says nothing else."""
+    """Also accept one at the end of the reasoning if there is no other text."""

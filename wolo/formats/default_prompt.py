@@ -1,4 +1,4 @@
-"""The system prompt of a conversation for which the caller gives none."""
+"""The default system prompt."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def default_prompt() -> str:
 
 
 def renamed(text: str, display_name: str) -> str:
-    """The text with the word "Wolo" replaced by the display name."""
+    """Replace the word "Wolo" by the display name."""
     return text if display_name == NAME else re.sub(rf"\b{NAME}\b", lambda _: display_name, text)

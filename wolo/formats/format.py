@@ -1,4 +1,4 @@
-"""What every wire format is: a request becomes JSON bytes, the stream's payloads become deltas."""
+"""The interface of wire formats: requests become JSON bytes, payloads become deltas."""
 
 from __future__ import annotations
 
@@ -12,81 +12,81 @@ from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, Producer
 
 Framing = Literal["sse", "lines"]
-"""How a stream is cut into payloads: server-sent events, or one JSON document a line."""
+"""Stream framing: server-sent events, or one JSON document per line."""
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class ToolSpec(Struct, frozen=True):
-    """A tool as a request offers it."""
+    """A tool as offered to the model."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
-    """JSON schema; the root is an object."""
+    """JSON schema with an object at the root."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """All that a format needs to encode one request. Nothing in it depends on the clock."""
+    """Everything a format needs to encode one request; independent of the clock."""
 
     model: str
-    """The name that goes on the wire."""
+    """Name sent to the server."""
     producer: Producer
-    """Who will answer: blobs and reasoning of other producers are not sent."""
+    """Who will answer; blobs and reasoning of other producers are not sent."""
     messages: tuple[Message, ...]
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     thinking: ThinkingLevel | None = None
-    """None: the user said nothing, the provider's default holds."""
+    """None: not set by the user, so the provider's default applies."""
     max_tokens: int | None = None
-    """Longest answer that was asked for; None: as long as the model writes."""
+    """Requested output limit; None: no limit."""
     max_output: int | None = None
-    """Longest answer this model can give, if known."""
+    """Maximum output of this model, if known."""
     context: int | None = None
-    """The model's window in tokens, if known."""
+    """Context window in tokens, if known."""
     session_id: str = ""
-    """Stays the same over a conversation: providers route by it to where the prefix is cached."""
+    """Constant within a conversation; providers use it to route to cached prefixes."""
     temperature: float | None = None
     top_p: float | None = None
     stop: tuple[str, ...] = ()
     json_schema: Mapping[str, Any] | None = None
     dropped_fields: frozenset[str] = frozenset()
-    """Optional fields that this server has refused with a 400: they are left out."""
+    """Optional fields that this server has refused; they are omitted."""
 
 
 class Block(NamedTuple):
-    """A piece of a request's prefix, in the order in which providers cache it. Moving cache marks do not count."""
+    """A piece of the request prefix in caching order, without moving cache marks."""
 
     label: str
-    """For people: "tools", "system", "user message 3"."""
+    """Display name: "tools", "system", "user message 3"."""
     digest: bytes
     size_bytes: int
 
 
 class Decoder(Protocol):
-    """Reads one answer. Any split of the stream into payload batches gives the same deltas in the same order."""
+    """Decodes one response. Deltas do not depend on how payloads are batched."""
 
     @property
     def is_complete(self) -> bool:
-        """The provider has said how the answer ended, and nothing in it is unfinished; its usage may still follow."""
+        """The provider reported the finish and nothing is incomplete; usage may still follow."""
         ...
 
     @property
     def held_chars(self) -> int:
-        """How much text was read and is not given yet: it may become a call."""
+        """Characters read but not emitted yet because they may become a call."""
         ...
 
     def feed(self, payload: bytes) -> Sequence[Delta]:
-        """One `data:` payload (SSE) or one line (NDJSON). Raises a ProviderError when the payload is an error object."""
+        """Decode one SSE `data:` payload or NDJSON line. Raises a ProviderError for error objects."""
         ...
 
     def close(self) -> Sequence[Delta]:
-        """The stream has ended. Raises `Unavailable` when it ended without its terminal marker."""
+        """End of stream. Raises `Unavailable` without its terminal marker."""
         ...
 
 
 class Format(Protocol):
-    """One instance serves one model of one provider; it may cache what it has encoded, bytes stay the same."""
+    """One instance serves one model of one provider; caching must not change the bytes."""
 
     @property
     def name(self) -> str: ...
@@ -95,21 +95,21 @@ class Format(Protocol):
     def framing(self) -> Framing: ...
 
     def path(self, model: str) -> str:
-        """Appended to the base URL; may carry a query."""
+        """Path appended to the base URL; may contain a query."""
         ...
 
     def encode(self, request: Request) -> bytes: ...
 
     def blocks(self) -> Sequence[Block]:
-        """What the request that was encoded last consists of."""
+        """Blocks of the last encoded request."""
         ...
 
     def decoder(self, request: Request) -> Decoder: ...
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """An answer that came as one JSON object although a stream was asked for."""
+        """Decode a response that is one JSON object instead of a stream, to the last encoded request."""
         ...
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """What this refusal means; header names are lower case."""
+        """Classify an error response; header names are lower case."""
         ...

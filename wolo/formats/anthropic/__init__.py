@@ -35,27 +35,27 @@ __all__ = ["Anthropic", "AnthropicDialect"]
 
 
 class Anthropic:
-    """Remembers the bytes of what it has encoded: a conversation that grew by one message costs one message."""
+    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
 
     name = "anthropic"
     framing: Framing = "sse"
 
     def __init__(self, dialect: AnthropicDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is what a person may do when the key is refused."""
+        """`provider_hint` is added to the error when the key is rejected."""
         self._dialect = dialect
         self._hint = provider_hint
         self._history = EncodedHistory()
         self._tools = OfferedTools()
         self._head: tuple[bytes, bytes] = (b"", b"")
-        """Tools and system prompt of the last request, without marks."""
+        """Tools and system prompt of the last request, without cache marks."""
         self._prefix: tuple[Request | None, str] = (None, "")
-        """The request that was encoded last, and the digest of it."""
+        """The last encoded request, and its digest."""
 
     def path(self, model: str) -> str:
         return "/v1/messages"
 
     def encode(self, request: Request) -> bytes:
-        """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
+        """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         text, messages = split_system(request.messages, request.system)
         text = clean(text)
         self._tools.take(request.tools, tool_definition)
@@ -78,11 +78,10 @@ class Anthropic:
         return self._new_decoder(request.tools)
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """An answer to the request that was encoded last."""
         return self._new_decoder(self._tools.specs).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """The answer's limit counts into the window: with a smaller one the conversation may still fit."""
+        """Report `max_tokens` as the refused field when a smaller limit could still fit the window."""
         error = classify(status, headers, body, provider_hint=self._hint)
         if isinstance(error, ContextOverflow) and "max_tokens" in error.message:
             error.field = "max_tokens"
@@ -139,7 +138,7 @@ class Anthropic:
 
 
 def _may_think(kept: Sequence[EncodedMessage]) -> bool:
-    """A model that counts its thinking wants to see some at the beginning of the round of calls it is in."""
+    """Thinking with a budget requires that the current round of calls starts with thinking."""
     opened_by: dict[str, Any] | None = None
     for item in (item for each in reversed(kept) for item in reversed(each.layout_step.items)):
         first = item["content"][0]["type"]
@@ -158,10 +157,10 @@ BUDGETS: Mapping[ThinkingLevel, int] = {
     "xhigh": 32_768,
     "max": 63_999,
 }
-"""Tokens of thinking, where the model counts them."""
+"""Thinking budgets in tokens."""
 LEAST_BUDGET = 1_024
 SHARE_OF_THINKING = 0.8
-"""Of the limit of an answer at most so much is for thinking: something must be left to say."""
+"""Maximum share of the output limit that thinking may use."""
 EFFORTS: Mapping[ThinkingLevel, str] = {
     "minimal": "low",
     "low": "low",
@@ -171,7 +170,7 @@ EFFORTS: Mapping[ThinkingLevel, str] = {
     "max": "max",
 }
 SMALL_LIMIT = 4_096
-"""Every model can write so much: the limit after a server has refused a higher one."""
+"""Limit used after a server refused a higher one; every model supports it."""
 UNIONS = ("anyOf", "oneOf", "allOf")
 
 Fields = dict[str, Any]
@@ -187,7 +186,7 @@ def max_tokens_of(request: Request, dialect: AnthropicDialect) -> int:
 
 
 def option_fields(request: Request, dialect: AnthropicDialect, *, may_think: bool) -> Fields:
-    """`may_think` False: the history as it is does not allow thinking, so it is turned off for once."""
+    """`may_think` False: the history does not allow thinking, so it is disabled for this request."""
     fields = thinking_fields(request, dialect, may_think=may_think)
     thinks = fields.get("thinking", {}).get("type") in ("enabled", "adaptive") or (
         "thinking" not in fields and dialect.thinks_unasked
@@ -205,7 +204,7 @@ def option_fields(request: Request, dialect: AnthropicDialect, *, may_think: boo
 
 
 def thinking_fields(request: Request, dialect: AnthropicDialect, *, may_think: bool) -> Fields:
-    """Nothing when the user said nothing and the server's own default serves."""
+    """Empty when no level is set and the server's default applies."""
     level = request.thinking
     if dialect.thinking_style == "none":
         return {}
@@ -228,7 +227,7 @@ def thinking_fields(request: Request, dialect: AnthropicDialect, *, may_think: b
 
 
 def _sampling(request: Request) -> Fields:
-    """One of the two: newer models refuse both together."""
+    """Newer models refuse temperature and top_p together, so only the first is sent."""
     said = ((name, value) for name, value in sampling_of(request).items() if name not in request.dropped_fields)
     return {name: min(max(value, 0.0), 1.0) for name, value in islice(said, 1)}
 
@@ -242,13 +241,13 @@ def tool_definition(tool: ToolSpec) -> Fields:
 
 
 def tools_in_history(messages: Sequence[Message]) -> list[Fields]:
-    """Where calls are to be seen, their tools must be named, also when none is offered."""
+    """Tools of earlier calls: they must be declared even when no tools are offered."""
     names = dict.fromkeys(wire_name(call.tool) for message in messages if message.role == "assistant" for call in message.calls)
     return [{"name": name, "description": "", "input_schema": {"type": "object", "properties": {}}} for name in names]
 
 
 def without_unions(schema: Mapping[str, Any]) -> Fields:
-    """A union at the root is refused: the properties of its branches become optional ones of the root."""
+    """Merge root unions into optional properties, because the API refuses unions at the root."""
     plain = {name: value for name, value in schema.items() if name not in UNIONS}
     properties: Fields = {}
     for union in UNIONS:
@@ -261,7 +260,7 @@ def without_unions(schema: Mapping[str, Any]) -> Fields:
 
 
 def close_objects(schema: Any) -> Any:
-    """Structured answers want every object to say that it holds nothing else."""
+    """Structured output requires `additionalProperties: false` on every object."""
     if isinstance(schema, list):
         return [close_objects(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -274,20 +273,20 @@ MARK = {"type": "ephemeral"}
 LONG_MARK = {"type": "ephemeral", "ttl": "1h"}
 MAX_MARKS = 4
 REACH_BLOCKS = 20
-"""So far back a mark looks for something that was kept before."""
+"""Number of blocks a mark looks back for an earlier cache entry."""
 
 
 def cached_stretches(kept: Sequence[EncodedMessage]) -> list[int]:
-    """The messages that the user wants kept, by their index, the last one first."""
+    """Indexes of messages the user marked for caching, last one first."""
     marks = [at for at, each in enumerate(kept) if (told := each.message) and told.metadata and is_cached_block(told)]
     return [at for at in reversed(marks) if _takes_mark(kept[at])]
 
 
 def mark_positions(kept: Sequence[EncodedMessage], cached: Sequence[int], room: int) -> list[int]:
-    """Which messages carry a mark on their last block, by their index; no more than there is room for.
+    """Indexes of the messages to mark, at most `room`.
 
-    The end of the conversation comes first, then what the user wants kept, then where the request before ended: that is found
-    from the end without a mark of its own, unless the last step alone is longer than a mark looks back.
+    Priority: end of the conversation, then blocks marked by the user, then the end of the previous request. The latter is found
+    without a mark unless the last step exceeds `REACH_BLOCKS`, in which case it comes second.
     """
     said = (at for at in range(len(kept) - 1, -1, -1) if _takes_mark(kept[at]))
     last = next(said, None)
@@ -300,7 +299,7 @@ def mark_positions(kept: Sequence[EncodedMessage], cached: Sequence[int], room: 
 
 
 def with_mark_at_end(kept: EncodedMessage) -> bytes:
-    """The bytes of a message with a mark on its last block that takes one."""
+    """Encode a message with a cache mark on its last block that supports one."""
     items = list(kept.layout_step.items)
     at = _markable(items)
     assert at is not None  # `places` names no others
@@ -320,7 +319,7 @@ def _takes_mark(kept: EncodedMessage) -> bool:
 
 
 def _markable(items: Sequence[Item]) -> tuple[int, int] | None:
-    """The last block that takes a mark, in the last item: thinking takes none."""
+    """Position of the last block that supports a mark, in the last item; thinking blocks do not."""
     if not items:
         return None
     content = items[-1]["content"]

@@ -24,28 +24,28 @@ FIELD = "thinking"
 
 
 class _OpenBlock:
-    """A block that is being written."""
+    """A content block that is still streaming."""
 
     def __init__(self, kind: str, slot: int = 0, whole_input: str = "") -> None:
         self.kind = kind
         self.slot = slot
         self.whole_input = whole_input
-        """Arguments that came with the beginning; they count when no fragments come."""
+        """Arguments sent with the block start; used when no fragments follow."""
         self.signature: list[str] = []
 
 
 class AnthropicDecoder:
-    """Reads one answer; its finish is told by `close`, once it is sure that nothing follows."""
+    """Decodes one response; `close` reports the finish."""
 
     def __init__(self, tools: Iterable[str], prefix: str) -> None:
-        """`tools` were offered; `prefix` is the digest of the request: thinking is stamped with it."""
+        """`tools` are the names offered; thinking is stamped with `prefix`, the digest of the request."""
         self._events = EventReader()
         self._read = self._events.read
         self._own_names = names_by_wire(tools)
         self.stamp = (Blob(PREFIX, prefix),) if prefix else ()
         self._open: dict[int, _OpenBlock] = {}
         self._prefilled: dict[int, Mapping[str, Any]] = {}
-        """Blocks that the first event carried, until their own events come or the answer ends."""
+        """Blocks contained in the first event, until their own events arrive or the response ends."""
         self._counts = UsageCounts()
         self._id = ""
         self._block_count = 0
@@ -63,7 +63,7 @@ class AnthropicDecoder:
         return 0
 
     def feed(self, payload: bytes) -> Sequence[Delta]:
-        """Raises a ProviderError for an error event, and where two answers got mixed. What is no JSON is skipped."""
+        """Skips invalid JSON. Raises a ProviderError for error events and for two mixed responses."""
         event = self._read(payload)
         if event is None or (self._ended and event.type != "message_start"):
             return ()  # behind its end nothing belongs to the answer, be it a call or an error
@@ -80,7 +80,7 @@ class AnthropicDecoder:
         return self._extend_block(event, piece)
 
     def close(self) -> Sequence[Delta]:
-        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
         if not self._ended:
             raise ended_early_error(self._events.skipped)
         deltas = [delta for index in list(self._open) for delta in self._complete(index)]
@@ -88,7 +88,6 @@ class AnthropicDecoder:
         return [*deltas, FinishDelta(reason, self._finish, self._explanation)]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """An answer in one document needs no terminal marker: its closing brace is one."""
         document = read_object(body)
         if document is None:
             raise bad_body_error(body)
@@ -132,7 +131,7 @@ class AnthropicDecoder:
         return ()
 
     def _begin_answer(self, message: Mapping[str, Any]) -> Sequence[Delta]:
-        """A proxy may splice two answers: the second is not a part of the first."""
+        """Raises Unavailable when a proxy spliced a second response into the stream."""
         told = str(message.get("id") or "")
         if told and self._id and told != self._id:
             raise Unavailable("The provider mixed two answers in one stream.", status=200)
@@ -142,7 +141,7 @@ class AnthropicDecoder:
         return self._count(message.get("usage"))
 
     def _begin_prefilled(self, event: Event) -> list[Delta]:
-        """Those that stand before the one that the event is about; all of them at the end of the answer."""
+        """Emit prefilled blocks before the one this event is about; all of them at the end of the response."""
         is_end = event.type in ("message_delta", "message_stop", DONE)
         if not is_end and not (event.type or "").startswith("content_block"):
             return []
@@ -173,7 +172,7 @@ class AnthropicDecoder:
     # Its blocks
 
     def _index(self, event: Event) -> int:
-        """Servers that do not number their blocks write one after the other."""
+        """Servers that do not number blocks send them one after another."""
         return event.index if event.index is not None else max(self._open, default=self._block_count)
 
     def _begin(self, index: int, block: Mapping[str, Any]) -> list[Delta]:
@@ -215,7 +214,7 @@ class AnthropicDecoder:
         return self._extend_call(opened, piece)
 
     def _extend_call(self, opened: _OpenBlock | None, piece: BlockDelta) -> Sequence[Delta]:
-        """What a call of the server's own tools is made of is none of ours."""
+        """Ignores calls of the server's own tools."""
         if opened is None or opened.kind != "tool_use" or not piece.partial_json:
             return ()
         opened.whole_input = ""
@@ -241,14 +240,14 @@ def _object(raw: Raw) -> dict[str, Any]:
 
 
 def _blocks(content: object) -> list[Mapping[str, Any]] | None:
-    """None when it is no content at all."""
+    """None when there is no content list."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else None
 
 
 class BlockDelta(Struct, gc=False):
-    """What an event adds to a block, or to the answer as a whole."""
+    """Delta of one block, or of the whole message."""
 
     type: str | None = None
     text: str | None = None
@@ -272,15 +271,13 @@ class Event(Struct, gc=False):
 _decode = msgspec.json.Decoder(Event).decode
 
 DONE = "[DONE]"
-"""As the type of an event: what proxies of another API put at the end of a stream."""
+"""Event type for the `[DONE]` that some proxies append."""
 
 
 class EventReader:
-    """Reads the payloads of one stream, in order."""
-
     def __init__(self) -> None:
         self.skipped = 0
-        """Payloads that were no JSON object."""
+        """Payloads that were not JSON objects."""
         self._halves = SurrogateJoiner()
         self._split_chars = self._halves.kept
 
@@ -334,7 +331,7 @@ class EventReader:
 
 
 def _infer_type(document: Mapping[str, Any]) -> str:
-    """What an event without a type is, by what it holds."""
+    """Infer the type of an event that has none from its fields."""
     delta = document.get("delta")
     if isinstance(delta, dict):
         return "message_delta" if "stop_reason" in delta else "content_block_delta"
@@ -343,13 +340,13 @@ def _infer_type(document: Mapping[str, Any]) -> str:
 
 
 class UsageCounts:
-    """The last count of each kind that says anything."""
+    """Keeps the latest nonzero count of each kind."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, int] = {}
 
     def take(self, usage: object) -> Usage | None:
-        """The counts so far; None when this was no usage at all."""
+        """Current totals; None when `usage` is not a usage object."""
         if not isinstance(usage, Mapping):
             return None
         for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"):

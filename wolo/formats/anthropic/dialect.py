@@ -1,4 +1,4 @@
-"""How servers and models of the Messages API differ, as flags: the format asks a flag, never the name of a model."""
+"""Differences between Messages API servers and models, as flags; the format never checks model names."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ HIDES_THINKING_SINCE = (4, 7)
 
 
 class AnthropicDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The defaults fit a compatible server nothing is known about."""
+    """Defaults fit an unknown compatible server."""
 
     # Thinking
 
     thinking_style: Literal["auto", "none", "budget", "adaptive"] = "auto"
-    """`budget`: so many tokens of thinking; `adaptive`: the model decides, an effort says how hard it tries. `auto`: as the
-    generation of Claude that the model's name tells does; a budget for any other name."""
+    """`budget`: a number of thinking tokens; `adaptive`: the model decides, guided by an effort. `auto`: by the Claude
+    generation in the model name; `budget` for other names."""
     thinking_off: Literal["disabled", "between_tools", "refused"] = "disabled"
-    """What turns thinking off. `between_tools` keeps it behind results of tools; `refused`: the least effort is all there is."""
+    """How thinking is disabled. `between_tools` still allows it after tool results; `refused`: only the lowest effort is
+    possible."""
     thinks_unasked: bool = False
-    """The model thinks also when a request says nothing about it."""
+    """The model thinks even when the request does not ask for it."""
     thinking_levels: tuple[ThinkingLevel, ...] = ()
-    """The levels this model knows; empty: all. Others become the nearest one above, or the highest."""
+    """Supported levels; empty: all. Others map to the next higher level, or the highest."""
     thinking_display: Literal["", "summarized", "omitted"] = ""
-    """Whether thinking may be read; newer models keep it to themselves unless this is said."""
+    """Visibility of thinking; newer models hide it unless this is set."""
     thinking_replay: Literal["always", "tool_turns", "never"] = "always"
-    """Which assistant messages carry their thinking back; never to another producer."""
+    """Assistant messages whose thinking is replayed; never to another producer."""
     unsigned_thinking: bool = False
-    """Thinking goes back without a signature too: this server gives none."""
+    """Replay thinking without a signature: this server sends none."""
     bound_thinking: bool = True
-    """Thinking goes back only behind the very prefix that it was written behind."""
+    """Replay thinking only after the exact prefix it was written after."""
 
     # Caching
 
     cache_marks: bool = True
     long_cache: bool = False
-    """Tools and system prompt are kept for an hour instead of five minutes (writing them costs more)."""
+    """Cache tools and system prompt for an hour instead of five minutes (writes cost more)."""
 
     # The rest
 
     max_tokens: int = 16_384
-    """The limit of an answer where neither the request nor the catalogue names one: the field is required."""
+    """Output limit when neither request nor catalogue sets one; the field is required."""
     sampling: Literal["open", "fixed"] = "open"
     """`fixed`: temperature and top_p are refused."""
     structured_output: bool = False
-    """Answers can be held to a JSON schema."""
+    """Supports JSON schema output."""
     images: bool = True
     image_urls: bool = True
-    """Images may be addresses that the server fetches."""
+    """Images may be URLs that the server fetches."""
     files: bool = True
-    """PDF and plain text go as documents."""
+    """PDF and plain text are sent as documents."""
     tool_result_media: bool = True
-    """Images and documents may stand inside a result; otherwise they follow behind the results."""
+    """Tool results may contain images and documents; otherwise these follow the results."""
 
 
 def resolve_dialect(dialect: AnthropicDialect, model: str) -> AnthropicDialect:
-    """The same flags without any `auto`."""
+    """Replace every `auto`."""
     if dialect.thinking_style != "auto":
         return dialect
     generation = generation_of(model)
@@ -73,6 +74,6 @@ def resolve_dialect(dialect: AnthropicDialect, model: str) -> AnthropicDialect:
 
 
 def generation_of(model: str) -> tuple[int, int]:
-    """`claude-opus-4-7` is (4, 7), `claude-3-7-sonnet-20250219` (3, 7); a name that tells none is older than every number."""
+    """`claude-opus-4-7` is (4, 7), `claude-3-7-sonnet-20250219` (3, 7); (0, 0) for names without a number."""
     found = GENERATION.search(model)
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)

@@ -19,28 +19,26 @@ from wolo.messages.unicode import clean, whole
 SIGNATURE = "anthropic.signature"
 REDACTED = "anthropic.redacted"
 PREFIX = "anthropic.prefix"
-"""Kinds of blobs; the last one is our own, and never sent."""
+"""Blob kinds; `PREFIX` is internal and never sent."""
 THINKING = ("thinking", "redacted_thinking")
 DIGEST_BYTES = 16
 
 
 class _State(NamedTuple):
     digest: bytes
-    """Of everything laid out so far."""
+    """Digest of everything encoded so far."""
     paused: bool = False
-    """What was laid out last is an answer that the model goes on with."""
+    """The last item is a paused response that the model will continue."""
     stripped: bool = False
-    """Thinking was left out because its prefix has changed: what follows without a stamp cannot be trusted."""
+    """Thinking was dropped because its prefix changed: later thinking without a stamp is dropped too."""
 
 
 class AnthropicLayout(Layout):
-    """Lays out one conversation for one model."""
-
     id_policy = "anthropic"
     user_roles = ("user",)
 
     def __init__(self, dialect: AnthropicDialect, producer: Producer, opening: bytes, *, thinking: bool = True) -> None:
-        """`opening` is what stands before the messages: tools and system prompt. Without `thinking` none goes back."""
+        """`opening` holds the encoded tools and system prompt. `thinking` False drops all thinking."""
         super().__init__()
         self._dialect = dialect
         self._producer = producer
@@ -50,7 +48,7 @@ class AnthropicLayout(Layout):
 
     @property
     def prefix(self) -> str:
-        """The digest of a request that ends here."""
+        """Digest of a request that ends here."""
         return self._digest_after(self.close())
 
     def add(self, message: Message) -> MessageLayout:
@@ -68,7 +66,7 @@ class AnthropicLayout(Layout):
         self._now = self._before.pop()
 
     def close(self) -> list[Item]:
-        """A paused answer is sent as it is, so that the model goes on with it."""
+        """A paused response is sent unchanged, so that the model continues it."""
         return [] if self._now.paused else super().close()
 
     def user_item(self, text: str) -> Item:
@@ -101,7 +99,7 @@ class AnthropicLayout(Layout):
         return blocks
 
     def _results(self, calls: Sequence[ToolPart], wire_ids: dict[str, str]) -> list[Block]:
-        """All results of one answer come first; what cannot stand inside a result follows behind the last one."""
+        """Results come first; media that results cannot contain follow the last one."""
         results: list[Block] = []
         behind: list[Block] = []
         for call in calls:
@@ -120,7 +118,7 @@ class AnthropicLayout(Layout):
     # What the assistant says
 
     def _assistant_content(self, message: Message, wire_ids: dict[str, str]) -> list[Block]:
-        """In the order in which it came. Thinking at the very end leads nowhere, and is refused there."""
+        """Blocks in their original order. Thinking at the end is removed because the API refuses it."""
         thinks = self._may_think(message)
         blocks: list[Block] = []
         for part in message.parts:
@@ -139,7 +137,7 @@ class AnthropicLayout(Layout):
         return blocks
 
     def _may_think(self, message: Message) -> bool:
-        """Whether this message's thinking is the producer's own, and stands where it was written."""
+        """Check that the thinking is the producer's own and follows its original prefix."""
         replay = self._dialect.thinking_replay
         wanted = self._thinking and (replay == "always" or (replay == "tool_turns" and bool(message.calls)))
         if not wanted or message.producer != self._producer:
@@ -160,7 +158,7 @@ class AnthropicLayout(Layout):
         return True
 
     def _thinking_blocks(self, part: ThinkingPart) -> list[Block]:
-        """Unchanged, or not at all."""
+        """The original blocks unchanged, or none."""
         if redacted := blob_of(part.blobs, REDACTED):
             return [{"type": "redacted_thinking", "data": redacted}]
         signature = blob_of(part.blobs, SIGNATURE)
@@ -181,7 +179,7 @@ def _text_message(role: str, text: str) -> Item:
 
 
 def _text_blocks(text: str) -> list[Block]:
-    """Text of nothing but blanks is refused."""
+    """Blank text is refused by the API."""
     return [{"type": "text", "text": text}] if text.strip() else []
 
 
@@ -198,7 +196,7 @@ READ_AS_TEXT = ("text/", "application/json", "application/xml", "application/yam
 
 
 def media_block(part: MediaPart, dialect: AnthropicDialect) -> Block | str:
-    """A block, or a note that stands for what this server does not take."""
+    """A content block, or a note about what this server does not support."""
     match part:
         case ImagePart():
             return _image_block(part, dialect) if dialect.images else not_sent(part)

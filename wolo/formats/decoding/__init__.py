@@ -1,1 +1,1 @@
-"""What several formats need to read a model's answer."""
+"""Shared code to decode responses."""

@@ -31,11 +31,11 @@ _HINTS: tuple[tuple[FinishReason, tuple[str, ...]], ...] = (
     ),
     ("tool_calls", ("tool", "function_call")),
 )
-"""What words nobody has written down mean, by what they contain; the first row that fits."""
+"""Fallback by substring for unknown finish reasons; the first match wins."""
 
 
 def normalize_finish(word: str) -> FinishReason:
-    """Every word means something: one that says nothing known ended the answer in the ordinary way."""
+    """Unknown words count as a normal stop."""
     plain = word.strip().lower().replace("-", "_").replace(" ", "_")
     known = _WORDS.get(plain)
     if known is not None:
@@ -44,10 +44,10 @@ def normalize_finish(word: str) -> FinishReason:
 
 
 def resolve_finish(word: str, reason: FinishReason | None = None, *, has_calls: bool, said: str = "") -> FinishReason:
-    """How an answer counts that its server ended with this word; `reason` where the format itself knows what it means.
+    """Resolve the server's finish word; `reason` if the format knows it already.
 
-    Raises Unavailable when the answer was broken off (`said` is what the server says about it), ContextOverflow when it no
-    longer fitted the window.
+    Raises Unavailable when the response was aborted (`said` is the server's explanation), ContextOverflow when it exceeded the
+    window.
     """
     reason = reason or normalize_finish(word)
     if reason == "error":
@@ -59,7 +59,7 @@ def resolve_finish(word: str, reason: FinishReason | None = None, *, has_calls: 
 
 
 def ended_early_error(skipped: int = 0, where: str = "before the answer was complete") -> Unavailable:
-    """`skipped` counts the payloads that could not be read."""
+    """`skipped` counts unreadable payloads."""
     unread = f"; {skipped} pieces of it were no JSON" if skipped else ""
     return Unavailable(f"The stream ended early: the provider closed it {where}{unread}.")
 

@@ -12,11 +12,11 @@ from msgspec import Raw
 from wolo.messages.unicode import whole
 
 EMPTY_JSON = (b"", b"null", b"{}", b"[]", b'""', b"false")
-"""JSON that says nothing: an error of this kind is none."""
+"""Empty values; an error field with one of them is no error."""
 
 
 def read_json(data: bytes | str) -> Any:
-    """Any value, by the rules: what is read here can be written again. A number beyond all bounds is against them."""
+    """Decode strictly, so that the value can be encoded again; infinite numbers are refused."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -24,7 +24,7 @@ def read_json(data: bytes | str) -> Any:
 
 
 def read_object(data: bytes) -> dict[str, Any] | None:
-    """Whatever can be understood as a JSON object, halves of characters included; of a list its first object."""
+    """Decode an object as tolerantly as possible; of a list its first object."""
     try:
         document = json.loads(data.decode("utf-8-sig", "replace"), strict=False)
     except (ValueError, RecursionError):
@@ -35,19 +35,19 @@ def read_object(data: bytes) -> dict[str, Any] | None:
 
 
 def as_raw(value: object) -> Raw:
-    """A value that was read, as JSON again; nothing for None."""
+    """Encode a value again; empty for None."""
     return Raw() if value is None else Raw(whole(json.dumps(value, ensure_ascii=False)).encode())
 
 
 class SurrogateJoiner:
-    """Keeps each first half until its second comes."""
+    """Joins surrogate pairs that were split across payloads."""
 
     def __init__(self) -> None:
         self.kept: dict[Hashable, str] = {}
-        """By the place it came in. While there are any, payloads must be read with halves in them."""
+        """Pending first halves by position. While there are any, payloads must be read tolerantly."""
 
     def join(self, place: Hashable, text: str) -> str:
-        """The next piece of the text that is being written at this place, in whole characters."""
+        """The next piece of text at this position, in whole characters."""
         text = self.kept.pop(place, "") + text
         if text and "\ud800" <= text[-1] <= "\udbff":
             self.kept[place], text = text[-1], text[:-1]
@@ -55,11 +55,11 @@ class SurrogateJoiner:
 
 
 MAX_COUNT = 10**12
-"""No answer has so many tokens: such a number is a mistake, and sums of it would fit nowhere."""
+"""Larger token counts are errors and would overflow sums."""
 
 
 def token_count(value: object) -> int:
-    """0 for what is no count."""
+    """0 for anything but a plausible count."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_COUNT:
         return 0
     return int(value)

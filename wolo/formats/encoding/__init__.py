@@ -1,1 +1,1 @@
-"""What several formats need to lay out a request."""
+"""Shared code to encode requests."""

@@ -1,4 +1,4 @@
-"""Images, sounds and documents: as text on the wire, and the notes that stand for what a model does not take."""
+"""Encode attachments as text, and describe those a model does not support."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wolo.messages.unicode import clean
 
 SHOWN_CHARACTERS = 200
 MEDIA_BELOW = "Attached by the tool results above:"
-"""What the user says in front of what results cannot hold."""
+"""User text before media that results cannot contain."""
 NOT_SUPPORTED = "not sent: this model does not take"
-"""Said of an attachment in its place; what was left out can be told by these words."""
+"""Part of every note about an unsupported attachment; used to detect them."""
 ONLY_ATTACHMENT = "(an attachment of the assistant, not sent)"
-"""What the assistant said that wrote neither text nor calls."""
+"""Text of an assistant message with only attachments."""
 
 
 def base64_text(data: bytes) -> str:
@@ -26,7 +26,7 @@ def data_url(media_type: str, data: bytes) -> str:
 
 
 def read_data_url(url: str) -> tuple[str, bytes]:
-    """Media type and content; both empty for any other address, and for one that holds no base64."""
+    """Media type and content; empty for other URLs and invalid base64."""
     head, _, written = url.partition(",")
     scheme, _, media_type = head.lower().partition(":")
     kind, *more = media_type.split(";")
@@ -39,12 +39,12 @@ def read_data_url(url: str) -> tuple[str, bytes]:
 
 
 def not_fetched(url: str) -> str:
-    """In place of an image that has only an address, where the server does not take it."""
+    """Note for an image URL that the server does not fetch."""
     return f"[image, not sent: this server takes no such address: {clean(url)[:SHOWN_CHARACTERS]}]" if url else "[empty image]"
 
 
 def not_sent(part: MediaPart) -> str:
-    """Told to the model in the part's place."""
+    """Note for the model in place of the attachment."""
     match part:
         case ImagePart():
             return f"[image, {NOT_SUPPORTED} images]"

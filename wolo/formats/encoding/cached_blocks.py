@@ -1,4 +1,4 @@
-"""A stretch of conversation as one block of text that a provider keeps in its cache."""
+"""Encode part of a conversation as one cached block of text."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ if TYPE_CHECKING:
     from wolo.messages.roles import AgentMessage
 
 CACHE = "cache"
-"""Under this name the metadata of a user message say that its text is to be kept in the cache."""
+"""Metadata key of user messages whose text should be cached."""
 CACHE_CONTROL = {"type": "ephemeral"}
 EMBEDDED = "Tool: {"
-"""How a tool's result begins that stands in the text."""
+"""Start of a tool result written as text."""
 
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 
 def format_conversation_for_cache(messages: Sequence[Message | AgentMessage]) -> Message:
-    """The whole stretch as one user message of plain text. Put it behind the system message and before what is new.
+    """Convert messages to one plain-text user message, to be placed after the system message.
 
-    Formats that know cache marks give it one; to others it is a message like any other. Raises ValueError for a result
-    without an open call before it.
+    Formats that support cache marks add one. Raises ValueError for a result without an open call before it.
     """
     own = tuple(each for each in messages if isinstance(each, Message))
     if len(own) < len(messages):
@@ -39,7 +38,7 @@ def format_conversation_for_cache(messages: Sequence[Message | AgentMessage]) ->
 
 
 def is_cached_block(message: Message | AgentMessage | Mapping[str, Any]) -> bool:
-    """Ours by its metadata; on the wire a message whose content list holds a part with `cache_control`."""
+    """Checks our metadata; on the wire, a content list with `cache_control`."""
     if not isinstance(message, Mapping):
         return bool(message.metadata.get(CACHE))
     content = message.get("content")
@@ -47,9 +46,9 @@ def is_cached_block(message: Message | AgentMessage | Mapping[str, Any]) -> bool
 
 
 def without_embedded_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Without user messages that are a tool's result spelled as text and answer no call before them.
+    """Remove user messages that are tool results written as text without a matching call.
 
-    For conversations of other systems, as messages of Chat Completions. A cached block holds such text rightly and stays.
+    For Chat Completions messages of other systems. Cached blocks may contain such text and stay.
     """
     kept: list[Mapping[str, Any]] = []
     called: set[str] = set()

@@ -1,8 +1,9 @@
-"""A conversation laid out for the wire, message by message, and the bytes of what was laid out already.
+"""Encode a conversation message by message, reusing the bytes of earlier messages.
 
-What a message becomes depends on the messages before it and never on those after it, so a longer history begins with the bytes
-of a shorter one: that is what prefix caches live on. So two messages of one speaker are not merged, which would rewrite the
-first after it was sent; a format puts a short message of the other speaker between them."""
+An encoded message depends only on the messages before it, so a longer history starts with the bytes of a shorter one, as prefix
+caches require. Hence adjacent messages of one role are not merged, which would rewrite the first one; formats insert a short
+message of the other role instead.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 
 CONTINUE = "Continue."
-"""What the user says where a server wants to hear the user and nobody spoke."""
+"""User message where a server expects one."""
 NO_ANSWER = "(no answer was given)"
-"""What the assistant says between two messages of the user."""
+"""Assistant message between two user messages."""
 CACHED_BLOCK_READ = "(the conversation so far was read)"
-"""The same behind a cached block."""
+"""Assistant message after a cached block."""
 DIGEST_BYTES = 8
 
 encode_json = msgspec.json.Encoder().encode
@@ -34,34 +35,34 @@ Item = dict[str, Any]
 
 
 class MessageLayout(NamedTuple):
-    """What one message became, and what must be forgotten when it is taken back."""
+    """Items of one message, and the state to restore on undo."""
 
     items: list[Item]
     role_before: str
     wire_ids: list[str]
     call_ids: list[str]
     encoded: bytes = b""
-    """The items as bytes, where the layout needed them itself."""
+    """The items as bytes, if the layout encoded them itself."""
     was_behind_block: bool = False
 
 
 class Layout(ABC):
-    """Lays out one conversation in one format; `_items` and `_between` are what formats differ in."""
+    """Encodes one conversation; formats implement `_items` and `_between`."""
 
     id_policy: IdPolicy = "opaque"
     user_roles: ClassVar[tuple[str, ...]] = ("user", "tool")
-    """Behind these the model may answer."""
+    """Roles after which the model may answer."""
 
     def __init__(self) -> None:
         self.role = ""
-        """Who spoke last."""
+        """Role of the last item."""
         self.is_behind_block = False
-        """The message before was a cached block."""
+        """The last message was a cached block."""
         self._used_ids: set[str] = set()
         self._seen_calls: set[str] = set()
 
     def opening_items(self, system: str) -> list[Item]:
-        """What comes before the first message; called before anything else."""
+        """Items before the first message; called first."""
         return []
 
     def add(self, message: Message) -> MessageLayout:
@@ -78,23 +79,23 @@ class Layout(ABC):
         return layout_step
 
     def undo(self, layout_step: MessageLayout) -> None:
-        """Only ever the message that was added last."""
+        """Undo the last added message."""
         self.role = layout_step.role_before
         self.is_behind_block = layout_step.was_behind_block
         self._used_ids.difference_update(layout_step.wire_ids)
         self._seen_calls.difference_update(layout_step.call_ids)
 
     def close(self) -> list[Item]:
-        """What must still follow so that the model has something to answer."""
+        """Items needed at the end so that the model has something to answer."""
         return [] if self.role in self.user_roles else [self.user_item(CONTINUE)]
 
     @property
     def no_answer(self) -> str:
-        """What the assistant says between two messages of the user."""
+        """Assistant text between two user messages."""
         return CACHED_BLOCK_READ if self.is_behind_block else NO_ANSWER
 
     def wire_id(self, call: ToolPart, layout_step: MessageLayout) -> str:
-        """Legal, and different from all ids before it; asked for once a call."""
+        """A legal id, unique in the conversation; called once per call."""
         wire = wire_id(call.wire_id, self.id_policy, self._used_ids)
         self._used_ids.add(wire)
         layout_step.wire_ids.append(wire)
@@ -108,25 +109,25 @@ class Layout(ABC):
 
     @abstractmethod
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
-        """What a message becomes that has something to say; summaries come as the user's."""
+        """Items of a message with content; summaries have the user role."""
 
     @abstractmethod
     def _between(self, role: str) -> list[Item]:
-        """What must stand before an item of this role, seen who spoke last (`self.role`)."""
+        """Items required before an item of this role, given the last role (`self.role`)."""
 
 
 class EncodedMessage(NamedTuple):
-    """One message of ours on the wire; the opening and the close are kept like messages."""
+    """An encoded message; opening and closing items are stored the same way."""
 
     message: Message | None
     layout_step: MessageLayout
     encoded: bytes
-    """The items, joined by commas."""
+    """Items joined by commas."""
     block: Block
 
 
 class EncodedHistory:
-    """The bytes of each message of one conversation, kept as long as the history only grows at its end."""
+    """Encoded messages of one conversation, reused while the history only grows."""
 
     def __init__(self) -> None:
         self._for: Hashable = None
@@ -138,9 +139,9 @@ class EncodedHistory:
     def encode(
         self, messages: Sequence[Message], system: str, key: Hashable, new_layout: Callable[[], Layout]
     ) -> tuple[list[EncodedMessage], Layout]:
-        """Opening, messages and close, those without bytes left out.
+        """Encode opening, messages and closing items; empty ones are omitted.
 
-        When `key` or `system` differ from the last time everything is laid out anew, by a layout of `new_layout`.
+        A different `key` or `system` discards everything encoded before.
         """
         if self._layout is None or self._for != (key, system):
             self._for = (key, system)
@@ -159,22 +160,19 @@ class EncodedHistory:
         return self._last, layout
 
     def blocks(self) -> list[Block]:
-        """Of the last request. What closes it is answered, and so never a prefix."""
+        """Blocks of the last request, without closing items, which are never part of a later prefix."""
         return [each.block for each in self._last if each.block.label != "close"]
 
 
 def split_system(messages: tuple[Message, ...], system: str) -> tuple[str, tuple[Message, ...]]:
-    """A conversation that opens with a system message of its own keeps it; otherwise the given one opens it.
-
-    System messages further down are no system messages to a server: they are laid out as the user's.
-    """
+    """Leading system messages replace `system`; later ones are encoded as user messages."""
     count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
     own = "\n\n".join(text for message in messages[:count] if (text := message.text).strip())
     return own or system, messages[count:]
 
 
 def common_prefix_length(known: Iterable[Message | None], messages: Iterable[Message]) -> int:
-    """How many messages at the beginning are the very same."""
+    """Number of leading messages that are the same objects."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(known, messages, strict=False)))
 
 
@@ -194,17 +192,17 @@ def _encode_items(message: Message | None, layout_step: MessageLayout | list[Ite
 
 
 class OfferedTools:
-    """Those of the request that was encoded last."""
+    """Tools of the last request, encoded once while they stay the same."""
 
     def __init__(self) -> None:
         self._key: Hashable = None
         self.specs: tuple[ToolSpec, ...] = ()
         self.items: list[dict[str, Any]] = []
         self.encoded = b""
-        """`items` as a JSON list; empty when no tool is offered."""
+        """`items` as a JSON list; empty without tools."""
 
     def take(self, specs: tuple[ToolSpec, ...], write: Callable[[ToolSpec], dict[str, Any]], key: Hashable = None) -> bytes:
-        """`write` says how one stands on the wire, `key` what else that depends on. Of two with one name the later counts."""
+        """`write` encodes one tool, `key` covers its other inputs. Of duplicate names the last wins."""
         if key != self._key or not _same_objects(specs, self.specs):
             self.specs, self._key = specs, key
             self.items = list({tool.name: write(tool) for tool in specs}.values())

@@ -1,4 +1,4 @@
-"""Every call one result, every result one call: what a history looks like when it is sent, whatever happened to it."""
+"""Make histories sendable: every call has exactly one result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPENINGS: Mapping[Outcome, str] = {
     "invalid": "The arguments of this call could not be read, so it was not run.",
     "error": "The call failed without saying why.",
 }
-"""What the model is told when a result does not say it itself; no two are alike, so that it never guesses what happened."""
+"""Explanation for the model when the result gives none; each outcome has its own text."""
 
 _SAYS_SO: Mapping[Outcome, str] = {
     "denied_by_person": "denied",
@@ -39,11 +39,10 @@ SUMMARIES = ("branch_summary", "compaction_summary")
 
 
 def visible_message(message: Message, seen: set[str]) -> Message | None:
-    """The message as a model may see it, summaries as what the user says; None for an extension's own, for an empty one and for
-    an answer that the provider's own filter ended: sent again it would be refused again.
+    """The message as sent to a model; None if it must not be sent.
 
-    A call and its result are one part, so neither can be without the other. A part that stands in two messages, as after a
-    careless copy, counts where it stands first: `seen` holds the ids of the calls so far, and grows.
+    Summaries become user messages. Omitted are empty messages, those of extensions, and responses stopped by the provider's
+    filter, which would be refused again. A call that occurs in two messages counts once: `seen` collects call ids.
     """
     if message.role == "custom" or message.finish_reason == "refused":
         return None
@@ -53,18 +52,18 @@ def visible_message(message: Message, seen: set[str]) -> Message | None:
 
 
 def has_content(message: Message) -> bool:
-    """Reasoning alone is no content: no server takes a message of nothing else."""
+    """Servers refuse messages with only reasoning."""
     return any(bool(part.text.strip()) if isinstance(part, TextPart) else part.type != "thinking" for part in message.parts)
 
 
 def result_text(part: ToolPart, notes: Iterable[str] = ()) -> str:
-    """What the model reads as the result of this call, with notes on what else came of it; never blank."""
+    """The result as the model reads it, with notes; never blank."""
     text = "\n".join([clean(_result_body(part)), *notes])
     return text if text.strip() else BLANK
 
 
 def outcome_of(part: ToolPart) -> Outcome:
-    """A call that is still pending or running when it is sent belongs to a turn that has died."""
+    """Calls still pending or running when sent belong to an aborted turn."""
     if part.status == "pending":
         return "never_started"
     if part.status == "running":
@@ -86,7 +85,7 @@ def _result_body(part: ToolPart) -> str:
 
 
 def _without_repeated_calls(message: Message, seen: set[str]) -> Message:
-    """Only the assistant calls tools: a call in anybody else's message is left out too."""
+    """Also removes calls from messages that are not the assistant's."""
     kept = []
     for part in message.parts:
         if isinstance(part, ToolPart):
@@ -98,7 +97,7 @@ def _without_repeated_calls(message: Message, seen: set[str]) -> Message:
 
 
 def _mentions_outcome(output: str, outcome: Outcome) -> bool:
-    """The result's own words suffice, at the beginning or at the end of it; errors always speak for themselves."""
+    """The output already states the outcome at its start or end; errors always do."""
     word = _SAYS_SO.get(outcome)
     if word is None:
         return True
@@ -106,20 +105,20 @@ def _mentions_outcome(output: str, outcome: Outcome) -> bool:
 
 
 def arguments_text(call: ToolPart) -> str:
-    """What the model wrote where that is JSON and still what it means, otherwise the parsed arguments written anew."""
+    """The model's own text if it is JSON with the same meaning, otherwise the parsed arguments."""
     if call.raw_input and read_json(call.raw_input) == call.input:
         return call.raw_input
     return _dump_arguments(call.input) if call.input else "{}"
 
 
 def arguments_object(call: ToolPart) -> dict[str, Any]:
-    """For formats that carry an object. The keys keep the order in which the model wrote them; always strict JSON."""
+    """Arguments as an object in the model's key order; always strict JSON."""
     arguments = read_json(arguments_text(call))
     return arguments if isinstance(arguments, dict) else {}
 
 
 def _dump_arguments(arguments: Mapping[str, Any]) -> str:
-    """As models write it, with a blank behind comma and colon."""
+    """JSON with blanks after commas and colons, as models write it."""
     try:
         return json.dumps(msgspec.json.decode(msgspec.json.encode(arguments)), ensure_ascii=False)
     except UnicodeEncodeError:  # halves of characters; only arguments that no model wrote can hold them

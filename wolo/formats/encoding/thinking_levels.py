@@ -9,11 +9,11 @@ from typing import get_args
 from wolo.formats.format import ThinkingLevel
 
 LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
-"""From least to most."""
+"""Lowest to highest."""
 
 
 def nearest_level(level: ThinkingLevel, known: Sequence[ThinkingLevel]) -> ThinkingLevel:
-    """The level itself, or the next one above it that is known, or the highest. "off" turns into the lowest."""
+    """The level itself, the next higher one, or the highest. "off" becomes the lowest."""
     ranks = sorted(LEVELS.index(each) for each in known)
     wanted = LEVELS.index(level)
     return LEVELS[next((rank for rank in ranks if rank >= wanted), ranks[-1])]
@@ -29,19 +29,19 @@ GLM_EFFORTS: dict[ThinkingLevel, ThinkingLevel] = {
     "xhigh": "max",
     "max": "max",
 }
-"""The three efforts of the models that always think; anything else they refuse, or think at full depth without saying so."""
+"""Efforts supported by models that always think; other values are refused or silently mean full depth."""
 
 _GLM_VERSION = re.compile(r"glm-?(\d+)(?:\.(\d+))?", re.IGNORECASE)
 _KIMI_ALWAYS_THINKS = re.compile(r"kimi-?k(?:[3-9]|\d\d)", re.IGNORECASE)
 
 
 def always_thinks(style: str, model: str) -> bool:
-    """Asking it not to think would be refused. `style` is that of the Chat Completions dialect."""
+    """Disabling thinking would be refused. `style` is `ChatDialect.thinking_param_style`."""
     return style == "kimi" and _KIMI_ALWAYS_THINKS.search(model) is not None
 
 
 def glm_level(model: str, level: ThinkingLevel) -> ThinkingLevel:
-    """The level that counts with a GLM when this one is asked for."""
+    """The level a GLM model uses when this one is requested."""
     version = glm_version(model)
     if version is None or version < GLM_ALWAYS_THINKS:
         return level

@@ -1,4 +1,4 @@
-"""Bends the JSON schema of a tool to what servers take: one strange schema would cost the whole request."""
+"""Adapt tool schemas to what servers accept: one unusual schema would fail the whole request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 NOT_SENT = frozenset({"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "$ref"})
 MAX_NODES = 5000
 MAX_DEPTH = 30
-"""References may multiply; what lies beyond these bounds becomes "anything"."""
+"""Limits for expanded references; beyond them a schema accepts anything."""
 
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas")
 _SCHEMAS_IN_LIST = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -17,9 +17,9 @@ _SCHEMA_ALONE = ("items", "additionalProperties", "not", "contains", "propertyNa
 
 
 def adapt_schema(schema: Mapping[str, Any], *, null_types: bool = True) -> dict[str, Any]:
-    """The same meaning as far as it can be kept, with references put in place and an object at the root.
+    """Resolve references and ensure an object at the root, preserving the meaning where possible.
 
-    Bending twice changes nothing more. `null_types` False also takes the type null out of unions.
+    Idempotent. `null_types` False also removes null from unions.
     """
     bent = _Adapter(schema, null_types).adapt(schema, (), 0)
     named = bent.get("type", "object")
@@ -35,7 +35,7 @@ class _Adapter:
         self._nodes_left = MAX_NODES
 
     def adapt(self, schema: Any, above: tuple[str, ...], depth: int) -> dict[str, Any]:
-        """`above` are the references this schema stands inside: one that comes again is a cycle and ends here."""
+        """`above` holds the enclosing references: a repeated one is a cycle and ends here."""
         self._nodes_left -= 1
         if not isinstance(schema, Mapping) or depth > MAX_DEPTH or self._nodes_left < 0:
             return {}
@@ -50,7 +50,7 @@ class _Adapter:
         return self._tidy({name: value for name, value in bent.items() if value is not None or name not in _MUST_HOLD})
 
     def _look_up(self, reference: str) -> Mapping[str, Any]:
-        """Only within the document; nothing is ever fetched."""
+        """Look up a reference within the document; nothing is fetched."""
         found: Any = self._root
         if not reference.startswith("#"):
             return {}
@@ -60,7 +60,7 @@ class _Adapter:
         return found if isinstance(found, Mapping) else {}
 
     def _value(self, name: str, value: Any, above: tuple[str, ...], depth: int) -> Any:
-        """None for what is malformed: it is left out."""
+        """None for malformed values, which are omitted."""
         if name in _SCHEMAS_BY_NAME:
             if not isinstance(value, Mapping):
                 return None
@@ -90,7 +90,7 @@ class _Adapter:
         return bent
 
     def _tidy_union(self, bent: dict[str, Any], name: str) -> dict[str, Any]:
-        """A union of one is that one; an empty union says nothing."""
+        """Unwrap unions with one choice and remove empty ones."""
         choices = bent.get(name)
         if not isinstance(choices, list):
             return bent

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 IdPolicy = Literal["opaque", "openai", "responses", "anthropic", "mistral"]
-"""What a call id may look like: up to 40 printable or safe characters, 64 safe ones, or exactly 9 letters and digits."""
+"""Accepted call ids: up to 40 printable or safe characters, 64 safe ones, or exactly 9 alphanumerics."""
 
 LEGAL_IDS: dict[IdPolicy, re.Pattern[str]] = {
     "opaque": re.compile(r"[!-~]{1,40}"),
@@ -20,10 +20,9 @@ LEGAL_IDS: dict[IdPolicy, re.Pattern[str]] = {
 
 
 def wire_id(own: str, policy: IdPolicy, taken: Collection[str]) -> str:
-    """The id itself where it may stay, else one derived from it. `taken` are the ids of all calls before this one.
+    """The id itself if legal and unused, else one derived from its hash. `taken` holds all earlier ids.
 
-    Cutting ids short would make equal ones of those that share a beginning; a hash does not, and what still collides is
-    derived again.
+    Hashing keeps ids with a common prefix different, unlike truncation.
     """
     if LEGAL_IDS[policy].fullmatch(own) and own not in taken:
         return own
@@ -43,7 +42,7 @@ _ILLEGAL_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def wire_name(name: str, reserved: Collection[str] = ()) -> str:
-    """Depends on nothing but the name, so that history keeps its bytes when the set of tools changes."""
+    """Depends only on the name, so that history keeps its bytes when the tools change."""
     if LEGAL_NAME.fullmatch(name) and name not in reserved:
         return name
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -51,5 +50,5 @@ def wire_name(name: str, reserved: Collection[str] = ()) -> str:
 
 
 def names_by_wire(names: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
-    """What the server calls each of these tools → our name, where the two differ."""
+    """Map wire names back to tool names, where they differ."""
     return {wire: name for name in names if (wire := wire_name(name, reserved)) != name}

@@ -1,1 +1,1 @@
-"""What servers mean when they refuse."""
+"""Classify provider errors."""

@@ -1,4 +1,4 @@
-"""What a provider's refusal means: one classifier for every status, body and error event."""
+"""Classify provider errors by status, codes and wording."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def classify(
     provider_hint: str = "",
     now_s: float | None = None,
 ) -> ProviderError:
-    """Never raises. `headers` have lower-case names; `now_s` replaces the clock. What looks like a key is taken out."""
+    """Never raises. Header names are lower case; `now_s` replaces the clock. Keys are redacted from messages."""
     response = parse_error(status, body)
     kind, retryable = _kind_and_retryable(response)
     delay_s = read_delay_s(headers, response.body, response.message, now_s)
@@ -105,7 +105,7 @@ def classify(
 
 
 def is_error(body: Mapping[str, Any]) -> bool:
-    """Whether an object that is no part of an answer is a refusal."""
+    """Check whether an unexpected object is an error."""
     if (
         body.get("error")
         or body.get("errors")
@@ -121,7 +121,7 @@ def is_error(body: Mapping[str, Any]) -> bool:
 
 
 def _kind_and_retryable(response: ErrorResponse) -> tuple[Kind, bool]:
-    """The kind, and whether another try can help."""
+    """The error class, and whether a retry may help."""
     if response.code in GLM_CODES:
         return GLM_CODES[response.code]
     if re.fullmatch(GLM_FINAL, response.code):
@@ -155,12 +155,12 @@ def _by_words(response: ErrorResponse) -> Kind | None:
 
 
 def _has_retry_delay(response: ErrorResponse) -> bool:
-    """A quota that is free again in a moment is a rate limit in other words (Gemini)."""
+    """A quota that is free again shortly is a rate limit (Gemini)."""
     return response.status == 429 and read_delay_s({}, response.body, response.message, None) is not None
 
 
 def _is_daily(response: ErrorResponse, delay_s: float | None) -> bool:
-    """A window of a day. Google asks to try again in seconds all the same, and means the window of a minute."""
+    """The quota window is a day. Google's suggested delay refers to the minute window and is ignored."""
     if any("perday" in code.lower() for code in response.codes):
         return True
     return response.status == 429 and delay_s is None and matches(DAILY, response.words)
@@ -184,7 +184,7 @@ def _by_status(response: ErrorResponse) -> Kind:
 
 
 def _by_words_alone(words: str) -> Kind:
-    """An error inside an answer with status 200; what cannot be told is taken for the server's trouble, not ours."""
+    """Error inside a response with status 200; unknown ones count as server failures."""
     table: tuple[tuple[str, Kind], ...] = (
         (AUTH, AuthError),
         (RATE_LIMITED, RateLimited),
@@ -195,7 +195,7 @@ def _by_words_alone(words: str) -> Kind:
 
 
 def _named_field(response: ErrorResponse) -> str | None:
-    """The optional field that the refusal is about, if it names one."""
+    """Optional field that the error refuses, if it names one."""
     if response.status not in (0, 200, 400, 422) or matches(REASONING_WITH_TOOLS, response.message):
         return None
     path = re.sub(r"(?:\[\d+\]|\.\d+)+$", "", response.param)
@@ -208,14 +208,14 @@ def _named_field(response: ErrorResponse) -> str | None:
 
 
 def _named_media(response: ErrorResponse) -> str | None:
-    """The kind of attachment that the refusal is about: it must not be sent again, or the session is lost to this model."""
+    """Kind of attachment the error refuses; sending it again would block the session for this model."""
     if response.is_page or response.status in (401, 403):
         return None
     return next((kind for kind, pattern in MEDIA.items() if matches(pattern, response.words)), None)
 
 
 def _apply_retry_header(error: ProviderError, headers: Mapping[str, str], retryable: bool) -> ProviderError:
-    """The server's own word on whether to try again counts more than ours."""
+    """`x-should-retry` overrides our own decision."""
     said = headers.get("x-should-retry", "").strip().lower()
     error.retryable = {"true": True, "false": False}.get(said, retryable)
     return error

@@ -16,9 +16,9 @@ class ErrorResponse(NamedTuple):
     message: str
     code: str
     words: str
-    """Everything in which a known wording may stand: message, code, type and the rest of the error object."""
+    """All text that may contain a known wording: message, code, type, parameters."""
     codes: tuple[str, ...]
-    """All that may be a code: the error's own, its type, and those further inside."""
+    """All possible codes: the error's own, its type, and nested ones."""
     param: str
     body: Mapping[str, Any]
     is_page: bool = False
@@ -48,7 +48,7 @@ def parse_error(status: int, body: bytes | str | Mapping[str, Any]) -> ErrorResp
 
 
 def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The error object itself, however deep it is wrapped; a bare text becomes one."""
+    """Unwrap the error object; a bare string becomes its message."""
     error: Mapping[str, Any] = document
     for _ in range(5):
         inner = next((error[name] for name in _WRAPPINGS if error.get(name)), None)
@@ -66,7 +66,7 @@ def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _with_upstream(message: str, metadata: object) -> str:
-    """What a router was told by the provider behind it, and by whom."""
+    """Append the upstream provider's name and message, as routers report them."""
     if not isinstance(metadata, Mapping):
         return message
     raw, name = metadata.get("raw"), metadata.get("provider_name")
@@ -78,7 +78,7 @@ def _with_upstream(message: str, metadata: object) -> str:
 
 
 def _codes_within(error: Mapping[str, Any]) -> Iterator[str]:
-    """Types beside the code, Azure's inner error, and the details of Google's."""
+    """Types, Azure's inner error, and Google's details."""
     for name in ("type", "status", "__type", "reason"):
         if isinstance(value := error.get(name), str) and value:
             yield value
@@ -95,7 +95,7 @@ def _mappings(values: object) -> Iterator[Mapping[str, Any]]:
 
 
 def headers_within(body: Mapping[str, Any]) -> dict[str, str]:
-    """Headers of the provider behind a router, which come in the body."""
+    """Upstream provider headers, which routers put in the body."""
     metadata = _innermost(body).get("metadata")
     headers = metadata.get("headers") if isinstance(metadata, Mapping) else None
     return {str(name).lower(): str(value) for name, value in headers.items()} if isinstance(headers, Mapping) else {}
@@ -106,7 +106,7 @@ def _first_text(error: Mapping[str, Any], *names: str) -> str:
 
 
 def _param(error: Mapping[str, Any]) -> str:
-    """What the refusal is about; validators written in Python give the path to it: `["body", "messages", 4]`."""
+    """Parameter the error refers to; Python validators report a path such as `["body", "messages", 4]`."""
     place = error.get("loc")
     if isinstance(place, list):
         return ".".join(str(step) for step in place if step != "body")
@@ -114,7 +114,7 @@ def _param(error: Mapping[str, Any]) -> str:
 
 
 def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
-    """The provider's own code as text. GLM's Anthropic endpoint writes it into the message: `[1313][message][request id]`."""
+    """The provider's code as text. GLM's Anthropic endpoint embeds it in the message: `[1313][message][request id]`."""
     wrapped = re.match(r"\[(\d{3,4})\]\[(.*?)\](?:\[|$)", message, re.DOTALL)
     if wrapped:
         return wrapped[1], wrapped[2]
@@ -125,7 +125,7 @@ def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
 
 
 def _status(status: int, code: str) -> int:
-    """Behind status 200 the code may be the status that was meant, and behind the 500 of a proxy the one it was given."""
+    """With status 200 or 500 the code may hold the actual status."""
     return int(code) if status in (0, 200, 500) and re.fullmatch(r"[45]\d\d", code) else status
 
 
@@ -138,7 +138,7 @@ _FLAGS = re.IGNORECASE | re.DOTALL
 
 
 def html_text(text: str) -> str | None:
-    """None when it is no page; otherwise the title and what the page says, without tags."""
+    """Title and text of a web page without tags; None when it is not one."""
     source = text[:_READ_CHARACTERS].lstrip("\ufeff")
     if not re.match(_BEGINNING, source, _FLAGS):
         return None

@@ -77,13 +77,13 @@ CODES: Mapping[str, Kind] = {
 }
 
 RETRYABLE_CODES = frozenset({"tool_use_failed"})
-"""The model wrote a call that its server could not read: mostly it writes a better one the next time."""
+"""The server could not parse the model's tool call; a retry usually succeeds."""
 
 
 def kind_of(codes: Iterable[str], status: int) -> tuple[str, Kind] | None:
-    """The first code that says something, as it was written, and its kind.
+    """First known code, as written, and its error class.
 
-    A request that is too large for any minute is refused as one of too many with 413: only a smaller one helps.
+    With status 413 a rate limit code means the request itself is too large, so it is skipped.
     """
     for written in codes:
         code = re.sub(r"^.*[#/]", "", written).partition(":")[0].strip().lower()
@@ -108,13 +108,13 @@ GLM_CODES: Mapping[str, tuple[type[ProviderError], bool]] = {
     **dict.fromkeys(("1304", "1308", "1309", "1310", "1311", "1313"), (QuotaExhausted, False)),
     **dict.fromkeys(("1316", "1317", "1318", "1319", "1320", "1321"), (QuotaExhausted, False)),
 }
-"""Code → kind, and whether another try can help."""
+"""Code → error class, and whether a retry may help."""
 
 GLM_FINAL = r"1[23]\d\d"
-"""The families of codes about parameters, content and plans: also what is new in them does not change by asking again."""
+"""Code families for parameters, content and plans; unknown codes in them are final too."""
 
 TEMPORARY_QUOTAS = frozenset({"1304", "1308", "1310", "1316", "1317", "1318", "1319", "1320", "1321"})
-"""Windows that come to an end by themselves, even where the message does not say when."""
+"""Quotas that reset by themselves even if the message does not say when."""
 
 
 OVERFLOW = (
@@ -155,7 +155,7 @@ INVALID = (
 )
 UNKNOWN_MODEL = r"model\S* .{0,80}(?:not found|not exist|does not exist|unknown)|model_not_found|no such model|^model: \S+"
 REASONING_WITH_TOOLS = r"function tools with reasoning_effort are not supported"
-"""OpenAI's newest models, when both are asked for."""
+"""Refused by OpenAI's newest models when both are requested."""
 OPTIONAL_FIELDS = (
     "stream_options",
     "parallel_tool_calls",
@@ -185,23 +185,23 @@ OPTIONAL_FIELDS = (
     "stop",
     "developer",
 )
-"""What we may add to a request and can leave out again, in the order in which a refusal is searched for them."""
+"""Optional request fields that can be dropped, in search order."""
 FIELDS_BY_PARAM = ("include", "summary", "effort", "verbosity")
-"""The same, but words that a refusal may use as well: only what it says it is about counts."""
+"""Also optional, but common words: matched only in the error's `param`."""
 RESULT_NAME = r"\bmessages\W{0,3}\d+\W{0,3}(?:tool\W)?name\b|\bproperty \W?name\W? is (?:unsupported|not supported)"
-"""The `name` of a result is refused: the same key of a tool or a call cannot be left out."""
+"""The `name` of a tool result is refused; in tools and calls it is required."""
 MEDIA = {
     "images": r"\b(?:input_)?images?(?:_url)?\b|\bvision\b|\bmultimodal\b|\bmmproj\b",
     "audio": r"\b(?:input_)?audio\b",
     "files": r"\b(?:input_)?file(?:_data)?\b|\bpdf\b|\bdocuments?\b",
 }
-"""How a refusal names what was attached, under the names of the flags that allow it."""
+"""How errors name refused attachments, by dialect flag."""
 NO_MEDIA = (
     r"(?:image|audio|vision|multimodal|file) (?:inputs? )?(?:is|are) not supported|"
     r"support(?:s|ed)? (?:for )?(?:image|audio|vision|multimodal|file)|mmproj"
 )
 SECRETS = r"(?i:bearer)\s+\S+|\bsk-[\w*-]{6,}|\b[0-9a-f]{32}\.\w{16}\b"
-"""What looks like a key, for `re.sub`: servers repeat what they were sent."""
+"""Patterns of API keys, since servers repeat what they received."""
 
 
 def matches(pattern: str, words: str) -> bool:

@@ -1,4 +1,4 @@
-"""How long a provider asks us to wait, in the many ways it may say so."""
+"""Read how long a provider asks clients to wait."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 LONGEST_WAIT_S = 120.0
-"""Nobody waits longer in front of a terminal: a person is told when to come back."""
+"""Longer waits are reported to the user instead."""
 LONGEST_BELIEVED_S = 366 * 86400.0
 
 _RESET = r"reset(?:s|ting)?\s+(?:at|on|after)\s+(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)\s*(Z|UTC|[+-]\d\d:?\d\d)?"
 _AGAIN_IN = r"(?:try again|retry|wait)\D{0,20}?\b(?:in|after|for)\s+((?:\d+(?:\.\d+)?\s*(?:ms|[hms])[a-z]*\s*)+)"
 _SPAN = r"(\d+(?:\.\d+)?)\s*(ms|[dhms])"
 _EPOCH_S, _EPOCH_MS = 1e9, 1e11
-"""Numbers above these are instants."""
+"""Larger numbers are timestamps."""
 _HTTP_DATE = r"(\d{1,2})[ -]([A-Z][a-z]{2})[ -](\d{2,4}) (\d\d):(\d\d):(\d\d)"
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _UNITS_S = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -31,7 +31,7 @@ class Reset(NamedTuple):
 
 
 def read_delay_s(headers: Mapping[str, str], body: Mapping[str, Any], message: str, now_s: float | None) -> float | None:
-    """The first of these that is a positive number of seconds; what is negative, zero or no number was not said."""
+    """First positive delay found; other values are ignored."""
     for found in _delays_s(headers, body, message, time.time() if now_s is None else now_s):
         if found is not None and math.isfinite(found) and found > 0:
             return min(found, LONGEST_BELIEVED_S)
@@ -39,10 +39,10 @@ def read_delay_s(headers: Mapping[str, str], body: Mapping[str, Any], message: s
 
 
 def read_window_s(headers: Mapping[str, str], now_s: float | None) -> float | None:
-    """When the window that is used up begins anew, by the headers that count requests and tokens.
+    """Seconds until an exhausted rate limit window resets, from rate limit headers.
 
-    Each is a span (`6m0s`), an instant, or a number. Of several the one counts of which nothing remains, else the nearest; where
-    nothing is said to be used up, a far one tells when the window is whole again, not when the next request may come.
+    Values are spans (`6m0s`), timestamps or numbers. An exhausted window wins, else the nearest. If none is reported as
+    exhausted, distant resets are ignored: they say when a window is full again, not when the next request may come.
     """
     now = time.time() if now_s is None else now_s
     found: list[tuple[bool, float]] = []
@@ -57,14 +57,14 @@ def read_window_s(headers: Mapping[str, str], now_s: float | None) -> float | No
 
 
 def next_pacific_midnight(now_s: float | None) -> str:
-    """Google's day ends then, and others' at midnight UTC; said is the time in winter: never too early."""
+    """Google's daily quota resets then; winter time is used so that it is never too early."""
     now = time.time() if now_s is None else now_s
     day_s = 86400.0
     return until((8 * 3600 - now) % day_s or day_s, now_s)
 
 
 def read_reset(message: str, *, beijing: bool, now_s: float | None) -> Reset | None:
-    """When a limit ends, if the message states it. GLM's clock stands in Beijing and does not say so."""
+    """Reset time stated in the message, if any. GLM reports Beijing time without an offset."""
     found = re.search(_RESET, message, re.IGNORECASE)
     if found is None:
         return None

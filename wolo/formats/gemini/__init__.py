@@ -1,4 +1,4 @@
-"""Google's Gemini: contents of user and model in turn, function calls with signatures, and a stream without a last event."""
+"""Google's Gemini API: alternating user and model contents, and signed function calls."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ OTHER_NAMES = {
     "response_format": "responseJsonSchema",
     "tool_choice": "toolConfig",
 }
-"""How other formats call the fields that a server may refuse."""
+"""Names in other formats of fields that a server may refuse."""
 CONTENT_FIELDS = frozenset({"thoughtSignature", "functionResponse.parts", "id"})
-"""Refused fields that concern the contents and not the body."""
+"""Refused fields that belong to contents, not to the request body."""
 MOST_STOPS = 5
 JSON_TYPE = "application/json"
 
 
 class Gemini:
-    """Remembers the bytes of what it has encoded: a conversation that grew by one message costs one message."""
+    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
 
     name = NAME
     framing: Framing = "sse"
 
     def __init__(self, dialect: GeminiDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is what a person may do when the key is refused."""
+        """`provider_hint` is added to the error when the key is rejected."""
         self._given = dialect
         self._hint = provider_hint
         self._history = EncodedHistory()
@@ -52,7 +52,7 @@ class Gemini:
         self._encoded_system = b""
 
     def path(self, model: str) -> str:
-        """Tuned models lie in a folder of their own."""
+        """Tuned models have a folder of their own."""
         below = self._given.models_path.rstrip("/")
         folder, slash, name = model.partition("/")
         if slash and folder == "tunedModels":
@@ -60,7 +60,7 @@ class Gemini:
         return f"{below}/{quote(model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
 
     def encode(self, request: Request) -> bytes:
-        """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
+        """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         dialect = resolve_dialect(self._given, request.model)
         dropped = {OTHER_NAMES.get(field, field) for field in request.dropped_fields}
         contents = self._contents(request, dialect, dropped)
@@ -82,7 +82,6 @@ class Gemini:
         return GeminiDecoder((tool.name for tool in request.tools), self._hint)
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """Calls in it are those of the tools that were encoded last."""
         return GeminiDecoder((tool.name for tool in self._tools.specs), self._hint).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -122,7 +121,7 @@ class Gemini:
 
 
 def _declaration(tool: ToolSpec, field: str) -> dict[str, Any]:
-    """A tool without arguments has no schema: an empty object is refused."""
+    """Omits the schema of tools without arguments: Gemini refuses an empty object."""
     name = gemini_name(tool.name)
     schema = adapt_schema(tool.parameters) if field == "parametersJsonSchema" else reduce_schema(tool.parameters)
     says_something = bool(schema.get("properties")) or bool(set(schema) - {"type", "properties", "description", "title"})

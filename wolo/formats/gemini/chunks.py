@@ -17,7 +17,7 @@ from wolo.messages.unicode import whole_throughout
 
 
 class PartialArgument(Struct, gc=False, rename="camel"):
-    """A piece of an argument that streams; which of the values it has says what it is."""
+    """A streamed argument fragment; exactly one value field is set."""
 
     json_path: str | None = None
     string_value: str | None = None
@@ -71,11 +71,9 @@ _list_decoder = msgspec.json.Decoder(list[Raw])
 
 
 class EventReader:
-    """Reads the payloads of one stream, in order."""
-
     def __init__(self) -> None:
         self.skipped = 0
-        """Payloads that were no JSON object."""
+        """Payloads that were not JSON objects."""
         self._halves = SurrogateJoiner()
         self._split_chars = self._halves.kept
 
@@ -103,7 +101,7 @@ class EventReader:
 
 
 def _salvage(document: dict[str, Any]) -> Event:
-    """What can be understood of a payload whose fields are not of the types they should be."""
+    """Parse the valid fields of a payload with wrong types."""
     candidates = document.get("candidates")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
     spoken = Event(usage_metadata=as_raw(document.get("usageMetadata")), error=as_raw(document.get("error")))
@@ -123,7 +121,7 @@ def _part(part: dict[str, Any]) -> Part | None:
 
 
 def split_list(body: bytes) -> Sequence[bytes] | None:
-    """The answers of a stream that was not asked for as events: one list of them. None: it is no list."""
+    """Split a response that is one JSON list instead of an event stream; None: not a list."""
     try:
         return [bytes(each) for each in _list_decoder.decode(body)]
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -140,13 +138,13 @@ def _parts(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 ABSENT = (b"", b"null")
 STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")\]")
-"""A name or a place in a JSON path, behind the `$`."""
+"""A name or index in a JSON path, after the `$`."""
 MOST_PLACES = 10_000
-"""No list of arguments is longer: a greater place in it is a mistake."""
+"""Larger list indexes in arguments are treated as errors."""
 
 
 class OpenCalls:
-    """`names` turns the server's tool names into ours."""
+    """`names` maps server tool names to ours."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
@@ -158,7 +156,7 @@ class OpenCalls:
 
     @property
     def is_open(self) -> bool:
-        """A call has begun whose arguments have not all come."""
+        """A call has started whose arguments are incomplete."""
         return self._open is not None
 
     def add(self, call: FunctionCall, blobs: tuple[Blob, ...]) -> list[CallDelta]:
@@ -179,7 +177,7 @@ class OpenCalls:
         return deltas if call.will_continue else [*deltas, *self.close()]
 
     def close(self) -> list[CallDelta]:
-        """What is open gets the arguments that have come."""
+        """Emit the arguments received so far for the open call."""
         if self._open is None:
             return []
         written, self._open = self._open.written(), None
@@ -187,13 +185,13 @@ class OpenCalls:
 
 
 class _Arguments:
-    """The arguments of one call as they come in."""
+    """Arguments of one call while they stream."""
 
     def __init__(self) -> None:
         self._whole = b""
         self._built: dict[str, Any] = {}
         self._fragments: dict[str, list[str]] = {}
-        """Texts that are still being written, by their path."""
+        """Incomplete strings, by path."""
 
     def add(self, args: bytes, pieces: Iterable[PartialArgument]) -> None:
         if args not in ABSENT:
@@ -212,14 +210,14 @@ class _Arguments:
             _set_at_path(self._built, path, value)
 
     def written(self) -> str:
-        """As the server wrote them; empty where there are none."""
+        """Arguments as the server wrote them; empty when there are none."""
         if self._built:
             return msgspec.json.encode(self._built).decode()
         return self._whole.decode("utf-8", "replace")
 
 
 def _set_at_path(built: dict[str, Any], path: str, value: Any) -> None:
-    """Sets what the path names; what lies on the way to it is made."""
+    """Set the value at a path, creating containers on the way."""
     steps = _steps(path)
     if not steps:
         return

@@ -18,7 +18,7 @@ from wolo.messages.message import FinishReason, Usage
 from wolo.messages.parts import Blob
 
 THOUGHT = "thought"
-"""The name under which reasoning comes."""
+"""Field name of reasoning parts."""
 UNSPECIFIED = ("", "FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
 SHOWN_CHARACTERS = 200
 
@@ -44,16 +44,16 @@ FINISHES: dict[str, FinishReason] = {
 
 
 class GeminiDecoder:
-    """Reads one answer. There is no last event: an answer is complete when its candidate says why it ended."""
+    """Decodes one response. There is no final event: the response is complete when its candidate has a finish reason."""
 
     def __init__(self, tools: Iterable[str], provider_hint: str = "") -> None:
-        """`tools` are the names of those that were offered."""
+        """`tools` are the names offered."""
         self._events = EventReader()
         self._calls = OpenCalls(own_names(tools))
         self._hint = provider_hint
         self._candidate: int | None = None
         self._is_writing = False
-        """What was said last may go on: a signature that comes now must not become its."""
+        """The last text part may continue; a signature must not attach to it."""
         self._finish = ""
         self._finish_message = ""
         self._blocked = ""
@@ -68,13 +68,13 @@ class GeminiDecoder:
         return 0
 
     def feed(self, payload: bytes) -> Sequence[Delta]:
-        """Raises a ProviderError when the payload is an error object. What is no JSON is skipped."""
+        """Skips invalid JSON. Raises a ProviderError for error objects."""
         if payload[:1] == b"[" and (items := split_list(payload)) is not None:
             return [delta for item in items for delta in self._feed_one(item)]
         return self._feed_one(payload)
 
     def close(self) -> Sequence[Delta]:
-        """Raises Unavailable when the answer is not complete, or broken off for a reason that may pass."""
+        """Raises Unavailable when the response is incomplete or ended for a transient reason."""
         reason = self._judge_finish()
         deltas: list[Delta] = [*self._calls.close()]
         if self._usage and (usage := read_usage(self._usage)) is not None:
@@ -84,7 +84,7 @@ class GeminiDecoder:
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """One answer, or the list of them that a stream is without `alt=sse`."""
+        """Accepts a single response, or the list that streaming without `alt=sse` returns."""
         if split_list(body) is None and read_object(body) is None:
             raise bad_body_error(body)
         deltas = [*self.feed(body.strip())]
@@ -163,12 +163,12 @@ class GeminiDecoder:
         return reason
 
     def _why(self, word: str) -> str:
-        """For people: there are many reasons, and a recitation is mended otherwise than what was unsafe."""
+        """Explain the finish reason to the user."""
         return ": ".join(filter(None, (word, self._finish_message[:SHOWN_CHARACTERS])))
 
 
 def read_usage(raw: bytes) -> Usage | None:
-    """None when it is no usage at all. Prompt counts include what was cached; thoughts come on top of the candidates."""
+    """None when there is no usage. Prompt counts include cached tokens; thoughts are counted separately from candidates."""
     usage = read_json(raw)
     if not isinstance(usage, dict):
         return None
@@ -197,7 +197,7 @@ REFUSED_FIELDS: tuple[tuple[str, str], ...] = (
     (r"(?:developer|system)[ _]instructions? (?:is|are) not (?:enabled|supported)", "systemInstruction"),
     (r"response mime type.{0,60}unsupported|json mode is not (?:enabled|supported)", "responseJsonSchema"),
 )
-"""Wordings in which a model refuses what it does not know, and the field that is left out then."""
+"""Wordings with which a model refuses a feature, and the field to drop."""
 HOST_ALONE = "For Gemini the base URL is the host alone, such as https://generativelanguage.googleapis.com."
 
 
@@ -218,7 +218,7 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_
 
 
 def refused_field(message: str) -> str | None:
-    """The optional field that this refusal is about, as it is called in the request."""
+    """Name of the optional field this error refuses, as used in the request."""
     if found := UNKNOWN_NAME.search(message):
         name, place = _camel(found[1]), found[2] or ""
         return "functionResponse.parts" if name == "parts" and "unction" in place else name
@@ -230,7 +230,7 @@ def _convert(kind: type[ProviderError], error: ProviderError) -> ProviderError:
 
 
 def _is_per_minute(document: Mapping[str, Any]) -> bool:
-    """By the names of the quotas that are used up, such as `GenerateContentInputTokensPerModelPerMinute`."""
+    """Recognised by quota ids such as `GenerateContentInputTokensPerModelPerMinute`."""
     error = document.get("error")
     details = error.get("details") if isinstance(error, dict) else None
     violated = [each.get("violations") for each in details if isinstance(each, dict)] if isinstance(details, list) else []

@@ -13,36 +13,36 @@ from wolo.formats.format import ThinkingLevel
 
 GENERATION = re.compile(r"gemini-(\d+)(?:[.-](\d)(?!\d))?", re.IGNORECASE)
 NEWEST = (3, 0)
-"""What a name without a number is taken for: such as `gemini-flash-latest`, or one that a company has given."""
+"""Generation assumed for names without a number, such as `gemini-flash-latest`."""
 
 
 class GeminiDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`auto` stands for what the generation in the model's name does."""
+    """`auto` follows the generation in the model name."""
 
     models_path: str = "/v1beta/models"
-    """Where the models lie below the base URL; on Vertex AI elsewhere."""
+    """Path of models below the base URL; differs on Vertex AI."""
     thinking_style: Literal["auto", "budget", "level", "none"] = "auto"
-    """Thinking is measured in tokens (2.5) or in levels (since 3)."""
+    """Thinking is set in tokens (2.5) or in levels (since 3)."""
     thinking_levels: tuple[ThinkingLevel, ...] = ("low", "medium", "high")
-    """The levels this model knows; others become the nearest one above, or the highest."""
+    """Supported levels; others map to the next higher level, or the highest."""
     thinking_budgets: tuple[int, int] = (0, 24_576)
-    """Fewest and most tokens of thinking. A fewest of 0 means that it can be turned off."""
+    """Minimum and maximum thinking tokens; a minimum of 0 means thinking can be disabled."""
 
     signatures: Literal["auto", "required", "optional"] = "auto"
-    """Whether the first call of each answer must carry a thought signature, or else the word that stands for one."""
+    """`required`: the first call of each response must carry a thought signature or its placeholder."""
     result_media: Literal["auto", "native", "after"] = "auto"
-    """Images of a result go into its function response, or behind all responses of the batch."""
+    """Images of a result go into its function response, or after all responses of the batch."""
     call_ids: bool = True
-    """Ids that the server gave to calls are sent back."""
+    """Send back call ids that the server assigned."""
     system_instruction: bool = True
-    """Otherwise the system prompt is what the user says first."""
+    """False: the system prompt becomes the first user message."""
 
     schema_field: Literal["parametersJsonSchema", "parameters"] = "parametersJsonSchema"
-    """Where the schema of a tool goes: as JSON Schema, or reduced to the subset of OpenAPI that all servers know."""
+    """Field for tool schemas: JSON Schema, or the OpenAPI subset that all servers support."""
     tool_mode: Literal["AUTO", "VALIDATED", ""] = "AUTO"
-    """The mode of function calling; empty: it goes without saying."""
+    """Function calling mode; empty: omitted."""
     json_beside_tools: Literal["auto", "yes", "no"] = "auto"
-    """A schema for the answer may stand in a request that offers tools."""
+    """A response schema may be combined with tools."""
     sampling: Literal["open", "fixed"] = "open"
     """`fixed`: temperature and topP are refused or ignored."""
 
@@ -51,11 +51,11 @@ class GeminiDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     files: bool = True
     """PDF, text and video."""
     file_addresses: bool = True
-    """The server fetches what it is given the address of."""
+    """The server fetches file URLs."""
 
 
 def resolve_dialect(dialect: GeminiDialect, model: str) -> GeminiDialect:
-    """The same flags without any `auto`."""
+    """Replace every `auto`."""
     generation = generation_of(model)
     is_new = generation >= NEWEST
     thinking = "level" if is_new else "budget" if generation >= (2, 5) else "none"
@@ -69,7 +69,7 @@ def resolve_dialect(dialect: GeminiDialect, model: str) -> GeminiDialect:
 
 
 def generation_of(model: str) -> tuple[int, int]:
-    """`gemini-2.5-pro` is (2, 5); the open Gemma models are older than every number."""
+    """`gemini-2.5-pro` is (2, 5); open Gemma models are (0, 0)."""
     if "gemma" in model.lower():
         return (0, 0)
     found = GENERATION.search(model)
@@ -77,11 +77,11 @@ def generation_of(model: str) -> tuple[int, int]:
 
 
 BUDGETS: dict[ThinkingLevel, int] = {"off": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576}
-"""Brought within what the model allows; `max` is the most of it."""
+"""Clamped to the model's limits; `max` means its maximum."""
 
 
 def thinking_config(dialect: GeminiDialect, level: ThinkingLevel | None) -> dict[str, Any]:
-    """Thoughts are always asked for, except where there are none. Without a level the model's own default holds."""
+    """Request thoughts unless thinking is off. Without a level the model's default applies."""
     if dialect.thinking_style == "none":
         return {}
     if level is None:

@@ -18,9 +18,9 @@ from wolo.messages.unicode import clean
 
 NAME = "gemini"
 THOUGHT_SIGNATURE = "gemini.thoughtSignature"
-"""The kind of blob: on the text, the thought or the call that it came with."""
+"""Blob kind, stored on the text, thought or call that the signature came with."""
 NO_SIGNATURE = "skip_thought_signature_validator"
-"""Documented by Google for calls that another model made."""
+"""Placeholder that Google documents for calls made by other models."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
@@ -28,12 +28,10 @@ WirePart = dict[str, Any]
 
 
 class GeminiLayout(Layout):
-    """Lays out one conversation for one model."""
-
     user_roles = ("user",)
 
     def __init__(self, dialect: GeminiDialect, producer: Producer, withheld: Collection[str] = ()) -> None:
-        """`dialect` is settled; `withheld` names fields that the server has refused."""
+        """`dialect` must be resolved; `withheld` names fields the server has refused."""
         super().__init__()
         self._dialect = dialect
         self._producer = producer
@@ -42,7 +40,7 @@ class GeminiLayout(Layout):
         self._sends_ids = dialect.call_ids and "id" not in withheld
 
     def opening_items(self, system: str) -> list[Item]:
-        """Only where the server has no field for it."""
+        """Used only when the server has no field for system prompts."""
         if not system.strip():
             return []
         self.role = "user"
@@ -100,7 +98,7 @@ class GeminiLayout(Layout):
         return parts or [{"text": ONLY_ATTACHMENT}]
 
     def _id(self, call: ToolPart, message: Message, layout_step: MessageLayout) -> str:
-        """The id that a server of this format gave; never one of ours or of another format."""
+        """An id assigned by a server of this format; never one from another format."""
         came = message.producer is not None and message.producer.format == NAME
         own = call.call_id
         if not (came and self._sends_ids and LEGAL_IDS["opaque"].fullmatch(own)) or own in self._used_ids:
@@ -133,7 +131,7 @@ class GeminiLayout(Layout):
 
 
 def is_signature(text: str) -> bool:
-    """The server decodes it before it looks at anything else."""
+    """The server refuses a signature that is not valid base64."""
     return _BASE64.fullmatch(text) is not None and len(text.rstrip("=")) % 4 != 1
 
 
@@ -143,7 +141,7 @@ def _signature(part: Part) -> str:
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 IN_RESPONSES = IMAGE_TYPES | {"application/pdf", "text/plain"}
-"""What a function response may hold where it may hold media at all."""
+"""Media types allowed inside function responses."""
 OTHER_NAMES = {
     "image/jpg": "image/jpeg",
     "audio/mpeg": "audio/mp3",
@@ -153,12 +151,12 @@ OTHER_NAMES = {
     "audio/x-flac": "audio/flac",
     "audio/x-aiff": "audio/aiff",
 }
-"""Media types that Gemini knows under another name."""
+"""Media types with a different name in Gemini."""
 PDF = "application/pdf"
 
 
 def media_part(part: MediaPart, dialect: GeminiDialect) -> WirePart | str:
-    """A text is a note: it tells the model what it does not get."""
+    """A content part, or a note for the model about what was not sent."""
     match part:
         case ImagePart():
             return _image(part, dialect) if dialect.images else not_sent(part)
@@ -220,11 +218,11 @@ def _is_text(data: bytes) -> bool:
 
 
 NAMESPACE = "default_api"
-"""Models sometimes put this in front of a tool's name: inside they see tools as functions of a module of this name."""
+"""Namespace that models sometimes put in front of a tool name."""
 
 
 def gemini_name(name: str) -> str:
-    """A name must begin with a letter or an underscore."""
+    """Names must start with a letter or an underscore."""
     wire = wire_name(name)
     if wire[0].isalpha() or wire[0] == "_":
         return wire
@@ -232,12 +230,12 @@ def gemini_name(name: str) -> str:
 
 
 def own_names(tools: Iterable[str]) -> dict[str, str]:
-    """What the server calls each of these tools → our name."""
+    """Map wire names to our tool names."""
     return {gemini_name(tool): tool for tool in tools}
 
 
 def own_name(wire: str, names: Mapping[str, str]) -> str:
-    """Our name of the tool that a call means."""
+    """Resolve the tool a call refers to."""
     if wire in names:
         return names[wire]
     bare = wire.removeprefix(NAMESPACE)

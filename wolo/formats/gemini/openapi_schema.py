@@ -1,4 +1,4 @@
-"""A JSON schema reduced to the subset of OpenAPI that the old field `parameters` takes; anything else in it is refused."""
+"""Reduce a JSON schema to the OpenAPI subset that the field `parameters` accepts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Schema = dict[str, Any]
 
 
 def reduce_schema(schema: Mapping[str, Any]) -> Schema:
-    """As much of the meaning as can be said with the allowed keys; reducing twice changes nothing more."""
+    """Preserve as much meaning as the allowed keys can express; idempotent."""
     root = _reduce(adapt_schema(schema))
     return _as_object(root) if root.get("type") != "object" else root
 
@@ -46,7 +46,7 @@ def _reduce(schema: Any) -> Schema:
 
 
 def _merged(schema: Mapping[str, Any]) -> Schema:
-    """What must hold all at once, in one."""
+    """Merge `allOf` into one schema."""
     merged = {name: value for name, value in schema.items() if name != "allOf"}
     parts = schema.get("allOf")
     for part in parts if isinstance(parts, list) else ():
@@ -73,14 +73,14 @@ def _plain_keys(given: Mapping[str, Any]) -> Schema:
 
 
 def _types(given: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """The known types, each once, and whether null is one of them."""
+    """Known types without duplicates, and whether null is among them."""
     named = given.get("type")
     names = [str(each).lower() for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)]
     return [kind for kind in dict.fromkeys(names) if kind in TYPES], "null" in names
 
 
 def _enumerate(given: Mapping[str, Any], kinds: list[str], reduced: Schema) -> None:
-    """Only texts can be enumerated: other values are written as text, true and false are a type of their own."""
+    """Enums must be strings: other values become text, booleans become a type."""
     values = [given["const"]] if "const" in given else given.get("enum")
     if not isinstance(values, list):
         return
@@ -103,7 +103,7 @@ def _choices(given: Mapping[str, Any]) -> tuple[list[Schema], bool]:
 
 
 def _with_choices(reduced: Schema, kinds: Sequence[str], choices: list[Schema], given: Mapping[str, Any]) -> Schema:
-    """Beside `anyOf` nothing may stand: what holds for all goes into each. An object that only varies stays one object."""
+    """`anyOf` must stand alone: shared keys are copied into each choice. An object that merely varies stays one object."""
     if "properties" in reduced or "enum" in reduced or "array" in kinds:
         kind = "object" if "properties" in reduced else kinds[0]
         return _as_object({**reduced, "anyOf": choices}) if kind == "object" else _typed(reduced, kind, given)
@@ -114,7 +114,7 @@ def _with_choices(reduced: Schema, kinds: Sequence[str], choices: list[Schema], 
 
 
 def _typed(reduced: Schema, kind: str, given: Mapping[str, Any]) -> Schema:
-    """With a type, and all that its type demands."""
+    """Add the type and everything it requires."""
     kind = kind or ("object" if "properties" in reduced else "array" if "items" in given else "string")
     typed = {"type": kind, **{name: value for name, value in reduced.items() if name != "type"}}
     if given.get("format") in FORMATS.get(kind, ()):
@@ -136,7 +136,7 @@ def _required(typed: Schema, given: Mapping[str, Any]) -> Schema:
 
 
 def _as_object(reduced: Schema) -> Schema:
-    """The properties of all choices in one object; only what every choice demands is required."""
+    """Merge the properties of all choices into one object; required are those that every choice requires."""
     choices = [each for each in reduced.get("anyOf", []) if each.get("properties")]
     properties = {name: each for choice in choices for name, each in choice["properties"].items()} | reduced.get("properties", {})
     demanded = [name for name in properties if choices and all(name in choice.get("required", []) for choice in choices)]

@@ -1,1 +1,1 @@
-"""What strict servers would refuse in a request body: one linter a format, each a list of complaints."""
+"""Linters for request bodies: what strict servers would refuse."""

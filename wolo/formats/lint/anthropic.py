@@ -1,4 +1,4 @@
-"""What a strict server of the Messages API would refuse."""
+"""Lint Messages API requests."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Message = Mapping[str, Any]
 
 
 def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False) -> list[str]:
-    """An empty list means that every server takes it.
+    """Return problems; empty when every server accepts the request.
 
-    `previous` is the request before it in the same conversation: this one must begin with its tools, system prompt and
-    messages, cache marks apart. A `strict_template` asks for nothing more here: the speakers take turns in any case.
+    `previous` is the preceding request of the conversation: tools, system prompt and messages must be a prefix of this one,
+    cache marks aside. `strict_template` has no effect.
     """
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -75,7 +75,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _pairing(messages: Sequence[Message]) -> Iterator[str]:
-    """Calls are answered by the very next message, all in one, before anything else in it."""
+    """Calls are answered in the next message, all together, before other content."""
     waiting: list[Any] = []
     seen: set[Any] = set()
     for at, message in enumerate(messages):
@@ -206,7 +206,7 @@ def _thinking(body: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[
 
 
 def _opening_of_the_round(messages: Sequence[Message]) -> Message | None:
-    """The first answer of the calls that are going on, if any are."""
+    """First response of the current round of calls."""
     opening = None
     for message in reversed(messages):
         if message["role"] == "user" and not _of(message, "tool_result"):
@@ -231,7 +231,7 @@ def _marks(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _marked(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
-    """In the order of the prefix: tools, system, messages."""
+    """Marked blocks in prefix order: tools, system, messages."""
     system = body.get("system")
     places: list[Any] = [*(body.get("tools") or ()), *(system if isinstance(system, list) else ())]
     for message in body["messages"]:

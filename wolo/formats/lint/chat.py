@@ -10,14 +10,14 @@ from wolo.formats.xml_tools.call_blocks import OPEN, RESULT, Malformed, check_me
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MOST_MARKS = 4
-"""Cache marks in one request; a fifth is refused."""
+"""Maximum cache marks per request."""
 
 
 def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False) -> list[str]:
-    """An empty list means that every server takes it.
+    """Return problems; empty when every server accepts the request.
 
-    `previous` is the request before it in the same conversation: this one must begin with its messages and tools.
-    `strict_template` adds what chat templates of local servers insist on: no two user messages in a row.
+    `previous` is the preceding request of the conversation: its messages and tools must be a prefix of this one.
+    `strict_template`: chat templates of local servers refuse two user messages in a row.
     """
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -46,7 +46,7 @@ def _calls(message: Mapping[str, Any]) -> list[Any]:
 
 
 def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Each call is answered once, before any other role speaks; each tool message answers a call."""
+    """Each call is answered once before another role follows; each tool message answers a call."""
     waiting: list[Any] = []
     for at, message in enumerate(messages):
         if message["role"] == "tool":
@@ -166,7 +166,7 @@ def _count_marks(value: Any) -> int:
 
 
 def _unmarked(value: Any) -> Any:
-    """Cache marks move on with every request; a text that carries one stands in a list."""
+    """Without cache marks, which move with every request."""
     if isinstance(value, list):
         return [_unmarked(each) for each in value]
     if not isinstance(value, dict):
@@ -182,7 +182,7 @@ NOT_IN_TEXT = ("tools", "tool_choice", "parallel_tool_calls", "tool_stream", "fu
 
 
 def lint_xml(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False) -> list[str]:
-    """An empty list means that every server takes it, and that nothing in it looks like a call that is none."""
+    """Lint a request of the XML text protocol, including text that looks like a call."""
     complaints = lint(body, previous, strict_template=strict_template)
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
@@ -204,7 +204,7 @@ def _xml_shapes(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _xml_results(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Results come right behind the answer whose calls they belong to."""
+    """Results directly follow the response with their calls."""
     for at, message in enumerate(messages):
         if message.get("role") != "user" or not _plain_text(message).startswith(RESULT):
             continue

@@ -47,7 +47,7 @@ def schema_problems(name: Any, schema: Any) -> Iterator[str]:
 
 
 def _all_within(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The schema and every one inside it; the names of properties are no keywords."""
+    """The schema and all nested schemas."""
     waiting = [schema]
     while waiting:
         one = waiting.pop()
@@ -66,10 +66,10 @@ def prefix_problems(
     turns: str,
     plain: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[str]:
-    """`head` names the fields in front of the conversation, `turns` the list of what was said; both must come again, unchanged.
+    """Check that the previous request is a prefix of this one.
 
-    Behind the tools of before there may be more: servers of tools start beside the conversation. `plain` takes away what may
-    move, such as cache marks. Of the turns only the first that differs is named.
+    `head` names fields before the conversation, `turns` the list of messages. New tools may follow the earlier ones, because MCP
+    servers can start later. `plain` removes what may move, such as cache marks. Only the first differing turn is reported.
     """
     if previous is None:
         return
@@ -90,6 +90,6 @@ def prefix_problems(
 
 
 def _flat_tools(tools: Any) -> list[Any]:
-    """Also where a format has them in a list within the list."""
+    """Tools as a flat list, also where a format nests them."""
     groups = ((each.get("functionDeclarations") if isinstance(each, Mapping) else None, each) for each in tools or ())
     return [tool for within, each in groups for tool in (within if isinstance(within, list) else [each])]

@@ -1,4 +1,4 @@
-"""What Gemini would refuse."""
+"""Lint Gemini requests."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Content = Mapping[str, Any]
 
 
 def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False) -> list[str]:
-    """An empty list means that it is taken. `previous` is the request before it in the same conversation.
+    """Return problems; empty when the request is accepted. `previous` is the preceding request of the conversation.
 
-    Which models insist on signatures is not in the body: they are missed where a level of thinking or a placeholder shows that
-    the model is one of them. `strict_template` adds nothing here.
+    The body does not show whether a model requires signatures: they are required if it has a thinking level or a placeholder.
+    `strict_template` has no effect.
     """
     contents = body.get("contents")
     if not isinstance(contents, list) or not contents:
@@ -139,7 +139,7 @@ def _data(data: Any) -> Iterator[str]:
 
 
 def _pairing(contents: Sequence[Content]) -> Iterator[str]:
-    """As many responses as calls, in the same order, in the content right behind; ids as they were given, or none."""
+    """The next content has one response per call, in the same order and with the same ids."""
     seen: set[str] = set()
     for at, content in enumerate(contents):
         calls = [part["functionCall"] for part in content["parts"] if isinstance(part.get("functionCall"), dict)]
@@ -164,7 +164,7 @@ def _identity(call: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _signatures(contents: Sequence[Content], body: Mapping[str, Any]) -> Iterator[str]:
-    """Within the current turn the first call of each step is signed; the placeholder stands nowhere else."""
+    """In the current turn the first call of each step is signed; placeholders appear nowhere else."""
     is_strict = "thinkingLevel" in _mapping(_mapping(body, "generationConfig"), "thinkingConfig")
     begin = max((at for at, content in enumerate(contents) if _is_prompt(content)), default=0)
     missing: list[str] = []
@@ -255,7 +255,7 @@ def _options(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_base64(text: Any) -> bool:
-    """In either alphabet, padded or not."""
+    """Either alphabet, padded or not."""
     if not isinstance(text, str):
         return False
     bare = text.rstrip("=").replace("-", "+").replace("_", "/")

@@ -1,4 +1,4 @@
-"""Which linter knows the rules of a wire format, by the format's name."""
+"""Linters by wire format name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Lint(Protocol):
     def __call__(
         self, body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False
     ) -> list[str]:
-        """What a strict server would refuse. `previous` is the request before it in the same conversation."""
+        """Problems a strict server would report. `previous` is the preceding request of the conversation."""
         ...
 
 
@@ -25,4 +25,4 @@ LINTERS: Mapping[str, Lint] = {
     "xml": chat.lint_xml,
 }
 BODY_LIMITS_BYTES: Mapping[str, int] = {"anthropic": 32_000_000}
-"""Where the makers of a format say that they refuse larger requests."""
+"""Documented request size limits, in bytes."""

@@ -1,4 +1,4 @@
-"""What Ollama's own API would refuse, or silently misread."""
+"""Lint Ollama requests, including what the server would silently misread."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ IMAGE_STARTS = (b"data:", b"http:", b"https:")
 
 
 def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False) -> list[str]:
-    """An empty list means that every server takes it, and reads all of it.
+    """Return problems; empty when every server accepts and reads the whole request.
 
-    `previous` is the request before it in the same conversation: this one must begin with its messages and tools.
-    `strict_template` adds what many chat templates insist on: no two user messages in a row.
+    `previous` is the preceding request of the conversation: its messages and tools must be a prefix of this one.
+    `strict_template`: many chat templates refuse two user messages in a row.
     """
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -52,7 +52,7 @@ def _name(call: Any) -> Any:
 
 
 def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Results belong to calls by their order: as many as calls, right behind them, each of its tool, ids equal where given."""
+    """Results follow their calls in the same number and order, with the same tool and id."""
     waiting: list[Any] = []
     for at, message in enumerate(messages):
         if message["role"] != "tool":

@@ -1,4 +1,4 @@
-"""What a strict server of the Responses API would refuse."""
+"""Lint Responses API requests."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ FROM_ELSEWHERE = (
     "stop",
     "stream_options",
 )
-"""Fields of other formats, under which this one knows nothing."""
+"""Fields of other formats, unknown here."""
 
 
 def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False) -> list[str]:
-    """An empty list means that every server takes it.
+    """Return problems; empty when every server accepts the request.
 
-    `previous` is the request before it in the same conversation: this one must begin with its instructions, tools and items.
-    `strict_template` adds what chat templates of local servers insist on: no two user messages in a row.
+    `previous` is the preceding request of the conversation: its instructions, tools and items must be a prefix of this one.
+    `strict_template`: chat templates of local servers refuse two user messages in a row.
     """
     items = body.get("input")
     if not isinstance(items, list) or not items:
@@ -52,7 +52,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
 
 
 def _kind(item: Any) -> str:
-    """The easy form of a message has a role and no type."""
+    """Simple messages have a role and no type."""
     if not isinstance(item, dict):
         return ""
     kind = item.get("type", "message" if "role" in item else "")
@@ -62,13 +62,13 @@ def _kind(item: Any) -> str:
 
 
 def _is_said(item: Mapping[str, Any]) -> bool:
-    """By the assistant."""
+    """The item is the assistant's."""
     kind = _kind(item)
     return kind in ("reasoning", "function_call") or (kind == "message" and item["role"] == "assistant")
 
 
 def _pairing(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Each call is answered once, behind what the assistant said with it; each output answers a call."""
+    """Each call is answered once, after the assistant's items; each output answers a call."""
     waiting: list[Any] = []
     for at, item in enumerate(items):
         kind = _kind(item)
@@ -160,7 +160,7 @@ def _pieces(at: int, pieces: Sequence[Any], allowed: Sequence[str]) -> Iterator[
 
 
 def _reasoning(items: Sequence[Mapping[str, Any]], is_stored: bool) -> Iterator[str]:
-    """Reasoning stands directly before what it led to, and what is not stored has to bring itself along."""
+    """Reasoning directly precedes its product; unstored reasoning must carry its content."""
     for at, item in enumerate(items):
         if _kind(item) != "reasoning":
             continue

@@ -1,4 +1,4 @@
-"""Ollama's own API, `/api/chat`: lines of JSON come back, and the context window is part of the request."""
+"""Ollama's native API, `/api/chat`: JSON lines, with the context window in each request."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NOT_PULLED = re.compile(r"model .*not found", re.IGNORECASE | re.DOTALL)
 
 
 class Ollama:
-    """Remembers the bytes of what it has encoded: a conversation that grew by one message costs one message."""
+    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
 
     name = "ollama"
     framing: Framing = "lines"
 
     def __init__(self, dialect: OllamaDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is what a person may do when the key is refused."""
+        """`provider_hint` is added to the error when the key is rejected."""
         self._dialect = dialect
         self._hint = provider_hint
         self._history = EncodedHistory()
@@ -42,14 +42,14 @@ class Ollama:
         return "/api/chat"
 
     def encode(self, request: Request) -> bytes:
-        """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
+        """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         body = [encode_json({"model": request.model})[:-1], b',"messages":[', b",".join(self._messages(request)), b"]"]
         if tools := self._tools.take(request.tools, _function):
             body += [b',"tools":', tools]
         return b"".join([*body, b",", encode_json(self._fields(request))[1:]])
 
     def blocks(self) -> Sequence[Block]:
-        """Templates put the tools before the conversation."""
+        """Chat templates put tools before the conversation."""
         tools = [block("tools", self._tools.encoded)] if self._tools.encoded else []
         return [*tools, *self._history.blocks()]
 
@@ -57,7 +57,6 @@ class Ollama:
         return OllamaDecoder(self._dialect, {tool.name: tool.parameters for tool in request.tools})
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """Calls in it are those of the tools that were encoded last."""
         return OllamaDecoder(self._dialect, {tool.name: tool.parameters for tool in self._tools.specs}).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -90,14 +89,14 @@ class Ollama:
         return kept | {"options": self._options(request)}
 
     def _options(self, request: Request) -> dict[str, Any]:
-        """The window is always said: what the server would take by itself is too small for an agent."""
+        """Always sets the window: the server's default is too small for an agent."""
         num_ctx = min(self._dialect.num_ctx, request.context or self._dialect.num_ctx)
         given = {"num_predict": request.max_tokens, **sampling_of(request), "stop": list(request.stop) or None}
         options = {name: value for name, value in given.items() if value is not None and name not in request.dropped_fields}
         return {"num_ctx": num_ctx, **options}
 
     def _think(self, request: Request) -> bool | ThinkingLevel | None:
-        """A server that refuses the value gets true or false; one that refuses the thing gets nothing."""
+        """Falls back to a boolean when the value was refused, and to nothing when the field was."""
         style, level = self._dialect.think, request.thinking
         if level is None or style == "none" or "thinking" in request.dropped_fields:
             return None

@@ -1,4 +1,4 @@
-"""The stream of an Ollama answer as deltas: one JSON object a line, the last of them `done`."""
+"""Decode Ollama responses: one JSON object per line, the last one with `done`."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ _decode = msgspec.json.Decoder(ResponseLine).decode
 
 
 class OllamaDecoder:
-    """Reads one answer; the finish and the token counts are told by `close`, once it is sure that nothing follows."""
+    """Decodes one response; `close` reports finish and token counts."""
 
     def __init__(self, dialect: OllamaDialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
-        """`offered` holds the schema of every tool's arguments."""
+        """`offered` maps tool names to argument schemas."""
         self._names = names_by_wire(offered)
         self._text = TextFilter(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
         self._calls: list[tuple[str, str]] = []
-        """Tool and argument text of each call; its place is its slot."""
+        """Tool and argument text of each call; the index is its slot."""
         self._numbered: set[tuple[str, int, str, str]] = set()
-        """Calls with an id or a number: the same once more is a repetition."""
+        """Calls with an id or index, to detect repeated calls."""
         self._has_native = False
-        """A call came as a call."""
+        """A native tool call arrived."""
         self._ended = False
         self._reason = ""
         self._usage: Usage | None = None
@@ -80,7 +80,7 @@ class OllamaDecoder:
         return self._text.held_chars
 
     def feed(self, payload: bytes) -> Sequence[Delta]:
-        """Raises a ProviderError when the line is an error object. What is no JSON is skipped."""
+        """Skips invalid JSON. Raises a ProviderError for error objects."""
         try:
             line = _decode(payload)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -100,7 +100,7 @@ class OllamaDecoder:
         return deltas
 
     def close(self) -> Sequence[Delta]:
-        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
         if not self._ended:
             raise ended_early_error(self._skipped)
         deltas: list[Delta] = []
@@ -111,7 +111,6 @@ class OllamaDecoder:
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """An answer in one document needs no `done`: its closing brace says it."""
         document = read_object(body)
         if document is None:
             raise bad_body_error(body)
@@ -172,7 +171,7 @@ class OllamaDecoder:
         return CallDelta(len(self._calls) - 1, wire_id, tool, arguments)
 
     def _resolve_leak(self, leaked: LeakedCall) -> Sequence[Delta]:
-        """Beside a real call what looks like one is text, or the same call twice."""
+        """When native calls exist, a call written as text is plain text or a duplicate."""
         if not self._has_native:
             call = self._begin(leaked.tool, leaked.arguments)
             return (replace(call, problem=leaked.problem, in_fence=leaked.in_fence),)
@@ -182,7 +181,7 @@ class OllamaDecoder:
 
 
 def _arguments_text(raw: bytes) -> str:
-    """As the model wrote them, in its order; the server escapes more letters than JSON asks for."""
+    """Arguments in the model's key order; the server escapes more characters than JSON requires."""
     if raw in (b"", b"null"):
         return "{}"
     text = raw.decode("utf-8", "replace")

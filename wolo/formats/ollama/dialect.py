@@ -1,4 +1,4 @@
-"""How servers of Ollama's own API and their models differ, as flags."""
+"""Differences between Ollama servers and models, as flags."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ ThinkStyle = Literal["auto", "bool", "levels", "none"]
 
 
 class OllamaDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The defaults fit a server of today and a model nothing is known about."""
+    """Defaults fit a current server and an unknown model."""
 
     num_ctx: Annotated[int, Meta(ge=1)] = 65_536
-    """The window in tokens that is asked for, unless the model's own is smaller; by itself a server may give only 4,096."""
+    """Requested context window in tokens, unless the model's is smaller; servers default to as little as 4,096."""
     refuse_overflow: bool = True
-    """Ask for an error where the server would cut off the beginning of what is too long; old servers cut it all the same."""
+    """Ask for an error instead of silent truncation; old servers truncate anyway."""
     keep_alive: str = ""
-    """How long the model stays loaded after an answer, such as `30m` or `-1m` for ever; empty: as the server is set up."""
+    """Time the model stays loaded, such as `30m`, or `-1m` for ever; empty: server default."""
 
     think: ThinkStyle = "auto"
-    """`think` is true or false, or the name of a level; `none`: it is not sent. `auto`: levels for gpt-oss, which knows nothing
-    else, true or false for all others."""
+    """Send `think` as a boolean or a level name; `none`: omit it. `auto`: levels for gpt-oss, booleans otherwise."""
     thinking_levels: tuple[ThinkingLevel, ...] = ("low", "medium", "high")
-    """The levels the model knows. Others become the nearest one above, or the highest; off is the lowest."""
+    """Supported levels; others map to the next higher level, or the highest; off is the lowest."""
     thinking_replay: bool = True
-    """Reasoning goes back to the model that wrote it."""
+    """Replay reasoning to the model that wrote it."""
 
     images: bool = True
     call_ids: bool = False
-    """Calls and results carry ids; otherwise the server pairs them by their order."""
+    """Calls and results carry ids; otherwise the server pairs them by order."""
 
     think_tags: bool = True
-    """Text that opens with a think tag is reasoning up to the closing tag."""
+    """Text starting with a think tag is reasoning up to the closing tag."""
     leaked_calls: bool = True
-    """A call of an offered tool that was written as text, at the end and alone, counts as a call when there is no other. False
-    for hosted providers of the catalogue, unless `models probe` found that theirs come so."""
+    """Accept a call of an offered tool written as text, if it is alone at the end and there is no native call. False for hosted
+    catalogue providers unless `models probe` found it necessary."""

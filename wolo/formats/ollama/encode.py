@@ -1,4 +1,4 @@
-"""Messages laid out as Ollama's own API wants them: content is text, images lie beside it, arguments are objects."""
+"""Encode messages for Ollama: text content, separate images, arguments as objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OllamaLayout(Layout):
         return {"role": "user", "content": text}
 
     def _between(self, role: str) -> list[Item]:
-        """Chat templates of many models insist on turns, and on a user who speaks first."""
+        """Many chat templates require alternating roles that start with the user."""
         if role == "assistant" and self.role in ("", "system", "assistant"):
             return [self.user_item(CONTINUE)]
         if role == "user" and self.role == "user":
@@ -81,7 +81,7 @@ class OllamaLayout(Layout):
         return {"id": wire, "function": function} if self._dialect.call_ids else {"function": function}
 
     def _result(self, call: ToolPart, wire: str) -> tuple[Item, list[str]]:
-        """The message, and the images that a user message behind all results will carry: templates show none in a result."""
+        """The tool message, and its images: templates ignore images in results, so a user message carries them."""
         notes, images = list[str](), list[str]()
         for part in call.output_parts:
             self._add_media(part, notes, images)
@@ -91,7 +91,7 @@ class OllamaLayout(Layout):
         return item, images
 
     def _add_media(self, part: MediaPart, texts: list[str], images: list[str]) -> None:
-        """An image goes to the images, a note to the texts for what this server or this model does not take."""
+        """Append an image, or a note about what is not supported."""
         if not isinstance(part, ImagePart) or not self._dialect.images:
             texts.append(not_sent(part))
         elif data := part.data or read_data_url(part.url)[1]:

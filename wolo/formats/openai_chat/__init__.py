@@ -1,4 +1,4 @@
-"""Chat Completions: what OpenAI began and nearly every other server speaks, each with quirks that a dialect names."""
+"""The Chat Completions API, as served by OpenAI and most other providers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["ChatDialect", "OpenAIChat", "to_llm_messages"]
 MESSAGE_FIELDS = frozenset(
     {"reasoning_content", "reasoning", "reasoning_text", "reasoning_details", "thinking", "developer", "role", "name"}
 )
-"""Refused fields that concern the messages and not the body."""
+"""Refused fields that belong to messages, not to the request body."""
 
 
 class OpenAIChat:
-    """Remembers the bytes of what it has encoded: a conversation that grew by one message costs one message."""
+    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
 
     name = "openai-chat"
     framing: Framing = "sse"
 
     def __init__(self, dialect: ChatDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is what a person may do when the key is refused."""
+        """`provider_hint` is added to the error when the key is rejected."""
         self._dialect = dialect
         self._hint = provider_hint
         self._history = EncodedHistory()
@@ -43,7 +43,7 @@ class OpenAIChat:
         return "/chat/completions"
 
     def encode(self, request: Request) -> bytes:
-        """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
+        """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         head = {"model": request.model}
         body = [encode_json(head)[:-1], b',"messages":[', self._messages(request), b"]"]
         if tools := self._tools.take(request.tools, self._function):
@@ -58,7 +58,6 @@ class OpenAIChat:
         return ChatDecoder(self._dialect, {tool.name: tool.parameters for tool in request.tools})
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """Calls in it are those of the tools that were encoded last."""
         return ChatDecoder(self._dialect, {tool.name: tool.parameters for tool in self._tools.specs}).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -108,7 +107,7 @@ class OpenAIChat:
                 return {**sampling}
 
     def _limit(self, request: Request) -> dict[str, int]:
-        """A server that refuses one name for the limit knows the other."""
+        """Switches to the other field name when the server refused one."""
         first = self._dialect.max_tokens_field
         other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
         name = next((field for field in (first, other) if field not in request.dropped_fields), None)
@@ -127,7 +126,7 @@ _ON = {"type": "enabled", "clear_thinking": False}
 
 
 def thinking_fields(dialect: ChatDialect, model: str, level: ThinkingLevel | None) -> dict[str, Any]:
-    """The fields of the request body; none when the user said nothing and the server's own default serves."""
+    """Fields for the request body; empty when no level is set and the server's default applies."""
     if level is not None and dialect.thinking_levels:
         level = nearest_level(level, dialect.thinking_levels)
     if dialect.thinking_param_style == "glm":
@@ -153,7 +152,7 @@ def thinking_fields(dialect: ChatDialect, model: str, level: ThinkingLevel | Non
 
 
 def _glm(model: str, level: ThinkingLevel | None) -> dict[str, Any]:
-    """`clear_thinking: false` keeps the reasoning of earlier turns: better answers, and a prefix the cache can use."""
+    """`clear_thinking: false` keeps reasoning of earlier turns, which improves answers and caching."""
     version = glm_version(model)
     if version is not None and version < GLM_THINKS:
         return {}

@@ -23,7 +23,7 @@ class Function(Struct, gc=False):
 
 
 class Fragment(Struct, gc=False):
-    """A piece of a tool call."""
+    """A fragment of a tool call."""
 
     index: int | None = None
     id: str | None = None
@@ -32,7 +32,7 @@ class Fragment(Struct, gc=False):
 
 
 class MessageDelta(Struct, gc=False):
-    """A delta, or the message of an answer that came whole."""
+    """A stream delta, or the message of a complete response."""
 
     content: str | None = None
     reasoning_content: str | None = None
@@ -44,7 +44,7 @@ class MessageDelta(Struct, gc=False):
     function_call: Function | None = None
     reasoning_details: Raw = Raw()
     pieces: list[tuple[str, str]] | None = None
-    """Content that came as a list: (field, text) in order; the field is empty for text."""
+    """List content in order, as (field, text); the field is empty for plain text."""
 
 
 class Choice(Struct, gc=False):
@@ -98,19 +98,17 @@ _plain_decoder = msgspec.json.Decoder(_PlainChunk)
 
 
 class ChunkReader:
-    """Reads the payloads of one stream, in order."""
-
     def __init__(self) -> None:
         self.skipped = 0
-        """Payloads that were no JSON object."""
+        """Payloads that were not JSON objects."""
         self._halves = SurrogateJoiner()
         self._split_chars = self._halves.kept
         self._expects_plain = True
 
     def read_plain(self, payload: bytes) -> PlainChoice | None:
-        """What nearly every payload is: a few words of text or reasoning and nothing else; None: `read` it.
+        """Fast path for payloads with only text or reasoning; None: use `read`.
 
-        Where it was something else once, `read` decides when to look again: to look in vain costs more than to read.
+        After a miss, `read` decides when to try again, because a failed attempt costs more than the slow path.
         """
         if not self._expects_plain or self._split_chars:
             return None
@@ -222,7 +220,7 @@ def _integer(value: Any) -> int | None:
 
 
 class _OpenCall:
-    """A call that is being written."""
+    """A tool call that is still streaming."""
 
     def __init__(self, slot: int) -> None:
         self.slot = slot
@@ -239,23 +237,23 @@ class _OpenCall:
         return is_object(self.text)
 
     def is_partial(self) -> bool:
-        """Its arguments have begun and are not complete."""
+        """Arguments have started and are incomplete."""
         return self.size > 0 and not self.is_whole()
 
     def is_repeated_by(self, name: str, arguments: str) -> bool:
-        """The same whole call, sent once more."""
+        """The same complete call was sent again."""
         return bool(name) and name == self.name and len(arguments) == self.size and arguments == self.text and self.is_whole()
 
 
 class OpenCalls:
-    """The calls of one answer. `names` turns the server's tool names into ours."""
+    """Calls of one response. `names` maps server tool names to ours."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
         self._calls: list[_OpenCall] = []
         self._by_index: dict[int, _OpenCall] = {}
         self._by_place: dict[int, _OpenCall] = {}
-        """Where the fragments of unnumbered calls stood in their payload."""
+        """Position of fragments without an index in their payload."""
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -270,14 +268,14 @@ class OpenCalls:
         return any(self._names.get(call.name, call.name) == tool and _same(call.text, arguments) for call in self._calls)
 
     def add_written(self, leaked: LeakedCall, deltas: list[Delta]) -> None:
-        """A call that came as text: our own name of the tool, all of its arguments."""
+        """Add a call that was written as text, with our own tool name and all arguments."""
         call = self._begin()
         call.name, call.size = leaked.tool, len(leaked.arguments)
         call.fragments.append(leaked.arguments)
         deltas.append(CallDelta(call.slot, "", leaked.tool, leaked.arguments, problem=leaked.problem, in_fence=leaked.in_fence))
 
     def add(self, fragments: Sequence[Fragment]) -> list[CallDelta]:
-        """`fragments` are those of one payload."""
+        """`fragments` are from one payload."""
         deltas = []
         for place, fragment in enumerate(fragments):
             function = fragment.function
@@ -303,7 +301,7 @@ class OpenCalls:
         return call
 
     def _find_numbered(self, index: int, wire_id: str, name: str, arguments: str) -> _OpenCall:
-        """A number is believed, unless what comes under it plainly begins another call, or goes on with one."""
+        """Trust the index unless its content clearly starts or continues another call."""
         known = self._by_index.get(index)
         if known is None:
             with_id = self._with_id(wire_id)
@@ -346,7 +344,7 @@ class OpenCalls:
         return call
 
     def _extend(self, call: _OpenCall, wire_id: str, name: str, arguments: str, extra: bytes) -> CallDelta:
-        """The first id stays: some servers give every fragment a fresh one."""
+        """Keeps the first id: some servers send a new one with every fragment."""
         new_id = wire_id if not call.id else ""
         call.id = call.id or wire_id
         call.name = name or call.name

@@ -29,10 +29,10 @@ from wolo.messages.parts import Blob
 
 
 class ChatDecoder:
-    """Reads one answer; the finish and the token counts are told by `close`, once it is sure that nothing follows."""
+    """Decodes one response; `close` reports finish and token counts."""
 
     def __init__(self, dialect: ChatDialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
-        """`offered` holds the schema of every tool's arguments."""
+        """`offered` maps tool names to argument schemas."""
         self._chunks = ChunkReader()
         self._read_plain = self._chunks.read_plain
         self._calls = OpenCalls(names_by_wire(offered, dialect.reserved_tool_names))
@@ -56,7 +56,7 @@ class ChatDecoder:
         return self._text.held_chars
 
     def feed(self, payload: bytes) -> Sequence[Delta]:
-        """Raises a ProviderError when the payload is an error object. What is no JSON is skipped."""
+        """Skips invalid JSON. Raises a ProviderError for error objects."""
         if self._done:
             return ()
         plain = self._read_plain(payload)
@@ -75,7 +75,7 @@ class ChatDecoder:
         return deltas
 
     def close(self) -> Sequence[Delta]:
-        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
         deltas: list[Delta] = []
         native = len(self._calls)
         self._text.finish(deltas, lambda leaked: self._resolve_leak(leaked, native))
@@ -91,7 +91,6 @@ class ChatDecoder:
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """An answer in one document needs no terminal marker: its closing brace is one."""
         chunk = self._chunks.read(body) if read_object(body) is not None else None
         if chunk is None:
             raise bad_body_error(body)
@@ -109,7 +108,7 @@ class ChatDecoder:
         return () if chunk is None else self._on_chunk(chunk, payload)
 
     def _is_selected(self, index: int | None) -> bool:
-        """Of several answers to one question the first that speaks is read."""
+        """Of several choices only the first one that sends anything is read."""
         if self._choice is None:
             self._choice = index
         return index is None or index == self._choice
@@ -130,7 +129,7 @@ class ChatDecoder:
         return deltas
 
     def _check_for_error(self, chunk: Chunk, payload: bytes) -> None:
-        """Some servers answer with a refusal of another shape, and status 200."""
+        """Raises a ProviderError for errors of another shape, sent with status 200."""
         if not chunk.usage and is_error(read_object(payload) or {}):
             raise classify(200, {}, payload)
 
@@ -166,7 +165,7 @@ class ChatDecoder:
             self._on_calls([Fragment(index=0, function=message.function_call)], deltas)
 
     def _on_reasoning(self, message: MessageDelta, deltas: list[Delta]) -> None:
-        """Some servers say the same under two names: the first that holds anything counts."""
+        """Some servers repeat reasoning under two names: the first nonempty field is used."""
         for field in self._reasoning_fields:
             if text := getattr(message, field):
                 self._add_reasoning(text, field, deltas)
@@ -197,7 +196,7 @@ class ChatDecoder:
         deltas += self._calls.add(fragments)
 
     def _resolve_leak(self, leaked: LeakedCall, native: int) -> Sequence[Delta]:
-        """Beside a real call what looks like one is text, or the same call twice."""
+        """When native calls exist, a call written as text is plain text or a duplicate."""
         if not native:
             deltas: list[Delta] = []
             self._calls.add_written(leaked, deltas)
@@ -211,7 +210,7 @@ class ChatDecoder:
         return resolve_finish(self._finish, has_calls=bool(self._calls)) if self._finish else self._finish_without_reason()
 
     def _finish_without_reason(self) -> FinishReason:
-        """Without a finish reason only `[DONE]` behind something complete ends an answer."""
+        """Without a finish reason, only `[DONE]` after complete content ends a response."""
         if self._done and self._calls and self._calls.are_whole():
             return "tool_calls"
         if self._done and self._has_text and not self._calls:
@@ -227,7 +226,7 @@ def _shown(detail: object) -> str:
 
 
 def read_usage(raw: bytes) -> Usage | None:
-    """None when it is no usage at all. Prompt counts include what was cached, completion counts include reasoning."""
+    """None when there is no usage. Prompt counts include cached tokens, completion counts include reasoning."""
     usage = read_json(raw)
     if not isinstance(usage, dict):
         return None
@@ -247,7 +246,7 @@ def read_usage(raw: bytes) -> Usage | None:
 
 
 def _output(usage: Mapping[str, Any], prompt: int) -> tuple[int, int]:
-    """Where the total shows that reasoning was left out of the completion count (xAI), it is added."""
+    """Adds reasoning when the total shows that the completion count excludes it (xAI)."""
     completion = _first(usage, "completion_tokens", "output_tokens")
     details = _mapping(usage, "completion_tokens_details", "output_tokens_details")
     reasoning = _first(details, "reasoning_tokens") or _first(usage, "reasoning_tokens")
@@ -257,14 +256,14 @@ def _output(usage: Mapping[str, Any], prompt: int) -> tuple[int, int]:
 
 
 def _cost(dollars: Any) -> UsageCost | None:
-    """Only OpenRouter says what an answer cost."""
+    """Only OpenRouter reports the cost."""
     if isinstance(dollars, bool) or not isinstance(dollars, int | float) or not math.isfinite(dollars) or dollars < 0:
         return None
     return UsageCost(total=float(dollars))
 
 
 def _first(counts: Mapping[str, Any], *names: str) -> int:
-    """The first of these that is there and a count, else 0."""
+    """The first nonzero count, else 0."""
     return next((count for name in names if (count := token_count(counts.get(name)))), 0)
 
 
@@ -276,7 +275,7 @@ GROWING = ("text", "summary", "data")
 
 
 def merge_reasoning_details(fragments: Sequence[object]) -> list[dict[str, Any]]:
-    """Neighbours of the same kind, index and id are one item: their texts grow, other fields keep their last value."""
+    """Merge adjacent items of the same kind, index and id: texts are concatenated, other fields keep the last value."""
     items: list[dict[str, Any]] = []
     for fragment in fragments:
         if not isinstance(fragment, dict):

@@ -31,17 +31,15 @@ if TYPE_CHECKING:
 
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
-"""The names under which servers are known to send reasoning, most common first."""
+"""Known field names of reasoning, most common first."""
 REASONING_DETAILS = "openrouter.reasoning_details"
 EXTRA_CONTENT = "chat.extra_content"
-"""Kinds of blobs: what OpenRouter sends beside reasoning, and what Gemini's compatible endpoint hangs on calls."""
+"""Blob kinds: OpenRouter's reasoning details, and extra content of calls from Gemini's compatible endpoint."""
 CONTENT_LIST = "content"
-"""The field name of reasoning that came as an item of the content list (Mistral)."""
+"""Field name for reasoning that arrived as a list item in `content` (Mistral)."""
 
 
 class ChatLayout(Layout):
-    """Lays out one conversation for one server."""
-
     def __init__(
         self,
         dialect: ChatDialect,
@@ -50,8 +48,8 @@ class ChatLayout(Layout):
         *,
         takes_turns: bool = True,
     ) -> None:
-        """`producer` None: reasoning of every producer is laid out. `withheld` names fields the server has refused.
-        `takes_turns`: add short messages where a server expects the other speaker; otherwise nothing is added."""
+        """`producer` None: encode reasoning of every producer. `withheld` names fields the server has refused. `takes_turns`:
+        add short messages where a server expects the other role."""
         super().__init__()
         self.id_policy = dialect.id_policy
         self._dialect = dialect
@@ -59,7 +57,7 @@ class ChatLayout(Layout):
         self._withheld = withheld
         self._takes_turns = takes_turns
         self._is_block = False
-        """The item being laid out is a cached block."""
+        """The current item is a cached block."""
 
     def opening_items(self, system: str) -> list[Item]:
         text = clean(system)
@@ -107,7 +105,7 @@ class ChatLayout(Layout):
             yield {"role": "user", "content": [_text_item(MEDIA_BELOW), *media]}
 
     def _user_content(self, message: Message) -> str | list[dict[str, Any]]:
-        """Plain text wherever it is all text: some servers break lists up or make the model copy them."""
+        """A plain string where possible: some servers split lists or make the model copy them."""
         pieces: list[str | dict[str, Any]] = []
         for part in message.parts:
             if isinstance(part, TextPart):
@@ -144,7 +142,7 @@ class ChatLayout(Layout):
         return ONLY_ATTACHMENT
 
     def _replay_reasoning(self, message: Message, item: dict[str, Any]) -> None:
-        """Byte for byte, under the name it came under; reasoning that came inside the text stays behind."""
+        """Byte for byte under the original field name; reasoning extracted from text is not replayed."""
         by_field: dict[str, list[str]] = {}
         for part in message.of(ThinkingPart):
             by_field.setdefault(part.field, []).append(part.text)
@@ -176,7 +174,7 @@ class ChatLayout(Layout):
     # Images and the like
 
     def _media(self, part: MediaPart) -> dict[str, Any] | str:
-        """A content item, or a note that stands for what this server does not take."""
+        """A content item, or a note about what this server does not support."""
         if isinstance(part, ImagePart):
             return self._image(part)
         if isinstance(part, AudioPart):
@@ -204,7 +202,7 @@ class ChatLayout(Layout):
 
 
 def with_cache_mark(item: Item) -> Item:
-    """The same message with a cache mark on its last text; without any text it stays as it is."""
+    """Add a cache mark to the last text; unchanged when there is no text."""
     content = item["content"]
     parts = [_text_item(content)] if isinstance(content, str) else [*(content or ())]
     at = next((at for at in reversed(range(len(parts))) if parts[at].get("type") == "text" and parts[at]["text"]), None)
@@ -219,18 +217,18 @@ def _text_item(text: str) -> dict[str, Any]:
 
 
 PLAIN = ChatDialect(cache_marks=True)
-"""The dialect of `to_llm_messages` called without an encoder."""
+"""Dialect of `to_llm_messages` when called without an encoder."""
 
 
 class LlmMessages(list[dict[str, Any]]):
-    """The messages of a request, and the same as JSON."""
+    """Messages of a request, together with their JSON."""
 
     encoded: bytes = b""
-    """The items joined by commas, without the brackets."""
+    """Items joined by commas, without brackets."""
 
 
 class ChatEncoder:
-    """Lays out messages for one server. With a `history` of its own caller, the bytes of earlier messages are reused."""
+    """Encodes messages for one server; with a `history`, bytes of earlier messages are reused."""
 
     def __init__(
         self,
@@ -241,8 +239,8 @@ class ChatEncoder:
         history: EncodedHistory | None = None,
         for_server: bool = False,
     ) -> None:
-        """`for_server`: adds the short messages and the moving cache marks that servers want; otherwise each message becomes
-        what it is. `producer` and `withheld` as in `ChatLayout`."""
+        """`for_server`: add filler messages and moving cache marks; otherwise messages are encoded as they are. `producer` and
+        `withheld` as in `ChatLayout`."""
         self._dialect = dialect
         self._producer = producer
         self._withheld = withheld
@@ -265,7 +263,7 @@ class ChatEncoder:
         return ChatLayout(self._dialect, self._producer, self._withheld, takes_turns=self._for_server)
 
     def _marks(self, kept: Sequence[EncodedMessage]) -> set[int]:
-        """A cached prefix may end at the system message and at the last message that has words."""
+        """Positions of cache marks: the system message, and the last message with text."""
         if not (self._for_server and self._dialect.cache_marks):
             return set()
         first = next((at for at, each in enumerate(kept) if each.block.label == "system"), None)
@@ -280,12 +278,12 @@ def to_llm_messages(
     display_name: str = NAME,
     encoder: ChatEncoder | None = None,
 ) -> LlmMessages:
-    """Converts messages to those of a Chat Completions request.
+    """Convert messages to those of a Chat Completions request.
 
-    Unsendable messages are left out, and every call is followed by its result. A conversation without a system message of
-    its own opens with `system`: wolo's prompt by default, none if it is empty. In the system message the word "Wolo" becomes
-    `display_name`. `encoder` is that of a server; without one each message becomes what it is, and nothing is added.
-    Raises ValueError for messages by role with a result that answers no open call.
+    Omits unsendable messages; every call is followed by its result. `system` opens a conversation without a system message:
+    wolo's default prompt if None, nothing if empty. `display_name` replaces the word "Wolo" in it. Without `encoder` nothing is
+    added.
+    Raises ValueError for a result that does not answer an open call.
     """
     own = tuple(each for each in messages if isinstance(each, Message))
     if len(own) < len(messages):
@@ -297,7 +295,7 @@ def to_llm_messages(
 
 
 def _marked_at_end(items: Sequence[Item]) -> list[Item]:
-    """With a cache mark on the last item that has words; results take none."""
+    """Mark the last item with text; results cannot carry marks."""
     for at in reversed(range(len(items))):
         if items[at]["role"] != "tool" and (changed := with_cache_mark(items[at])) is not items[at]:
             return [*items[:at], changed, *items[at + 1 :]]

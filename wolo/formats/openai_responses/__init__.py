@@ -1,4 +1,4 @@
-"""The Responses API: what OpenAI's reasoning models speak, stateless, so that a conversation belongs to nobody's server."""
+"""OpenAI's Responses API, used without server-side state."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from wolo.messages.unicode import clean
 __all__ = ["OpenAIResponses", "ResponsesDialect"]
 
 FEWEST_OUTPUT_TOKENS = 16
-"""A lower limit is refused."""
+"""Lower limits are refused."""
 LONGEST_CACHE_KEY = 64
 MUST_STAY = ("stream", "store")
 
 
 class OpenAIResponses:
-    """Remembers the bytes of what it has encoded: a conversation that grew by one message costs one message."""
+    """Reuses the encoded bytes of earlier messages, so a new message costs only itself."""
 
     name = "openai-responses"
     framing: Framing = "sse"
 
     def __init__(self, dialect: ResponsesDialect, *, provider_hint: str = "") -> None:
-        """`provider_hint` is what a person may do when the key is refused."""
+        """`provider_hint` is added to the error when the key is rejected."""
         self._dialect = dialect
         self._hint = provider_hint
         self._history = EncodedHistory()
@@ -45,7 +45,7 @@ class OpenAIResponses:
         return "/responses"
 
     def encode(self, request: Request) -> bytes:
-        """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
+        """Keys have a fixed order: equal histories give equal bytes, also across processes."""
         items = self._input(request)
         head = [encode_json({"model": request.model})[:-1]]
         if self._instructions:
@@ -63,7 +63,6 @@ class OpenAIResponses:
         return self._decoder(request.tools)
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """Calls in it are those of the tools that were encoded last."""
         return self._decoder(self._tools.specs).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -84,7 +83,7 @@ class OpenAIResponses:
         return [each.encoded for each in kept]
 
     def _function(self, tool: ToolSpec) -> dict[str, Any]:
-        """`strict` would demand schemas in which every property is required."""
+        """`strict` would require every property."""
         return {
             "type": "function",
             "name": wire_name(tool.name, self._dialect.reserved_tool_names),
@@ -110,7 +109,7 @@ class OpenAIResponses:
         return {name: value for name, value in options.items() if name in MUST_STAY or name not in dropped}
 
     def _reasoning(self, request: Request) -> dict[str, Any]:
-        """Without a level the model's own default holds; where it reasons at all, that is told as a summary."""
+        """Without a level the model's default applies."""
         dialect, level = self._dialect, request.thinking
         reasoning: dict[str, Any] = {}
         if dialect.effort and level is not None:

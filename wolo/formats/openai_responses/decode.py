@@ -1,7 +1,8 @@
-"""The stream of a Responses answer as deltas: items open, grow and close, and a last event says how it ended.
+"""Decode Responses streams: output items open, grow and close.
 
-Events belong to an item by `output_index`, which is unique in an answer; item ids are not to be trusted, as some proxies give
-every event a fresh one. Where the last word on an item says more than its fragments did, the rest is told then."""
+Events refer to items by `output_index`; item ids are unreliable because some proxies send a new one with every event. If the
+final version of an item says more than its fragments did, the rest is emitted then.
+"""
 
 from __future__ import annotations
 
@@ -41,27 +42,27 @@ from wolo.messages.parts import Blob
 
 TEXT = "response.output_text.delta"
 SAID = "content"
-"""The field of a message in which its texts stand."""
+"""Field of a message that holds its text."""
 ARGUMENTS: Place = ("arguments", 0)
 
 
 class ResponsesDecoder:
-    """Reads one answer; the finish and the token counts are told by `close`."""
+    """Decodes one response; `close` reports finish and token counts."""
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], reserved_tool_names: Sequence[str] = ()) -> None:
-        """`offered` holds the schema of every tool's arguments."""
+        """`offered` maps tool names to argument schemas."""
         self._events = EventReader()
         self._read_event = self._events.read
         self._offered = offered
         self._names = names_by_wire(offered, reserved_tool_names)
         self._items: dict[int, OpenItem] = {}
         self._current: OpenItem | None = None
-        """The message or reasoning whose text was told last."""
+        """The message or reasoning item that received text last."""
         self._running: RunningText | None = None
-        """What the next fragment most probably goes on with."""
+        """The text that the next fragment most likely continues."""
         self._calls = 0
         self._ids_valid = True
-        """False behind reasoning that cannot go back: what it led to must not name itself either."""
+        """False after reasoning that cannot be replayed: the items that followed must drop their ids too."""
         self._end: dict[str, Any] | None = None
         self._done = False
         self._read: Mapping[str, Callable[[Event], list[Delta]]] = {
@@ -90,7 +91,7 @@ class ResponsesDecoder:
         return 0
 
     def feed(self, payload: bytes) -> Sequence[Delta]:
-        """Raises a ProviderError when the payload says that the answer failed. What is unknown or no JSON is skipped."""
+        """Skips unknown events and invalid JSON. Raises a ProviderError when the response failed."""
         event = self._read_event(payload)
         if event is None:
             self._done = self._done or payload[:6] == DONE
@@ -106,7 +107,7 @@ class ResponsesDecoder:
         return read(event) if read is not None else ()
 
     def close(self) -> Sequence[Delta]:
-        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
         if self._end is None:
             self._end = self._end_without_event()
         usage = read_usage(self._end.get("usage"))
@@ -163,7 +164,7 @@ class ResponsesDecoder:
         deltas.append(ThinkingDelta(BETWEEN + text if begins else text, item.field))
 
     def _switch_to(self, item: OpenItem) -> list[Delta]:
-        """Each item is a part of its own."""
+        """Each item becomes a separate part."""
         if self._current is item:
             return []
         is_first = self._current is None
@@ -189,7 +190,7 @@ class ResponsesDecoder:
         return self._complete(item, event.arguments or "") if item.kind == "call" else []
 
     def _complete(self, item: OpenItem, final: str, item_id: str = "") -> list[Delta]:
-        """The last word on the arguments counts, whatever the fragments were."""
+        """The final arguments win over the fragments."""
         told = item.text_at(ARGUMENTS)
         if not final or final == told:
             return [CallDelta(item.slot, item_id=item_id)] if item_id else []
@@ -203,7 +204,7 @@ class ResponsesDecoder:
     # Items
 
     def _item(self, event: Event, kind: Kind) -> OpenItem:
-        """The item of this event; one that was never announced is taken for what its event belongs to."""
+        """Item of this event; an unannounced item gets the kind that the event implies."""
         index = event.output_index if event.output_index is not None else max(self._items, default=0)
         item = self._items.get(index)
         return item if item is not None else self._opened(index, kind)
@@ -228,7 +229,7 @@ class ResponsesDecoder:
         return self._name_call(self._opened(index, kind_of(given)), given)
 
     def _name_call(self, item: OpenItem, given: Mapping[str, Any]) -> list[Delta]:
-        """What a call is named; told again when the last word differs."""
+        """Emit id and name of a call, again if the final version differs."""
         call_id, name = text_of(given, "call_id"), text_of(given, "name")
         if item.kind != "call" or (call_id or item.call_id, name or item.name) == (item.call_id, item.name):
             return []
@@ -292,7 +293,7 @@ class ResponsesDecoder:
         return [*deltas, *self._switch_to(item), ThinkingDelta("", field, blobs, item_id=text_of(given, "id"))]
 
     def _unwrap(self, given: Mapping[str, Any], arguments: str) -> list[Delta]:
-        """The calls in a wrapper have no ids of their own, and the wrapper's would name what never goes back."""
+        """Wrapped calls have no ids; theirs are derived from the wrapper's."""
         name, call_id = text_of(given, "name"), text_of(given, "call_id")
         calls = unwrapped(arguments) or [(name, arguments)]
         return [
@@ -313,7 +314,7 @@ class ResponsesDecoder:
         return self._finish_response(answer)
 
     def _finish_response(self, answer: dict[str, Any]) -> list[Delta]:
-        """Some proxies announce nothing, or close no item: then the answer as a whole tells the rest."""
+        """Emit what is missing: some proxies omit events, so the final response fills the gaps."""
         self._end = answer
         self._running = None
         output = answer.get("output")
@@ -328,7 +329,7 @@ class ResponsesDecoder:
         return deltas
 
     def _matches_item(self, index: int, given: Mapping[str, Any]) -> bool:
-        """Whether this is the item at this place, and not one of an output that was numbered otherwise."""
+        """Check that the item has this index, not one of an output with different numbering."""
         item = self._items.get(index)
         return item.kind == kind_of(given) if item is not None else index > max(self._items, default=-1)
 
@@ -336,11 +337,11 @@ class ResponsesDecoder:
         raise failure(read_part(event.response))
 
     def _end_without_event(self) -> dict[str, Any]:
-        """Without a last event only `[DONE]` behind items that are all complete ends an answer."""
+        """Without a final event, only `[DONE]` after completed items ends a response."""
         if self._done and self._items and all(item.is_done for item in self._items.values()):
             return {"status": "completed"}
         raise ended_early_error(self._events.skipped)
 
 
 _TEXT_BEFORE_CALL = OpenItem("other")
-"""Stands for the text before a call: what is told next is a part of its own in any case."""
+"""Placeholder for text before a call, so that later text becomes a new part."""

@@ -1,4 +1,4 @@
-"""How servers of the Responses API differ, as flags: the format asks a flag, never the name of a provider."""
+"""Differences between Responses API servers, as flags; the format never checks provider names."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from wolo.formats.format import ThinkingLevel
 
 
 class ResponsesDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The defaults fit a server nothing is known about."""
+    """Defaults fit an unknown server."""
 
     # What goes out
 
     system: Literal["instructions", "developer", "system"] = "instructions"
-    """The prompt's place: the field beside the input, or the first item of it, in this role."""
+    """Place of the system prompt: the `instructions` field, or the first item with this role."""
     images: bool = True
     files: bool = True
     phase: bool = True
-    """The model's texts carry back whether they were comments on the way or the final answer."""
+    """Replay whether a text was commentary or the final answer."""
     reasoning_replay: Literal["encrypted", "always", "never"] = "encrypted"
-    """Which reasoning goes back to its producer: what came encrypted, all of it (servers that read plain reasoning), or none."""
+    """Reasoning to replay to its producer: encrypted only, all, or none."""
 
     strict_field: bool = True
-    """Tools say `strict: false`; otherwise null, the server's own choice."""
+    """Send `strict: false`; otherwise null, the server's default."""
     schema_null_types: bool = True
-    """Schemas may name the type null."""
+    """Schemas may use the type null."""
     reserved_tool_names: tuple[str, ...] = ()
-    """Names the model takes for its own built-in tools; ours go under another name."""
+    """Names of the model's built-in tools; ours are renamed."""
     parallel_flag: bool = False
-    """Say `parallel_tool_calls: true`."""
+    """Send `parallel_tool_calls: true`."""
 
     effort: bool = True
-    """A thinking level becomes `reasoning.effort`."""
+    """Send thinking levels as `reasoning.effort`."""
     thinking_levels: tuple[ThinkingLevel, ...] = ()
-    """The levels this model knows; empty: all. Others become the nearest one above, or the highest."""
+    """Supported levels; empty: all. Others map to the next higher level, or the highest."""
     summary: Literal["", "auto", "concise", "detailed"] = ""
-    """The summary of its reasoning that is asked for; without one a model of OpenAI's thinks in silence."""
+    """Kind of reasoning summary to request; without one, OpenAI models show no reasoning."""
     encrypted_reasoning: bool = True
-    """Ask for reasoning in a form that can go back, as nothing is kept on the server."""
+    """Request encrypted reasoning, which can be replayed without server-side state."""
     sampling: Literal["open", "fixed"] = "open"
     """`fixed`: temperature and top_p are refused."""
     verbosity: Literal["", "low", "medium", "high"] = ""
     json_schema: bool = True
-    """Takes `text.format`."""
+    """Supports `text.format`."""
     cache_key: bool = False
-    """Say which conversation this is, so that its prefix is looked for where it is cached."""
+    """Send the session id so that requests reach the server with the cached prefix."""

@@ -19,7 +19,7 @@ from wolo.messages.parts import AnyPart, Blob, FilePart, ImagePart, MediaPart, T
 from wolo.messages.unicode import clean
 
 MESSAGE_CONTENT = "openai.message"
-"""The kind of a blob that holds the content of a message which is more than one piece of text."""
+"""Blob kind for message content with more than one text piece."""
 DETAILS = ("auto", "low", "high", "original")
 
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{0,63}[A-Za-z0-9-]")
@@ -27,8 +27,6 @@ _ROLES = {"reasoning": "assistant", "function_call": "assistant", "function_call
 
 
 class ResponsesLayout(Layout):
-    """Lays out one conversation for one server and one producer."""
-
     id_policy = "responses"
 
     def __init__(self, dialect: ResponsesDialect, producer: Producer) -> None:
@@ -50,7 +48,7 @@ class ResponsesLayout(Layout):
         return _ROLES.get(item["type"]) or str(item["role"])
 
     def _between(self, role: str) -> list[Item]:
-        """A conversation is opened by the user."""
+        """The user must open the conversation."""
         return [self.user_item(CONTINUE)] if role == "assistant" and self.role in ("", "system", "developer") else []
 
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
@@ -84,7 +82,7 @@ class ResponsesLayout(Layout):
         return content
 
     def _result(self, call: ToolPart, wire: str) -> Item:
-        """There is no flag for an error: the text says it."""
+        """The API has no error flag: the text states it."""
         media = [self._media(part) for part in call.output_parts]
         notes = [item["text"] for item in media if item["type"] == "input_text"]
         shown = [item for item in media if item["type"] != "input_text"]
@@ -92,7 +90,7 @@ class ResponsesLayout(Layout):
         return {"type": "function_call_output", "call_id": wire, "output": [_text(text), *shown] if shown else text}
 
     def _media(self, part: MediaPart) -> Item:
-        """Native, or as a note that stands for what this server does not take."""
+        """A content item, or a note about what this server does not support."""
         if isinstance(part, ImagePart):
             return self._image(part)
         if isinstance(part, FilePart) and self._dialect.files:
@@ -114,9 +112,9 @@ class ResponsesLayout(Layout):
     # The assistant's side
 
     def _ids_of(self, group: Sequence[AnyPart]) -> set[str]:
-        """The ids under which this reasoning and what it led to go back as the items they were; none, if they cannot.
+        """Ids under which reasoning and the items it led to can be replayed; empty if they cannot.
 
-        The server looks for each by the other's id: where the reasoning stays behind, what it led to must not name itself.
+        The server looks each up by the other's id: if the reasoning is dropped, its products must drop their ids.
         """
         ids = {part.item_id for part in group if self._is_free(part)}
         thoughts = [part for part in group if isinstance(part, ThinkingPart)]
@@ -133,7 +131,7 @@ class ResponsesLayout(Layout):
         return replay == "always" or (replay == "encrypted" and bool(encrypted_of(part)))
 
     def _is_free(self, part: AnyPart) -> bool:
-        """The id is one of this kind of item, and no item before has it."""
+        """The id has the right prefix and is unused."""
         prefix = "rs" if isinstance(part, ThinkingPart) else "msg" if isinstance(part, TextPart) else "fc"
         item_id = part.item_id
         return item_id.startswith(prefix) and _ITEM_ID.fullmatch(item_id) is not None and _item_key(item_id) not in self._used_ids
@@ -156,7 +154,7 @@ class ResponsesLayout(Layout):
         return None
 
     def _assistant_text(self, part: TextPart, ids: set[str], layout_step: MessageLayout, *, is_own: bool) -> Item | None:
-        """With its id it is the item it was; without one, and from other producers, it is plain text."""
+        """The original item if its id is replayable, otherwise plain text."""
         text = clean(part.text)
         if not text.strip():
             return None
@@ -169,7 +167,7 @@ class ResponsesLayout(Layout):
         return item
 
     def _claim_id(self, part: AnyPart, ids: set[str], layout_step: MessageLayout) -> bool:
-        """An id goes out once. Item ids live beside call ids, which may be the same words."""
+        """Each id is sent once. Item ids are kept apart from call ids, which may be equal."""
         if part.item_id not in ids:
             return False
         ids.remove(part.item_id)
@@ -184,7 +182,7 @@ def _item_key(item_id: str) -> str:
 
 
 def _groups(parts: Sequence[AnyPart]) -> Iterator[list[AnyPart]]:
-    """Reasoning together with what it led to, up to the next reasoning."""
+    """Group reasoning with the items it led to."""
     group: list[AnyPart] = []
     for part in parts:
         if isinstance(part, ThinkingPart) and group and not isinstance(group[-1], ThinkingPart):
@@ -200,7 +198,7 @@ def _is_blank(part: AnyPart) -> bool:
 
 
 def _content(part: TextPart, text: str) -> list[Item]:
-    """As it came, refusals included, as long as it still says what the part says."""
+    """The original content, refusals included, while it still matches the part's text."""
     stored = read_json(blob_of(part.blobs, MESSAGE_CONTENT))
     if isinstance(stored, list) and all(isinstance(piece, dict) for piece in stored):
         says = [piece.get("text") or piece.get("refusal") for piece in stored]
@@ -218,18 +216,18 @@ def _text(text: str) -> Item:
 
 
 ENCRYPTED = "openai.encrypted"
-"""The kind of a blob that holds `encrypted_content`."""
+"""Blob kind for `encrypted_content`."""
 ORIGINAL_PARTS = "openai.reasoning"
-"""The kind of a blob that holds summary and content where the text alone does not tell how they were divided."""
+"""Blob kind for summary and content when the text alone does not show how they were divided."""
 SUMMARY = "summary"
 CONTENT = "reasoning_text"
-"""The fields of thinking parts: what a summary of reasoning says, and what a server says that hides nothing."""
+"""Field names of thinking parts: reasoning summaries, and unhidden reasoning."""
 BETWEEN = "\n\n"
-"""Stands between the pieces of one item's text."""
+"""Separator between the pieces of one item."""
 
 
 def pieces_of(item: Mapping[str, Any]) -> list[tuple[str, int, str]]:
-    """Everything readable in an item: its field, its place there, its text."""
+    """Readable pieces of an item: field, index, text."""
     return [
         (field, at, piece["text"])
         for name, field in (("summary", SUMMARY), ("content", CONTENT))
@@ -238,7 +236,7 @@ def pieces_of(item: Mapping[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def blobs_of(item: Mapping[str, Any], text: str, field: str) -> tuple[Blob, ...]:
-    """What beside its text is needed to say the item again."""
+    """Data besides the text that is needed to rebuild the item."""
     encrypted = item.get("encrypted_content")
     blobs = [Blob(ENCRYPTED, encrypted)] if isinstance(encrypted, str) and encrypted else []
     divided = {name: pieces for name in ("summary", "content") if (pieces := _pieces(item, name)) or name == "summary"}
@@ -248,7 +246,7 @@ def blobs_of(item: Mapping[str, Any], text: str, field: str) -> tuple[Blob, ...]
 
 
 def encrypted_of(part: ThinkingPart) -> str:
-    """Empty when there is none, or none that could go back unchanged."""
+    """Empty when absent, or when it could not be replayed unchanged."""
     data = blob_of(part.blobs, ENCRYPTED)
     return data if data == clean(data) else ""
 
@@ -274,7 +272,7 @@ def _divided_as_it_came(blobs: Iterable[Blob]) -> dict[str, Any] | None:
 
 
 def _pieces(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Only what is well formed, in the type that its place demands."""
+    """Only well-formed pieces, with the type their field requires."""
     kind = "summary_text" if name == "summary" else "reasoning_text"
     pieces = item.get(name)
     if not isinstance(pieces, list):

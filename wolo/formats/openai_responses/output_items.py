@@ -19,7 +19,7 @@ from wolo.messages.unicode import whole, whole_throughout
 
 
 class Event(Struct):
-    """Most events are a few characters of text: only what is rare stays unread until someone asks."""
+    """Fields of all events; rare ones stay undecoded."""
 
     type: str = ""
     output_index: int | None = None
@@ -35,7 +35,7 @@ class Event(Struct):
 
 
 DONE = b"[DONE]"
-"""What servers of Chat Completions put at the end of a stream, and some do here too."""
+"""End marker that some servers send, as in Chat Completions."""
 
 _decode = msgspec.json.Decoder(Event).decode
 _TEXTS = ("type", "text", "refusal", "arguments", "input")
@@ -44,16 +44,14 @@ _UNREAD = ("item", "response")
 
 
 class EventReader:
-    """Reads the payloads of one stream, in order."""
-
     def __init__(self) -> None:
         self.skipped = 0
-        """Payloads that were no JSON object."""
+        """Payloads that were not JSON objects."""
         self._halves = SurrogateJoiner()
         self._split_chars = self._halves.kept
 
     def read(self, payload: bytes) -> Event | None:
-        """Fields of another type than expected are as good as absent."""
+        """Fields of unexpected types count as absent."""
         if not self._split_chars:
             try:
                 return _decode(payload)
@@ -74,21 +72,21 @@ class EventReader:
 
 
 def read_part(raw: Raw) -> dict[str, Any]:
-    """An item or a whole answer that an event carries."""
+    """Decode the item or response that an event carries."""
     part: dict[str, Any] = whole_throughout(read_object(bytes(raw)) or {})
     return part
 
 
 Kind = Literal["message", "reasoning", "call", "custom", "wrapper", "other"]
 Place = tuple[str, int]
-"""Where in an item a text stands: the field, and its number there."""
+"""Position of a text in an item: field and index."""
 
 WRAPPER = "multi_tool_use.parallel"
-"""A name under which models write several calls as one; no server offers such a tool."""
+"""Name under which models write several calls as one; no server offers such a tool."""
 
 
 class OpenItem:
-    """`slot` numbers calls; `place` is where the text that is being told stands."""
+    """`slot` numbers calls; `place` is the position of the text being streamed."""
 
     def __init__(self, kind: Kind, slot: int = -1) -> None:
         self.kind = kind
@@ -99,7 +97,7 @@ class OpenItem:
         self.place: Place = ("", -1)
         self._texts: dict[Place, list[str]] = {}
         self.field = ""
-        """The field of the thinking part that a reasoning item becomes."""
+        """Field of the thinking part that a reasoning item becomes."""
 
     @property
     def has_text(self) -> bool:
@@ -109,23 +107,23 @@ class OpenItem:
         return "".join(self._texts.get(place, ()))
 
     def begins_new_piece(self, place: Place) -> bool:
-        """A text of this place would be the first there, and not the first of the item."""
+        """The place has no text yet, but the item does."""
         return bool(self._texts) and place not in self._texts
 
     def fragments(self, place: Place) -> list[str]:
-        """To be added to, as text of this place is told."""
+        """Mutable list of the fragments at this place."""
         self.place = place
         return self._texts.setdefault(place, [])
 
     def remaining(self, place: Place, final: str) -> str:
-        """What of the final text is still to be told; nothing where another text was begun behind it, or it says otherwise."""
+        """Rest of the final text; empty if another text followed or the final text differs."""
         told = self.text_at(place)
         may_follow = place == self.place or place not in self._texts
         return final[len(told) :] if may_follow and final.startswith(told) else ""
 
 
 class RunningText:
-    """A text that is being told: most events are one more fragment of the same, and are not looked at further."""
+    """The text being streamed, so that most events need only a comparison."""
 
     __slots__ = ("_content", "_output", "_summary", "_type", "fragments", "make_delta")
 
@@ -164,20 +162,20 @@ def text_of(item: Mapping[str, Any], name: str) -> str:
 
 
 def arguments_of(item: Mapping[str, Any]) -> str:
-    """Text, as the rules have it; some servers give the object itself."""
+    """Text, although some servers send the object itself."""
     value = item.get("arguments")
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value if isinstance(value, str) else ""
 
 
 def custom_arguments(item: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Free text for a tool: its one argument, where it has one. `schema` is that of its arguments."""
+    """Wrap free text as the tool's only argument."""
     required = schema.get("required")
     argument = required[0] if isinstance(required, list) and len(required) == 1 else "input"
     return json.dumps({str(argument): text_of(item, "input")}, ensure_ascii=False)
 
 
 def unwrapped(arguments: str) -> list[tuple[str, str]]:
-    """The calls inside a wrapper, each as name and argument text; none where it cannot be read."""
+    """The calls inside a wrapper as (name, arguments); empty when unreadable."""
     document = read_json(arguments) or read_object(arguments.encode("utf-8", "replace"))
     uses = document.get("tool_uses") if isinstance(document, dict) else None
     if not isinstance(uses, list):
@@ -192,7 +190,7 @@ def unwrapped(arguments: str) -> list[tuple[str, str]]:
 
 
 def content_of(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pieces of a message that hold words, as they may go back."""
+    """Text and refusal pieces of a message, in replayable form."""
     content = given.get("content")
     pieces: list[dict[str, Any]] = []
     for piece in content if isinstance(content, list) else ():
@@ -214,11 +212,11 @@ INCOMPLETE: Mapping[str, FinishReason] = {
     "": "length",
 }
 BROKEN_OFF = ("failed", "cancelled", "queued", "in_progress")
-"""What the status of a whole answer says when there is none, or not yet: a server may hand out one that it still works on."""
+"""Statuses of responses that failed or are unfinished."""
 
 
 def finish_of(answer: Mapping[str, Any], *, has_calls: bool, has_open: bool) -> tuple[FinishReason, str]:
-    """Our word for it and the provider's; `has_open`: a call in it was never completed."""
+    """Our finish reason and the provider's; `has_open`: a call was never completed."""
     status = text_of(answer, "status")
     if status != "incomplete":
         return ("tool_calls" if has_calls else "stop"), status
@@ -237,7 +235,7 @@ def failure(answer: Mapping[str, Any]) -> ProviderError:
 
 
 def read_usage(usage: object) -> Usage | None:
-    """None when it is no usage at all. Input counts include what was cached, output counts include reasoning."""
+    """None when there is no usage. Input counts include cached tokens, output counts include reasoning."""
     if not isinstance(usage, dict):
         return None
     prompt, output = token_count(usage.get("input_tokens")), token_count(usage.get("output_tokens"))

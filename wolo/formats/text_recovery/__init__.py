@@ -1,1 +1,1 @@
-"""What models leave in their text: reasoning between tags, and calls that were written out."""
+"""Recover reasoning tags and tool calls that models leave in their text."""

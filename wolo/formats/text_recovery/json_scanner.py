@@ -1,4 +1,4 @@
-"""A JSON object inside streamed text: where it ends, found by looking at each character once."""
+"""Find the end of a JSON object in streamed text, reading each character once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _decoder = json.JSONDecoder(strict=False)  # models write line breaks into strin
 
 
 class JsonObject:
-    """An object that is being read; whether it is JSON at all is not judged here."""
+    """An object being scanned; its JSON is not validated here."""
 
     def __init__(self) -> None:
         self._fragments: list[str] = []
@@ -26,7 +26,7 @@ class JsonObject:
         return "".join(self._fragments)
 
     def take(self, text: str) -> str | None:
-        """Returns what follows the object, or None while it goes on. The first text begins with its brace."""
+        """Return the text after the object, or None while it continues. The first text starts with its brace."""
         at = 1 if self._escaped else 0
         self._escaped = False
         while found := (_INSIDE_STRING if self._in_string else _OUTSIDE_STRING).search(text, at):
@@ -53,11 +53,11 @@ class Member(NamedTuple):
     value: Any
     begin: int
     end: int
-    """Where the value stands in the text."""
+    """Offset of the value in the text."""
 
 
 def read_members(text: str) -> list[Member]:
-    """The members of the object that is the whole text. Raises ValueError, or RecursionError when it is nested too deep."""
+    """Members of the object that fills the text. Raises ValueError, or RecursionError if nested too deep."""
     members: list[Member] = []
     at = _expect(text, 0, "{")
     while not (text.startswith("}", at) and not members):

@@ -1,8 +1,7 @@
-"""Finds the calls that a model wrote as text, in the syntax it was trained on or as bare JSON, where they are meant to run.
+"""Find tool calls that a model wrote as text, in its trained syntax or as bare JSON.
 
-Tiny models and servers without a tool parser do this; `leaked_forms` is the table of forms. A written call counts only as the
-last thing that is said: it begins a line, nothing but more calls follows, and nothing around it quotes it. How the text is cut
-changes nothing.
+Tiny models and servers without a tool parser do this; `leaked_forms` lists the forms. A written call counts only as the last
+thing said: it starts a line, is followed only by more calls, and is not quoted.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ __all__ = ["MAY_OPEN", "MAY_OPEN_AT_END", "LeakedCall", "LeakedCalls", "LeakedCa
 NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params")
 FIRST_KEYS = (*NAMES, *ARGUMENTS, "id", "type", "server_name")
-"""A JSON object that begins with another key is no call, and is let through at once."""
+"""A JSON object starting with another key is not a call and passes at once."""
 
 PIECE_CHARS = 4_096
-"""Longer texts are read in pieces: the buffer is copied with every line."""
+"""Longer texts are read in pieces because the buffer is copied with every line."""
 MOST_BLANKS = 1_000
-"""More blanks than that belong to no call: a model that has lost itself writes them without end."""
+"""More blanks end a call: degenerate output may consist of endless blanks."""
 
 FENCES = "`~"
 
@@ -55,47 +54,47 @@ class LeakedCall(NamedTuple):
     tool: str
     arguments: str
     raw: str
-    """The whole passage, for when it turns out to be just text."""
+    """The whole passage, in case it is plain text."""
     problem: str = ""
-    """Why it cannot be run, in words for the model."""
+    """Reason why it cannot run, for the model."""
     in_fence: bool = False
-    """It stands in a fence behind other text, where it may be an example."""
+    """It is in a code fence after other text, so it may be an example."""
 
 
 class LeakedCalls:
-    """Splits streamed text into text and calls of the tools in `offered`.
+    """Splits streamed text into text and calls of the offered tools.
 
-    Text is given as it comes. A call is held, for what follows it decides: the calls are given at the end.
+    Text is emitted at once; calls are held until the end because later text decides about them.
     """
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], *, may_be_bare: bool = True) -> None:
-        """`offered` holds the schema of every tool's arguments. `may_be_bare` False: a bare object counts only behind a call."""
+        """`offered` maps tool names to argument schemas. `may_be_bare` False: a bare object counts only after another call."""
         self._offered = offered
         self._may_be_bare = may_be_bare
         self._state: Literal["text", "content", "closing", "fence"] = "text"
         self._buffer = ""
-        """What is not decided yet."""
+        """Undecided text."""
         self._opening = Opening(BARE, "", 0)
         self._head = ""
-        """The text of the opening, with the fence before it."""
+        """Text of the opening, including a fence before it."""
         self._content: JsonObject | Markup = JsonObject()
         self._content_chars = 0
         self._closers: tuple[str, ...] = ()
-        """What may close the call that was found last."""
+        """Closers of the last call."""
         self._calls: list[LeakedCall] = []
-        """Those at the end of the text so far, with nothing but blanks and fences between them."""
+        """Calls at the end of the text so far, separated only by blanks and fences."""
         self._fence = ""
-        """What opened the fence that is being read."""
+        """Opening marker of the current fence."""
         self._num_fences = 0
-        """How many fences the calls stand in; 0: in none."""
+        """Number of fences that contain the calls."""
         self._quoting = Quoting()
-        """Follows the text that was given."""
+        """Tracks emitted text."""
         self._has_text = False
-        """Text that is not blank was given."""
+        """Emitted text that is not blank."""
 
     @property
     def is_idle(self) -> bool:
-        """Text without `MAY_OPEN` and `MAY_OPEN_AT_END` would come out as it went in, if it is followed."""
+        """Text without `MAY_OPEN` and `MAY_OPEN_AT_END` would pass unchanged."""
         return self._state == "text" and not self._buffer and not self._calls
 
     @property
@@ -104,7 +103,7 @@ class LeakedCalls:
         return len(self._buffer) + content + sum(len(call.raw) for call in self._calls)
 
     def follow(self, text: str) -> None:
-        """Told of text that was let through unread."""
+        """Record text that was passed through unread."""
         self._quoting.follow(text)
         if not self._has_text:
             self._has_text = not text.isspace()
@@ -121,7 +120,7 @@ class LeakedCalls:
         return found
 
     def flush(self) -> Sequence[str | LeakedCall]:
-        """The text has ended, or something other than text came."""
+        """The text ended, or something else arrived."""
         found: list[str | LeakedCall] = []
         if self._state == "fence" and (end := _FENCE_END.fullmatch(self._buffer.lstrip())) and self._closes_fence(end[1]):
             self._add_to_call(len(self._buffer))
@@ -138,7 +137,7 @@ class LeakedCalls:
         return found
 
     def _advance(self, found: list[str | LeakedCall]) -> bool:
-        """One step; False when more text is needed."""
+        """Take one step; False when more text is needed."""
         match self._state:
             case "content":
                 return self._read_content(found)
@@ -152,7 +151,7 @@ class LeakedCalls:
     # Text
 
     def _read_text(self, found: list[str | LeakedCall]) -> bool:
-        """Up to the next line, which a call may begin."""
+        """Read up to the next line, where a call may start."""
         if self._quoting.indentation is None:
             self._pass_through(self._buffer.find("\n") + 1 or len(self._buffer), found)
             return True
@@ -170,13 +169,13 @@ class LeakedCalls:
         return True
 
     def _is_quoted(self) -> bool:
-        """Whether what begins here would be an example: behind other text a call is not even indented."""
+        """Text starting here would be an example: after other text a call is not even indented."""
         quoting = self._quoting
         is_indented = bool(quoting.indentation) and self._has_text
         return is_indented or quoting.continues_line or quoting.is_quoted or quoting.is_fenced or bool(quoting.open_backticks)
 
     def _read_behind_call(self, found: list[str | LeakedCall]) -> bool:
-        """More calls of the same kind, or text, behind which those before are text as well."""
+        """Read more calls of the same kind; other text turns the previous ones into text."""
         begin = _skip_space(self._buffer, 0)
         if begin > MOST_BLANKS:
             self._release(found)
@@ -187,7 +186,6 @@ class LeakedCalls:
         return self._continue_calls(begin, self._find_opening(begin) if is_fence == bool(self._num_fences) else NEVER, found)
 
     def _continue_calls(self, begin: int, opening: Opening | int, found: list[str | LeakedCall]) -> bool:
-        """Behind a call and blanks."""
         if opening == NOT_YET:
             return False
         if isinstance(opening, int):
@@ -198,7 +196,7 @@ class LeakedCalls:
         return True
 
     def _find_opening(self, begin: int) -> Opening | int:
-        """What opens at this fence, mark or brace; NEVER, or NOT_YET while more text must tell."""
+        """Opening at this fence, mark or brace; NEVER, or NOT_YET if more text is needed."""
         text, at = self._buffer, begin
         if text[at] in FENCES and self._state == "text":
             line = _FENCE_LINE.match(text, at)
@@ -216,7 +214,7 @@ class LeakedCalls:
         return opening if known >= 0 else known
 
     def _open(self, opening: Opening) -> None:
-        """The buffer begins with it."""
+        """The buffer starts with the opening."""
         if self._state == "text" and (line := _FENCE_LINE.match(self._buffer)):
             self._fence = line[1]
         content = opening.form.content
@@ -260,7 +258,7 @@ class LeakedCalls:
         return True
 
     def _read_fence(self, found: list[str | LeakedCall]) -> bool:
-        """More calls, or its end; with anything else in it, it is text."""
+        """Read more calls or the end of the fence; anything else makes it text."""
         begin = _skip_space(self._buffer, 0)
         if begin > MOST_BLANKS:
             self._release(found)
@@ -281,7 +279,7 @@ class LeakedCalls:
         return run.startswith(self._fence)
 
     def _add_to_call(self, size: int) -> None:
-        """So much of the buffer belongs to the last call."""
+        """Move the start of the buffer to the last call."""
         last = self._calls[-1]
         self._calls[-1] = last._replace(raw=last.raw + self._buffer[:size])
         self._buffer = self._buffer[size:]
@@ -312,7 +310,7 @@ class LeakedCalls:
         self._let_through(text, found)
 
     def _release(self, found: list[str | LeakedCall]) -> None:
-        """All that is held before the buffer."""
+        """Emit everything held before the buffer as text."""
         read = self._head + self._content.text if self._state == "content" else ""
         self._let_through("".join(call.raw for call in self._calls) + read, found)
         self._state, self._calls, self._fence, self._num_fences = "text", [], "", 0
@@ -324,9 +322,9 @@ class LeakedCalls:
 
 
 class LeakedCallsInReasoning:
-    """The calls at the very end of the reasoning, for an answer that says nothing else.
+    """Finds calls at the very end of the reasoning, for responses without other content.
 
-    There the model went on and forgot to stop thinking; what it considers on the way is not called.
+    There the model forgot to close its reasoning; earlier mentions are only considerations.
     """
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]]) -> None:
@@ -353,7 +351,7 @@ def _first_key_known(text: str, at: int) -> int:
 
 
 def _name_and_arguments(value: Any) -> tuple[str, str] | None:
-    """`{"name": …, "arguments": {…}}` and its cousins; `{"type": "function", "function": {…}}` holds one inside."""
+    """`{"name": …, "arguments": {…}}` and variants; `{"type": "function", "function": {…}}` nests one."""
     if not isinstance(value, Mapping):
         return None
     if isinstance(value.get("function"), Mapping):

@@ -12,36 +12,36 @@ NEVER, NOT_YET = -1, -2
 
 
 class Maybe(NamedTuple):
-    """A text that may be missing."""
+    """Optional text."""
 
     text: str
 
 
 class Before(NamedTuple):
-    """One of these texts follows; it is not taken."""
+    """Lookahead for one of these texts."""
 
     texts: tuple[str, ...]
 
 
 class Run(NamedTuple):
-    """As many characters as match."""
+    """Characters matching a pattern."""
 
     pattern: re.Pattern[str]
 
 
 class Values(NamedTuple):
-    """Arguments in markup, up to `end`. An end may also stand in a value: it counts behind the last one only."""
+    """Arguments in markup up to `end`, which may also occur in a value: only the last one counts."""
 
     end: str
     body: re.Pattern[str]
-    """Values in its first group, and the end."""
+    """Values in group 1, then the end."""
     value: re.Pattern[str]
     mark: re.Pattern[str]
-    """Begins a value. One that stands in another was not ended."""
+    """Start of a value. Inside another value it means that one was not closed."""
 
 
 class _Tool:
-    """The name of a tool that is offered."""
+    """The name of an offered tool."""
 
 
 Step = str | Maybe | Before | Run | _Tool
@@ -49,7 +49,7 @@ TOOL = _Tool()
 SPACE = Run(re.compile(r"\s{0,1000}"))  # no run is without end: a model that has lost itself writes blanks, or digits, for ever
 
 Content = Literal["call", "arguments"] | Values
-"""A JSON object with name and arguments, one with the arguments of the tool that was named, or markup."""
+"""A JSON object with name and arguments, a JSON object with the named tool's arguments, or markup."""
 
 
 class Form(NamedTuple):
@@ -59,11 +59,11 @@ class Form(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """Where a form was found."""
+    """A form found in the text."""
 
     form: Form
     tool: str
-    """Empty where the content says it."""
+    """Empty if the content names the tool."""
     end: int
 
 
@@ -71,7 +71,7 @@ _NAME = re.compile(r"[\w.-]{0,200}")
 
 
 def _between(open_value: str, close_value: str, again: str, end: str, mark: str) -> Values:
-    """Values that stand between two marks; behind one comes the next, or the end. `mark` tells one however it is spelled."""
+    """Values between two marks, followed by the next value or the end. `mark` matches the opening in any spelling."""
     body = re.compile(rf"(|.*?{close_value})\s*{end}", re.DOTALL)
     value = re.compile(rf"\s*{open_value}(.*?){close_value}(?=\s*(?:{again}|{end}))", re.DOTALL)
     return Values(end.replace("\\", ""), body, value, re.compile(mark, re.IGNORECASE))
@@ -115,17 +115,17 @@ FORMS: tuple[Form, ...] = (
     Form(("<|python_tag|>", SPACE), "call", (";", "<|eom_id|>", "<|eot_id|>")),  # Llama
 )
 END_MARKS = ("</s>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<end_of_turn>")
-"""A server that leaves calls in the text may leave the mark behind them that ends an answer, whatever the form."""
+"""End-of-turn marks that may follow a call of any form."""
 BARE = Form((), "call", (_END_TAG,))
-"""A JSON object without anything around it."""
+"""A JSON object without markup."""
 
 MAY_OPEN, MAY_OPEN_AT_END = "{`~<[=", "to"
-"""Text without any of these letters, and none of those at its end, holds the beginning of no form."""
+"""Text without these characters, or these at its end, contains no start of a form."""
 CANDIDATE = re.compile(r'\{(?=\s{0,1000}(?:"|\Z))|`(?=``|`?\Z)|~(?=~~|~?\Z)|<(?=[tfia|]|\Z)|\[(?=T|\Z)|t(?=o=|o?\Z)')
 
 
 def find_form(text: str, at: int, offered: Collection[str]) -> Opening | int:
-    """What opens here and stands right before its content; NEVER, or NOT_YET while more text must tell."""
+    """Opening directly before its content; NEVER, or NOT_YET if more text is needed."""
     answer = NEVER
     for found in _tried(text, at, offered):
         if isinstance(found, Opening):
@@ -173,37 +173,37 @@ SWALLOWED = (
 )
 TWICE = "The argument `{key}` is given twice. Nothing was run. Send the call again with each argument once."
 MOST_ENDS = 200
-"""So many marks that may end a call are none: each costs a look at all that was read."""
+"""More end marks are not a call: each costs a scan of the whole text."""
 MOST_DEPTH = 20
-"""Schemas that refer to themselves have no end."""
+"""Limit for recursive schemas."""
 _SIGNS = {"properties": "object", "additionalProperties": "object", "items": "array"}
-"""Words that only schemas of one kind have."""
+"""Keywords that imply a type."""
 _PYTHON = {"None": None, "True": True, "False": False}
 
 
 class Markup:
-    """Values that are being read, up to the mark that ends them."""
+    """Arguments being read, up to their end mark."""
 
     def __init__(self, values: Values, schema: Mapping[str, Any]) -> None:
-        """`schema` is that of the tool's arguments."""
+        """`schema` describes the tool's arguments."""
         self.arguments: str | None = None
-        """As JSON, once the end has come."""
+        """JSON, once complete."""
         self.problem = ""
-        """Why they must not be used, in words for the model."""
+        """Reason why the arguments are unusable, for the model."""
         self._values = values
         self._schema = schema
         self._fragments: list[str] = []
         self._ends = 0
-        """How many end marks were read."""
+        """Number of end marks read."""
         self._tail = ""
-        """The end of what was read: an end mark may be cut in two."""
+        """End of the text read, since an end mark may be split."""
 
     @property
     def text(self) -> str:
         return "".join(self._fragments)
 
     def take(self, text: str) -> str | None:
-        """Returns what follows the call, or None while it goes on. Without `arguments` it turned out to be none."""
+        """Return the text after the call, or None while it continues. No `arguments`: it was not a call."""
         self._fragments.append(text)
         end = self._values.end
         fresh = self._tail + text
@@ -222,7 +222,7 @@ class Markup:
         return everything[body.end() :]
 
     def _read(self, text: str, end: int) -> dict[str, Any] | None:
-        """None when something else stands between the values."""
+        """None when there is other text between the values."""
         properties = self._schema.get("properties", {})
         arguments: dict[str, Any] = {}
         self.problem = ""
@@ -239,7 +239,7 @@ class Markup:
 
 
 def _converted(text: str, kinds: frozenset[str]) -> Any:
-    """Markup knows text only; what else a value is says the schema. Where only text fits it stays text, like JSON or not."""
+    """Convert text to the type in the schema. Values that may only be strings stay strings."""
     if not kinds - {"string"}:
         return text
     if text.strip() in _PYTHON and "string" not in kinds:
@@ -272,7 +272,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _kinds(schema: Any, root: Mapping[str, Any]) -> frozenset[str]:
-    """What a value may be by any branch of its schema; nothing when the schema does not say."""
+    """Possible types by all branches of the schema; empty when unspecified."""
     kinds = set(_named_kinds(schema, root, MOST_DEPTH))
     return frozenset(kinds | {"integer"}) if "number" in kinds else frozenset(kinds)
 

@@ -7,19 +7,19 @@ import re
 _RUNS = re.compile(r"`+")
 _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)?(?:(`{3,})[^`]*|(~{3,}).*)\Z", re.DOTALL)
 MOST_INDENT = 3
-"""A line that is indented more than that beyond the beginning of a fence does not end it."""
+"""A line indented further than this beyond its opening does not close a fence."""
 _PARAGRAPH_ENDS = re.compile(r"\n[ \t]*\r?\n")
 
 
 class CodeSpans:
-    """Follows the text line by line; a place is asked about when the text has been followed up to it."""
+    """Tracks code fences and spans line by line."""
 
     def __init__(self) -> None:
         self._fence = ""
-        """What opened the fence we are in."""
+        """Opening marker of the current fence."""
         self._fence_indent = 0
         self._open = 0
-        """Backticks of the span that is open at the beginning of this line."""
+        """Backticks of the span open at the start of the line."""
         self._line: list[str] = []
 
     def follow(self, text: str) -> None:
@@ -38,12 +38,12 @@ class CodeSpans:
 
     @property
     def open_backticks(self) -> int:
-        """How many opened the span we are in, if the same number closes it; 0 outside."""
+        """Backticks that opened the current span, if it is closed later; 0 outside."""
         return _open_after("".join(self._line), self._open)
 
     @property
     def is_line_start(self) -> bool:
-        """Nothing but blanks since the line began."""
+        """The line has only blanks so far."""
         return not any(fragment.strip() for fragment in self._line)
 
     def _end_line(self, line: str) -> None:
@@ -62,7 +62,7 @@ class CodeSpans:
 
 
 def find_closing(text: str, backticks: int, *, is_all: bool) -> int | None:
-    """Where the span ends that so many opened before this text: -1 when none closes it, None while that is not known."""
+    """End of the span opened by so many backticks: -1 when never closed, None if unknown yet."""
     paragraph = _PARAGRAPH_ENDS.search(text)
     limit = paragraph.start() if paragraph else len(text)
     for run in _RUNS.finditer(text, 0, limit):
@@ -83,9 +83,9 @@ def _open_after(line: str, backticks: int) -> int:
 
 
 MOST_BLANKS = 40
-"""So many before a text are remembered."""
+"""Maximum leading blanks remembered."""
 INDENTED_CODE = 4
-"""So many columns make a line an example."""
+"""Columns that make a line an indented code block."""
 
 _QUOTE = re.compile(r"\s*(?:[-*+][ \t]+|\d+[.)][ \t]+)?>")
 _ELEMENT = re.compile(
@@ -94,15 +94,15 @@ _ELEMENT = re.compile(
     r"|(?P<mark>(?:antml:)?(?:tool_call|function_calls|function|invoke|parameter)))\b[^>]*>|(?P<comment><!--|-->)",
     re.IGNORECASE,
 )
-"""Elements that show what is in them, marks of a call that was read as text, and comments: what stands in one is text."""
+"""Elements that show their content, marks of calls that were read as text, and comments: their content is text."""
 _TAG = re.compile(r"<[^>]*>")
 _BEGUN = re.compile(r"(?:\|>|\[TOOL_CALLS\]|[\[({=])\s*\Z")
-"""A line that ends so goes on in the next one."""
+"""The line continues in the next one."""
 _SPAN = re.compile(r"(`+)[^`]+\1")
 
 
 class Quoting(CodeSpans):
-    """Follows the text line by line. All lines of a quoted paragraph are quoted, with `>` before them or not."""
+    """Tracks quoting line by line. All lines of a quoted paragraph count, with or without `>`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,9 +110,9 @@ class Quoting(CodeSpans):
         """The last line belongs to a quoted paragraph."""
         self._continues_line = False
         self._elements: list[str] = []
-        """Elements that are open and show their content as it is."""
+        """Open elements that show their content verbatim."""
         self._begin: str | None = ""
-        """The blanks with which this line begins; None once something else came."""
+        """Leading blanks of the line; None after other text."""
 
     def follow(self, text: str) -> None:
         if self._begin is None and "\n" not in text:  # nearly all text
@@ -125,12 +125,12 @@ class Quoting(CodeSpans):
 
     @property
     def indentation(self) -> int | None:
-        """Columns of blanks before the end of the text; None when something else stands before it in its line."""
+        """Leading columns of the line; None after other text."""
         return None if self._begin is None else _width(self._begin)
 
     @property
     def is_quoted(self) -> bool:
-        """In a quote, an indented line or an element; for fences and spans of code ask `is_fenced` and `open_backticks`."""
+        """In a block quote, an indented line or an element; see `is_fenced` and `open_backticks` for code."""
         line = "".join(self._line)
         if self._is_quoted or _QUOTE.match(line) or _width(line) >= INDENTED_CODE:
             return True
@@ -138,7 +138,7 @@ class Quoting(CodeSpans):
 
     @property
     def continues_line(self) -> bool:
-        """The last line that is not blank goes on in this one."""
+        """The last nonblank line continues in this one."""
         return self._continues_line
 
     def _end_line(self, line: str) -> None:
@@ -152,7 +152,7 @@ class Quoting(CodeSpans):
             self._elements = self._elements_after(line)
 
     def _elements_after(self, line: str) -> list[str]:
-        """One that shows its content begins a line; elsewhere it is spoken of."""
+        """An element that shows its content must start a line; elsewhere it is only mentioned."""
         elements, shown = list(self._elements), _SPAN.sub("", line)
         for found in _ELEMENT.finditer(shown):
             element = "comment" if found["comment"] else (found["shows"] or found["mark"]).lower()

@@ -20,33 +20,33 @@ TAGS = {
 }
 CLOSERS = tuple(TAGS.values())
 FIRST_LETTERS = "<[◁`"
-"""Text without these is nothing but text: no tag begins in it, and no quotation of code that one may stand in."""
+"""Text without these contains no tag and no code quoting."""
 FIELD = "text"
-"""What such reasoning names as its field: it came within the text and does not go back."""
+"""Field name of reasoning extracted from text; it is not replayed."""
 
 MOST_BLANKS = 1_000
-"""More blanks than that stand before no tag: a model that has lost itself writes them without end."""
+"""More blanks do not precede a tag: degenerate output may consist of endless blanks."""
 
 _MAY_CLOSE = re.compile(r"[<\[◁](?:/|\Z)")
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS + MAY_OPEN)}]").search
 
 
 class TextFilter:
-    """Takes text as it streams; how it is cut changes nothing. Calls are given by `finish`: a real one may still come."""
+    """Filters streamed text, however it is chunked. `finish` emits calls, since a native one may still arrive."""
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], *, think_tags: bool, leaked_calls: bool) -> None:
-        """`offered` holds the schema of every tool's arguments."""
+        """`offered` maps tool names to argument schemas."""
         self._offered = offered
         self._tags = ThinkTags() if think_tags else None
         self._scanner = LeakedCalls(offered) if leaked_calls and offered else None
         self._held: list[str | LeakedCall] = []
-        """From the first call written as text on: held until it is sure that no real call comes."""
+        """Text from the first leaked call on, held until no native call can follow."""
         self._is_idle = False
-        """Text that cannot matter goes through unread, as nearly all text does."""
+        """Irrelevant text passes through unread."""
 
     @property
     def held_chars(self) -> int:
-        """How much was read and is not given yet: it may become a tag or a call."""
+        """Characters read but not emitted yet."""
         return (self._scanner.held_chars if self._scanner is not None else 0) + (self._tags.held_chars if self._tags else 0)
 
     def feed(self, text: str, deltas: list[Delta]) -> None:
@@ -61,18 +61,18 @@ class TextFilter:
         )
 
     def stop_tags(self, deltas: list[Delta]) -> None:
-        """Reasoning came by its own name: tags in the text are text. A call may still be followed by more text."""
+        """Reasoning arrived separately: tags in the text are plain text."""
         self._flush_tags(deltas)
         self._tags = None
 
     def stop(self, deltas: list[Delta]) -> None:
-        """A real call came: all further text is just that."""
+        """A native call arrived: all further text is plain."""
         if self._tags is not None or self._scanner is not None:
             self._flush(deltas)
             self._tags = self._scanner = None
 
     def _flush_tags(self, deltas: list[Delta]) -> None:
-        """What may have been the beginning of a tag was just text."""
+        """Emit held text: it was not the start of a tag."""
         for piece in self._tags.flush() if self._tags is not None else ():
             if isinstance(piece, TextDelta):
                 self._scan_text(piece.text, deltas)
@@ -80,15 +80,14 @@ class TextFilter:
                 deltas.append(piece)
 
     def _flush(self, deltas: list[Delta]) -> None:
-        """No more text comes in which a tag or a call could end."""
         self._flush_tags(deltas)
         for rest in self._scanner.flush() if self._scanner is not None else ():
             self._emit(rest, deltas)
 
     def finish(self, deltas: list[Delta], call: Callable[[LeakedCall], Sequence[Delta]]) -> None:
-        """The answer has ended: `call` says what a passage that looks like a call becomes.
+        """End of the response; `call` converts passages that look like calls.
 
-        One that may be an example is text as well: a person decides about the call, and reads the answer as it was written.
+        A passage that may be an example is also emitted as text, since the user decides about the call.
         """
         self._flush(deltas)
         held, self._held = self._held, []
@@ -125,7 +124,7 @@ class TextFilter:
             deltas.append(TextDelta(piece))
 
     def _discard_leaks(self) -> list[Delta]:
-        """Calls written in what turned out to be reasoning are no calls."""
+        """Calls inside what turned out to be reasoning are text."""
         deltas: list[Delta] = []
         for rest in self._scanner.flush() if self._scanner is not None else ():
             self._emit(rest, deltas)
@@ -135,24 +134,24 @@ class TextFilter:
 
 
 class ThinkTags:
-    """Splits streamed text; the same text gives the same result however it is cut.
+    """Splits streamed text into text and thinking, however it is chunked.
 
-    A block counts where the answer begins with it, and where it follows another. Some templates open the block themselves, so
-    that only the closing tag comes: then all text before it was reasoning, unless the tag stands in a quotation of code.
+    A block counts at the start of the response or after another block. Some templates open the block themselves: then a lone
+    closing tag turns all text before it into reasoning, unless it is inside quoted code.
     """
 
     def __init__(self, *, may_be_unopened: bool = True) -> None:
-        """`may_be_unopened` False: a closing tag alone means nothing."""
+        """`may_be_unopened` False: ignore a lone closing tag."""
         self._state: Literal["start", "inside", "after", "text"] = "start"
         self._closer = ""
         self._held = ""
-        """Text that may be the beginning of a tag."""
+        """Text that may start a tag."""
         self._may_be_unopened = may_be_unopened
         self._backticks = 0
 
     @property
     def is_idle(self) -> bool:
-        """What has none of the first letters would come out as it went in."""
+        """Text without `FIRST_LETTERS` would pass unchanged."""
         return self._state == "text" and not self._held
 
     @property
@@ -167,7 +166,7 @@ class ThinkTags:
         return list(self._split())
 
     def release(self) -> Sequence[TextDelta]:
-        """What is held of plain text was no tag, for something else stands behind it; the text goes on after that."""
+        """Emit held plain text because something else follows it; more text may come."""
         if self._state == "inside":
             return ()
         held, self._held = self._held, ""
@@ -175,7 +174,7 @@ class ThinkTags:
         return (TextDelta(held),) if held else ()
 
     def flush(self) -> Sequence[TextDelta | ThinkingDelta]:
-        """What is held was no tag: something other than text came, or the end."""
+        """Emit held text: it was not a tag."""
         held, self._held = self._held, ""
         if self._state == "inside":
             return (ThinkingDelta(held, FIELD),) if held else ()
@@ -191,7 +190,7 @@ class ThinkTags:
                 return
 
     def _begin(self) -> bool:
-        """False while it cannot be told yet whether a block begins."""
+        """False while it is unknown whether a block starts."""
         begun = self._held.lstrip()
         is_blank = len(self._held) - len(begun) > MOST_BLANKS
         opener = None if is_blank else next((tag for tag in TAGS if begun.startswith(tag)), None)
@@ -239,6 +238,6 @@ def _first(text: str, tags: Sequence[str]) -> tuple[int, str] | None:
 
 
 def _begun_at_end(text: str, tags: Sequence[str]) -> int:
-    """How many characters at the end may be the beginning of a tag."""
+    """Number of trailing characters that may start a tag."""
     longest = min(len(text), max(map(len, tags)) - 1)
     return next((size for size in range(longest, 0, -1) if any(tag.startswith(text[-size:]) for tag in tags)), 0)

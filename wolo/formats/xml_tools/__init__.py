@@ -1,4 +1,4 @@
-"""Tool calls in plain text, for models and servers that know of no tools: `<tool>{json}</tool>`, on top of another format."""
+"""The XML text protocol: `<tool>{json}</tool>` calls over another format, for models without tool support."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, Think
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS)}]").search
 
 FIRST_SLOT = 1_000
-"""Where the calls of this protocol are numbered from: the format below may have found some of its own."""
+"""First slot for calls found in text, above those of the carrier format."""
 
 
 class XmlTools:
-    """The format below sees plain messages and no tools; what it reads as text is searched for calls."""
+    """The carrier format encodes plain messages without tools; its text is searched for calls."""
 
     name = "xml"
 
@@ -34,7 +34,7 @@ class XmlTools:
         self._history = PlainHistory()
         self._tools: tuple[ToolSpec, ...] = ()
         self._described = ("", "")
-        """The prompt that was handed in, and what it became."""
+        """Last system prompt, and the same with tools described."""
 
     @property
     def framing(self) -> Framing:
@@ -63,7 +63,6 @@ class XmlTools:
         return XmlDecoder(carrier, _TextReader({tool.name for tool in request.tools}, self._dialect))
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        """Calls in it are those of the tools that were encoded last."""
         reading = _TextReader({tool.name for tool in self._tools}, self._dialect)
         return reading.take(self._carrier.read_whole(body))
 
@@ -79,7 +78,7 @@ class XmlTools:
 
 
 class XmlDecoder:
-    """Reads one answer through the format below."""
+    """Decodes one response through the carrier format."""
 
     def __init__(self, carrier: Decoder, reading: _TextReader) -> None:
         self._carrier = carrier
@@ -107,10 +106,10 @@ class XmlDecoder:
 
 
 class _TextReader:
-    """The deltas of one answer, with the calls in its text made calls.
+    """Turns calls in the text of one response into call deltas.
 
-    From the first call on everything is held until the end: all of it may turn out to have been reasoning, when a closing think
-    tag comes that was never opened. What stands in a call is searched for no such tag.
+    After the first call everything is held until the end, because an unmatched closing think tag may turn all of it into
+    reasoning. Calls themselves are not searched for such tags.
     """
 
     def __init__(self, offered: Collection[str], dialect: XmlDialect) -> None:
@@ -124,7 +123,7 @@ class _TextReader:
         self._follow = self._blocks.follow
 
     def passes_through(self, deltas: Sequence[Delta]) -> bool:
-        """Words in which nothing can begin, where nothing has begun, are what they are: nearly all text is such."""
+        """Fast path: text that cannot start anything is passed through unread."""
         if not self._is_idle or len(deltas) != 1:
             return False
         delta = deltas[0]
@@ -202,7 +201,7 @@ class _TextReader:
     # What was held back
 
     def _expect_no_tags(self, out: list[Delta]) -> None:
-        """The server tells reasoning from text itself: there are no tags in the text."""
+        """The server reports reasoning separately, so text contains no think tags."""
         self._flush_tags(self._opened, out)
         self._flush_tags(self._unopened, out)
         self._opened = self._unopened = None
@@ -242,11 +241,11 @@ class _TextReader:
 
 class XmlDialect(ChatDialect, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bracket_thinking: bool = False
-    """Lines between square brackets are reasoning."""
+    """Lines in square brackets are reasoning."""
     xml_single_call: bool = False
-    """The answer ends behind its first call: the server stops at the closing tag."""
+    """Stop at the closing tag, so that a response has at most one call."""
 
 
 def carrier_dialect(dialect: XmlDialect) -> XmlDialect:
-    """For the format that carries the text: what is in the text is not for it to find."""
+    """Dialect for the carrier, which must not search the text itself."""
     return replace(dialect, think_tags=False, leaked_calls=False)

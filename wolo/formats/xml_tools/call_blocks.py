@@ -1,4 +1,4 @@
-"""A call as the text protocol spells it: `<tool>{"server_name": …, "tool_name": …, "arguments": {…}}</tool>`."""
+"""Read and write calls of the text protocol: `<tool>{"server_name": …, "tool_name": …, "arguments": {…}}</tool>`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wolo.messages.call_arguments import Unreadable, read_arguments
 OPEN, CLOSE = "<tool>", "</tool>"
 LOCAL = "local"
 RESULT = "Tool: "
-"""Before the name, where a result begins."""
+"""Prefix of a result, before the tool name."""
 ERROR = "Error: "
 ROLES = ("system", "user", "assistant", "tool")
 
@@ -29,25 +29,25 @@ _SERVER = re.compile(r'"server_name"\s*:\s*"([^"\\]*)"')
 
 
 class Malformed(Exception):
-    """The message says what is wrong with a call or a message of the text protocol."""
+    """The message explains the error in a call or message of the text protocol."""
 
 
 class CallBlock(NamedTuple):
-    """A call as it was read."""
+    """A parsed call."""
 
     tool: str
     arguments: str
-    """The text of the JSON that stands there as the arguments, to the letter."""
+    """Arguments exactly as written."""
     raw: str
-    """The whole block, both tags included."""
+    """The whole block, including tags."""
     begin: int = -1
-    """Where the arguments stand in `raw`; -1 when they do not stand there as they are."""
+    """Offset of the arguments in `raw`; -1 if they are not contained verbatim."""
     problem: str = ""
-    """Why it cannot be run, in words for the model."""
+    """Reason why the call cannot run, for the model."""
 
 
 def check_message(role: object, content: object) -> None:
-    """Raises Malformed. Each message of this protocol is a role and a text."""
+    """Raises Malformed unless the message has a known role and text."""
     if role not in ROLES:
         raise Malformed(f"The role {role!r} is not one of {', '.join(ROLES)}.")
     if not content:
@@ -55,7 +55,7 @@ def check_message(role: object, content: object) -> None:
 
 
 def check_call(text: str) -> tuple[str, str, Member | None]:
-    """Server, tool and place of the arguments between the tags; None: the object was written as a string. Raises Malformed."""
+    """Parse server, tool and position of the arguments; None: the object was double-encoded. Raises Malformed."""
     if (begin := text.find(OPEN)) < 0:
         raise Malformed(MISSING_OPEN)
     if (end := text.rfind(CLOSE)) < begin:
@@ -64,9 +64,9 @@ def check_call(text: str) -> tuple[str, str, Member | None]:
 
 
 def read_block(raw: str, offered: Collection[str]) -> CallBlock | None:
-    """A whole block, both tags included. None: it is about no tool that is offered, and so just text.
+    """Parse a block including its tags. None: no offered tool, so it is plain text.
 
-    What cannot be read is a call all the same, with a problem: the model has to hear of it.
+    An unreadable block becomes a call with a `problem` that the model sees.
     """
     inner = raw[len(OPEN) : -len(CLOSE)]
     try:
@@ -89,13 +89,13 @@ def failed_block(raw: str, problem: str, offered: Collection[str]) -> CallBlock 
 
 
 def find_tool(server: str, name: str, offered: Collection[str]) -> str | None:
-    """Our name of the tool that is called so on this server."""
+    """Resolve an offered tool by server and name."""
     names = (name, name.strip().lower()) if server in (LOCAL, "") else (f"mcp__{server}__{name}", name)
     return next((each for each in names if each in offered), None)
 
 
 def split_name(tool: str) -> tuple[str, str]:
-    """Server and name as the protocol has them: `mcp__SERVER__TOOL` is the tool of a server, all others are local."""
+    """Split into server and tool name: `mcp__SERVER__TOOL`, or `local`."""
     found = _MCP.fullmatch(tool)
     return (found[1], found[2]) if found else (LOCAL, tool)
 
@@ -127,7 +127,7 @@ def _parts_of(inner: str) -> tuple[str, str, Member | None]:
 
 
 def _parts_of_string(text: str) -> tuple[str, str, None]:
-    """The object was encoded once too often, or it is none."""
+    """Parse an object that was JSON-encoded twice. Raises Malformed."""
     try:
         value = read_arguments(text)
     except Unreadable as reason:

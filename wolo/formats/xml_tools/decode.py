@@ -16,30 +16,30 @@ _ENDS_SPAN = re.compile(r"[`\n]")
 
 
 class ToolBlocks:
-    """Splits text into text and blocks. What is quoted is text, and so is a block about a tool that is not offered.
+    """Splits text into plain text and call blocks. Quoted blocks and blocks of unknown tools are text.
 
-    A tag opens a block where a JSON object follows it. The object is read to its own end, for what it holds may well contain
-    tags. One that cannot be read is held until the answer has ended: only then can it be told how far it goes.
+    A tag followed by a JSON object opens a block. The object is parsed to its own end because it may contain tags. An unparsable
+    block is held until the response ends, when its extent can be determined.
     """
 
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = offered
         self._code = Quoting()
         self.follow = self._code.follow
-        """Told of text that was let through unread."""
+        """Records text that was passed through unread."""
         self._state: Literal["text", "span", "object", "closing", "broken"] = "text"
         self._buffer = ""
-        """What is not decided yet; in a block what follows the part of it that was read."""
+        """Undecided text; inside a block, the text after the parsed part."""
         self._waiting: list[str] = []
-        """What came after the buffer and cannot decide anything alone."""
+        """Text received after the buffer that cannot decide anything alone."""
         self._head = ""
-        """The tag of the block that is being read, and the space behind it."""
+        """Opening tag of the current block, and the space after it."""
         self._object = JsonObject()
         self._is_all = False
 
     @property
     def is_idle(self) -> bool:
-        """Text without `<` would come out as it went in, if it is followed."""
+        """Text without `<` would pass unchanged."""
         return self._state == "text" and not self._buffer
 
     def feed(self, text: str) -> Sequence[str | CallBlock]:
@@ -52,7 +52,6 @@ class ToolBlocks:
         return self._advance_all()
 
     def flush(self) -> Sequence[str | CallBlock]:
-        """The answer has ended."""
         self._is_all = True
         return self._advance_all()
 
@@ -65,7 +64,7 @@ class ToolBlocks:
         return found
 
     def _advance(self, found: list[str | CallBlock]) -> bool:
-        """One step; False when more text is needed."""
+        """Take one step; False when more text is needed."""
         match self._state:
             case "text":
                 return self._look_for_tag(found)
@@ -94,7 +93,7 @@ class ToolBlocks:
         return True
 
     def _look_for_end_of_span(self, found: list[str | CallBlock]) -> bool:
-        """The backticks before the tag quote it if others close them; otherwise they meant nothing."""
+        """Backticks before a tag quote it only if they are closed."""
         end = find_closing(self._buffer, self._code.open_backticks, is_all=self._is_all)
         if end is None:
             return False
@@ -105,7 +104,7 @@ class ToolBlocks:
         return True
 
     def _begin(self, found: list[str | CallBlock]) -> bool:
-        """A tag that no object follows is a word of the text, unless it begins a line and so is meant to be a call."""
+        """A tag without an object is text, unless it starts a line and so is meant as a call."""
         rest = self._buffer[len(OPEN) :].lstrip()
         if not rest and not self._is_all:
             return False
@@ -143,7 +142,7 @@ class ToolBlocks:
         return True
 
     def _break(self) -> None:
-        """The text since the tag is no call as it must be; how far it goes must be told by what follows."""
+        """Treat the block as broken; its extent is determined later."""
         self._buffer = f"{self._head}{self._object.text}{self._buffer}"
         self._state = "broken"
 
@@ -162,10 +161,10 @@ class ToolBlocks:
         return True
 
     def _split_broken(self) -> tuple[str, str]:
-        """The block, and what follows it.
+        """Split the buffer into the broken block and the rest.
 
-        It goes to the last closing tag before the next block. Where the next opening tag comes first, it may stand inside of
-        what the model failed to quote: then nothing behind it can be told apart, and nothing of it may run.
+        The block ends at the last closing tag before the next block. If an opening tag comes first, it may be inside an
+        unescaped string: then nothing after it can be separated and nothing may run.
         """
         text, whole = self._buffer, len(self._whole_object())
         begin = whole or len(OPEN)
@@ -177,7 +176,7 @@ class ToolBlocks:
         return text[:end], text[end:]
 
     def _whole_object(self) -> str:
-        """The block up to the end of its object, if that can be read: all that is missing is the closing tag."""
+        """The block up to the end of its object, if only the closing tag is missing."""
         begin = self._head + self._object.text
         if not self._buffer.startswith(begin) or not self._object.text:
             return ""
@@ -199,25 +198,25 @@ class ToolBlocks:
 
 
 def _may_end(rest: str) -> bool:
-    """Behind a call without a closing tag: nothing more, or the next call."""
+    """A call without a closing tag must be followed by nothing or the next call."""
     return not rest.strip() or rest.lstrip().startswith(OPEN)
 
 
 def _begun_at_end(text: str) -> int:
-    """How many characters at the end may be the beginning of a tag."""
+    """Number of trailing characters that may start a tag."""
     longest = min(len(text), len(OPEN) - 1)
     return next((size for size in range(longest, 0, -1) if OPEN.startswith(text[-size:])), 0)
 
 
 BRACKETS = "brackets"
-"""What such reasoning names as its field: it goes back into the text, between brackets."""
+"""Field name of bracketed reasoning; it is replayed in the text, in brackets."""
 
 Piece = TextDelta | ThinkingDelta | BreakDelta
 
 _BRACKET = re.compile(r"[\[\]]")
 _LINE_ENDS = re.compile(r"[ \t]*\r?(?:\n|\Z)")
 _NO_THOUGHT = re.compile(r"\s*(?:[xX]|\^[^\]\s]*|\d+)?\s*\Z|\s*(?:\"|\[?\{|[-+]?\d+(?:\.\d+)?\s*,)")
-"""A task box, a footnote, a number; or the beginning of a JSON array."""
+"""Task box, footnote, number, or the start of a JSON array."""
 
 
 def in_brackets(thought: str) -> str:
@@ -225,24 +224,23 @@ def in_brackets(thought: str) -> str:
 
 
 class BracketThinking:
-    """Splits streamed text; how it is cut changes nothing.
+    """Splits streamed text into text and bracketed thoughts, however it is chunked.
 
-    Brackets hold a thought when they open a line and end one, and what they hold is no list, no link and no task box. They may
-    span lines; until they are closed what they hold is held back.
+    A thought starts a line and ends one, and is no list, link or task box. It may span lines, and is held until closed.
     """
 
     def __init__(self) -> None:
         self._code = CodeSpans()
         self._waiting: list[str] = []
-        """What is not decided yet: the blanks a line begins with, and brackets from there on."""
+        """Undecided text: blanks at the start of a line, and brackets."""
         self._depth = 0
-        """How many brackets are open in what waits."""
+        """Number of open brackets in the waiting text."""
         self._size = 0
-        """How much of it was searched for brackets."""
+        """Length of the waiting text already searched for brackets."""
         self._end = 0
-        """Where the last of them was closed."""
+        """Offset after the last closed bracket."""
         self._is_in_line = False
-        """The line has begun with something else."""
+        """The line starts with other text."""
         self._was_thought = False
 
     def feed(self, text: str) -> Sequence[Piece]:
@@ -252,7 +250,7 @@ class BracketThinking:
         return self._split(is_all=False)
 
     def flush(self) -> Sequence[Piece]:
-        """Something other than text comes, or the end; what follows a call does not begin a line."""
+        """Text after a call does not start a line."""
         pieces = self._split(is_all=True)
         self._is_in_line, self._was_thought = True, False
         return pieces
@@ -283,7 +281,7 @@ class BracketThinking:
         return pieces
 
     def _look_at_brackets(self, text: str, *, is_all: bool) -> tuple[int, str]:
-        """How much of the text is decided, and the thought if it is one."""
+        """Length of the decided text, and the thought if it is one."""
         if not self._depth and not self._end:
             self._count(text)
         end = self._end
@@ -300,7 +298,7 @@ class BracketThinking:
         return end or len(text), ""
 
     def _count(self, text: str) -> bool:
-        """Whether the brackets are closed in this text, which continues what was counted before."""
+        """True when the brackets close in this text, which continues what was counted before."""
         for bracket in _BRACKET.finditer(text):
             self._depth += 1 if bracket[0] == "[" else -1
             if not self._depth:

@@ -21,13 +21,13 @@ from wolo.messages.parts import AnyPart, Blob, TextPart, ThinkingPart, ToolPart,
 from wolo.messages.unicode import clean
 
 BLOCK = "xml.block"
-"""The kind of blob that says how a model wrote a call around its arguments."""
+"""Blob kind for the text a model wrote around the arguments of a call."""
 QUOTED_OPEN = "&lt;tool>"
-"""How the tag stands in what the user and the tools say: nothing that is quoted there looks like a call."""
+"""Escaped tag, so that quoted text does not look like a call."""
 
 
 class ConvertedMessage(NamedTuple):
-    """One message of ours and what it became."""
+    """A message and what it was converted to."""
 
     message: Message
     became: tuple[Message, ...]
@@ -35,7 +35,7 @@ class ConvertedMessage(NamedTuple):
 
 
 class PlainHistory:
-    """Remembers what became of each message while the history only grows at its end."""
+    """Caches conversions while the history only grows."""
 
     def __init__(self) -> None:
         self._producer: Producer | None = None
@@ -58,7 +58,7 @@ class PlainHistory:
 
 
 def raw_blobs(written: CallBlock) -> tuple[Blob, ...]:
-    """What goes to disk beside the arguments, so that the call goes back as it came."""
+    """The original text around the arguments, saved so that the call is replayed as written."""
     if written.begin < 0:
         return (Blob(BLOCK, json.dumps([written.raw])),)
     before, after = written.raw[: written.begin], written.raw[written.begin + len(written.arguments) :]
@@ -79,7 +79,7 @@ def _plain(message: Message, producer: Producer) -> Iterator[Message]:
 
 
 def _quote_message(message: Message) -> Message:
-    """What anybody else says; in the middle of a conversation that is the user, whoever it was."""
+    """Escape tags in messages of other roles; later system messages become user messages."""
     message = replace(message, role="user") if message.role == "system" else message
     if not any(isinstance(part, TextPart) and OPEN in part.text for part in message.parts):
         return message
@@ -95,7 +95,7 @@ def _quote(text: str) -> str:
 
 
 def _assistant_text(message: Message, producer: Producer) -> Message:
-    """All that was said becomes one text, calls in their places."""
+    """Join all content into one text, with calls in place."""
     is_own = message.producer == producer
     text, others = "", []
     for part in message.parts:
@@ -125,7 +125,7 @@ def _on_new_line(text: str) -> str:
 
 
 def _raw(call: ToolPart) -> str:
-    """As the model wrote it, if that is still what the call is."""
+    """The call as originally written, if its arguments are unchanged."""
     kept = blob_of(call.blobs, BLOCK)
     frame = read_json(kept) if kept else None
     return call.raw_input.join(frame) if frame and (not call.input or _is_meant(call)) else ""
@@ -141,7 +141,7 @@ def _is_meant(call: ToolPart) -> bool:
 
 
 def _results(message: Message, calls: Sequence[ToolPart]) -> Message:
-    """All results of one answer, in the order of its calls."""
+    """All results of one response, in call order."""
     text = "\n\n".join(f"{RESULT}{_shown_name(call)}\n{_result(call)}" for call in calls)
     media = tuple(part for call in calls for part in call.output_parts)
     parts = (TextPart(text=_quote(text)), *media)
@@ -183,7 +183,7 @@ _BRACKETS = "- Think in lines of their own between square brackets: [like this].
 
 
 def describe_tools(tools: Sequence[ToolSpec], *, brackets: bool) -> str:
-    """Nothing where there is nothing to tell."""
+    """Rules and tool descriptions; empty when there is nothing to describe."""
     rules = [_RULES, _COMPLETION if any(tool.name == "task_completion" for tool in tools) else _LAST] if tools else []
     rules += [_BRACKETS] if brackets else []
     return "\n\n".join(["\n".join(rules), *map(_describe, tools)])
