@@ -51,7 +51,7 @@ class ChatDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Request streamed arguments (GLM otherwise sends them only when complete)."""
 
     thinking_param_style: ThinkingStyle = "none"
-    """How thinking levels are expressed; `none`: omitted."""
+    """Parameter style for thinking levels; `none`: omitted."""
     thinking_levels: tuple[ThinkingLevel, ...] = ()
     """Supported levels; empty: all. Others map to the next higher level, or the highest."""
     sampling: Literal["open", "glm", "fixed"] = "open"

@@ -32,7 +32,7 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str
     """Name sent to the server."""
     producer: Producer
-    """Who will answer; blobs and reasoning of other producers are not sent."""
+    """The answering model; blobs and reasoning of other producers are not sent."""
     messages: tuple[Message, ...]
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()

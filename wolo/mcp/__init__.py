@@ -1,1 +1,1 @@
-"""Tools of MCP servers: how a server is reached, what it offers, and its tools as some of ours."""
+"""MCP servers: configuration, connections, and their tools as our own."""

@@ -1,4 +1,4 @@
-"""One server while wolo runs: started when it is needed, called, started again once when it has gone, and ended."""
+"""Client of one MCP server: starts it on demand, restarts it once, and ends it."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _MOST_REFUSAL_CHARS = 4000
 _PROJECT_DIR = "CLAUDE_PROJECT_DIR"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _EITHER = re.compile(r"(\$\{[A-Za-z_]\w*(?::-[^}]*)?\})|\$([A-Z_][A-Z0-9_]*)\b")
-"""A bare one in capitals, as variables are; any other `$` is a letter, of a password for one."""
+"""A bare `$NAME` must be upper case; other `$` are literal, as in passwords."""
 _STATUS = {401: "it wants a login (401)", 403: "it refuses what the headers say (403)", 404: "there is nothing (404)"}
 
 
 class Client:
-    """May be called from any task of one event loop. `tools` are the server's own, as they were listed last."""
+    """Can be called from any task of one event loop."""
 
     def __init__(
         self, name: str, server: Server, around: ServerEnvironment, listed: Callable[[tuple[ListedTool, ...], str], None]
     ) -> None:
-        """`listed` hears of the tools each time that they are asked for, with what the server says of their use."""
+        """`listed` receives the tools and instructions after each listing."""
         self.name = name
         self.server = server
         self.state: State = "idle"
         self.why = ""
-        """Of a failed one: what went wrong, for people."""
+        """Failure reason for the user."""
         self._around = around
         self._listed = listed
         self._connection: Connection | None = None
@@ -51,24 +51,24 @@ class Client:
         self._status = 0
 
     def start(self) -> None:
-        """Starts it in the background, unless it is there or on its way."""
+        """Start in the background unless running or starting."""
         if self._task is None or self._task.done():
             self.state, self.why = "starting", ""
             self._loaded, self._ready_or_failed = asyncio.Event(), asyncio.Event()
             self._task = asyncio.create_task(self._run())
 
     async def wait_settled(self) -> None:
-        """Until a start that was begun has come to something."""
+        """Wait until the current start succeeded or failed."""
         if self._task is not None:
             await self._ready_or_failed.wait()
 
     async def wait_loaded(self) -> None:
-        """Until the protocol is, after a start was begun; what it takes from then on is the server's own time."""
+        """Wait until the SDK is loaded; the time after that is the server's own."""
         if self._task is not None:
             await self._loaded.wait()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], progress: Callable[[str], None]) -> ToolAnswer:
-        """Raises ToolError, a word to the model."""
+        """Raises ToolError."""
         for attempt in (1, 2):
             connection = await self._reach()
             try:
@@ -83,7 +83,7 @@ class Client:
         raise AssertionError("the second attempt returns or raises")
 
     async def close(self) -> None:
-        """Ends it, and all that it started."""
+        """End the server and its child processes."""
         keeping, self._task = self._task, None
         if keeping is not None:
             keeping.cancel()
@@ -100,7 +100,7 @@ class Client:
         return self._connection
 
     async def _run(self) -> None:
-        """From its start to its end; whatever goes wrong is kept as `why`."""
+        """Run the server from start to end; failures are stored in `why`."""
         self._stderr, self._ending, self._status = StderrTail(), "", 0
         try:
             async with AsyncExitStack() as stack:
@@ -127,7 +127,7 @@ class Client:
             self._ready_or_failed.set()
 
     async def _watch(self, connection: Connection) -> None:
-        """Until it has ended; meanwhile its tools may change."""
+        """Wait for the end, and list tools again when they change."""
         while not connection.ended.is_set():
             waiting = [asyncio.create_task(event.wait()) for event in (connection.ended, connection.changed)]
             try:
@@ -179,7 +179,7 @@ class Client:
         self._status = status
 
     def _argv(self) -> list[str]:
-        """A program of the checkout is none unless it is named by its path."""
+        """Programs are looked up outside the checkout unless named by path."""
         environ = self._variables
         command = _filled_in(self.server.command, environ, "command")
         found = command if "/" in command else find_program(command, self._around.workspace)
@@ -199,7 +199,7 @@ class Client:
 
     @property
     def _variables(self) -> Mapping[str, str]:
-        """What references stand for; files that are written for Claude Code name the project's folder so."""
+        """Variables for references; `CLAUDE_PROJECT_DIR` for files written for Claude Code."""
         return {**self._around.environ, _PROJECT_DIR: str(self._around.workspace.root)}
 
 
@@ -210,13 +210,13 @@ def _load() -> ModuleType:
 
 
 def _in_short(said: str) -> str:
-    """What a server says of itself may be anything, and of any length."""
+    """Clean and truncate text from a server."""
     text = clean(said)
     return text if len(text) <= _MOST_REFUSAL_CHARS else f"{text[: _MOST_REFUSAL_CHARS - 1]}…"
 
 
 def _filled_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: bool = False) -> str:
-    """`${NAME}` and `${NAME:-otherwise}`. Raises ConfigError for a variable that is not set."""
+    """Expand `${NAME}` and `${NAME:-default}`. Raises ConfigError for unset variables."""
 
     def value(found: re.Match[str]) -> str:
         name, otherwise = found.groups()
@@ -230,7 +230,7 @@ def _filled_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: 
 
 
 def _with_bare(text: str, environ: Mapping[str, str], called: str) -> str:
-    """`$NAME` as well. What a variable holds is not looked through again. Raises ConfigError."""
+    """Also expand `$NAME`; expanded values are not expanded again. Raises ConfigError."""
     pieces, at = [], 0
     for found in _EITHER.finditer(text):
         pieces += [text[at : found.start()], _filled_in(found[1] or f"${{{found[2]}}}", environ, called)]

@@ -1,4 +1,4 @@
-"""A connection to a server, as the rest of this room sees it; `sdk.py` makes them."""
+"""The connection interface, and the answers of servers; `sdk.py` implements it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wolo.messages.parts import MediaPart
 
 
 class ConnectionLost(Exception):
-    """The connection is gone. `may_have_run`: the server may have begun to do what was asked."""
+    """The connection is lost. `may_have_run`: the server may have started the call."""
 
     def __init__(self, why: str, *, may_have_run: bool = True) -> None:
         super().__init__(why)
@@ -21,26 +21,26 @@ class ConnectionLost(Exception):
 
 
 class RequestRejected(Exception):
-    """The server said no, or nothing that makes sense, or nothing in time; the connection is still there."""
+    """The server refused, timed out or sent invalid data; the connection is still open."""
 
 
 class Connection(Protocol):
     ended: asyncio.Event
-    """Nothing comes any more."""
+    """The connection has ended."""
     changed: asyncio.Event
-    """The server said that its tools are others now."""
+    """The server's tools have changed."""
 
     @property
     def instructions(self) -> str:
-        """What the server says of the use of its tools; empty: nothing."""
+        """The server's instructions for its tools; may be empty."""
         ...
 
     async def tools(self) -> tuple[ListedTool, ...]:
-        """Raises Lost and Refused."""
+        """Raises ConnectionLost and RequestRejected."""
         ...
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> ToolAnswer:
-        """Raises Lost and Refused. When it is cancelled, the server is told."""
+        """Raises ConnectionLost and RequestRejected. Cancellation notifies the server."""
         ...
 
 
@@ -54,7 +54,7 @@ class ToolAnswer(NamedTuple):
 
 
 def read_answer(result: Mapping[str, Any]) -> ToolAnswer:
-    """Structured content is told only where there is no text: servers say the same in both."""
+    """Structured content is used only without text, since servers repeat it in both."""
     texts: list[str] = []
     media: list[MediaPart] = []
     for block in result.get("content") or ():

@@ -1,4 +1,4 @@
-"""What a server says of its tools, read so that one strange tool costs no other."""
+"""Tools as listed by servers, and their cache."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wolo.messages.terminal_text import clean
 from wolo.places import make_private
 
 MOST_TOOLS = 256
-"""Of one server, in one list or in many."""
+"""Maximum tools per server."""
 MOST_DESCRIPTION_CHARS = 4000
 
 
 class ListedTool(Struct, frozen=True):
-    """A tool, by the server's own name."""
+    """A tool by the server's own name."""
 
     name: str
     description: str
@@ -28,7 +28,7 @@ class ListedTool(Struct, frozen=True):
 
 
 def read_listed(entries: Iterable[object]) -> tuple[ListedTool, ...]:
-    """In the order of their names; what is no tool is passed over, and so is a second one of the same name."""
+    """Sorted by name; invalid and duplicate entries are skipped."""
     found: dict[str, ListedTool] = {}
     for entry in entries:
         if isinstance(entry, Mapping) and isinstance(name := entry.get("name"), str) and name.strip():
@@ -48,19 +48,19 @@ _MOST_BYTES = 8 * 1024 * 1024
 
 
 class CachedListing(Struct, frozen=True):
-    """What came of the last start of a server."""
+    """Result of the last start of a server."""
 
     tools: tuple[ListedTool, ...] = ()
     failed: bool = False
-    """It could not be reached: the first turn does not wait for it again."""
+    """It failed; the first turn does not wait for it again."""
     why: str = ""
-    """Of one that failed, for people."""
+    """Failure reason for the user."""
     instructions: str = ""
-    """What it says of the use of its tools."""
+    """The server's instructions for its tools."""
 
 
 class CachedTools:
-    """A file for each server, by the fingerprint of how it is reached. One that cannot be read is as if it were not there."""
+    """One file per server fingerprint. Unreadable files count as missing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""A server's tool as one of ours: it takes the server's own arguments, and every call of it is judged as `mcp:SERVER/TOOL`."""
+"""MCP tools as our own: names, schemas and calls, each judged as `mcp:SERVER/TOOL`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INTERRUPTED = "[interrupted: the server was told to stop; the call may have had 
 class RemoteTool:
     aliases: Mapping[str, str] = {}
     reads_only = False
-    """What a server says of its tools is not relied on."""
+    """Annotations from the server are not trusted."""
 
     def __init__(self, client: Client, listed: ListedTool) -> None:
         self._client = client
@@ -72,7 +72,7 @@ class RecordedTool:
         self.spec = ToolSpec(name, "", {"type": "object", "properties": {}})
 
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
-        """As far as its name tells them."""
+        """Derived from the name."""
         if self.name == FIND_TOOLS:
             return ()
         server, _, tool = self.name.removeprefix(BEGINNING).partition("__")
@@ -86,18 +86,18 @@ class RecordedTool:
 
 
 def recorded_tools(called: Sequence[str]) -> list[RecordedTool]:
-    """For all that were called by names of servers' tools, and for what found them."""
+    """Tools for all recorded calls of MCP tools, and for the tool that finds them."""
     return [RecordedTool(name) for name in dict.fromkeys(called) if name.startswith(BEGINNING) or name == FIND_TOOLS]
 
 
 BEGINNING = "mcp__"
 LONGEST = 64
-"""What servers of models take."""
+"""Name limit of model servers."""
 _MARK_LENGTH = 8
 
 
 def offered_name(server: str, tool: str) -> str:
-    """Depends on nothing but the two names, so that it stays the same whoever else is there."""
+    """Depends only on the two names, so that it stays stable."""
     name = f"{BEGINNING}{server}__{tool}"
     is_clear = "__" not in server and not server.endswith("_") and tool
     if is_clear and len(name) <= LONGEST and re.fullmatch(r"[A-Za-z0-9_-]+", name):
@@ -106,20 +106,20 @@ def offered_name(server: str, tool: str) -> str:
 
 
 def rule_name(server: str, tool: str) -> str:
-    """As a rule names it, after `mcp:`. A tool's name is whatever its server says: it must not read as another server's."""
+    """Name in rules, after `mcp:`; a tool cannot imitate another server's name."""
     if re.fullmatch(r"[A-Za-z0-9_.-]+", tool):
         return f"{server}/{tool}"
     return f"{server}/{_marked(tool, r'[^A-Za-z0-9_.-]+', tool)}"
 
 
 def _marked(name: str, illegal: str, whole: str) -> str:
-    """Shortened, and by a mark that only this name has still unlike every other."""
+    """Shorten and add a hash that keeps the name unique."""
     mark = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_LENGTH]
     return f"{re.sub(illegal, '_', name)[: LONGEST - _MARK_LENGTH - 1]}_{mark}"
 
 
 MOST_BYTES = 64 * 1024
-"""A larger schema would cost a window of its own: such a tool takes any object."""
+"""A tool with a larger schema accepts any object."""
 _LEGAL_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SAID = ("title", "description")
 _BY_NAME = ("properties", "dependentSchemas")
@@ -128,7 +128,7 @@ _ALONE = ("items", "additionalProperties", "not", "contains", "if", "then", "els
 
 
 class AdaptedSchema:
-    """A schema with references put in place and keys that every server takes."""
+    """A schema with resolved references and keys that every server accepts."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._keys: dict[str, str] = {}
@@ -140,7 +140,7 @@ class AdaptedSchema:
         self.parameters: dict[str, Any] = bent if size <= MOST_BYTES else {"type": "object", "properties": {}}
 
     def restore_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments under the server's own keys; what the schema wants as a list or an object is no string of JSON."""
+        """Restore the server's own keys, and parse lists and objects written as JSON strings."""
         read = {name: _unwrapped(value, self._wanted(name)) for name, value in arguments.items()}
         return {self._keys.get(name, name): self._with_own_keys(value) for name, value in read.items()}
 
@@ -177,7 +177,7 @@ class AdaptedSchema:
 
 
 def _unwrapped(value: Any, schema: Any) -> Any:
-    """A list or an object that the model wrote as a string of JSON, where a string is not what is wanted."""
+    """Parse a JSON string where the schema wants a list or an object."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str) or kind not in ("array", "object"):
         return value

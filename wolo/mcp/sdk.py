@@ -1,6 +1,6 @@
-"""Speaking the protocol, with its SDK: the only file that imports that.
+"""MCP connections through the SDK, which only this file imports.
 
-Loading it takes most of a second, so it is done in a thread, and only where a server must be started.
+Loading the SDK takes most of a second, so it happens in a thread and only when a server starts.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ CONNECT_S = 20.0
 _MOST_PAGES = 50
 _Item = SessionMessage | Exception
 _Transport = AbstractAsyncContextManager[tuple[Any, Any]]
-"""Of the SDK: a stream of what comes and one for what goes out."""
+"""SDK streams for incoming and outgoing messages."""
 
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # whoever asks hears what went wrong
 
 
 @asynccontextmanager
 async def connect_child(child: ServerProcess) -> AsyncIterator[Connection]:
-    """Raises Lost and Refused."""
+    """Raises ConnectionLost and RequestRejected."""
     async with _connected(lambda: _over_pipes(child)) as link:
         yield link
 
@@ -54,7 +54,7 @@ async def connect_child(child: ServerProcess) -> AsyncIterator[Connection]:
 async def connect_http(
     url: str, headers: Mapping[str, str], *, old: bool, environ: Mapping[str, str], on_status: Callable[[int], None]
 ) -> AsyncIterator[Connection]:
-    """`old`: as servers spoke it once (SSE). `on_status` is told the HTTP status of each answer. Raises Lost and Refused."""
+    """`old`: use SSE. `on_status` receives the HTTP status of each response. Raises ConnectionLost and RequestRejected."""
 
     async def on_message(response: httpx2.Response) -> None:
         on_status(response.status_code)
@@ -75,7 +75,7 @@ async def connect_http(
 def _http_client(
     url: str, headers: Mapping[str, str], environ: Mapping[str, str], on_message: Callable[[httpx2.Response], Any], **more: Any
 ) -> httpx2.AsyncClient:
-    """Through the same proxies and with the same certificates as models are reached."""
+    """Uses the same proxies and certificates as model requests."""
     proxy = proxy_for(url, environ)
     secure = url.startswith("https:") or proxy.startswith("https:")
     context = ssl_context(environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -90,7 +90,7 @@ def _http_client(
 
 
 class _Bounded(httpx2.AsyncHTTPTransport):
-    """No message is larger than one of a program may be, and none is compressed: few bytes would stand for gigabytes."""
+    """Limits message size and refuses compression, which could expand to gigabytes."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
@@ -122,7 +122,7 @@ class _Counted(httpx2.AsyncByteStream):
 
 @asynccontextmanager
 async def _connected(transport: Callable[[], _Transport]) -> AsyncIterator[Connection]:
-    """With the handshake that every server but the newest knows; one that does not take it is asked in the newer way."""
+    """Connect with the legacy handshake, then with the newer one if the server refuses it."""
     link = _Link()
     try:
         async with AsyncExitStack() as stack:
@@ -139,14 +139,14 @@ async def _connected(transport: Callable[[], _Transport]) -> AsyncIterator[Conne
 
 
 class _Link:
-    """What `link.Link` asks for."""
+    """Implements `connection.Connection`."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         self.changed = asyncio.Event()
         self._client: Client | None = None
         self._entries: list[object] = []
-        """Of lists of tools, as they came."""
+        """Raw entries of tool lists."""
 
     async def open(self, stack: AsyncExitStack, transport: _Transport, mode: str) -> None:
         client = Client(
@@ -213,7 +213,7 @@ async def _over_pipes(child: ServerProcess) -> AsyncIterator[tuple[Any, Any]]:
 
 
 async def _listen(child: ServerProcess, session: MemoryObjectSendStream[_Item]) -> None:
-    """What is no message, such as a banner on stdout, is passed over."""
+    """Skips lines that are not messages, such as banners."""
     async with session:
         with suppress(ValueError, OSError):  # a line without an end, or a pipe that broke: as if it had ended
             while line := await child.lines.readline():
@@ -222,7 +222,7 @@ async def _listen(child: ServerProcess, session: MemoryObjectSendStream[_Item]) 
 
 
 def _message(line: bytes) -> types.JSONRPCMessage:
-    """Raises ValidationError. Letters that are none cost themselves, not the answer: whoever asked would wait for it in vain."""
+    """Raises ValidationError. Invalid characters are replaced, since dropping a response would leave its caller waiting."""
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
@@ -248,7 +248,7 @@ async def _tidied(transport: _Transport, ended: asyncio.Event, entries: list[obj
 
 
 class _Tidied:
-    """What comes from a server, made fit for the SDK, which would throw away a whole list for one tool."""
+    """Makes messages acceptable to the SDK, which rejects a whole list for one invalid tool."""
 
     def __init__(self, stream: Any, ended: asyncio.Event, entries: list[object]) -> None:
         self._stream = stream
@@ -290,7 +290,7 @@ class _Tidied:
 
 
 def _fit(tool: object) -> dict[str, Any] | None:
-    """All that the SDK needs to call it: it would refuse the whole list for one schema that is not as it should be."""
+    """The fields the SDK needs; it rejects the list for one invalid schema."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return None
     return {"name": tool["name"], "inputSchema": {"type": "object"}}
@@ -329,7 +329,7 @@ def _is_closed(error: BaseException) -> bool:
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """The first thing that went wrong, in however many groups it is wrapped."""
+    """The first error inside nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""How to reach an MCP server: a program to start, or an address; and what a person consents to when a project brings one."""
+"""Configuration of MCP servers: settings, checks, consent, and the `.mcp.json` form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""It is part of rules and of the names that models call tools by."""
+"""Used in rules and in tool names."""
 Seconds = Annotated[float, Meta(gt=0)]
 Transport = Literal["", "stdio", "http", "sse"]
 
@@ -28,51 +28,52 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`mcp_servers.NAME` of the settings."""
 
     command: str = ""
-    """The program to start, looked for on the PATH."""
+    """Program to start, found on the PATH."""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables it sees besides the few that every command sees; `${NAME}` and `$NAME` are variables of your environment."""
+    """Additional environment variables; `${NAME}` and `$NAME` refer to your environment."""
     cwd: str = ""
-    """Where it is started; empty: in the directory worked in."""
+    """Directory to start it in; empty: the working directory."""
     url: str = ""
-    """The address, where it is no program; `${NAME}` in it is a variable of your environment."""
+    """URL of a remote server; `${NAME}` refers to your environment."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request; `${NAME}` and `$NAME` in a value are variables of your environment."""
+    """Headers of every request; `${NAME}` and `$NAME` refer to your environment."""
     transport: Transport = ""
-    """Empty: as `command` or `url` says. `sse` is what old servers speak."""
+    """Empty: derived from `command` or `url`. `sse` is for old servers."""
     startup_timeout_s: Seconds = 30.0
-    """How long it may take until its tools are known."""
+    """Timeout until its tools are listed."""
     tool_timeout_s: Seconds = 120.0
-    """How long one call may take."""
+    """Timeout of one call."""
     enabled_tools: tuple[str, ...] | None = None
-    """Only these of its tools, by the server's own names."""
+    """Offer only these tools, by the server's own names."""
     disabled_tools: tuple[str, ...] = ()
-    """Not these."""
+    """Do not offer these tools."""
     enabled: bool = True
-    """False: it is not started, and its tools are not offered."""
+    """False: do not start it, and offer none of its tools."""
 
     def offers(self, tool: str) -> bool:
-        """Whether a tool of this name is one of those that the model gets."""
+        """Check whether the model is offered this tool."""
         return tool not in self.disabled_tools and (self.enabled_tools is None or tool in self.enabled_tools)
 
 
 class ConfiguredServer(Struct, frozen=True, kw_only=True):
-    """A server that somebody has written down."""
+    """A server from settings or a project file."""
 
     name: str
     server: Server
     source: str
-    """Where it stands, for people."""
+    """Source of the configuration, for display."""
     folder: Path | None = None
-    """Of the project that brings it: there it is started. None: it is the person's own, and starts in the directory worked in."""
+    """Folder of the project that configures it, where it starts. None: the user's own server, started in the working directory.
+    """
     named_in: Path | None = None
-    """Of one of the user's own whose program has a relative name: the folder of the file that names it. There it is started."""
+    """For user servers with a relative program: the folder of the file that names it, where it starts."""
     is_allowed: bool = True
-    """False: a project brings it, and the person has not said yes to exactly this."""
+    """False: configured by a project and not yet approved in this form."""
 
 
 def check(name: str, server: Server, where: str) -> None:
-    """Raises ConfigError for one that could never be reached."""
+    """Raises ConfigError for an unusable configuration."""
     if complaint := _complaint(name, server):
         raise ConfigError(f"{where}: the MCP server {clean_line(name)}: {complaint}.", hint=_HINT)
 
@@ -97,12 +98,12 @@ def _complaint(name: str, server: Server) -> str:
 
 
 def is_address(url: str) -> bool:
-    """Whether it can be connected to, as far as its beginning says."""
+    """Check that the URL starts with http:// or https:// and a host."""
     return re.match(r"https?://[^/\s]", url.strip()) is not None
 
 
 def fingerprint(wanted: ConfiguredServer) -> str:
-    """Of all that decides what would be started or reached: a consent holds for this, and so do the tools seen there."""
+    """Hash of everything that decides what is started or reached; consent and cached tools depend on it."""
     server = wanted.server
     reached = {
         "name": wanted.name,
@@ -119,7 +120,7 @@ def fingerprint(wanted: ConfiguredServer) -> str:
 
 
 def describe_server(server: Server) -> Iterator[tuple[str, str]]:
-    """What a consent is about, part by part, as it is written: references are not filled in."""
+    """Describe a server for the consent question, with references unexpanded."""
     if server.command:
         yield "runs", " ".join(map(_word, (server.command, *server.args)))
     else:
@@ -132,7 +133,7 @@ def describe_server(server: Server) -> Iterator[tuple[str, str]]:
 
 
 def _word(text: str) -> str:
-    """As a shell would have it written: where a word ends can be seen."""
+    """Quote a word as in a shell."""
     return text if re.fullmatch(r"[\w./:=@%+,-]+", text) else "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -148,13 +149,13 @@ _TRANSPORTS = {
 }
 _SAME = ("command", "args", "env", "cwd", "url", "headers", "enabled", "enabled_tools", "disabled_tools", "startup_timeout_s")
 _OURS = (*_SAME, "tool_timeout_s")
-"""What is called the same with us. Whatever else other programs keep there is passed over."""
+"""Fields with the same names as ours; fields of other programs are ignored."""
 _ALSO = {"serverUrl": "url", "httpUrl": "url", "environment": "env", "startup_timeout_sec": "startup_timeout_s"}
 _OTHER_NAMES = {**_ALSO, "tool_timeout_sec": "tool_timeout_s", "enabledTools": "enabled_tools", "disabledTools": "disabled_tools"}
 
 
 def read_servers(data: bytes, where: str, complaints: list[str]) -> Iterator[tuple[str, Server]]:
-    """One that makes no sense is complained about and costs no other. Raises ConfigError when it is not this form."""
+    """Invalid entries are reported and skipped. Raises ConfigError for other forms of file."""
     for name, entry in _entries(data, where).items():
         try:
             server = _read(entry)
@@ -203,4 +204,4 @@ class ServerEnvironment(Struct, frozen=True):
     cwd: Path
     environ: Mapping[str, str]
     processes: Processes
-    """Those of the servers alone: they go on when the commands of a conversation end."""
+    """Processes of MCP servers only; they outlive commands of a conversation."""

@@ -1,4 +1,4 @@
-"""All servers of a conversation: their tools are known from last time or come as they are ready, and nobody waits long."""
+"""All MCP servers of a conversation, with cached tools so that turns rarely wait."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
     from wolo.mcp.mcp_tool import RemoteTool
 
 ATTENDED_WAIT_S = 1.0
-"""A person waits so long for servers that were never seen before; their tools come later then."""
+"""Wait for unknown servers when a user is present; their tools arrive later otherwise."""
 _LOADING_S = 5.0
-"""Loading the protocol is no server's fault, and takes this long on a very busy machine only."""
+"""Limit for loading the SDK, reached only on very busy machines."""
 _AFTER_THE_PROMPT_S = 0.4
-"""Loading the protocol must not slow down the first moment at a terminal."""
+"""Delay before loading the SDK, so that it does not slow down the first prompt."""
 
 State = Literal["ready", "known", "starting", "failed", "needs consent", "off"]
-"""`known`: its tools are, from last time; it starts when one of them is called."""
+"""`known`: tools are cached; the server starts when one is called."""
 
 _FAILED_BEFORE = "it could not be used last time, so it is not waited for"
 _MOST_INSTRUCTIONS = 4000
-"""Characters of what a server says of its tools; models read it with every request."""
+"""Maximum characters of a server's instructions, which are part of every request."""
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):
-    """How it is with one server."""
+    """State of one server."""
 
     name: str
     state: State
     why: str
-    """Of a failed one: what went wrong."""
+    """Failure reason."""
     source: str
     tools: tuple[tuple[str, str], ...]
-    """The name that models call each by, and what it says of itself."""
+    """Names for models, with descriptions."""
 
 
 class Servers:
-    """Made within an event loop. `settle`, `tools` and `news` are what a turn asks for."""
+    """Requires an event loop. A turn uses `settle`, `tools` and `news`."""
 
     def __init__(
         self, wanted: Iterable[ConfiguredServer], around: ServerEnvironment, cached: CachedTools, *, attended: bool
     ) -> None:
-        """`attended`: a person waits for the prompt."""
+        """`attended`: a user is waiting for the prompt."""
         self._wanted = {each.name: each for each in sorted(wanted, key=lambda each: each.name)}
         self._around = around
         self._cached = cached
@@ -60,19 +60,19 @@ class Servers:
         self._clients: dict[str, Client] = {}
         self._tools: list[RemoteTool] = []
         self._arrived: list[RemoteTool] = []
-        """Those that no request has offered yet; they go behind the others with the next one."""
+        """Tools not offered yet; the next request appends them."""
         self._reported_failures: set[str] = set()
-        """Of whom a failure was told."""
+        """Servers whose failure was reported."""
         self._reported_starting: set[str] = set()
-        """Of whom it was told that they are still starting."""
+        """Servers reported as still starting."""
         self._instructions: dict[str, str] = {}
         self._failed_before: set[str] = set()
-        """Nobody waits for them; a script may end before it is known how it went this time."""
+        """Not waited for, because their last start failed."""
         self._due: list[Client] = []
-        """To be started soon."""
+        """Servers to start soon."""
         self._awaited: list[Client] = []
         self._has_asked = False
-        """A request has gone out, or is about to."""
+        """The first request was sent or is being prepared."""
         for each in self._wanted.values():
             self._add(each)
         self._append_arrived()
@@ -80,18 +80,17 @@ class Servers:
 
     @property
     def tools(self) -> tuple[RemoteTool, ...]:
-        """In the order of server and name; who comes later stands behind, and nobody ever changes places."""
+        """Sorted by server and name; later arrivals are appended, and positions never change."""
         return tuple(self._tools)
 
     @property
     def instructions(self) -> Mapping[str, str]:
-        """What servers say of the use of their tools, by server; of those only that offer some."""
+        """Instructions of servers that offer tools, by server."""
         offering = {tool.server for tool in self._tools}
         return {name: said for name, said in sorted(self._instructions.items()) if name in offering}
 
     async def settle(self) -> None:
-        """Before a request. Waits once for servers that were never seen before: at the keyboard for a moment, else as long
-        as each may take to start."""
+        """Prepare for a request. Waits once for unknown servers: briefly when attended, else up to their startup timeout."""
         if self._has_asked and self._attended:
             self._due += [client for client in self._clients.values() if client.state == "idle"]
         self._has_asked = True
@@ -103,7 +102,7 @@ class Servers:
         self._append_arrived()
 
     def news(self) -> str:
-        """What a person should know of those that failed, once; empty: nothing."""
+        """New failures for the user; empty if there are none."""
         failed = {each.name: each.why for each in self._clients.values() if each.state == "failed"}
         lines = [f"  {name}: {why}" for name, why in failed.items() if name not in self._reported_failures]
         self._reported_failures |= failed.keys()
@@ -112,7 +111,7 @@ class Servers:
         return "\n".join([*said, *self._starting_notices()])
 
     def _starting_notices(self) -> list[str]:
-        """Lines about servers that are not waited for any longer; at the keyboard they join when they are ready."""
+        """Servers that are no longer waited for; attended, they join later."""
         starting = [] if self._attended else [each.name for each in self._clients.values() if each.state == "starting"]
         new = [name for name in starting if name not in self._reported_starting]
         self._reported_starting |= {*starting}
@@ -126,7 +125,7 @@ class Servers:
         return tuple(map(self._status, self._wanted.values()))
 
     async def restart(self, name: str) -> None:
-        """Raises UsageError for one that is not there, or may not be started."""
+        """Raises UsageError for an unknown or disallowed server."""
         client = self._clients.get(name)
         if client is None:
             state = self._status(self._find(name)).state
@@ -136,11 +135,11 @@ class Servers:
         client.start()
 
     async def until_settled(self, name: str) -> None:
-        """Until a start that was begun has come to something."""
+        """Wait until the current start succeeded or failed."""
         await self._clients[name].wait_settled()
 
     def allow(self, name: str) -> ConfiguredServer:
-        """A person has consented to this one: it starts now. Raises UsageError for one that waits for no consent."""
+        """Start a server after the user's consent. Raises UsageError if it needs none."""
         wanted = self._find(name)
         if wanted.is_allowed:
             raise UsageError(f"The MCP server {name} needs no consent.")
@@ -150,19 +149,19 @@ class Servers:
         return allowed
 
     def waits_for_consent(self, name: str) -> ConfiguredServer:
-        """Raises UsageError for one that does not."""
+        """Raises UsageError if the server needs no consent."""
         wanted = self._find(name)
         if wanted.is_allowed:
             raise UsageError(f"The MCP server {name} needs no consent.")
         return wanted
 
     def is_for(self, wanted: Iterable[ConfiguredServer], around: ServerEnvironment) -> bool:
-        """Whether it would be the same with these; then it may serve another conversation, too."""
+        """Check whether these inputs are the same, so that another conversation can share the servers."""
         same_place = (around.cwd, around.workspace.root) == (self._around.cwd, self._around.workspace.root)
         return same_place and {each.name: each for each in wanted} == self._wanted
 
     async def close(self) -> None:
-        """Ends them all. May be called again."""
+        """Idempotent."""
         self._timer.cancel()
         for name, client in self._clients.items():
             if client.state == "failed":
@@ -171,7 +170,7 @@ class Servers:
         self.kill()
 
     def kill(self) -> None:
-        """At once, and without an event loop."""
+        """End all servers at once, without an event loop."""
         self._around.processes.close_all()
 
     # Inside
@@ -203,7 +202,7 @@ class Servers:
         self._take(self._clients[wanted.name], listed, instructions)
 
     def _take(self, client: Client, listed: Iterable[ListedTool], instructions: str) -> None:
-        """A tool that is known stays as it was offered first, whatever its server says now: requests begin with it."""
+        """Known tools keep their first definition, because it is part of the request prefix."""
         from wolo.mcp.mcp_tool import RemoteTool  # noqa: PLC0415  # the same
 
         if said := clean(instructions[:_MOST_INSTRUCTIONS]).strip():
@@ -222,7 +221,7 @@ class Servers:
         self._arrived.clear()
 
     def _remember(self, wanted: ConfiguredServer, seen: CachedListing) -> None:
-        """What was listed before a failure stays known."""
+        """Keeps the tools listed before a failure."""
         mark = fingerprint(wanted)
         before = self._cached.read(mark) if seen.failed else None
         self._cached.write(mark, replace(seen, tools=before.tools, instructions=before.instructions) if before else seen)
@@ -241,7 +240,7 @@ class Servers:
 
 
 async def _run_with_timeout(work: Iterable[Coroutine[None, None, None]], most_s: float) -> None:
-    """Until all of it is done, or the time is up."""
+    """Run until done or timed out."""
     waiting = [asyncio.create_task(each) for each in work]
     try:
         if waiting:

@@ -1,4 +1,4 @@
-"""A server that is a program: started with its ends of two pipes, listened to, and ended with all that it started."""
+"""MCP server processes that speak over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from wolo.messages.terminal_text import clean_line
 from wolo.workspace.processes.process_runner import Processes, Program, Start
 
 LONGEST_LINE_BYTES = 64 * 1024 * 1024
-"""A message is one line; a server that writes a longer one is no longer listened to."""
+"""Maximum message size: one message per line."""
 _LEAVING_S = 0.7
-"""Between the end of its input and the first signal."""
+"""Time between closing stdin and the first signal."""
 _KEPT_BYTES = 8 * 1024
 LAST_LINES = 3
 
 
 class StderrTail:
-    """The end of what a server printed beside its messages: where it fails, that tells why."""
+    """The last lines of stderr, which explain failures."""
 
     def __init__(self) -> None:
         self._pieces: deque[bytes] = deque()
@@ -33,14 +33,12 @@ class StderrTail:
             self._size_bytes -= len(self._pieces.popleft())
 
     def last_lines(self) -> list[str]:
-        """Fit for a terminal."""
+        """Cleaned for the terminal."""
         lines = b"".join(self._pieces).decode(errors="replace").splitlines()
         return [shown for line in lines if (shown := clean_line(line).strip())][-LAST_LINES:]
 
 
 class ServerProcess:
-    """`lines` and `write` carry the messages."""
-
     def __init__(self, processes: Processes, program: Program, lines: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.lines = lines
         self._processes = processes
@@ -48,12 +46,12 @@ class ServerProcess:
         self._writer = writer
 
     async def write(self, line: bytes) -> None:
-        """Raises OSError when nobody reads any more."""
+        """Raises OSError when the process no longer reads."""
         self._writer.write(line)
         await self._writer.drain()
 
     async def end(self) -> str:
-        """The end of its input tells it to leave; what has not left then is made to. How it ended, for people."""
+        """Close stdin, then signal the process if needed; returns the exit description."""
         try:
             self._writer.close()
             await self._program.wait(_LEAVING_S)

@@ -1,1 +1,1 @@
-"""What was said: messages and their parts, as pure values."""
+"""Messages and their parts, as pure values."""

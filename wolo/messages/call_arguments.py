@@ -14,18 +14,18 @@ from wolo.messages.terminal_text import counted, escaped_line
 MAX_DEPTH = 100
 MAX_CHARACTERS = 16_000_000
 NEAR_CHARACTERS = 20
-"""How much of the text is shown on either side of a mistake."""
+"""Characters of context shown on either side of a mistake."""
 
 
 class Unreadable(Exception):
-    """The message tells the reason and the place."""
+    """The message states the reason and the position."""
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Raises Unreadable. Nothing at all means no arguments.
+    """Parse the arguments of a tool call; empty text means no arguments. Raises Unreadable.
 
-    Two repairs are made, because neither can change what was meant: control characters that stand literally inside strings,
-    and one level of double encoding. Whatever else is wrong goes back to the model.
+    Two repairs are made because they cannot change the meaning: literal control characters in strings, and one level of double
+    encoding. Other errors are reported to the model.
     """
     stripped = text.strip()
     if stripped in ("", "null"):
@@ -71,7 +71,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Which of two values was meant nobody can tell, and readers differ in which they take."""
+    """Refuse duplicate keys: parsers differ in which value they use."""
     value: dict[str, Any] = {}
     for key, each in pairs:
         if key in value:
@@ -84,8 +84,8 @@ _decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, objec
 
 
 def check_usable(root: Any, text: str) -> None:
-    """Raises Unreadable for what JSON allows and the rest of the world does not: endless nesting, fractions without bounds and
-    halves of characters. Whole numbers keep their value. `text` is what the value was read from."""
+    """Raise Unreadable for valid JSON that other software cannot handle: deep nesting, infinite numbers, lone surrogates.
+    Integers of any size are allowed. `text` is the source of the value."""
     waiting = [(root, 1)]
     while waiting:
         value, depth = waiting.pop()
@@ -131,11 +131,11 @@ def _kind(value: Any) -> str:
 
 FILES = ("path", "file_path", "filepath", "filename", "file", "absolute_path", "target_file")
 MAIN = ("command", "cmd", "script", "pattern", "url", "query", "prompt", *FILES)
-"""The first of them that a call has is shown first, without its name."""
+"""The first of these is shown without its name, before other arguments."""
 SOME = 200
-"""Characters of each text of a change, for lists and reports: commands and all other arguments are whole there."""
+"""Characters shown of each changed text in lists and reports; other arguments are shown in full."""
 CHANGING = frozenset({"write", "edit", "apply_patch", "todo", "ask"})
-"""A front end shows their texts as a change, a list or a question: on the line of the call they may be short."""
+"""Tools whose texts a front end shows as a diff, list or question, so their call line may be short."""
 _WORD = r"[\w./:@%+,=~*?-]+"
 _PATCHED = r"(?m)^[ \t]*\*\*\* (?:(?:Add|Update|Delete) File|Move to):[ \t]*(.+?)[ \t\r]*$"
 
@@ -146,15 +146,15 @@ def call_line(part: ToolPart, *, most_chars: int | None = None, most_of_change: 
 
 
 def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_change: int | None = None) -> str:
-    """All arguments on one line; what is longer than it may be ends with the number of characters that are missing.
+    """All arguments on one line; truncated text ends with the number of missing characters.
 
-    `most_of_change`: characters of each text that is shown elsewhere as a change; 0: the files of a patch and nothing else.
+    `most_of_change` limits each text shown elsewhere as a diff; 0 shows only the files of a patch.
     """
     return shortened(" ".join(map(escaped_line, _spelled(part, most_of_change))), most_chars)
 
 
 def named_arguments(part: ToolPart) -> list[tuple[str, str]]:
-    """Names and values in the order given, unescaped; the raw text where it could not be read."""
+    """Names and unescaped values in order; the raw text if it could not be parsed."""
     if not part.input and part.raw_input.strip() not in ("", "{}"):
         return [("arguments", part.raw_input)]
     return [(name, value if isinstance(value, str) else _as_json(value)) for name, value in part.input.items()]
@@ -167,7 +167,7 @@ def shortened(text: str, most_chars: int | None) -> str:
 
 
 def patched_files(patch: str) -> list[str]:
-    """The files that a patch names."""
+    """Files named in a patch."""
     return list(dict.fromkeys(re.findall(_PATCHED, patch)))
 
 

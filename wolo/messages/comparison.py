@@ -1,4 +1,4 @@
-"""Messages in a form in which two of them can be compared: roles, texts, calls and results; ids and times do not count."""
+"""Compare messages by roles, texts, calls and results, ignoring ids and times."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPar
 from wolo.messages.terminal_text import counted
 
 Normalize = Callable[[str], str]
-"""A text without what changes from run to run."""
+"""Removes from a text what changes between runs."""
 
 DIFF_LINES = 40
 AROUND_CHARS = 600
-"""How much of a long text is shown on each side of where it begins to differ."""
+"""Characters of a long text shown on each side of the first difference."""
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _CHANGING = (
@@ -38,19 +38,18 @@ _CHANGING = (
 
 
 def without_changing_values(text: str) -> str:
-    """Without times, durations, process ids, addresses in memory and names of temporary files."""
+    """Replace times, durations, process ids, memory addresses and temporary file names."""
     for pattern, word in _CHANGING:
         text = pattern.sub(word, text)
     return text
 
 
 def comparable_text(message: Message, of: Normalize, unfinished: Collection[str] = ()) -> str:
-    """For people, too. The calls with these ids were stopped: how far they had come depends on the moment."""
+    """Also readable for users. Results of `unfinished` calls are omitted because they depend on when they were stopped."""
     return "\n".join(filter(None, (_part(part, of, unfinished) for part in message.parts)))
 
 
 def comparable_result(part: ToolPart, of: Normalize) -> str:
-    """What came of a call, as it is compared."""
     attached = [_attached(each) for each in part.output_parts]
     return "\n".join(filter(None, (f"[{part.outcome}]", of(part.output), *attached)))
 
@@ -60,14 +59,14 @@ def comparable_call(part: ToolPart, of: Normalize) -> str:
 
 
 def difference(expected: str, got: str) -> str:
-    """A short diff, for people."""
+    """A short diff."""
     lines = list(unified_diff(expected.splitlines(), got.splitlines(), "expected", "got", lineterm="", n=2))
     more = [f"… {counted(len(lines) - DIFF_LINES, 'more line')}"] if len(lines) > DIFF_LINES else []
     return "\n".join([*lines[:DIFF_LINES], *more])
 
 
 def around_difference(expected: str, got: str) -> tuple[str, str]:
-    """Both texts, and of long ones the stretch where they begin to differ."""
+    """Both texts; long ones are reduced to the part around the first difference."""
     if max(len(expected), len(got)) <= 2 * AROUND_CHARS:
         return expected, got
     at = _common(expected, got)
@@ -75,7 +74,7 @@ def around_difference(expected: str, got: str) -> tuple[str, str]:
 
 
 def first_different(expected: Sequence[Message], got: Sequence[Message], same: Callable[[Message, Message], bool]) -> int | None:
-    """The place of the first message that is not the same; None: there is none."""
+    """Index of the first differing message, or None."""
     pairs = enumerate(zip(expected, got, strict=False))
     differing = next((at for at, (one, other) in pairs if not same(one, other)), None)
     if differing is None and len(expected) != len(got):

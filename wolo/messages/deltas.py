@@ -1,4 +1,4 @@
-"""An answer while it streams: its pieces, and how they are put together."""
+"""Streamed pieces of a response, and their assembly into a message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TextDelta(Struct, frozen=True):
 
 
 class TextMark(Struct, frozen=True, omit_defaults=True):
-    """What the wire adds to the text part being written; where none is, an empty one begins that carries it."""
+    """Wire data for the current text part; creates an empty part if there is none."""
 
     item_id: str = ""
     phase: Literal["", "commentary", "final_answer"] = ""
@@ -31,18 +31,18 @@ class ThinkingDelta(Struct, frozen=True):
     field: str = "reasoning_content"
     blobs: tuple[Blob, ...] = ()
     takes_text: bool = False
-    """All text of this answer so far was thinking as well: only now its closing tag came."""
+    """All text so far was thinking: its closing tag has just arrived."""
     item_id: str = ""
 
 
 class BreakDelta(Struct, frozen=True):
-    """The part being written is complete: what follows is a new one, be it of the same kind."""
+    """End the current part, even if the next one has the same kind."""
 
 
 class CallDelta(Struct, frozen=True, omit_defaults=True):
-    """A fragment of a tool call. `slot` names the call within this answer; the format decides what is one call.
+    """A fragment of a tool call; `slot` identifies the call within this response.
 
-    `arguments` fragments are concatenated as text and parsed once, when the stream has ended.
+    `arguments` fragments are concatenated and parsed once at the end of the stream.
     """
 
     slot: int
@@ -52,34 +52,34 @@ class CallDelta(Struct, frozen=True, omit_defaults=True):
     item_id: str = ""
     blobs: tuple[Blob, ...] = ()
     problem: str = ""
-    """Why this call cannot be run, in words for the model, where the format itself could not read it."""
+    """Reason why the call cannot run, for the model, if the format could not read it."""
     replaces: bool = False
-    """The arguments are complete, and take the place of the fragments before."""
+    """The arguments are complete and replace earlier fragments."""
     in_fence: bool = False
-    """The call was written in a code fence, where it may be an example: a person must approve it."""
+    """Written in a code fence, so it may be an example: requires the user's approval."""
 
 
 class UsageDelta(Struct, frozen=True):
-    """The counts so far; the last one wins. Cost is filled in above."""
+    """Token counts so far; the last delta wins. Cost is added later."""
 
     usage: Usage
 
 
 class FinishDelta(Struct, frozen=True):
-    """The provider said the answer is complete. Without one the stream ended early."""
+    """The provider reported a complete response. Without it the stream ended early."""
 
     reason: FinishReason
     raw: str = ""
-    """The provider's own word."""
+    """The provider's own finish reason."""
     explanation: str = ""
-    """Why it refused to go on, where the provider says so."""
+    """The provider's explanation of a refusal."""
 
 
 Delta = TextDelta | TextMark | ThinkingDelta | BreakDelta | CallDelta | UsageDelta | FinishDelta
 
 
 def size_of(deltas: Iterable[Delta]) -> int:
-    """How many bytes of text, reasoning and calls they carry."""
+    """Bytes of text, reasoning and calls."""
     return sum(map(_size_of, deltas))
 
 
@@ -107,18 +107,18 @@ REFUSED = "The provider's content filter stopped the answer. This call was never
 
 
 class Assembler:
-    """Takes the deltas of one attempt in order; `message` may be asked for at any time and as often as needed."""
+    """Assembles the deltas of one attempt in order; `message` can be called at any time."""
 
     def __init__(self) -> None:
         self.usage: Usage | None = None
         self.finish: FinishDelta | None = None
-        """None until the provider said that the answer is complete."""
+        """None until the provider reports completion."""
         self._pieces: list[_Text | _Thinking | _Call] = []
         self._calls: dict[int, _Call] = {}
         self._text: list[str] | None = None
-        """The fragments of the text that is being written, if it is text."""
+        """Fragments of the current part if it is text."""
         self._is_broken = False
-        """The last piece is complete, whatever kind comes next."""
+        """The last piece is complete; the next delta starts a new one."""
 
     def add(self, deltas: Iterable[Delta]) -> None:
         text = self._text
@@ -132,10 +132,10 @@ class Assembler:
                 text = self._text
 
     def message(self, *, message_id: str = "", producer: Producer | None = None) -> Message:
-        """The answer as far as it came; `finished` when the provider said so.
+        """The response so far; `finished` once the provider reported completion.
 
-        Calls are pending, but for those that must not run: their arguments cannot be read (`invalid`), the answer hit the
-        output limit (`cut_off`), it was refused or it ended early (`never_started`). These have failed already.
+        Calls are pending, except those that must not run and have already failed: unreadable arguments (`invalid`), output limit
+        reached (`cut_off`), response refused or incomplete (`never_started`).
         """
         calls = self._tool_parts()
         parts: list[AnyPart | None] = [calls.get(piece) if isinstance(piece, _Call) else piece.part() for piece in self._pieces]
@@ -214,7 +214,7 @@ class Assembler:
         call.in_fence = call.in_fence or delta.in_fence
 
     def _tool_parts(self) -> dict[_Call, ToolPart]:
-        """One for each call, except that a call which repeats an earlier one to the letter is the same call."""
+        """One part per call; an exact repetition of an earlier call is dropped."""
         taken: set[str] = set()
         seen: set[tuple[str, str, str]] = set()
         parts: dict[_Call, ToolPart] = {}
@@ -229,7 +229,7 @@ class Assembler:
         return parts
 
     def _ended_early(self, part: ToolPart) -> ToolPart:
-        """What was cut is not judged by its arguments: that they do not parse is no mistake of the model."""
+        """Calls of an incomplete response fail for that reason, not for invalid arguments."""
         if self.finish is None:
             return _failed(part, "never_started", NEVER_STARTED)
         if self.finish.reason == "length":
@@ -247,7 +247,7 @@ class _Text:
         self.blobs: list[Blob] = []
 
     def part(self) -> TextPart | None:
-        """Empty text is none, unless it carries something opaque that must go back."""
+        """None for empty text without data to replay."""
         text, blobs = whole("".join(self.fragments)), _whole_ones(self.blobs)
         if not text and not blobs:
             return None
@@ -300,7 +300,7 @@ class _Call:
 
 
 def _whole_ones(blobs: Iterable[Blob]) -> tuple[Blob, ...]:
-    """One with half a character in it came damaged: mended it would be another, and no JSON takes it as it is."""
+    """Drop blobs with lone surrogates: they are damaged, and JSON cannot carry them."""
     return tuple(blob for blob in blobs if is_whole(blob.data))
 
 
@@ -314,7 +314,7 @@ def _cut_off(usage: Usage | None) -> str:
 
 
 def _unique(call_id: str, taken: set[str]) -> str:
-    """Empty ids stay empty: the part's own id serves."""
+    """Empty ids stay empty; the part's own id is used then."""
     if not call_id or call_id not in taken:
         return call_id
     number = 2

@@ -1,6 +1,7 @@
-"""Image and audio parts from whatever a caller has: bytes, base64, an address, a file, a Pillow image.
+"""Create image and audio parts from bytes, base64, URLs, files or Pillow images.
 
-The only code of this room that may read a file, and only when it is handed a path."""
+The only code in this package that reads files, and only paths it is given.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SHOWN_CHARACTERS = 40
 
 
 class Picture(Protocol):
-    """What a Pillow image can do, so that Pillow need not be installed."""
+    """Interface of a Pillow image, so that Pillow need not be installed."""
 
     @property
     def format(self) -> str | None: ...
@@ -31,9 +32,9 @@ class Picture(Protocol):
 
 
 def image(source: str | bytes | Picture) -> ImagePart:
-    """`source`: an address, a data URL, base64, bytes, or a Pillow image (in its own format, else as PNG).
+    """`source`: a URL, data URL, base64, bytes, or a Pillow image (saved in its own format, else PNG).
 
-    An address stays one and has no media type. Raises ValueError for text that is none of these.
+    URLs are not fetched and have no media type. Raises ValueError for other text.
     """
     if isinstance(source, bytes):
         return ImagePart(media_type=image_type(source[:HEAD_BYTES]) or DEFAULT_IMAGE, data=source)
@@ -53,7 +54,7 @@ def image_file(path: str | Path) -> ImagePart:
 def audio(source: str | bytes) -> AudioPart:
     """`source`: bytes, base64, a data URL, or `file:` and a path.
 
-    Raises ValueError for text that is none of these, OSError when the file cannot be read.
+    Raises ValueError for other text, OSError when the file cannot be read.
     """
     if isinstance(source, str) and source.startswith(FILE):
         source = Path(source.removeprefix(FILE)).read_bytes()
@@ -69,7 +70,7 @@ def audio_file(path: str | Path) -> AudioPart:
 
 
 def to_base64(part: ImagePart | AudioPart) -> tuple[str, str]:
-    """The data and its media type; for an image known by its address, the address and nothing."""
+    """Base64 data and media type; for an image URL, the URL and an empty string."""
     if isinstance(part, ImagePart) and part.url and not part.data:
         return part.url, ""
     return base64.b64encode(part.data).decode(), part.media_type
@@ -82,7 +83,7 @@ def _image_bytes(picture: Picture) -> bytes:
 
 
 def _decoded(text: str, what: str) -> tuple[str, bytes]:
-    """The media type a data URL states, and the bytes."""
+    """Media type stated by a data URL, and the bytes."""
     stated = ""
     packed = text
     if text.startswith("data:"):
@@ -116,14 +117,14 @@ _SOUNDS = (
 
 
 def image_type(head: bytes) -> str:
-    """The media type of an image that models take; empty for anything else."""
+    """Detect the media type of a supported image; empty for anything else."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((media_type for magic, media_type in _IMAGES if head.startswith(magic)), "")
 
 
 def audio_type(head: bytes) -> str:
-    """The media type of a recording; empty for anything else."""
+    """Detect the media type of a recording; empty for anything else."""
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return "audio/wav"
     return next((media_type for magic, media_type in _SOUNDS if head.startswith(magic)), "")

@@ -1,4 +1,4 @@
-"""A message: who spoke, in which parts, and what it cost."""
+"""Messages: role, parts, usage and cost; and their JSON codec."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from wolo.messages.parts import TASK, AnyPart, Part, TextPart, ThinkingPart, Too
 from wolo.messages.unicode import whole_throughout
 
 Role = Literal["system", "user", "assistant", "custom", "branch_summary", "compaction_summary"]
-"""The last three are session-only: a summary becomes a user message at the wire border, a custom message never leaves."""
+"""The last three exist only in sessions: summaries are sent as user messages, custom messages never."""
 
 FinishReason = Literal["", "stop", "length", "tool_calls", "paused", "refused", "overflow", "error", "interrupted"]
-"""`paused`: the provider wants to be asked again with the answer so far, unchanged (Anthropic's `pause_turn`)."""
+"""`paused`: the provider expects the response so far back unchanged (Anthropic's `pause_turn`)."""
 
 NUDGE = "nudge"
-"""Under this name the metadata of a user message say that the loop spoke, and why."""
+"""Metadata key of user messages written by the agent loop, holding the reason."""
 EMPTY_ANSWER = "empty_answer"
 JOB_ENDED = "job_ended"
 MCP_INSTRUCTIONS = "mcp_instructions"
-"""MCP servers say how their tools are used."""
+"""Instructions of MCP servers for their tools."""
 SENT_BACK = "sent_back"
-"""A hook did not let the model stop."""
+"""A hook kept the model from stopping."""
 STEERED = "steered"
-"""It is the person's word after all, said while the turn ran."""
+"""Written by the user while the turn ran."""
 
 OPENED = "opened"
-"""Under this name the metadata of the first prompt to a conversation say how it was opened: what files it had seen, and where its
-commands ran, begins anew there."""
+"""Metadata key of the first prompt after a conversation was opened: knowledge of read files and the working directory of
+commands start anew there."""
 
 P = TypeVar("P", bound=Part)
 
@@ -48,27 +48,27 @@ class UsageCost(Struct, frozen=True, omit_defaults=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Tokens of one answer. The four counts do not overlap; `reasoning_tokens` is a part of `output_tokens`."""
+    """Token counts of one response. The four counts do not overlap; `reasoning_tokens` is part of `output_tokens`."""
 
     input_tokens: int = 0
-    """Fresh prompt tokens: cache reads and writes excluded."""
+    """Prompt tokens without cache reads and writes."""
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     cost: UsageCost | None = None
-    """None: the price is not known (never 0 for unknown)."""
+    """None: unknown price."""
     estimated: bool = False
-    """True when the provider reported nothing and these are our own guess."""
+    """Our own estimate because the provider reported nothing."""
 
     @property
     def context_tokens(self) -> int:
-        """How much of the window the next request starts from."""
+        """Window already used when the next request starts."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
 
 
 def task_usage(part: ToolPart) -> Usage | None:
-    """What another agent has used, where the call gave it a task and is over."""
+    """Usage of a subagent, from a finished task call."""
     told = part.metadata.get(TASK)
     if not isinstance(told, dict) or "usage" not in told:
         return None
@@ -79,7 +79,7 @@ def task_usage(part: ToolPart) -> Usage | None:
 
 
 class Producer(Struct, frozen=True, omit_defaults=True):
-    """Who wrote an assistant message: opaque blobs go back to the same three only."""
+    """Producer of an assistant message; opaque blobs are only replayed to the same one."""
 
     provider: str = ""
     format: str = ""
@@ -87,7 +87,7 @@ class Producer(Struct, frozen=True, omit_defaults=True):
 
 
 class _MessageMeta(StructMeta):
-    """Accepts `reasoning_content=` on construction and keeps it as a ThinkingPart: one place for reasoning."""
+    """Converts `reasoning_content=` into a ThinkingPart on construction."""
 
     def __call__(cls, *args: Any, reasoning_content: str = "", **fields: Any) -> Any:
         if reasoning_content:
@@ -107,11 +107,11 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
     usage: Usage | None = None
     producer: Producer | None = None
     error: str = ""
-    """Why an assistant message ended badly, in words for people."""
+    """Reason why an assistant message failed, for the user."""
     custom_type: str = ""
-    """What an extension calls its `custom` message."""
+    """Type name that an extension gives its `custom` message."""
     metadata: dict[str, Any] = field(default_factory=dict)
-    """Compaction, display and extensions' own; never sent."""
+    """Data for compaction, display and extensions; never sent."""
 
     if TYPE_CHECKING:
 
@@ -142,12 +142,12 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
 
     @property
     def is_prompt(self) -> bool:
-        """The beginning of a turn, not a word of the loop in the middle of one."""
+        """Starts a turn; messages of the agent loop do not."""
         return self.role == "user" and NUDGE not in self.metadata
 
     @property
     def is_from_user(self) -> bool:
-        """A person's own words, wherever they stand."""
+        """Written by the user, including steering during a turn."""
         return self.role == "user" and self.metadata.get(NUDGE, STEERED) == STEERED
 
     @property
@@ -158,7 +158,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
         return tuple(part for part in self.parts if isinstance(part, kind))
 
     def with_parts(self, changed: Iterable[ToolPart]) -> Message:
-        """The same message with the tool parts of equal id replaced."""
+        """Replace tool parts with the same id."""
         by_id = {part.id: part for part in changed}
         return replace(self, parts=tuple(by_id.get(part.id, part) for part in self.parts))
 
@@ -168,7 +168,7 @@ def user(text: str, *more: AnyPart) -> Message:
 
 
 def nudge(text: str, why: str, **more: Any) -> Message:
-    """A word of the loop's own; `more` joins its metadata."""
+    """A message from the agent loop; `more` is added to its metadata."""
     return Message(role="user", parts=(TextPart(text=text),), finished=True, metadata={NUDGE: why, **more})
 
 
@@ -177,7 +177,7 @@ def system(text: str) -> Message:
 
 
 def custom(custom_type: str, text: str, *more: AnyPart, metadata: dict[str, Any] | None = None) -> Message:
-    """A message that stays in the session and is never sent; `custom_type` says whose it is."""
+    """A message that is saved but never sent; `custom_type` names its owner."""
     parts = (TextPart(text=text), *more)
     return Message(role="custom", custom_type=custom_type, parts=parts, finished=True, metadata=metadata or {})
 
@@ -185,12 +185,12 @@ def custom(custom_type: str, text: str, *more: AnyPart, metadata: dict[str, Any]
 T = TypeVar("T")
 
 VERSION = 1
-"""Raised, together with a migration of the store, when the meaning of a field changes. A new optional field does not raise
-it: an older wolo ignores what it does not know."""
+"""Increased with a store migration when a field changes meaning. New optional fields do not increase it: older versions ignore
+them."""
 
 
 class Codec(Generic[T]):
-    """Between values of one type and JSON bytes. What was encoded decodes to an equal value."""
+    """JSON codec for one type; values round-trip."""
 
     def __init__(self, kind: Any) -> None:
         """`kind` is the type T, or a union of tagged structs."""

@@ -1,4 +1,4 @@
-"""The typed pieces a message is made of."""
+"""The typed parts of messages."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from msgspec import Struct, field
 ToolStatus = Literal["pending", "running", "completed", "failed"]
 
 Outcome = Literal["ok", "error", "denied_by_person", "denied_by_rule", "interrupted", "never_started", "cut_off", "invalid"]
-"""How a call ended. `interrupted` may have had effects; `never_started` had none; `cut_off` came from an answer that hit
-the output limit; `invalid` had arguments that could not be read."""
+"""Outcome of a call. `interrupted` may have had effects; `never_started` had none; `cut_off` came from a response at the output
+limit; `invalid` had unreadable arguments."""
 
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
-"""The kinds of tools of the Agent Client Protocol."""
+"""Tool kinds of the Agent Client Protocol."""
 
 TASK = "task"
-"""Under this name the metadata of a call say which agent worked for it, in which session, and what that used."""
+"""Metadata key of task calls: the subagent, its session and its usage."""
 
 IN_FENCE = "in_fence"
-"""Under this name the metadata of a call say that it was written in a code fence behind other text: a person must approve it."""
+"""Metadata key of calls written in a code fence after other text: they require the user's approval."""
 
 
 def new_id(prefix: str) -> str:
@@ -29,7 +29,7 @@ def new_id(prefix: str) -> str:
 
 
 class Blob(Struct, frozen=True, omit_defaults=True):
-    """Something opaque that only its producer understands and that must go back byte for byte."""
+    """Opaque data that only its producer understands, replayed byte for byte."""
 
     kind: str
     """`anthropic.signature`, `anthropic.redacted`, `openai.encrypted`, `gemini.thoughtSignature`, …"""
@@ -37,15 +37,15 @@ class Blob(Struct, frozen=True, omit_defaults=True):
 
 
 def blob_of(blobs: Iterable[Blob], kind: str) -> str:
-    """The first of this kind; empty when there is none."""
+    """The first blob of this kind, or empty."""
     return next((blob.data for blob in blobs if blob.kind == kind), "")
 
 
 class Part(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
     id: str = field(default_factory=lambda: new_id("part"))
-    """Ours; never the wire's."""
+    """Our own id, never the wire's."""
     item_id: str = ""
-    """The wire's id of this item where the format has one (OpenAI Responses `rs_…`, `fc_…`, `msg_…`)."""
+    """Wire id of the item, in formats that have one (OpenAI Responses `rs_…`, `fc_…`, `msg_…`)."""
     blobs: tuple[Blob, ...] = ()
 
     @property
@@ -59,11 +59,11 @@ class TextPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
 
 
 class ThinkingPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="thinking"):
-    """Reasoning, kept byte for byte: a leading newline is part of it."""
+    """Reasoning, stored byte for byte, including a leading newline."""
 
     text: str = ""
     field: str = "reasoning_content"
-    """The name it came under on the wire; it goes back under the same name."""
+    """Wire field name; used again for replay."""
 
 
 class ImagePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="image"):
@@ -90,29 +90,29 @@ class FilePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="file"):
 
 
 class ToolPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="tool"):
-    """A tool call, its life cycle and its result in one: `pending → running → completed | failed`."""
+    """A tool call with its life cycle and result: `pending → running → completed | failed`."""
 
     tool: str
     input: dict[str, Any] = field(default_factory=dict)
-    """Parsed arguments; `{}` when the model's text could not be read."""
+    """Parsed arguments; `{}` when unreadable."""
     raw_input: str = ""
-    """The argument text as the model wrote it (key order matters to caches); evidence when it did not parse."""
+    """Arguments as the model wrote them; key order matters for caching."""
     call_id: str = ""
-    """The wire's id of the call; empty means `id` serves."""
+    """Wire id of the call; empty: `id` is used."""
     kind: ToolKind | None = None
-    """A hint for user interfaces; never sent."""
+    """Display hint; never sent."""
     status: ToolStatus = "pending"
     outcome: Outcome | None = None
-    """None while the call is pending or running."""
+    """None while pending or running."""
     output: str = ""
-    """What the model reads as the result; the error text when the call failed."""
+    """Result text for the model, or the error text."""
     output_parts: tuple[ImagePart | AudioPart | FilePart, ...] = ()
     start_time: float = 0.0
     end_time: float = 0.0
     terminate: bool = False
-    """The result asks the loop to stop without another request; never sent."""
+    """Ask the loop to stop without another request; never sent."""
     metadata: dict[str, Any] = field(default_factory=dict)
-    """For hooks, logs and views; never sent."""
+    """Data for hooks, logs and views; never sent."""
 
     @property
     def is_error(self) -> bool:

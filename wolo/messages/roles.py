@@ -1,4 +1,4 @@
-"""Messages with one class for each role, where results are messages of their own: the form for callers and for other programs."""
+"""Messages with one class per role and separate results, for API users and other programs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, TextP
 
 
 class ToolResult(Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
-    """The result of one call."""
-
     id: str
     """The wire's id of the call."""
     content: str = ""
     is_error: bool = False
     media: tuple[MediaPart, ...] = ()
     terminate: bool = False
-    """The loop stops without another request; never sent."""
+    """Stop the loop without another request; never sent."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """Never sent."""
 
@@ -89,7 +87,7 @@ class AssistantMessage(BaseMessage, frozen=True, kw_only=True, tag="assistant"):
 
 
 class ToolMessage(BaseMessage, frozen=True, kw_only=True, tag="tool"):
-    """The results of one round of calls."""
+    """Results of one round of calls."""
 
     contents: tuple[ToolContent, ...] = ()
 
@@ -103,20 +101,20 @@ class ToolMessage(BaseMessage, frozen=True, kw_only=True, tag="tool"):
 
 
 class CustomMessage(BaseMessage, frozen=True, kw_only=True, tag="custom"):
-    """A message of an extension; it stays in the session and is never sent."""
+    """A message of an extension; saved but never sent."""
 
     contents: tuple[UserContent, ...] = ()
     custom_type: str = ""
 
 
 class BranchSummaryMessage(BaseMessage, frozen=True, kw_only=True, tag="branch_summary"):
-    """The summary of a branch that was left; it is sent as the user's."""
+    """Summary of an abandoned branch; sent as a user message."""
 
     contents: tuple[TextPart, ...] = ()
 
 
 class CompactionSummaryMessage(BaseMessage, frozen=True, kw_only=True, tag="compaction_summary"):
-    """The summary of the messages before it; it is sent as the user's."""
+    """Summary of earlier messages; sent as a user message."""
 
     contents: tuple[TextPart, ...] = ()
 
@@ -126,7 +124,7 @@ AgentMessage = LLMMessage | CustomMessage | BranchSummaryMessage | CompactionSum
 
 
 def to_messages(messages: Iterable[AgentMessage | Message]) -> tuple[Message, ...]:
-    """Each result joins its call; stored messages stay. Raises ValueError for a result that answers no open call before it."""
+    """Attach results to their calls; stored messages stay unchanged. Raises ValueError for a result without an open call."""
     built: list[Message] = []
     open_calls: dict[str, int] = {}
     for message in messages:
@@ -145,7 +143,7 @@ def to_messages(messages: Iterable[AgentMessage | Message]) -> tuple[Message, ..
 
 
 def by_role(messages: Iterable[Message]) -> Iterator[AgentMessage]:
-    """The results of an answer follow it in one message."""
+    """Convert stored messages; the results of a response follow it in one message."""
     for message in messages:
         common: dict[str, Any] = {"id": message.id, "timestamp": message.timestamp, "metadata": message.metadata}
         parts: Any = message.parts
@@ -180,7 +178,7 @@ def _answer(message: Message, common: dict[str, Any]) -> Iterator[AgentMessage]:
 
 
 def _called(part: ToolPart) -> ToolPart:
-    """The call before it had a result."""
+    """The call without its result."""
     return replace(
         part, status="pending", outcome=None, output="", output_parts=(), start_time=0.0, end_time=0.0, terminate=False
     )
@@ -193,7 +191,7 @@ def _result(part: ToolPart) -> ToolResult:
 
 
 def _message(message: AgentMessage) -> Message | None:
-    """None for a message of the user that holds results only."""
+    """None for a user message that holds only results."""
     parts = tuple(part for part in message.contents if not isinstance(part, ToolResult))
     if not parts and message.contents:
         return None

@@ -1,4 +1,4 @@
-"""Secret values in a text: the names they go by, the forms they stand in, and how they are taken out."""
+"""Redact secret values: names that mark them, encodings they appear in, and their removal."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 SECRET_WORDS: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "PRIVATE")
-"""What stands under a name with one of these is a secret."""
+"""Words in names that mark their values as secret."""
 MIN_CHARS: Final = 8
-"""Shorter values would be taken out of ordinary text."""
+"""Shorter values would match ordinary text."""
 PLACEHOLDER: Final = r"SECRET_[A-Z0-9_]{1,40}?_[0-9a-f]{12}"
-"""What stands for a value: a plain word in JSON, in a shell, in Markdown and in every programming language."""
+"""Placeholder for a value: a plain word in JSON, shells, Markdown and programming languages."""
 _WRAPPED = r"\n(?:(?<=[A-Za-z0-9+/_-]{16}\n)|(?<=[A-Za-z0-9+/_-]{16}\r\n))[A-Za-z0-9+/_-]"
-"""Programs break base64 into lines. (The line break comes first: it is what is fast to look for.)"""
+"""Base64 broken into lines. The line break comes first because it is fast to search for."""
 _QUOTED = "%[0-9A-Fa-f]{2}"
 _PIECE = 4_096
-"""Characters of a text that are decoded at a time."""
+"""Characters decoded at a time."""
 _MASK = b"*"
 
 
 class Secret(NamedTuple):
     name: str
-    """Where it was found: a variable, a key of a file."""
+    """Origin: a variable or a key in a file."""
     value: str
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what stands under this name is a secret, by the name."""
+    """Check whether the name marks its value as secret."""
     return any(word in name.upper() for word in SECRET_WORDS)
 
 
 def encoded_forms(value: str) -> Iterator[str]:
-    """The value as it is, and as programs write it: in JSON or Python, once or twice, in shells, HTML, addresses, base64, hex."""
+    """The value as it appears in JSON, Python, shells, HTML, URLs, base64 and hex, also escaped twice."""
     data = value.encode("utf-8", "replace")
     yield value
     for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]):
@@ -67,12 +67,12 @@ def encoded_forms(value: str) -> Iterator[str]:
 
 
 def _in_octal(value: str) -> str:
-    """As shells write it in the C locale, and git a path: letters beyond ASCII byte by byte."""
+    """Octal escapes of non-ASCII bytes, as in the C locale and git paths."""
     return "".join(chr(byte) if byte < 128 else f"\\{byte:03o}" for byte in value.encode("utf-8", "replace"))
 
 
 def base64_cores(data: bytes) -> Iterator[str]:
-    """What base64 of any text with `data` in it must hold: the characters that depend on `data` alone."""
+    """Base64 characters that depend on `data` alone, for each alignment."""
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + data).decode()
         yield encoded[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
@@ -85,7 +85,7 @@ def _maybe_quoted(letter: str) -> str:
 
 
 def _around_quoted(text: str, reach: int) -> Iterator[str]:
-    """The parts of a text within `reach` of a percent-encoded byte; long parts in overlapping pieces, to bound memory."""
+    """Parts of the text near percent-encoded bytes, in overlapping pieces to bound memory."""
     end = 0
     for mark in re.finditer(_QUOTED, text):
         if mark.end() > end - reach or not end:
@@ -94,7 +94,7 @@ def _around_quoted(text: str, reach: int) -> Iterator[str]:
 
 
 class ValueRedactor:
-    """Takes exact texts out of whatever they stand in. `stand_in` says what comes in the place of one; it must be stable."""
+    """Replaces exact texts in any value. `stand_in` maps each to a stable placeholder."""
 
     def __init__(self, texts: Iterable[str] = (), stand_in: Callable[[str], str] = lambda found: "[redacted]") -> None:
         self._texts = tuple(sorted({text for text in texts if len(text) >= MIN_CHARS}, key=lambda text: (-len(text), text)))
@@ -105,7 +105,7 @@ class ValueRedactor:
         self._placeholder = stand_in
 
     def text(self, text: str) -> str:
-        """The very same object where nothing was found."""
+        """Returns the same object when nothing was found."""
         if len(text) < MIN_CHARS:
             return text
         found = [each for each in self._texts if each in text]
@@ -115,7 +115,7 @@ class ValueRedactor:
         return self._unwrapped(text) if "\n" in text else text
 
     def data(self, data: bytes) -> bytes:
-        """Text is read as text; in anything else the values are masked, so that everything stays where it was."""
+        """UTF-8 text is redacted; in binary data values are masked in place."""
         try:
             text = data.decode()
         except UnicodeDecodeError:
@@ -130,7 +130,7 @@ class ValueRedactor:
         return data
 
     def value(self, value: Any) -> Any:
-        """The same JSON value without them; the very same object where nothing was found."""
+        """Redact a JSON value; returns the same object when nothing was found."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bytes):
@@ -148,7 +148,7 @@ class ValueRedactor:
         return StreamRedactor(self)
 
     def held(self, text: str) -> int:
-        """How many of the last characters may be the beginning of something to take out."""
+        """Number of trailing characters that may start a secret."""
         longest = len(self._texts[0]) - 1 if self._texts else 0
         tail = text[-longest:] if longest else ""
         for at, first in enumerate(tail):
@@ -157,7 +157,7 @@ class ValueRedactor:
         return 0
 
     def _unquoted(self, text: str) -> str:
-        """Addresses: each program percent-encodes other characters, and any of them may be."""
+        """Redact percent-encoded values, since any character may be encoded."""
         reach = 3 * max((len(each.encode("utf-8", "surrogatepass")) for each in self._texts), default=0)
         found: set[str] = set()
         for stretch in _around_quoted(text, reach):
@@ -170,7 +170,7 @@ class ValueRedactor:
         return text
 
     def _unwrapped(self, text: str) -> str:
-        """Base64 that was broken into lines: a value may stand on both sides of a break."""
+        """Redact base64 broken into lines, where a value may span a break."""
         if re.search(_WRAPPED, text) is None:
             return text
         joined = text.replace("\r\n", "").replace("\n", "")
@@ -182,7 +182,7 @@ class ValueRedactor:
 
 
 class StreamRedactor:
-    """Takes values out of a text that comes in pieces, wherever it was cut."""
+    """Redacts a streamed text, however it is chunked."""
 
     def __init__(self, values: ValueRedactor) -> None:
         self._values = values

@@ -1,4 +1,4 @@
-"""Untrusted text on its way to a terminal or a log: control sequences are taken out, invisible characters made visible."""
+"""Clean untrusted text for terminals and logs: remove control sequences, show invisible characters."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Zero-width, bidirectional, tag and filling characters and variation selectors, for a character class."""
+"""Zero-width, bidirectional, tag and filler characters and variation selectors, for a character class."""
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""All of them but line feed and tab."""
+"""Control characters except line feed and tab."""
 
 # Compiled at first use: few starts of wolo show anything that needs them.
 _STRING_END = "[\x07\x1b\x9c\n]"
@@ -22,22 +22,22 @@ _SEQUENCES = (
 )
 _UNFINISHED = r"(?:\x1b(?:\[[0-?]*[ -/]*|[ -/]*)|\x9b[0-?]*[ -/]*|\r|[\ud800-\udbff])\Z"
 _LONGEST_SEQUENCE = 256
-"""A longer one is harmless text; strings (titles, links, the clipboard) may have any length, and end with the line."""
+"""Longer sequences are harmless text. Strings (titles, links, the clipboard) have no limit and end with the line."""
 _JOINED = f"(?<=[^\x00-\x7f{INVISIBLE}])[\u200c\u200d\ufe0e\ufe0f]|(?<=\ufe0f)\u200d|(?<=[0-9#*])\ufe0f(?=\u20e3)"
-"""A joiner or variation selector after a letter or picture that it may belong to: part of many a script and emoji."""
+"""A joiner or variation selector after a character it may belong to, as in many scripts and emoji."""
 
 
 class Cleaner:
-    """Cleans a text that comes in pieces: what a cut has left of a sequence has no power, and does not show either."""
+    """Cleans streamed text; sequences split across chunks are removed too."""
 
     def __init__(self) -> None:
         self._held = ""
         self._in_string = False
         self._last = ""
-        """What was given out last, for what joins it."""
+        """Last emitted character, which a joiner may follow."""
 
     def feed(self, piece: str) -> str:
-        """What can be shown of it now."""
+        """Return the text that can be shown now."""
         text = self._behind_string(self._held + piece)
         if unfinished := re.search(_UNFINISHED, text[-_LONGEST_SEQUENCE:]):
             self._held = unfinished[0]
@@ -45,7 +45,7 @@ class Cleaner:
         return self._settled(text)
 
     def close(self) -> str:
-        """What is left at the end."""
+        """Return the remaining text."""
         left = self._behind_string(self._held)
         self._held = ""
         return self._settled(left)
@@ -79,31 +79,31 @@ class Cleaner:
 
 
 def clean(text: str) -> str:
-    """Safe to print whole: keeps newlines, tabs and every character that shows."""
+    """Make text safe to print: keeps newlines, tabs and visible characters."""
     if text.isascii() and text.isprintable():
         return text
     return _shown(without_sequences(text.replace("\r\n", "\n")))
 
 
 def without_sequences(text: str) -> str:
-    """What a terminal would obey is gone; single control characters are still there."""
+    """Remove escape sequences; single control characters stay."""
     return re.sub(_SEQUENCES, "", text)
 
 
 def clean_line(text: str) -> str:
-    """The same on one line, for titles, file names and the status."""
+    """Clean text for one line, such as titles and file names."""
     return clean(text).replace("\n", "⏎").replace("\t", " ")
 
 
 def escape_hidden(text: str) -> str:
-    """Escapes for the characters nobody sees, but for those that hold letters or pictures together."""
+    """Escape invisible characters, except those that join letters or emoji."""
     return re.sub(f"[{CONTROLS}{INVISIBLE}]", _show_unless_joined, text)
 
 
 def escaped_pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Everything a person must see before saying yes: pieces of the text, and (True) escapes for what would not show.
+    """Yield text for an approval, and (True) escapes for invisible characters.
 
-    Nothing is left out; newlines stay.
+    Complete; newlines are kept.
     """
     position = 0
     for found in re.finditer(f"[\t{CONTROLS}\ud800-\udfff{INVISIBLE}]", text):
@@ -116,7 +116,7 @@ def escaped_pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def escaped_line(text: str) -> str:
-    """The same on one line, where there are no colours: of what may run, nothing may be missing."""
+    """Escape text on one line without colours, with nothing left out."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(piece for piece, _ in escaped_pieces(text)).replace("\n", "⏎")
@@ -140,5 +140,5 @@ def _show_unless_joined(found: re.Match[str]) -> str:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """`1 line`, `1,204 lines`; `plural` where it is not the noun with an s."""
+    """Format a count: `1 line`, `1,204 lines`; `plural` if it is not the noun with an s."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

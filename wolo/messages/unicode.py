@@ -1,4 +1,4 @@
-"""Characters that no JSON, database or terminal takes: halves of pairs, and NUL."""
+"""Handle characters that JSON, databases and terminals reject: lone surrogates and NUL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def is_whole(text: str) -> bool:
-    """Whether it can be written as UTF-8: there is no half of a pair in it."""
+    """Check for lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -15,12 +15,12 @@ def is_whole(text: str) -> bool:
 
 
 def whole(text: str) -> str:
-    """The same text with pairs of surrogates joined, and lone ones replaced by a mark."""
+    """Join surrogate pairs and replace lone surrogates."""
     return text if is_whole(text) else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def whole_throughout(value: Any) -> Any:
-    """The same for every text in a JSON value, names included."""
+    """Apply `whole` to every string in a JSON value, keys included."""
     if isinstance(value, str):
         return whole(value)
     if isinstance(value, dict):
@@ -31,7 +31,7 @@ def whole_throughout(value: Any) -> Any:
 
 
 def clean(text: str) -> str:
-    """Without what breaks a server's JSON or its tokenizer: halves of characters and NUL."""
+    """Also replace NUL, which breaks some servers and tokenizers."""
     if text.isascii():
         return text if "\0" not in text else text.replace("\0", "\ufffd")
     return whole(text).replace("\0", "\ufffd")

@@ -24,7 +24,7 @@ class AnthropicDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """`budget`: a number of thinking tokens; `adaptive`: the model decides, guided by an effort. `auto`: by the Claude
     generation in the model name; `budget` for other names."""
     thinking_off: Literal["disabled", "between_tools", "refused"] = "disabled"
-    """How thinking is disabled. `between_tools` still allows it after tool results; `refused`: only the lowest effort is
+    """Parameter that disables thinking. `between_tools` still allows it after tool results; `refused`: only the lowest effort is
     possible."""
     thinks_unasked: bool = False
     """The model thinks even when the request does not ask for it."""

@@ -195,7 +195,7 @@ MEDIA = {
     "audio": r"\b(?:input_)?audio\b",
     "files": r"\b(?:input_)?file(?:_data)?\b|\bpdf\b|\bdocuments?\b",
 }
-"""How errors name refused attachments, by dialect flag."""
+"""Patterns of refused attachments, by dialect flag."""
 NO_MEDIA = (
     r"(?:image|audio|vision|multimodal|file) (?:inputs? )?(?:is|are) not supported|"
     r"support(?:s|ed)? (?:for )?(?:image|audio|vision|multimodal|file)|mmproj"
