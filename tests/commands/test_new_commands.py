@@ -12,7 +12,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.commands.command import SwitchConversation
 from wolo.config.key_store import FILE
-from wolo.diagnostics.doctor import lines
+from wolo.diagnostics.health_check import lines
 from wolo.diagnostics.provider_login import find_login_provider, keep_key
 from wolo.errors import UsageError, WoloError
 from wolo.places import find_places
@@ -120,7 +120,7 @@ async def test_an_imported_session_is_continued(provider: ProviderServer) -> Non
 
 
 def test_doctor_prints_one_problem_a_line() -> None:
-    from wolo.diagnostics.doctor import examine
+    from wolo.diagnostics.health_check import examine
 
     report = examine()
     report["problems"] += ["One\nproblem\n  in three lines.", "Another."]

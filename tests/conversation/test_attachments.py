@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.conversation.attachments import compose
+from wolo.conversation.prompt_attachments import compose
 from wolo.errors import UsageError
 from wolo.messages.parts import AudioPart, ImagePart, TextPart
 

@@ -17,8 +17,8 @@ from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import Reply, call, error, text
 from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded
 from wolo.config import layers
-from wolo.conversation.attachments import compose, must_be_sent
 from wolo.conversation.factory import open_conversation
+from wolo.conversation.prompt_attachments import compose, must_be_sent
 from wolo.conversation.resources.model_selection import find
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import BadRequest, ProviderError, UsageError

@@ -12,7 +12,7 @@ import pytest
 
 from wolo.errors import SessionError
 from wolo.replay.player import Replayed, ReplayOptions, replay
-from wolo.replay.setup import from_file, prepare_workspace
+from wolo.replay.replay_setup import from_file, prepare_workspace
 from wolo.workspace.landlock import Confined
 
 CASSETTES = Path(__file__).parent.parent / "cassettes"

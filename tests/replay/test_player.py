@@ -10,7 +10,7 @@ from tests.fakes.replies import call, calls, text
 from wolo.conversation.resources.request_prefix import saved_options
 from wolo.places import find_places
 from wolo.replay.player import Replayed, ReplayOptions, replay
-from wolo.replay.setup import from_store, prepare_workspace
+from wolo.replay.replay_setup import from_store, prepare_workspace
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 

@@ -28,7 +28,7 @@ def doctor(
     session: Annotated[str, typer.Option("--session", help="And this session.", metavar="ID", show_default=False)] = "",
 ) -> None:
     """What works here and what does not."""
-    from wolo.diagnostics.doctor import examine, lines
+    from wolo.diagnostics.health_check import examine, lines
 
     report = examine()
     if bundle or session:

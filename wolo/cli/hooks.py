@@ -13,7 +13,7 @@ from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
-    from wolo.conversation.resources.hooks import HookSet
+    from wolo.conversation.resources.conversation_hooks import HookSet
     from wolo.diagnostics.hook_trial import HookTrial
     from wolo.extensions.hooks.response import Answer
 
@@ -30,7 +30,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     from pathlib import Path
 
     from wolo.commands.hooks import NONE, lines_of
-    from wolo.conversation.resources.hooks import find_problems
+    from wolo.conversation.resources.conversation_hooks import find_problems
     from wolo.diagnostics.hook_trial import hooks_here
 
     notices: list[str] = []
@@ -91,7 +91,7 @@ def allow(
 
     from wolo.commands.hooks import lines_of
     from wolo.config import consents
-    from wolo.conversation.resources.hooks import project_hooks, save_consent
+    from wolo.conversation.resources.conversation_hooks import project_hooks, save_consent
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 

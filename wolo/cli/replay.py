@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wolo.config.cli_options import Given
     from wolo.models.replay_model import Divergence
     from wolo.replay.player import Replayed
-    from wolo.replay.setup import Recording
+    from wolo.replay.replay_setup import Recording
 
 UNCONFINED = "This system cannot hold commands to the copy: one that names other places in full may have changed something there."
 NOUNS = {
@@ -78,7 +78,7 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
     from msgspec import structs
 
     from wolo.replay.player import ReplayOptions, replay
-    from wolo.replay.setup import prepare_workspace
+    from wolo.replay.replay_setup import prepare_workspace
     from wolo.workspace.landlock import Confined
 
     info = recording.info
@@ -93,7 +93,7 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 def _record(spec: str, file: Path, at: Path | None) -> None:
     from wolo.conversation.resources.secrets import redactor
     from wolo.replay import cassette
-    from wolo.replay.setup import prepare_workspace
+    from wolo.replay.replay_setup import prepare_workspace
     from wolo.sessions.exchange.export_stream import write_file
 
     with _folder(keep=False) as folder, _recording(spec, folder) as recording:
@@ -104,7 +104,7 @@ def _record(spec: str, file: Path, at: Path | None) -> None:
 
 @contextmanager
 def _recording(spec: str, folder: Path) -> Iterator[Recording]:
-    from wolo.replay.setup import from_file, from_store
+    from wolo.replay.replay_setup import from_file, from_store
 
     if spec and Path(spec).is_file():
         recording = from_file(Path(spec), folder)

@@ -93,8 +93,8 @@ class _Errand(NamedTuple):
 
 async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand, came: list[int]) -> int:
     """`came` are the signals until the turn can be stopped."""
-    from wolo.conversation.attachments import compose, must_be_sent
     from wolo.conversation.factory import open_conversation
+    from wolo.conversation.prompt_attachments import compose, must_be_sent
 
     conversation = await open_conversation(opening)
     try:

@@ -14,7 +14,7 @@ from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
-    from wolo.conversation.history.undo import Report, Undo, Undoing
+    from wolo.conversation.history.turn_undo import Report, Undo, Undoing
     from wolo.sessions.listing import SessionInfo
     from wolo.sessions.store import Store
 
@@ -69,7 +69,7 @@ def _run(plan: Callable[[Undoing], Undo], spec: str, *, dry_run: bool, as_json: 
 
 
 def _undoing(store: Store, info: SessionInfo) -> Undoing:
-    from wolo.conversation.history.undo import Undoing
+    from wolo.conversation.history.turn_undo import Undoing
     from wolo.conversation.resources.tool_environment import open_tracker
     from wolo.places import find_places
     from wolo.workspace.root import Workspace, find_root
@@ -120,7 +120,7 @@ def _as_row(report: Report) -> dict[str, object]:
 
 
 def _print(report: Report) -> None:
-    from wolo.conversation.history.undo import lines
+    from wolo.conversation.history.turn_undo import lines
 
     for line in lines(report):
         tell(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
-from wolo.conversation.subagents.run import SubagentRun
+from wolo.conversation.subagents.subagent_run import SubagentRun
 from wolo.errors import UsageError
 from wolo.extensions.agent_files import Profile
 from wolo.messages.terminal_text import clean, clean_line

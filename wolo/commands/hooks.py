@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.conversation.resources.hooks import HookSet, find_problems
+from wolo.conversation.resources.conversation_hooks import HookSet, find_problems
 from wolo.extensions.hooks.definitions import TIMEOUT_S, Hook
 from wolo.messages.terminal_text import escaped_line
 

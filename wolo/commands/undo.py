@@ -8,7 +8,7 @@ from pathlib import Path
 from wolo.commands import diff
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
-from wolo.conversation.history.undo import Undo, Undoing, lines
+from wolo.conversation.history.turn_undo import Undo, Undoing, lines
 from wolo.errors import UsageError
 
 PREVIEW, ANYWAY = "--preview", "--anyway"

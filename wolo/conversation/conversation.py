@@ -21,7 +21,7 @@ from wolo.config.schema import Ui
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
-from wolo.conversation.resources.hooks import HookSet
+from wolo.conversation.resources.conversation_hooks import HookSet
 from wolo.conversation.resources.request_prefix import OPTIONS
 from wolo.conversation.resources.startup import Change
 from wolo.conversation.resources.tool_environment import ConversationFiles, SandboxSetup

@@ -21,7 +21,7 @@ from wolo.conversation.handover import Handover
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
-from wolo.conversation.resources.hooks import ConversationHooks, find_hooks, notices_about
+from wolo.conversation.resources.conversation_hooks import ConversationHooks, find_hooks, notices_about
 from wolo.conversation.resources.mcp_servers import FoundServers, find_servers
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker
 from wolo.conversation.resources.persistence import SavedSession
@@ -47,7 +47,7 @@ from wolo.conversation.resources.tool_environment import (
     tracking_emit,
 )
 from wolo.conversation.resources.user_files import UserFiles, own_folders
-from wolo.conversation.resources.verification import make_verify
+from wolo.conversation.resources.verify_command import make_verify
 from wolo.conversation.subagents.subagents import Parent, Subagents
 from wolo.extensions.agent_files import Agents
 from wolo.extensions.skill_files import Skills

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from wolo.config import layers
 from wolo.config.cli_options import Given, many
 from wolo.conversation.conversation import Conversation, ConversationParts
-from wolo.conversation.resources.hooks import ConversationHooks
+from wolo.conversation.resources.conversation_hooks import ConversationHooks
 from wolo.conversation.resources.persistence import SavedSession
 from wolo.conversation.resources.startup import OWN_ADDRESS, Change, StartOptions, StartupState, check_start
 from wolo.errors import WoloError

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from wolo.config import layers
 from wolo.config.cli_options import Given
+from wolo.conversation.resources.conversation_hooks import HookSet, environment, find_hooks, placed
 from wolo.conversation.resources.hook_records import HookRecords
-from wolo.conversation.resources.hooks import HookSet, environment, find_hooks, placed
 from wolo.errors import UsageError
 from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ClaudeCall, to_wolo_arguments
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS

@@ -27,7 +27,7 @@ from wolo.conversation.resources.request_prefix import PromptOptions, build_pref
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_environment import jobs_folder, new_shell
 from wolo.conversation.resources.user_files import UserFiles, own_folders
-from wolo.conversation.resources.verification import recorded_verify
+from wolo.conversation.resources.verify_command import recorded_verify
 from wolo.guard.intents import WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import effective

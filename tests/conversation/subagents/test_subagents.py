@@ -30,9 +30,9 @@ from wolo.agent.events import (
 from wolo.config import consents
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.history.undo import Undoing
+from wolo.conversation.history.turn_undo import Undoing
 from wolo.conversation.resources.startup import StartOptions
-from wolo.conversation.subagents.run import PausableTimer
+from wolo.conversation.subagents.subagent_run import PausableTimer
 from wolo.messages.message import user
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo

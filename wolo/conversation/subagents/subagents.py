@@ -31,7 +31,7 @@ from wolo.conversation.resources.persistence import Origin, SavedSession, Sessio
 from wolo.conversation.resources.request_prefix import RequestPrefix
 from wolo.conversation.resources.startup import StartupState
 from wolo.conversation.resources.tool_environment import new_shell, save_redacted
-from wolo.conversation.subagents.run import PausableTimer, SubagentRun, for_agent
+from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun, for_agent
 from wolo.errors import ConfigError, ToolError, WoloError
 from wolo.extensions.agent_files import MODELS_ELSEWHERE, Agents, Profile
 from wolo.guard.judge import Judge

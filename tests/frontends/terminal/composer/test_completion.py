@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.document import Document
 
-from wolo.conversation.attachments import compose
+from wolo.conversation.prompt_attachments import compose
 from wolo.frontends.terminal.composer.completion import FileNames, mention, ranked, takes_up
 from wolo.frontends.terminal.composer.pastes import as_mentions
 

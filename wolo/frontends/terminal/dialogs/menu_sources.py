@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wolo.commands.command import CommandContext
-from wolo.conversation.history.undo import Undoing
+from wolo.conversation.history.turn_undo import Undoing
 from wolo.diagnostics import model_info
 from wolo.errors import SessionError, ToolError, WoloError
 from wolo.frontends.terminal.composer.completion import FileNames

@@ -13,7 +13,7 @@ from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.configured_servers import keep_consent, open_ones
 from wolo.config.project import ProjectFile
-from wolo.conversation.resources.hooks import HookSet, awaiting_consent, save_consent
+from wolo.conversation.resources.conversation_hooks import HookSet, awaiting_consent, save_consent
 from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.display.line_prompt import ask_line

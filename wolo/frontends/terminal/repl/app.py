@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
-from wolo.conversation.attachments import compose, must_be_sent
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
+from wolo.conversation.prompt_attachments import compose, must_be_sent
 from wolo.conversation.resources.model_selection import NO_MODEL
 from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import ConfigError

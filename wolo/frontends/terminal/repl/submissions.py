@@ -16,9 +16,9 @@ from rich.text import Text
 
 from wolo.agent.events import CallEnded
 from wolo.commands.command import EmbeddedCommand, SendPrompt, SwitchConversation
-from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
+from wolo.conversation.prompt_attachments import compose
 from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.composer.pastes import Pastes
