@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.fakes.command import run_wolo
-from wolo.conversation.resources import hooks
+from wolo.conversation.resources import conversation_hooks
 from wolo.places import find_places
 
 GUARD = 'grep -q "rm -rf" && { echo never >&2; exit 2; }; true'
@@ -76,8 +76,8 @@ def test_hooks_of_a_project_are_allowed_without_a_terminal() -> None:
     assert ran.exit_code == 0, ran.stderr
     assert "This folder is not trusted: a run reads its hooks with --trust" in ran.stderr
     assert "Stop                true" in ran.stdout
-    (found,) = hooks.project_hooks(find_places(), Path.cwd(), Path.cwd())
+    (found,) = conversation_hooks.project_hooks(find_places(), Path.cwd(), Path.cwd())
     assert found.standing == "allowed"
     Path(".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "false"}]}]}}))
-    (changed,) = hooks.project_hooks(find_places(), Path.cwd(), Path.cwd())
+    (changed,) = conversation_hooks.project_hooks(find_places(), Path.cwd(), Path.cwd())
     assert changed.standing == "needs consent"

@@ -21,7 +21,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage
 from tests.fakes.screen import PROMPT, Terminal, pty_wolo
 from wolo.config import consents
-from wolo.conversation.resources import hooks
+from wolo.conversation.resources import conversation_hooks
 from wolo.places import find_places
 
 WRITE = {"path": "a.txt", "content": "one"}
@@ -622,8 +622,8 @@ def agree() -> None:
     """What a yes at the keyboard keeps."""
     places, root = find_places(), Path.cwd()
     consents.save_trust(places, root, "trusted")
-    for found in hooks.project_hooks(places, root, root):
-        hooks.save_consent(places, root, found, "yes")
+    for found in conversation_hooks.project_hooks(places, root, root):
+        conversation_hooks.save_consent(places, root, found, "yes")
 
 
 def write_once(provider: ProviderServer, *options: str) -> Completed:

@@ -12,7 +12,7 @@ from typing import Any
 
 from wolo import __version__
 from wolo.config import keys, layers
-from wolo.conversation.resources import hooks
+from wolo.conversation.resources import conversation_hooks
 from wolo.conversation.resources.mcp_servers import last_known, servers_here
 from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
 from wolo.conversation.resources.tool_environment import checkpoints_folder
@@ -190,11 +190,11 @@ def _hooks(problems: list[str]) -> list[dict[str, Any]]:
     """Each place where some stand, and whether they run."""
     places, root, cwd = find_places(), find_root(Path.cwd()), Path.cwd()
     try:
-        sets = hooks.find_hooks(layers.load(places), places, root, cwd, [])
+        sets = conversation_hooks.find_hooks(layers.load(places), places, root, cwd, [])
     except WoloError as error:
         problems.append(error.message)
         return []
-    problems.extend(hooks.find_problems(sets, cwd))
+    problems.extend(conversation_hooks.find_problems(sets, cwd))
     return [{"source": each.source, "hooks": len(each.hooks), "standing": each.standing} for each in sets]
 
 
