@@ -18,7 +18,7 @@ from wolo.agent.compaction.compactor import OVERFLOWS, Compaction, Compactor, Su
 from wolo.agent.compaction.context_window import Context, Fixed
 from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.compaction.summary_text import MOST_PIECES, pieces, summary_in
-from wolo.agent.compaction_run import TRIES, context_usage, preview
+from wolo.agent.compaction_run import MAX_ATTEMPTS, context_usage, preview
 from wolo.agent.events import Compacted, CompactionStarted, Noticed
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, system, user
@@ -297,17 +297,17 @@ def test_what_the_tools_of_servers_take_is_told_apart() -> None:
     own, remote = (ToolSpec(name, "It does. " * 50, {"type": "object"}) for name in ("read", "mcp__notes__add"))
     counted = context_usage(Compactor(), [user("go")], Fixed("You are Wolo.", (own, remote), WINDOW)).tokens
     assert counted["tools"] > 100
-    assert counted["tools of MCP servers"] > 100
-    assert list(counted) == ["system prompt", "tools", "tools of MCP servers", "prompts"]
+    assert counted["MCP tools"] > 100
+    assert list(counted) == ["system prompt", "tools", "MCP tools", "prompts"]
     without = context_usage(Compactor(), [user("go")], Fixed("You are Wolo.", (own,), WINDOW)).tokens
-    assert without == {source: count for source, count in counted.items() if source != "tools of MCP servers"}
+    assert without == {source: count for source, count in counted.items() if source != "MCP tools"}
 
 
 # In a turn
 
 
 LIMIT_BYTES = 60_000
-TOO_LONG = error(400, {"error": {"code": "context_length_exceeded", "message": "Your input exceeds the context window"}})
+MAX_LENGTH_FACTOR = error(400, {"error": {"code": "context_length_exceeded", "message": "Your input exceeds the context window"}})
 
 
 def narrow(stage: Stage, summary: Reply | Callable[[Asked], Reply], work: Callable[[], Reply] = lambda: text("Done.")) -> None:
@@ -318,7 +318,7 @@ def narrow(stage: Stage, summary: Reply | Callable[[Asked], Reply], work: Callab
         if len(asked.body) <= LIMIT_BYTES:
             return work()
         provider.forget_prefix()
-        return TOO_LONG
+        return MAX_LENGTH_FACTOR
 
     def forget(event: object) -> None:
         if isinstance(event, Compacted):
@@ -329,7 +329,7 @@ def narrow(stage: Stage, summary: Reply | Callable[[Asked], Reply], work: Callab
 
 
 SUMMARIES: dict[str, Reply] = {
-    "refused": TOO_LONG,
+    "refused": MAX_LENGTH_FACTOR,
     "stalled": sse(ending="stall", done=False),
     "stalled in the middle": sse({"choices": [{"index": 0, "delta": {"content": "## Goal"}}]}, ending="stall", done=False),
     "empty": text(""),
@@ -348,9 +348,9 @@ async def test_whatever_becomes_of_the_summary_the_turn_goes_on(stage: Stage, su
     said = stage.history
     turn = await stage.turn("finish it")
     assert (turn.ended.cause, turn.ended.answer) == ("done", "Done.")
-    assert len(stage.provider.requests) <= 3 + TRIES
+    assert len(stage.provider.requests) <= 3 + MAX_ATTEMPTS
     assert turn.messages[: len(said)] == said
-    assert any("could not sum up" in notice.text for notice in stage.told(Noticed))
+    assert any("could not summarize" in notice.text for notice in stage.told(Noticed))
     last = str(stage.provider.requests[-1].messages)
     assert "SENTINEL-B" in last
     assert "finish it" in last
@@ -475,12 +475,12 @@ async def test_a_person_may_ask_for_it_and_say_what_matters(stage: Stage) -> Non
 
 async def test_nothing_is_left_out_when_a_person_asks_and_the_summary_fails(stage: Stage) -> None:
     stage.history = tuple(prose(20, size=8_000))
-    stage.provider.script(TOO_LONG)
+    stage.provider.script(MAX_LENGTH_FACTOR)
     await stage.agent.compact(stage.history)
     assert not stage.told(Compacted)
     assert stage.compactor.cut.is_empty
     (notice,) = stage.told(Noticed)
-    assert "could not sum up" in notice.text
+    assert "could not summarize" in notice.text
 
 
 async def test_asking_works_where_compaction_is_switched_off(stage: Stage) -> None:
@@ -495,5 +495,5 @@ async def test_there_may_be_nothing_to_compact(stage: Stage) -> None:
     stage.history = (user("hi"), answer("Hello."))
     await stage.agent.compact(stage.history)
     await stage.agent.uncompact(stage.history)
-    assert [notice.text.split()[0] for notice in stage.told(Noticed)] == ["There", "There"]
+    assert [notice.text.split()[0] for notice in stage.told(Noticed)] == ["Nothing", "Nothing"]
     assert not stage.provider.requests

@@ -129,7 +129,7 @@ async def test_with_nobody_there_what_would_ask_is_denied(stage: Stage) -> None:
     stage.provider.script(call("command", {"text": "make"}), text("Then not."))
     await stage.turn()
     assert stage.command.ran == []
-    assert "obody" in stage.results()[0]
+    assert "No one" in stage.results()[0]
     assert not stage.told(ApprovalAsked)
     assert len(stage.told(CallDenied)) == 1
 

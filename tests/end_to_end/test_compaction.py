@@ -195,7 +195,7 @@ def test_a_person_can_look_compact_and_take_it_back(provider: ProviderServer) ->
         (asked,) = [asked for asked in provider.requests if asked.is_summary]
         assert "the words" in asked.messages[-1]["content"]
         terminal.say("/cost", "and 1 compaction in this session")
-        terminal.say("/context", "summary of what is left out")
+        terminal.say("/context", "summary of omitted messages")
         terminal.say("/uncompact", "is sent again")
         terminal.say("/compact --nonsense", "no option --nonsense")
         terminal.press("ctrl-d")
@@ -224,7 +224,7 @@ def test_ctrl_c_stops_a_summary_and_nothing_else(provider: ProviderServer) -> No
         terminal.enter("/compact")
         terminal.wait_for("summing up the conversation")
         terminal.press("ctrl-c")
-        terminal.wait_for("everything is as it was")
+        terminal.wait_for("nothing was changed")
         terminal.say("/context", "8 messages are sent")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0

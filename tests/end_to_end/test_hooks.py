@@ -76,7 +76,7 @@ def test_a_hook_stops_a_call_and_the_model_reads_why(provider: ProviderServer) -
     ran = run_wolo("--json", *provider.flags, "write it")
     assert ran.exit_code == 4, ran.stderr
     assert not Path("a.txt").exists()
-    assert provider.requests[-1].results[0].startswith("Denied by a hook of the user's, so it was not run: Use the store.")
+    assert provider.requests[-1].results[0].startswith("Denied by a user hook, so it was not run: Use the store.")
     assert ran.json["permission_denials"][0]["reason"] == "Use the store."
 
 
@@ -125,7 +125,7 @@ def test_every_event_of_a_run_is_told_in_its_order(provider: ProviderServer) -> 
     [
         (specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="Not on Friday."), "Not on Friday."),
         (saying(decision="block", reason="Not on Friday."), "Not on Friday."),
-        ("sys.exit(2)", "It gave no reason."),
+        ("sys.exit(2)", "No reason given."),
     ],
 )
 def test_each_form_of_a_no_is_one(provider: ProviderServer, output: str, reason: str) -> None:
@@ -242,7 +242,7 @@ def test_a_change_that_makes_no_sense_runs_nothing(provider: ProviderServer) -> 
     provider.script(call("write", WRITE), text("I see."))
     ran = run_wolo("--json", *provider.flags, "--mode", "edit", "write it")
     assert ran.json["files_changed"] == []
-    assert "they make no sense" in provider.requests[-1].results[0]
+    assert "to invalid ones" in provider.requests[-1].results[0]
 
 
 def test_a_patch_is_matched_by_who_guards_writes(provider: ProviderServer) -> None:
@@ -261,7 +261,7 @@ def test_what_hooks_add_to_a_result_stands_below_it(provider: ProviderServer) ->
     provider.script(call("write", WRITE), text("Done."))
     assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 0
     result = provider.requests[-1].results[0]
-    assert result.endswith("[A hook of the user's says: The linter complains.\n\nFormat it.]")
+    assert result.endswith("[User hook: The linter complains.\n\nFormat it.]")
     assert Path("a.txt").read_text() == "one"
 
 
@@ -600,7 +600,7 @@ def test_a_permission_request_is_answered_with_other_arguments(provider: Provide
     assert run_wolo("-p", *provider.flags, "--mode", "ask", "write it").exit_code == 0
     assert Path("b.txt").read_text() == "two"
     assert not Path("a.txt").exists()
-    assert "has changed the arguments" in provider.requests[-1].results[0]
+    assert "changed the arguments" in provider.requests[-1].results[0]
 
 
 # Hooks that come with a project
@@ -781,7 +781,7 @@ def test_a_prompt_that_is_kept_back_is_given_back_with_the_reason(provider: Prov
     provider.script(text("Dear colleague."))
     with at_the_keyboard(provider) as terminal:
         terminal.enter("write to Anna")
-        terminal.wait_for("A hook keeps this prompt back: No names.")
+        terminal.wait_for("A hook blocked this prompt: No names.")
         terminal.wait_until(lambda: shown(terminal)[-2].rstrip() == f"{PROMPT} write to Anna", complaint="the text was lost")
         terminal.press(*["backspace"] * 4)
         terminal.enter("all")

@@ -60,9 +60,9 @@ class Agent:
         """Asks a question that does not join the conversation, also during a turn. Raises ProviderError and UsageError."""
         services = self.services
         if not can_summarize(services.asker):
-            raise UsageError("The embedded model cannot be asked aside.", hint="Ask it as a prompt of its own.")
+            raise UsageError("The embedded model cannot answer side questions.", hint="Send the question as a prompt.")
         if limit := spent(services.account.limits, services.account.used, 0):
-            raise UsageError(describe(services.account.limits, limit), hint="Raise the limit, or go on with -c.")
+            raise UsageError(describe(services.account.limits, limit), hint="Raise the limit, or continue with -c.")
         said = services.compactor.cut.apply(services.history.messages or history)
         window = services.compactor.window.most(services.fixed())
         answer = await ask_aside(
@@ -97,34 +97,34 @@ class Agent:
             self._cancellation.cancel("interrupted")
 
 
-TRIES = 2
-MOST_TOKENS = 100_000
-"""Of what was said, where nobody knows the model's window; more of it would only make the answer late."""
-SHARE = 0.7
-"""Of the window; estimates are coarse, and the answer needs room too."""
+MAX_ATTEMPTS = 2
+MAX_TOKENS = 100_000
+"""Maximum of the conversation that is sent when the context window is unknown."""
+WINDOW_SHARE = 0.7
+"""Maximum share of the context window; token estimates are coarse, and the answer needs room."""
 CLIP_CHARS = 8_000
-"""The length of each text, where the conversation does not fit otherwise."""
-_NOT_ALL = "[… the conversation began earlier; its older messages are left out here …]"
+"""Maximum length of each text when the conversation does not fit otherwise."""
+_OMITTED_NOTE = "[… the conversation began earlier; its older messages are omitted here …]"
 
 
 async def ask_aside(
     asker: ModelClient, said: Sequence[Message], question: str, *, session_id: str, window: int | None
 ) -> Message:
-    """Raises ProviderError, also for an answer without any text."""
-    most_tokens = min(round(window * SHARE), MOST_TOKENS) if window else MOST_TOKENS
+    """Raises ProviderError, also for an answer without text."""
+    most_tokens = min(round(window * WINDOW_SHARE), MAX_TOKENS) if window else MAX_TOKENS
     asked = Question(
-        messages=(*_told(said, most_tokens), user(f"<aside>\n{question}\n</aside>")),
+        messages=(*_as_cached_block(said, most_tokens), user(f"<aside>\n{question}\n</aside>")),
         system=(Path(__file__).parent / "prompts" / "side_question.md").read_text(encoding="utf-8").strip(),
         session_id=session_id,
     )
-    answer = await asker.ask(asked, _Patience())
+    answer = await asker.ask(asked, _SideQuestionListener())
     if not answer.text.strip():
-        raise BadAnswer("The model did not answer.", hint="Ask again, or ask it as a prompt of its own.")
+        raise BadAnswer("The model did not answer.", hint="Ask again, or send the question as a prompt.")
     return answer
 
 
-def _told(said: Sequence[Message], most_tokens: int) -> list[Message]:
-    """The conversation as one cached block, so that a second question finds it in the provider's cache."""
+def _as_cached_block(said: Sequence[Message], most_tokens: int) -> list[Message]:
+    """Returns the conversation as one cached block, so that a second question hits the provider's cache."""
     remembered: tuple[Message, ...] = ()
     is_whole = False
     for shrink in (lambda message: message, shorten, _clipped):
@@ -133,11 +133,11 @@ def _told(said: Sequence[Message], most_tokens: int) -> list[Message]:
         remembered = memory.messages
         if is_whole:
             break
-    return [format_conversation_for_cache(remembered if is_whole else (user(_NOT_ALL), *remembered))] if said else []
+    return [format_conversation_for_cache(remembered if is_whole else (user(_OMITTED_NOTE), *remembered))] if said else []
 
 
 def _clipped(message: Message) -> Message:
-    """With outputs shortened and the middle of long texts left out."""
+    """Shortens outputs and omits the middle of long texts."""
     parts = (
         replace(part, text=f"{part.text[: CLIP_CHARS // 2]}\n[…]\n{part.text[-CLIP_CHARS // 2 :]}")
         if isinstance(part, TextPart) and len(part.text) > CLIP_CHARS
@@ -147,25 +147,24 @@ def _clipped(message: Message) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-class _Patience:
-    """Nobody watches it: a person waits for the answer, and would rather know soon that there is none."""
+class _SideQuestionListener:
+    """Listens to a side question. It retries less often than a prompt, because the user waits for the answer."""
 
     def __init__(self) -> None:
-        self._watch = RepetitionGuard()
+        self._guard = RepetitionGuard()
 
     async def on_request(self, attempt: int, context_tokens: int) -> None:
-        self._watch = RepetitionGuard()
+        self._guard = RepetitionGuard()
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
-        """It is shown when it is whole. Raises BadAnswer when the model has lost itself in repetition."""
-        self._watch.take(deltas)
+        """Shows nothing until the answer is complete. Raises BadAnswer when the model repeats itself."""
+        self._guard.take(deltas)
 
     async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
-        if attempt >= TRIES:
+        if attempt >= MAX_ATTEMPTS:
             raise error
 
-    async def on_replaced(self, error: ProviderError, model: str) -> None:
-        """Whoever answers will do."""
+    async def on_replaced(self, error: ProviderError, model: str) -> None: ...
 
     async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None:
-        """What is wrong with the model is said of prompts."""
+        """Drops notices about the model; they are shown with prompts."""

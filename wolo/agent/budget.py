@@ -1,4 +1,4 @@
-"""What a turn may use, and what it has used so far."""
+"""Limits of a turn, and the usage that counts against them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """None: no limit."""
 
     max_turns: int | None = None
-    """Answers in one turn."""
+    """Model answers in one turn."""
     max_cost: float | None = None
     """US dollars, over all turns of a run."""
     max_tokens: int | None = None
@@ -24,11 +24,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_seconds: float | None = None
     """Wall time of one turn."""
     max_answer_bytes: Annotated[int, Meta(gt=0)] = 4_000_000
-    """Text, reasoning and arguments of one answer; a longer one is stopped."""
+    """Bytes of text, thinking and arguments in one answer; a longer answer is stopped."""
 
 
 def add(one: Usage, other: Usage) -> Usage:
-    """The sum; its cost is unknown as soon as one of them is, and estimated as soon as one of them is."""
+    """Adds two usages. The cost is unknown if either cost is unknown, and estimated if either is estimated."""
     return Usage(
         input_tokens=one.input_tokens + other.input_tokens,
         output_tokens=one.output_tokens + other.output_tokens,
@@ -41,11 +41,11 @@ def add(one: Usage, other: Usage) -> Usage:
 
 
 NOTHING = Usage(cost=UsageCost())
-"""Where a sum starts: nothing used, nothing paid."""
+"""Start value of a sum."""
 
 
 def spent(limits: Limits, usage: Usage, num_answers: int) -> Spent | None:
-    """The limit that forbids another request. A price that is not known cannot be kept under a limit."""
+    """Returns the limit that forbids another request. An unknown price counts as exceeding `max_cost`."""
     if limits.max_turns is not None and num_answers >= limits.max_turns:
         return "max_turns"
     if limits.max_cost is not None and (usage.cost is None or usage.cost.total >= limits.max_cost):
@@ -56,16 +56,16 @@ def spent(limits: Limits, usage: Usage, num_answers: int) -> Spent | None:
 
 
 class Account:
-    """What is used up: by an agent, and by those that it gave tasks to. A budget is one for all of them."""
+    """Usage of an agent and its subagents, which share one budget."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.used = NOTHING
         """Over all turns."""
         self.answers = 0
-        """In this turn, of everyone."""
+        """In this turn, including subagents."""
         self.lent = NOTHING
-        """In this turn, by the others."""
+        """Usage of subagents in this turn."""
 
     def begin_turn(self) -> None:
         self.answers, self.lent = 0, NOTHING
@@ -75,7 +75,7 @@ class Account:
         self.answers += answers
 
     def lend(self, usage: Usage) -> None:
-        """One of the others has come to its end, and has used that much of what `use` was told."""
+        """Records the usage of a subagent that has finished; `use` has counted it already."""
         self.lent = add(self.lent, usage)
 
     def spent(self) -> Spent | None:
@@ -83,7 +83,7 @@ class Account:
 
 
 def describe(limits: Limits, cause: Spent) -> str:
-    """The sentence for people."""
+    """Returns the sentence that the user sees."""
     seconds = limits.max_seconds or 0
     said = {
         "max_turns": f"Stopped after {counted(limits.max_turns or 0, 'answer')}",

@@ -1,4 +1,4 @@
-"""The calls of one answer while they run: those that only read side by side, the others one after the other."""
+"""Runs the calls of one answer: read-only calls in parallel, the others one after another."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wolo.agent.tool_execution import SKIPPED_FOR_STEERING, end
 from wolo.messages.parts import ToolPart
 
 SIDE_BY_SIDE = 8
-"""How many calls that only read may run at once."""
+"""Maximum number of read-only calls at once."""
 
 
 class CallBatch:
-    """The calls of one answer while they run. Each is told when it and all before it have ended."""
+    """Runs the calls of one answer. The result of a call is emitted once it and all calls before it have ended."""
 
     def __init__(self, calls: ToolCalls, message_id: str, planned: Sequence[PlannedCall], cancellation: Cancellation) -> None:
         self._calls = calls
@@ -31,14 +31,14 @@ class CallBatch:
 
     @property
     def parts(self) -> list[ToolPart]:
-        """Those that have ended, in call order."""
+        """Ended calls, in call order."""
         return [ended.part for ended in self._ended if ended is not None]
 
     async def run(self, note: str = "", *, until: Callable[[], bool] = lambda: False) -> None:
-        """Once the cancellation is pulled, what has not begun is answered as never started; so is, from the second call on, what
-        would begin after `until` has come true.
+        """Runs all calls. After a cancellation, calls that have not started get the outcome `never_started`; so do those after
+        the first call once `until` returns true.
 
-        `note` is a word to the model, added to the last result.
+        `note` is text for the model, appended to the last result.
         """
         at = 0
         while at < len(self._planned):
@@ -63,7 +63,7 @@ class CallBatch:
                 self._told += 1
 
     def _give_up(self, at: int) -> None:
-        """What a person has said may make the rest needless."""
+        """Skips the remaining calls because the user has sent a message."""
         self._planned = (
             *self._planned[:at],
             *(_not_begun(call) if call.tool is not None else call for call in self._planned[at:]),
@@ -89,7 +89,7 @@ def _not_begun(call: PlannedCall) -> PlannedCall:
 
 
 def _count_readers(planned: Sequence[PlannedCall], at: int) -> int:
-    """How many calls from here on only read and may do so unasked."""
+    """Counts the calls from `at` on that are read-only and need no approval."""
     return sum(1 for _ in takewhile(_only_reads, planned[at:]))
 
 

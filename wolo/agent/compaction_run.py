@@ -1,4 +1,4 @@
-"""Makes room in the window for one turn, or because a person asks: asks for the summary, tells of it, counts what it cost."""
+"""Runs a compaction: previews it, asks the model for a summary, emits the result and counts its cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wolo.agent.compaction.compactor import Compactor, Summarize, SummaryRequest
 from wolo.agent.compaction.context_window import Fixed
 from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.events import AttemptFailed, Compacted, CompactionStarted, ErrorInfo, ModelReplaced, Noticed
-from wolo.agent.hook_calls import NOTHING as NOTHING_HEARD
+from wolo.agent.hook_calls import NOTHING as NO_RESPONSE
 from wolo.agent.hook_calls import HookResponse
 from wolo.agent.tool_execution import Emit
 from wolo.agent.turn_policy import RepetitionGuard
@@ -30,11 +30,11 @@ from wolo.models.tokens import BYTES_PER_TOKEN, estimate_message, estimate_part,
 from wolo.tools.toolbox import MCP_PREFIX
 
 EMBEDDED = "local"
-"""The provider whose models are too small to sum anything up."""
+"""Provider of the embedded models, which are too small to summarize."""
 
-NOTHING_TO_COMPACT = "There is nothing to compact: all that is sent is new, or as short as it gets."
-NOTHING_TO_RESTORE = "There is nothing to take back, or no room for it in the window."
-STOPPED = "Cancelled; everything is as it was."
+NOTHING_TO_COMPACT = "Nothing to compact: everything that is sent is recent or already shortened."
+NOTHING_TO_RESTORE = "Nothing to restore, or no room for it in the context window."
+STOPPED = "Cancelled; nothing was changed."
 
 
 def can_summarize(asker: ModelClient) -> bool:
@@ -48,99 +48,101 @@ class CompactionRun:
         self._prompt_id = prompt_id
         self._focus = focus
         self._usage = NOTHING
-        self._untold: Usage | None = None
-        self._has_failed = self._has_told_hooks = False
+        self._unreported: Usage | None = None
+        self._has_failed = self._has_run_hooks = False
         self._trigger = "auto"
         self.waited_s = 0.0
-        """For the provider."""
+        """Time spent waiting for the provider."""
 
     def take_usage(self) -> Usage:
-        """What was used since the last time this was asked."""
+        """Returns the usage since the last call."""
         usage, self._usage = self._usage, NOTHING
         return usage
 
     async def before_request(self, messages: Sequence[Message]) -> Compacted | None:
         services = self._services
-        return await self._tell(await services.compactor.fit(messages, services.fixed(), self._summarise_or_none()))
+        return await self._emit_result(await services.compactor.fit(messages, services.fixed(), self._summarizer_or_none()))
 
     async def after_overflow(self, messages: Sequence[Message], error: ContextOverflow | None) -> Compacted | None:
         services = self._services
-        return await self._tell(await services.compactor.overflowed(messages, services.fixed(), error, self._summarise_or_none()))
+        return await self._emit_result(
+            await services.compactor.overflowed(messages, services.fixed(), error, self._summarizer_or_none())
+        )
 
     async def on_request(self, messages: Sequence[Message]) -> None:
         services = self._services
         try:
-            response = await self._before("manual")
+            response = await self._run_pre_compact_hooks("manual")
             if response.decision == "deny":
-                await services.emit(Noticed(text=f"A hook does not let the conversation be compacted: {response.reason}"))
+                await services.emit(Noticed(text=f"A hook blocked the compaction: {response.reason}"))
                 return
-            done = await services.compactor.compact(messages, services.fixed(), self._summarise_or_none())
+            done = await services.compactor.compact(messages, services.fixed(), self._summarizer_or_none())
         except Cancelled:
             await services.emit(Noticed(text=STOPPED))
         else:
-            await self._tell(done, otherwise="" if self._has_failed else NOTHING_TO_COMPACT)
+            await self._emit_result(done, if_none="" if self._has_failed else NOTHING_TO_COMPACT)
 
     async def restore(self, messages: Sequence[Message]) -> None:
         services = self._services
-        await self._tell(services.compactor.restore(messages, services.fixed()), otherwise=NOTHING_TO_RESTORE)
+        await self._emit_result(services.compactor.restore(messages, services.fixed()), if_none=NOTHING_TO_RESTORE)
 
-    def _summarise_or_none(self) -> Summarize | None:
+    def _summarizer_or_none(self) -> Summarize | None:
         return self._summarize if can_summarize(self._services.asker) else None
 
-    async def _summarize(self, order: SummaryRequest) -> str:
+    async def _summarize(self, request: SummaryRequest) -> str:
         services = self._services
-        await self._before("auto")
+        await self._run_pre_compact_hooks("auto")
         summary = Summarizer(
             services.asker, services.emit, session_id=services.session_id, prompt_id=self._prompt_id, focus=self._focus
         )
         asked = services.clock()
         try:
-            said = await self._cancellation.run(summary.make(order, services.compactor.settings.timeout_s))
+            result = await self._cancellation.run(summary.make(request, services.compactor.settings.timeout_s))
         finally:
             self.waited_s += services.clock() - asked
             self._usage = add(self._usage, summary.usage)
-            self._untold = summary.usage if self._untold is None else add(self._untold, summary.usage)
-        if said.why_none:
+            self._unreported = summary.usage if self._unreported is None else add(self._unreported, summary.usage)
+        if result.why_none:
             self._has_failed = True
-            await services.emit(Noticed(text=said.why_none, level="warning"))
-        return said.summary
+            await services.emit(Noticed(text=result.why_none, level="warning"))
+        return result.summary
 
-    async def _before(self, trigger: str) -> HookResponse:
-        """Hooks hear of it once; what they add says what must not get lost."""
-        if self._has_told_hooks:
-            return NOTHING_HEARD
-        self._has_told_hooks = True
-        response = await self._services.hooks.at(
+    async def _run_pre_compact_hooks(self, trigger: str) -> HookResponse:
+        """Runs PreCompact hooks once; their added context tells the model what the summary must contain."""
+        if self._has_run_hooks:
+            return NO_RESPONSE
+        self._has_run_hooks = True
+        response = await self._services.hooks.run(
             "PreCompact", self._cancellation, trigger=trigger, custom_instructions=self._focus
         )
         self._trigger = trigger
         self._focus = "\n".join(filter(None, (self._focus, response.context)))
         return response
 
-    async def _tell(self, compacted: Compacted | None, otherwise: str = "") -> Compacted | None:
-        if compacted is None and otherwise:
-            await self._services.emit(Noticed(text=otherwise))
+    async def _emit_result(self, compacted: Compacted | None, if_none: str = "") -> Compacted | None:
+        if compacted is None and if_none:
+            await self._services.emit(Noticed(text=if_none))
         if compacted is not None:
-            compacted = replace(compacted, usage=self._untold)
-            self._untold = None
+            compacted = replace(compacted, usage=self._unreported)
+            self._unreported = None
             await self._services.emit(compacted)
             self._services.prefix.reload()
             summary = compacted.summary.text if compacted.summary else ""
             with suppress(Cancelled):
-                await self._services.hooks.at("PostCompact", self._cancellation, trigger=self._trigger, compact_summary=summary)
-            self._has_told_hooks = False
+                await self._services.hooks.run("PostCompact", self._cancellation, trigger=self._trigger, compact_summary=summary)
+            self._has_run_hooks = False
         return compacted
 
 
-SYSTEM, TOOLS, REMOTE_TOOLS, SUMMARY = "system prompt", "tools", "tools of MCP servers", "summary of what is left out"
-PROMPTS, ANSWERS, THINKING, CALLS, MEDIA = "prompts", "answers", "thinking", "calls and their outputs", "images and files"
+SYSTEM, TOOLS, REMOTE_TOOLS, SUMMARY = "system prompt", "tools", "MCP tools", "summary of omitted messages"
+PROMPTS, ANSWERS, THINKING, CALLS, MEDIA = "prompts", "answers", "thinking", "tool calls and outputs", "images and files"
 
 
 class ContextUsage(Struct, frozen=True, kw_only=True):
     tokens: dict[str, int]
     """Estimates by source, in the order in which they are sent."""
     most: int | None
-    """What a request may hold; None: nobody knows."""
+    """Maximum size of a request; None: unknown."""
     messages: int
     left_out: int
     shortened: int
@@ -153,9 +155,9 @@ class ContextUsage(Struct, frozen=True, kw_only=True):
 class CompactionPreview(Struct, frozen=True, kw_only=True):
     before: ContextUsage
     after: ContextUsage
-    """Without the summary that the model would write."""
+    """Excludes the summary that the model would write."""
     summary_tokens: int
-    """How long it may become; 0: none would be asked for."""
+    """Maximum length of the summary; 0: no summary would be requested."""
     requests: int
 
 
@@ -164,12 +166,12 @@ def context_usage(compactor: Compactor, messages: Sequence[Message], fixed: Fixe
 
 
 def preview(compactor: Compactor, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool = True) -> CompactionPreview:
-    cut, order = compactor.preview(messages, fixed, may_ask=may_ask)
+    cut, request = compactor.preview(messages, fixed, may_ask=may_ask)
     return CompactionPreview(
         before=context_usage(compactor, messages, fixed),
         after=_usage_of(compactor, cut, messages, fixed),
-        summary_tokens=order.most_tokens if order else 0,
-        requests=len(order.pieces) if order else 0,
+        summary_tokens=request.most_tokens if request else 0,
+        requests=len(request.pieces) if request else 0,
     )
 
 
@@ -193,7 +195,7 @@ def _usage_of(compactor: Compactor, cut: Cut, messages: Sequence[Message], fixed
 
 
 def _add(tokens: dict[str, int], message: Message) -> None:
-    """The frame of a message counts with what it is."""
+    """Adds the estimate of each part to its source; the overhead of a message counts for its role."""
     kind = SUMMARY if message.role.endswith("_summary") else ANSWERS if message.role == "assistant" else PROMPTS
     rest = estimate_message(message)
     for part in message.parts:
@@ -204,28 +206,28 @@ def _add(tokens: dict[str, int], message: Message) -> None:
     tokens[kind] += rest
 
 
-TRIES = 2
-"""More often it is not tried: there is another way to make room."""
-TOO_LONG = 2
-"""So many times the tokens it was given, and it is no summary."""
+MAX_ATTEMPTS = 2
+"""Attempts per request; without a summary, the oldest messages are left out."""
+MAX_LENGTH_FACTOR = 2
+"""A summary with more than this many times the requested tokens is rejected."""
 FINISHED = ("stop", "length", "")
-"""Ends of an answer that leave something to go on with."""
+"""Finish reasons of a usable summary."""
 
 _ASK = "Write the summary now, in at most {words:,} words."
-_TASK = "What the user asked for last; it stays word for word beside your summary:"
+_TASK = "The user's latest request; it is sent word for word along with your summary:"
 
 
-class HookAnswer(Struct, frozen=True, kw_only=True):
+class SummaryResult(Struct, frozen=True, kw_only=True):
     summary: str
-    """Empty when there is none."""
+    """Empty: no summary."""
     usage: Usage
-    """Of all requests for it."""
+    """Sum over all requests."""
     why_none: str = ""
-    """A sentence for people."""
+    """Sentence for the user; empty when there is a summary."""
 
 
 class Summarizer:
-    """One summary. `usage` is right at any time, also when it is interrupted."""
+    """Requests one summary. `usage` is up to date at any time, also after a cancellation."""
 
     def __init__(self, asker: ModelClient, emit: Emit, *, session_id: str, prompt_id: str, focus: str = "") -> None:
         self.usage = NOTHING
@@ -235,32 +237,32 @@ class Summarizer:
         self._prompt_id = prompt_id
         self._focus = focus
 
-    async def make(self, order: SummaryRequest, timeout_s: float) -> HookAnswer:
-        """Whatever goes wrong is said in `why_none`. CancelledError passes through."""
-        summary, why = order.so_far, ""
+    async def make(self, request: SummaryRequest, timeout_s: float) -> SummaryResult:
+        """Failures are returned in `why_none`. CancelledError passes through."""
+        summary, why = request.so_far, ""
         try:
             async with asyncio.timeout(timeout_s):
-                for number, piece in enumerate(order.pieces, start=1):
-                    summary = await self._one(order, piece, summary, number)
+                for number, piece in enumerate(request.pieces, start=1):
+                    summary = await self._one(request, piece, summary, number)
         except TimeoutError:
             why = f"it took more than {timeout_s:.0f} s"
         except WoloError as error:
             why = error.message.rstrip(".")
         if why:
-            return HookAnswer(summary="", usage=self.usage, why_none=f"The model could not sum up the conversation: {why}.")
-        return HookAnswer(summary=summary, usage=self.usage)
+            return SummaryResult(summary="", usage=self.usage, why_none=f"The model could not summarize the conversation: {why}.")
+        return SummaryResult(summary=summary, usage=self.usage)
 
-    async def _one(self, order: SummaryRequest, piece: str, so_far: str, number: int) -> str:
-        """Raises BadAnswer for a summary that is of no use."""
+    async def _one(self, request: SummaryRequest, piece: str, so_far: str, number: int) -> str:
+        """Raises BadAnswer for an unusable summary."""
         question = Question(
-            messages=(user(_prompt(order, piece, so_far, number, self._focus)),),
+            messages=(user(_prompt(request, piece, so_far, number, self._focus)),),
             system=_system(),
             session_id=self._session_id,
             prompt_id=self._prompt_id,
         )
-        answer = await self._asker.ask(question, _Listener(self._emit, self._asker, order, number))
+        answer = await self._asker.ask(question, _Listener(self._emit, self._asker, request, number))
         self.usage = add(self.usage, answer.usage or Usage())
-        return _usable(answer, order.most_tokens * TOO_LONG)
+        return _usable(answer, request.most_tokens * MAX_LENGTH_FACTOR)
 
 
 def _usable(answer: Message, most_tokens: int) -> str:
@@ -274,14 +276,14 @@ def _usable(answer: Message, most_tokens: int) -> str:
     return text
 
 
-def _prompt(order: SummaryRequest, piece: str, so_far: str, number: int, focus: str) -> str:
-    of = f' part="{number} of {len(order.pieces)}"' if len(order.pieces) > 1 else ""
-    told = f"<transcript{of}>\n{piece}\n</transcript>"
+def _prompt(request: SummaryRequest, piece: str, so_far: str, number: int, focus: str) -> str:
+    of = f' part="{number} of {len(request.pieces)}"' if len(request.pieces) > 1 else ""
+    transcript = f"<transcript{of}>\n{piece}\n</transcript>"
     before = f"<summary_so_far>\n{so_far}\n</summary_so_far>" if so_far else ""
-    task = f"{_TASK}\n<task>\n{order.task}\n</task>" if order.task else ""
-    ask = _ASK.format(words=max(order.most_tokens * 2 // 3, 100))
+    task = f"{_TASK}\n<task>\n{request.task}\n</task>" if request.task else ""
+    ask = _ASK.format(words=max(request.most_tokens * 2 // 3, 100))
     attention = f"The user asks for attention to this: {focus}" if focus else ""
-    return "\n\n".join(filter(None, (before, told, task, ask, attention)))
+    return "\n\n".join(filter(None, (before, transcript, task, ask, attention)))
 
 
 def _system() -> str:
@@ -289,12 +291,12 @@ def _system() -> str:
 
 
 class _Listener:
-    """Tells what a person should know; the text itself is nobody's to read while it comes."""
+    """Emits progress for the user, but not the text of the summary."""
 
-    def __init__(self, emit: Emit, asker: ModelClient, order: SummaryRequest, number: int) -> None:
+    def __init__(self, emit: Emit, asker: ModelClient, request: SummaryRequest, number: int) -> None:
         self._emit = emit
         self._asker = asker
-        self._order = order
+        self._request = request
         self._number = number
         self._watch = RepetitionGuard()
         self._chars = 0
@@ -303,23 +305,23 @@ class _Listener:
         self._chars = 0
         self._watch = RepetitionGuard()
         started = CompactionStarted(
-            reason=self._order.reason,
+            reason=self._request.reason,
             model=self._asker.choice.label,
-            tokens=self._order.tokens,
+            tokens=self._request.tokens,
             request=self._number,
-            requests=len(self._order.pieces),
+            requests=len(self._request.pieces),
         )
         await self._emit(started)
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
-        """Raises BadAnswer as soon as the summary is too long, or repeats itself."""
+        """Raises BadAnswer as soon as the summary is too long or repeats itself."""
         self._watch.take(deltas)
         self._chars += sum(len(each.text) for each in deltas if isinstance(each, TextDelta))
-        if self._chars > self._order.most_tokens * TOO_LONG * BYTES_PER_TOKEN:
+        if self._chars > self._request.most_tokens * MAX_LENGTH_FACTOR * BYTES_PER_TOKEN:
             raise BadAnswer("its summary is too long")
 
     async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
-        if attempt >= TRIES:
+        if attempt >= MAX_ATTEMPTS:
             raise error
         await self._emit(AttemptFailed(error=ErrorInfo.of(error), attempt=attempt, tries=tries, delay_s=delay_s))
 

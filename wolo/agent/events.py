@@ -1,6 +1,6 @@
-"""All that the loop tells the world. A public format: events are added, never renamed.
+"""The events of a turn. A public format: events are added, never renamed.
 
-SummaryRequest within a turn:
+Order within a turn:
 
     TurnStarted
       ([CompactionStarted …], [Compacted], RequestStarted, ThinkingStreamed | TextStreamed | CallStreamed …,
@@ -10,9 +10,9 @@ SummaryRequest within a turn:
          CallEnded) …, [MessageAdded]) …
     TurnEnded
 
-`AttemptFailed`, `ModelReplaced` and `Compacted` take back everything streamed since the `RequestStarted` before them. An
-answer that is empty is not kept: it has no `AnswerEnded`. Every call of a kept answer has exactly one
-`CallEnded`, in call order, whether it ran or not.
+`AttemptFailed`, `ModelReplaced` and `Compacted` invalidate everything streamed since the `RequestStarted` before them. An
+empty answer is not saved and has no `AnswerEnded`. Every call of a saved answer has exactly one `CallEnded`, in call order,
+whether it ran or not.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ class TurnStarted(Event, frozen=True, kw_only=True, tag="turn_started"):
 
 
 class PromptRefused(Event, frozen=True, kw_only=True, tag="prompt_refused"):
-    """A hook keeps it back, or was interrupted: it is not kept and was not sent. Where it began the turn, there is no
-    `TurnStarted`, and `TurnEnded` follows."""
+    """A hook blocked the prompt, or was interrupted: the prompt is neither saved nor sent. If it would have started the turn,
+    `TurnEnded` follows without a `TurnStarted`."""
 
     prompt: Message
     reason: str
-    """Empty when it was interrupted."""
+    """Empty when the hook was interrupted."""
 
 
 class HookAwaited(Event, frozen=True, kw_only=True, tag="hook_awaited"):
-    """Commands of the person's own that run at an event take their time; the next event says that they have ended."""
+    """The user's hooks for an event take a while; the next event means that they have ended."""
 
     hook: str
-    """The event they run at."""
+    """Name of the hook event."""
     commands: tuple[str, ...]
 
 
@@ -92,7 +92,7 @@ class TextStreamed(Event, frozen=True, kw_only=True, tag="text_streamed"):
 
 
 class CallStreamed(Event, frozen=True, kw_only=True, tag="call_streamed"):
-    """A call is being written: `fragment` is the newest piece of its argument text."""
+    """The model writes a call; `fragment` is the newest piece of the argument text."""
 
     slot: int
     tool: str
@@ -105,7 +105,7 @@ class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt_failed"):
     error: ErrorInfo
     attempt: int
     tries: int
-    """0: as many as the time for retries allows."""
+    """0: as many as the time limit for retries allows."""
     delay_s: float
     """Seconds until the next attempt."""
 
@@ -114,29 +114,29 @@ class ModelReplaced(Event, frozen=True, kw_only=True, tag="model_replaced"):
     """The fallback model answers the rest of this turn; the next prompt goes to the first model again."""
 
     error: ErrorInfo
-    """Why the first model gave up."""
+    """The failure of the first model."""
     model: str
-    """Who answers now."""
+    """The model that answers now."""
 
 
 CompactionReason = Literal["window", "overflow", "manual", "restored"]
-"""It would not have fitted the model's window; the provider said that it does not; a person asked for it, or took it back."""
+"""The request would exceed the window; the provider refused it as too large; the user ran /compact, or /uncompact."""
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_started"):
-    """A model is asked to sum up what is old; `Compacted` follows, or nothing when it was interrupted."""
+    """The model is asked for a summary; `Compacted` follows, or nothing after an interrupt."""
 
     reason: CompactionReason
     model: str
     tokens: int
-    """Estimated size of the request that is to become smaller."""
+    """Estimated size of the request that must become smaller."""
     request: int = 1
     requests: int = 1
-    """A long conversation is summed up in several requests."""
+    """Number of requests for the summary."""
 
 
 class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
-    """Less of the conversation is sent from now on, or more again (`restored`); the session keeps all of it."""
+    """Fewer messages of the conversation are sent from now on, or more again (`restored`); the session keeps all of them."""
 
     reason: CompactionReason
     tokens_before: int
@@ -144,30 +144,30 @@ class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     """Estimated sizes of the request."""
     outputs_shortened: int
     messages_left_out: int
-    """Both count what is new."""
+    """Both count only what this compaction added."""
     is_summarised: bool = False
-    """The model has summed up what is left out."""
+    """The model summarized the messages that are left out."""
     summary: Message | None = None
-    """Stands for the messages that are left out."""
+    """The message that replaces those left out."""
     shortened: tuple[str, ...] = ()
-    """Ids of all messages whose outputs are sent shortened."""
+    """Ids of all messages whose outputs are shortened."""
     left_out: tuple[str, ...] = ()
     """Ids of all messages that are not sent."""
     usage: Usage | None = None
-    """What asking for the summary has cost."""
+    """Usage of the requests for the summary."""
 
 
 class AnswerEnded(Event, frozen=True, kw_only=True, tag="answer_ended"):
-    """The answer is complete and kept. Its calls are pending and carry the guard's first verdict in `metadata["verdict"]`.
+    """The answer is complete and saved. Its calls are pending and carry the first verdict in `metadata["verdict"]`.
 
-    When a person stopped it, this is the text that had come until then, with `finish_reason` "interrupted".
+    After an interrupt it holds the text received so far, with `finish_reason` "interrupted".
     """
 
     message: Message
 
 
 class MessageAdded(Event, frozen=True, kw_only=True, tag="message_added"):
-    """A word to the model that joins the history in the middle of a turn; `metadata["nudge"]` says why the loop spoke."""
+    """A message to the model joined the history during a turn; `metadata["nudge"]` holds the reason."""
 
     message: Message
 
@@ -183,32 +183,33 @@ class CallProgressed(Event, frozen=True, kw_only=True, tag="call_progressed"):
 
 
 Scope = Literal["once", "session", "always", "everywhere"]
-"""For how long a yes holds: this call, this session, in this workspace for good, or in every workspace."""
+"""Duration of an approval: this call, this session, always in this workspace, or always in every workspace."""
 
 
 SandboxState = Literal["", "inside", "outside", "again", "restored"]
-"""Of the sandbox, for a command: it would run inside, or outside; or it has failed inside, and would run once more outside."""
+"""The command would run inside the sandbox, or outside; it failed inside and would run again outside; or the sandbox restored
+files that it changed."""
 
 
 class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
-    """A person must say yes or no: `Conversation.answer(id, …)`."""
+    """The user must approve or deny a call with `Conversation.answer(id, …)`."""
 
     id: str
     part: ToolPart
     intents: tuple[Intent, ...]
     reason: str
     rule: str
-    """The rule that "always" would write; empty when none may be offered."""
+    """The rule that "always" would save; empty when no rule can be offered."""
     walls: SandboxState = ""
-    """Where a command would run; empty for what is none."""
+    """Sandbox state of a command; empty for other calls."""
     agent: str = ""
-    """Another agent that asks, in the middle of a task; empty: the one that is talked to."""
+    """The subagent that asks; empty: the main agent."""
     task: str = ""
-    """The id of the call that gave it this task."""
+    """Id of the `task` call that started the subagent."""
 
     @property
     def only_once(self) -> bool:
-        """A yes can hold for this call alone: one that may be an example asks each time."""
+        """An approval cannot extend beyond this call: the call may be an example in a text."""
         return IN_FENCE in self.part.metadata
 
 
@@ -218,11 +219,11 @@ class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
     scope: Scope = "once"
     reason: str = ""
     rule: str = ""
-    """The rule as the person changed it; empty: the one that was shown."""
+    """The rule as edited by the user; empty: the suggested one."""
 
 
 class JobStarted(Event, frozen=True, kw_only=True, tag="job_started"):
-    """A command runs in the background from now on: until it ends, is stopped, or the conversation ends."""
+    """A command runs in the background until it ends, is stopped, or the conversation ends."""
 
     id: int
     command: str
@@ -239,9 +240,9 @@ class JobEnded(Event, frozen=True, kw_only=True, tag="job_ended"):
     id: int
     command: str
     cause: Literal["exited", "timed_out", "crowded", "stopped"]
-    """`crowded`: it had started far too many processes and was ended."""
+    """`crowded`: the job started too many processes and was ended."""
     exit_code: int
-    """As a shell tells it: 128 and the signal's number when a signal ended it."""
+    """As in a shell: 128 plus the signal number when a signal ended the job."""
     duration_s: float
 
     @classmethod
@@ -250,28 +251,28 @@ class JobEnded(Event, frozen=True, kw_only=True, tag="job_ended"):
 
 
 class QuestionsAsked(Event, frozen=True, kw_only=True, tag="questions_asked"):
-    """The model asks the person: `Conversation.answer_questions(id, …)`."""
+    """The model asks the user; answer with `Conversation.answer_questions(id, …)`."""
 
     id: str
     call_id: str
     questions: tuple[Question, ...]
     task: str = ""
-    """Another agent asks: the id of the call that gave it the task."""
+    """Id of the `task` call whose subagent asks; empty: the main agent."""
 
 
 class QuestionsAnswered(Event, frozen=True, kw_only=True, tag="questions_answered"):
-    """Does not come when the turn was stopped instead."""
+    """Does not follow when the turn was stopped instead."""
 
     id: str
     replies: tuple[Reply, ...] | None
-    """One to each question; None: the person answers none of them."""
+    """One reply to each question; None: the user skipped all of them."""
 
 
 class CallDenied(Event, frozen=True, kw_only=True, tag="call_denied"):
     part: ToolPart
     reason: str
     agent: str = ""
-    """Another agent whose call it was, in the middle of a task."""
+    """The subagent that made the call; empty: the main agent."""
 
 
 class CallEnded(Event, frozen=True, kw_only=True, tag="call_ended"):
@@ -283,67 +284,67 @@ class CallEnded(Event, frozen=True, kw_only=True, tag="call_ended"):
 
 
 class TaskStarted(Event, frozen=True, kw_only=True, tag="task_started"):
-    """Another agent begins to work on a call of `task`, in a conversation of its own."""
+    """A subagent starts on a call of `task`, in a conversation of its own."""
 
     part_id: str
-    """Of the call; what the agent does is heard as its `CallProgressed`."""
+    """Id of the call; the subagent's progress comes as its `CallProgressed`."""
     agent: str
     session_id: str
-    """Of the agent's own conversation."""
+    """Session of the subagent."""
     model: str
     prompt: str
 
 
 class TaskEnded(Event, frozen=True, kw_only=True, tag="task_ended"):
-    """Its calls and approvals are over; `CallEnded` follows with what it said."""
+    """The calls and approvals of the subagent are over; `CallEnded` follows with its answer."""
 
     part_id: str
     agent: str
     session_id: str
     ended: str
-    """`done`, `timed out`, `interrupted`, or what else stopped it."""
+    """`done`, `timed out`, `interrupted`, or another stop cause."""
     answers: int
     calls: int
     usage: Usage
-    """What it took; the turn's own usage has it, too."""
+    """Usage of the subagent; the usage of the turn includes it."""
     duration_s: float
     files_changed: tuple[str, ...] = ()
 
 
 class Noticed(Event, frozen=True, kw_only=True, tag="noticed"):
-    """Something a person should know; shown once, never sent to the model."""
+    """A notice for the user; shown once, never sent to the model."""
 
     text: str
     level: Literal["info", "warning"] = "info"
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One run of the command that verifies the work."""
+    """One run of the check command."""
 
     exit_code: int | None
-    """None: it was ended, because its time was up."""
+    """None: the check timed out."""
     failures: tuple[str, ...] = ()
-    """What failed, by names that mean the same in another run."""
+    """Names of failures that stay the same from run to run."""
     output: str = ""
-    """The end of what it printed."""
+    """The end of the output."""
     duration_s: float = 0.0
     timed_out: bool = False
 
     @property
     def says_something(self) -> bool:
-        """It came to its end, and the shell did not say (126, 127) that there is no such program."""
+        """The check ran to its end, and the command exists (the exit code is not 126 or 127)."""
         return self.exit_code not in (None, 126, 127)
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """Both looks at the work of a turn; None where it did not come to that, because nothing was changed."""
+    """Results of the check before and after the work of a turn; None: the check did not run, because nothing was changed."""
 
     command: str
     before: Check | None = None
     after: Check | None = None
     new_failures: tuple[str, ...] = ()
     runs: int = 0
-    """How often it was run after the work."""
+    """Number of runs after the work."""
 
 
 class VerifyStarted(Event, frozen=True, kw_only=True, tag="verify_started"):
@@ -352,13 +353,13 @@ class VerifyStarted(Event, frozen=True, kw_only=True, tag="verify_started"):
 
 
 class Verified(Event, frozen=True, kw_only=True, tag="verified"):
-    """With new failures the model is told (a `MessageAdded` follows), as long as it may try again."""
+    """The check has ended. On new failures the model gets them in a `MessageAdded`, as long as it may try again."""
 
     command: str
     when: Literal["before", "after"]
     check: Check
     new_failures: tuple[str, ...] = ()
-    """Compared with the run before the first change; empty in that run itself."""
+    """Failures that the run before the first change did not have; empty in that run itself."""
 
 
 StopCause = Literal[
@@ -374,13 +375,13 @@ StopCause = Literal[
     "session_error",
     "blocked",
 ]
-"""`blocked`: a hook kept the prompt back, and nothing was sent; or it ended the turn."""
+"""`blocked`: a hook blocked the prompt before it was sent, or ended the turn."""
 
 
 class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):
     cause: StopCause
     answer: str
-    """The final text; what there is of it when the turn ended badly."""
+    """The final text, or the text so far when the turn failed."""
     finish_reason: str
     usage: Usage
     """Sum over the turn; `cost` None as soon as one answer's price is unknown."""
@@ -390,6 +391,6 @@ class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):
     """Time spent waiting for the provider."""
     error: ErrorInfo | None = None
     exit_code: int = 0
-    """The exit status of the process, unless a signal ended it or something was denied."""
+    """Exit code of the process, unless a signal ended it or an action was denied."""
     verification: Verification | None = None
-    """None: nobody asked for it."""
+    """None: no check is configured."""

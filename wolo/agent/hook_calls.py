@@ -1,4 +1,4 @@
-"""What the loop tells a person's hooks, and what it hears from them: without any hooks, nothing at once."""
+"""Runs the user's hooks for an agent and applies their answers; without hooks every method returns at once."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from wolo.tools.tool_values import View
 
 T = TypeVar("T")
 HOOKS = "hooks"
-"""Under this name the metadata of a call, and of a word by which the model was sent back, keep what was heard."""
+"""Metadata key of hook responses, in calls and in messages that hooks add."""
 HookDecision = Literal["", "allow", "ask", "deny"]
 MAX_STOP_RETRIES = 3
-"""How often in a turn hooks may send the model back to work."""
+"""Maximum number of times per turn that Stop hooks may make the model continue."""
 CONTEXT = "<hook_context>\n{text}\n</hook_context>"
-"""How the model is told, with a prompt, what hooks add to it."""
+"""Wraps text that hooks add to a prompt."""
 
 
 class HookAnswer(Protocol):
-    """What the hooks of one event say together."""
+    """The combined answer of all hooks of one event."""
 
     @property
     def decision(self) -> HookDecision: ...
@@ -39,32 +39,32 @@ class HookAnswer(Protocol):
     def reason(self) -> str: ...
     @property
     def context(self) -> str:
-        """For the model."""
+        """Text for the model."""
         ...
 
     @property
     def updated_input(self) -> Mapping[str, Any] | None:
-        """The arguments a call is to have instead."""
+        """Replaces the arguments of a call."""
         ...
 
     @property
     def updated_output(self) -> str | None:
-        """What the model is to read as the result of a call instead."""
+        """Replaces the output of a call."""
         ...
 
     @property
     def stops(self) -> bool:
-        """The turn ends here."""
+        """Ends the turn."""
         ...
 
     @property
     def stop_reason(self) -> str:
-        """For the person, where it ends."""
+        """Shown to the user when the turn ends."""
         ...
 
     @property
     def notices(self) -> Sequence[str]:
-        """For the person."""
+        """Shown to the user."""
         ...
 
 
@@ -74,12 +74,12 @@ class RunHook(Protocol):
     async def __call__(
         self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]
     ) -> HookAnswer:
-        """`slow` hears which commands take their time."""
+        """`slow` receives the commands that take long."""
         ...
 
 
 class HookResponse(Struct, frozen=True, kw_only=True):
-    """What hooks have said, without secrets but in the arguments of a call."""
+    """The answer of hooks, with secrets redacted except in `updated_input`."""
 
     decision: HookDecision = ""
     reason: str = ""
@@ -94,26 +94,26 @@ NOTHING = HookResponse()
 
 
 class HookedCall(Struct, frozen=True, kw_only=True):
-    """A call as hooks are told of it: by the tool's own name, with the arguments that the tool gets."""
+    """A call as hooks receive it: the canonical tool name and the decoded arguments."""
 
     id: str
     tool: str
     arguments: Mapping[str, Any]
 
     @property
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         return {"tool_name": self.tool, "tool_input": dict(self.arguments), "tool_use_id": self.id}
 
 
 class HookedResult(Struct, frozen=True, kw_only=True):
-    """A result as hooks are told of it."""
+    """A result as hooks receive it."""
 
     part: ToolPart
     view: View | None
     files_changed: Sequence[str]
 
     @property
-    def told(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, Any]:
         part = self.part
         took_s = (part.end_time or 0) - (part.start_time or part.end_time or 0)
         return {
@@ -126,32 +126,32 @@ class HookedResult(Struct, frozen=True, kw_only=True):
 
 
 class PromptBlocked(Struct, frozen=True):
-    """A prompt that hooks keep back."""
+    """A hook blocked the prompt."""
 
     reason: str
 
 
 class Hooks:
-    """Of one agent. `at` is the one way to them; what is below says what an event is told."""
+    """The hooks of one agent. All of them run through `run`; the other methods build the payload of one event."""
 
     def __init__(self, run: RunHook | None, emit: Callable[[Event], Awaitable[None]], secrets: Secrets) -> None:
         self._run = run
         self._emit = emit
         self._secrets = secrets
-        self._heard: dict[str, dict[str, HookResponse]] = {}
-        """Of calls that have not ended, by id and event."""
+        self._responses: dict[str, dict[str, HookResponse]] = {}
+        """Responses for calls that have not ended, by call id and event."""
         self.stop_reason: str | None = None
-        """Why a hook ended the turn, for the person; None: none did."""
+        """Shown to the user; None: no hook ended the turn."""
         self._ends_turn = False
         self._pending_context = ""
-        """What was added at the beginning of the session, until a prompt is let through that can carry it."""
+        """Context from SessionStart hooks, added to the first prompt that is not blocked."""
 
     @property
     def is_active(self) -> bool:
         return self._run is not None
 
-    async def at(self, event: str, cancellation: Cancellation | None = None, **payload: Any) -> HookResponse:
-        """Raises Cancelled when the cancellation is pulled: the hooks are ended then. A hook that ends the turn pulls it."""
+    async def run(self, event: str, cancellation: Cancellation | None = None, **payload: Any) -> HookResponse:
+        """Raises Cancelled when cancelled; the hooks are then ended. A hook that ends the turn cancels it."""
         if self._run is None:
             return NOTHING
 
@@ -159,30 +159,30 @@ class Hooks:
             hidden = tuple(map(self._secrets.hide, commands))
             await self._emit(HookAwaited(hook=event, commands=hidden))
 
-        said = await (
+        answer = await (
             cancellation.run(_run(self._run, event, payload, slow)) if cancellation else self._run(event, payload, slow)
         )
         hide = self._secrets.hide
-        for notice in said.notices:
+        for notice in answer.notices:
             await self._emit(Noticed(text=hide(notice), level="warning"))
         response = HookResponse(
-            decision=said.decision,
-            reason=hide(said.reason),
-            context=hide(said.context),
-            updated_input=said.updated_input,
-            updated_output=None if said.updated_output is None else hide(said.updated_output),
-            stops=said.stops,
-            stop_reason=hide(said.stop_reason),
+            decision=answer.decision,
+            reason=hide(answer.reason),
+            context=hide(answer.context),
+            updated_input=answer.updated_input,
+            updated_output=None if answer.updated_output is None else hide(answer.updated_output),
+            stops=answer.stops,
+            stop_reason=hide(answer.stop_reason),
         )
         if response != NOTHING and "tool_use_id" in payload:
-            self._heard.setdefault(payload["tool_use_id"], {})[event] = response
+            self._responses.setdefault(payload["tool_use_id"], {})[event] = response
         if response.stops and cancellation is not None:
             self.stop_reason = response.stop_reason
             cancellation.cancel("blocked")
         return response
 
     def end_turn(self, reason: str) -> None:
-        """The turn ends with the call that runs: a hook has ended the work of an agent that this one gave a task."""
+        """Ends the turn after the running call, because a hook ended the turn of its subagent."""
         self.stop_reason, self._ends_turn = reason, True
 
     def cancel_if_ended(self, cancellation: Cancellation) -> None:
@@ -191,24 +191,25 @@ class Hooks:
             cancellation.cancel("blocked")
 
     def with_record(self, part: ToolPart) -> ToolPart:
-        """The call with what was heard of it, for whoever plays it again."""
-        response = self._heard.pop(part.id, {})
-        if not response:
+        """Stores the responses in the call's metadata, for replays."""
+        responses = self._responses.pop(part.id, {})
+        if not responses:
             return part
-        said = self._secrets.hide_value({event: to_builtins(each) for event, each in response.items()})
-        return replace(part, metadata={**part.metadata, HOOKS: said})
+        saved = self._secrets.hide_value({event: to_builtins(each) for event, each in responses.items()})
+        return replace(part, metadata={**part.metadata, HOOKS: saved})
 
     # Prompts
 
     async def check_prompt(self, prompt: Message, cancellation: Cancellation) -> Message | PromptBlocked:
-        """The prompt as it may be sent. What hooks add stands in it, so that requests go on as they began."""
+        """Returns the prompt with the context that hooks add, or PromptBlocked. The context is stored in the prompt, so requests
+        keep their prefix."""
         if self._run is None:
             return prompt
-        began = await self.at("SessionStart", cancellation)
-        if began.stops:
-            return PromptBlocked(began.stop_reason)
-        self._pending_context = began.context or self._pending_context
-        response = await self.at("UserPromptSubmit", cancellation, prompt=prompt.text)
+        started = await self.run("SessionStart", cancellation)
+        if started.stops:
+            return PromptBlocked(started.stop_reason)
+        self._pending_context = started.context or self._pending_context
+        response = await self.run("UserPromptSubmit", cancellation, prompt=prompt.text)
         if response.decision == "deny":
             return PromptBlocked(response.reason)
         added, self._pending_context = "\n\n".join(filter(None, (self._pending_context, response.context))), ""
@@ -217,34 +218,34 @@ class Hooks:
         return replace(prompt, parts=(*prompt.parts, TextPart(text=f"\n\n{CONTEXT.format(text=added)}")))
 
     async def on_stop(self, answer: str, times: int, cancellation: Cancellation) -> Message | None:
-        """The model says it is done: what it must hear first; None when it may stop."""
+        """Returns a message that makes the model continue; None when it may stop."""
         if self._run is None or times >= MAX_STOP_RETRIES:
             return None
-        response = await self.at("Stop", cancellation, stop_hook_active=times > 0, last_assistant_message=answer)
-        said = "\n\n".join(filter(None, (response.reason if response.decision == "deny" else "", response.context)))
-        return nudge(FROM_HOOK.format(text=said), SENT_BACK, **{HOOKS: to_builtins(response)}) if said else None
+        response = await self.run("Stop", cancellation, stop_hook_active=times > 0, last_assistant_message=answer)
+        text = "\n\n".join(filter(None, (response.reason if response.decision == "deny" else "", response.context)))
+        return nudge(FROM_HOOK.format(text=text), SENT_BACK, **{HOOKS: to_builtins(response)}) if text else None
 
-    # ToolCalls
+    # Calls
 
     async def before_call(self, call: HookedCall, cancellation: Cancellation) -> HookResponse:
-        return await self.at("PreToolUse", cancellation, **call.told)
+        return await self.run("PreToolUse", cancellation, **call.payload)
 
     async def before_asking(self, call: HookedCall, reason: str, cancellation: Cancellation) -> HookResponse:
-        return await self.at("PermissionRequest", cancellation, **call.told, reason=reason)
+        return await self.run("PermissionRequest", cancellation, **call.payload, reason=reason)
 
     async def after_call(self, call: HookedCall, ended: HookedResult, cancellation: Cancellation) -> ToolPart:
-        """The result with what hooks have to say about it."""
+        """Returns the result with the text that hooks add."""
         part = ended.part
         if self._run is None or part.outcome not in ("ok", "error"):
             return part
         event = "PostToolUse" if part.outcome == "ok" else "PostToolUseFailure"
-        return with_hook_text(part, await self.at(event, cancellation, **call.told, tool_response=ended.told))
+        return with_hook_text(part, await self.run(event, cancellation, **call.payload, tool_response=ended.payload))
 
     async def notify_while(self, kind: str, message: str, work: Awaitable[T]) -> T:
-        """Somebody waits for the person: hooks are told meanwhile, and nobody waits for them."""
+        """Runs Notification hooks while the user is asked; the answer does not wait for them."""
         if self._run is None:
             return await work
-        telling = asyncio.ensure_future(self.at("Notification", notification_type=kind, message=message))
+        telling = asyncio.ensure_future(self.run("Notification", notification_type=kind, message=message))
         try:
             return await work
         finally:
@@ -254,35 +255,35 @@ class Hooks:
 
 
 def with_hook_text(part: ToolPart, response: HookResponse, *, is_changed: bool = False) -> ToolPart:
-    """The result, and below it what hooks want the model to know; `is_changed`: the arguments are theirs."""
+    """Appends hook text to a result; `is_changed`: hooks replaced the arguments."""
     if is_changed:
         words = CHANGED_BY_HOOK.format(arguments=json.dumps(part.input, ensure_ascii=False))
         part = replace(part, output=f"{part.output}\n\n{words}")
     if response.updated_output is not None:
         part = replace(part, output=response.updated_output)
     reason = response.reason if response.decision == "deny" else ""
-    said = "\n\n".join(filter(None, (reason, response.context)))
-    return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=said)}") if said else part
+    text = "\n\n".join(filter(None, (reason, response.context)))
+    return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=text)}") if text else part
 
 
 def ask_because_of_hook(verdict: Verdict, reason: str) -> Verdict:
-    """What a hook wants a person to be asked is asked, with its reason first."""
-    reason = reason or "A hook wants this to be asked."
+    """Makes a call need approval, with the hook's reason first."""
+    reason = reason or "A hook requires approval."
     if verdict.decision == "ask":
         return replace(verdict, reason=f"{reason} {verdict.reason}")
     return replace(verdict, decision="ask", reason=reason, rule="", source="hook")
 
 
 def executed_input(part: ToolPart) -> dict[str, Any]:
-    """The arguments a kept call had in the end: hooks may have changed them."""
-    response = part.metadata.get(HOOKS)
-    said = response if isinstance(response, dict) else {}
-    changed = (said.get(event, {}).get("updated_input") for event in ("PermissionRequest", "PreToolUse"))
+    """Returns the arguments a saved call ran with; hooks may have replaced them."""
+    saved = part.metadata.get(HOOKS)
+    responses = saved if isinstance(saved, dict) else {}
+    changed = (responses.get(event, {}).get("updated_input") for event in ("PermissionRequest", "PreToolUse"))
     return dict(next(filter(None, changed), part.input))
 
 
 async def _run(
     run: RunHook, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]
 ) -> HookAnswer:
-    """As a coroutine that begins nothing before it is awaited."""
+    """Starts nothing before it is awaited."""
     return await run(event, payload, slow)

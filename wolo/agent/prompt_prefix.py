@@ -25,27 +25,27 @@ _TOO_MANY = re.compile(
 )
 _ABOUT_TOOLS = re.compile(r"\b(?:tools|functions|function_?declarations)\b", re.IGNORECASE)
 _LEAST_LIMIT = 8
-"""A number below says something else."""
+"""Smaller numbers in a refusal mean something else."""
 _INSTRUCTIONS = '<mcp_instructions server="{server}">\n{text}\n</mcp_instructions>'
 
 
 class LateTools(Protocol):
     async def settle(self) -> None:
-        """Before a request: waits, but not for long."""
+        """Called before a request; waits a short time for servers that are starting."""
         ...
 
     @property
     def tools(self) -> Sequence[ExternalTool]:
-        """All that are there; who comes later stands behind."""
+        """All connected tools, in order of arrival."""
         ...
 
     @property
     def instructions(self) -> Mapping[str, str]:
-        """What servers say of the use of their tools, by server."""
+        """Instructions of each server for the use of its tools."""
         ...
 
     def news(self) -> str:
-        """What a person should know, once; empty: nothing."""
+        """Returns a notice for the user, once; empty: none."""
         ...
 
 
@@ -112,20 +112,20 @@ class PromptPrefix:
 
 
 def missing_instructions(instructions: Mapping[str, str], sent: Sequence[Message]) -> str:
-    """Those that none of the messages tells that are sent; empty: none."""
+    """Returns the instructions that no sent message contains; empty: none."""
     blocks = (_INSTRUCTIONS.format(server=server, text=text) for server, text in instructions.items())
     told = [message.text for message in sent if message.metadata.get(NUDGE) == MCP_INSTRUCTIONS]
     return "\n".join(block for block in blocks if not any(block in each for each in told))
 
 
 def stated_tool_limit(refusal: str) -> int | None:
-    """How many tools a provider takes that refuses a request for having too many. None: the refusal is about something else."""
+    """Returns the maximum number of tools named in a refusal. None: the refusal is about something else."""
     found = _TOO_MANY.search(refusal) if _ABOUT_TOOLS.search(refusal) else None
     return int(found[1]) if found and int(found[1]) >= _LEAST_LIMIT else None
 
 
 def rejected_tool(message: str, foreign: Mapping[int, str]) -> str:
-    """The tool that a refusal names, or the place of; `foreign` are the names by place. Empty: none of these."""
+    """Returns the tool that a refusal names directly or by position. `foreign` maps positions to names. Empty: none of them."""
     words = set(re.findall(r"[A-Za-z0-9_-]+", message))
     named = next((name for name in foreign.values() if name in words), "")
     if named:
@@ -143,7 +143,8 @@ def build_system_prompt(
     replacement: str | None = None,
     appendix: str = "",
 ) -> str:
-    """`replacement` stands in for our prose; facts, instructions, `skills` (a list) and the appendix follow it all the same."""
+    """`replacement` replaces the built-in prose; facts, instructions, the list of `skills` and the appendix follow in any
+    case."""
     prose = renamed(default_prompt() if replacement is None else replacement.strip(), display_name)
     return "\n\n".join(part for part in (prose, _facts(cwd), instructions.strip(), _about(skills), appendix.strip()) if part)
 
@@ -155,7 +156,7 @@ def _facts(cwd: Path) -> str:
 
 
 def _is_blank(letter: str) -> bool:
-    """Space within a line. The name of a directory may hold line breaks: it must not be able to say anything else here."""
+    """Accepts space within a line. A line break in the name of a directory must not inject text into the prompt."""
     return letter.isspace() and letter.splitlines() == [letter]
 
 

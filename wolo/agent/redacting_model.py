@@ -1,4 +1,4 @@
-"""Between the loop and the model: nothing secret goes out, whatever brought it, and nothing secret comes back."""
+"""Redacts secrets in everything that is sent to the model and that comes back."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from wolo.models.provider import Choice
 
 
 class RedactingAsker:
-    """An Asker in front of another one. What was sent once is sent the same way again, also when more is known by then."""
+    """Wraps an Asker. A message that was sent once is sent in the same form again, even when more secrets are known by then."""
 
     def __init__(self, asker: ModelClient, secrets: Secrets) -> None:
         self._asker = asker
         self._secrets = secrets
         self._sent: dict[str, tuple[Message, Message]] = {}
-        """By id: a message, and how it went out."""
+        """Original and redacted message, by id."""
         self._systems: dict[str, str] = {}
-        """Every system prompt, and how it went out: a question aside has another one."""
+        """Redacted system prompts; a side question has another prompt."""
         self._tools: tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]] = ((), ())
 
     @property
@@ -48,7 +48,7 @@ class RedactingAsker:
         return self._secrets.hide_message(answer)
 
     def hidden(self, question: Question) -> Question:
-        """What really goes out."""
+        """Returns the question as it is sent."""
         if question.system not in self._systems:
             self._systems[question.system] = self._secrets.hide(question.system)
         if question.tools and question.tools is not self._tools[0]:
@@ -66,7 +66,7 @@ class RedactingAsker:
 
 
 def redact_question(question: Question, secrets: Secrets) -> Question:
-    """How one goes out that follows no other."""
+    """Redacts a question that has no predecessor."""
     messages = tuple(map(secrets.hide_message, question.messages))
     tools = _hide_tools(question.tools, secrets)
     return replace(question, messages=messages, system=secrets.hide(question.system), tools=tools)
@@ -80,7 +80,7 @@ def _hide_tools(tools: tuple[ToolSpec, ...], secrets: Secrets) -> tuple[ToolSpec
 
 
 class _Ear:
-    """The Listener of a question: what streams in is hidden wherever the stream was cut."""
+    """Redacts streamed text, also when a secret is split between deltas."""
 
     def __init__(self, listener: Listener, secrets: Secrets) -> None:
         self._listener = listener
@@ -90,7 +90,7 @@ class _Ear:
     def _begin(self) -> None:
         self._last: TextDelta | ThinkingDelta | CallDelta | None = None
         self._pieces: dict[int, StreamRedactor] = {}
-        """Of each call by its slot; below them the one for text and thinking."""
+        """By slot of a call; -1 for text and thinking."""
 
     async def on_request(self, attempt: int, context_tokens: int) -> None:
         self._begin()
@@ -122,7 +122,6 @@ class _Ear:
         await self._listener.on_notice(self._secrets.hide(text), level)
 
     async def close(self) -> None:
-        """The answer is complete."""
         if rest := self._rest():
             await self._listener.on_deltas(rest)
 
@@ -135,7 +134,7 @@ class _Ear:
         return replace(delta, text=self._pieces[slot].feed(delta.text))
 
     def _rest(self) -> list[Delta]:
-        """What was held back of text or thinking, because a secret might have begun there, and of all calls."""
+        """Flushes text held back because it might have been the start of a secret."""
         rest: list[Delta] = []
         for slot, piece in self._pieces.items():
             if held := piece.close():
@@ -144,7 +143,7 @@ class _Ear:
 
 
 def _goes_on(last: Delta | None, delta: Delta) -> bool:
-    """Whether both belong to the same run of text; calls may take turns."""
+    """True when both deltas belong to the same run of text; calls may alternate."""
     return last is None or type(last) is type(delta) or isinstance(delta, CallDelta)
 
 

@@ -1,4 +1,4 @@
-"""A command that the walls stopped: the result says so, and a person may let it run again outside of them."""
+"""Reports what the sandbox denied to a command, and offers to run it again outside."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_CHARS = 2000
 
 
 class SandboxEscape:
-    """Remembers what a person said of exactly the same call: it is not asked for twice."""
+    """Remembers the user's answer for exactly the same call, so that it is asked once."""
 
     def __init__(self) -> None:
         self._said: dict[str, bool] = {}
@@ -46,7 +46,7 @@ class SandboxEscape:
         ask: Callable[[str, SandboxState], Awaitable[ApprovalGiven]] | None,
         run: Callable[[CallContext], Awaitable[Result]],
     ) -> Result:
-        """What a call comes to that ran inside the walls. `key` is its fingerprint; without `ask` nobody can be asked."""
+        """Returns the final result of a sandboxed call. `key` is its fingerprint; without `ask` no user can be asked."""
         restored = (
             call.services.sandbox.walls.take_restored() if call.confined and call.services.sandbox.walls is not None else None
         )
@@ -74,7 +74,7 @@ class SandboxEscape:
 async def _or_accepted(
     result: Result, restored: Restored, call: CallContext, ask: Callable[[str, SandboxState], Awaitable[ApprovalGiven]] | None
 ) -> Result:
-    """The command has changed protected files, which are as they were before; the user may want its version."""
+    """Offers the command's version of protected files, which the sandbox has restored."""
     names = _names(restored.paths, call)
     denied = f"{PREFIX} {RESTORED.format(names=names)}{LOST if restored.lost else ''}"
     if ask is None:
@@ -92,7 +92,7 @@ async def _or_accepted(
 
 
 def _names(paths: Sequence[str], call: CallContext) -> str:
-    """A name is data: a line break in it must not begin a line of its own."""
+    """Escapes names: a line break in a file name must not start a new line."""
     named = [call.services.workspace.relative(Path(path)) for path in paths[:_MOST_NAMED]]
     shown = [name if name.isprintable() else name.encode("unicode_escape").decode() for name in named]
     more = len(paths) - len(named)
@@ -100,7 +100,7 @@ def _names(paths: Sequence[str], call: CallContext) -> str:
 
 
 def why_it_never_ran(result: Result, call: CallContext) -> str:
-    """The walls' own words where they could not be put up, and nobody let the call run without them; empty otherwise."""
+    """Returns the sandbox's error when the command could not start inside it, otherwise an empty string."""
     never = call.confined and result.is_error and result.outcome is None and result.view is None
     return result.text.splitlines()[0] if never and result.text.startswith(PREFIX) else ""
 
@@ -114,7 +114,8 @@ def _denied(result: Result, call: CallContext) -> str:
 
 
 def _perhaps_denied(result: Result, call: CallContext) -> str:
-    """`make || true` ends well whatever happened inside; of a program that shows texts these are no complaints."""
+    """Looks for denials in the output of a command that succeeded, such as `make || true`. Output of programs that display files
+    is ignored."""
     if call.only_reads or not isinstance(result.view, Output) or _SHOWS_TEXTS.match(result.view.command):
         return ""
     said = what_was_denied(result.text[-_MOST_CHARS:], _roots(call), _hides(call))
@@ -122,7 +123,7 @@ def _perhaps_denied(result: Result, call: CallContext) -> str:
 
 
 def _hides(call: CallContext) -> Callable[[str], bool]:
-    """For paths as a command prints them."""
+    """Takes paths as printed by a command."""
     walls, cwd = call.services.sandbox.walls, call.services.shell.cwd
     return lambda path: walls is not None and walls.hides(str(Path(cwd, Path(path).expanduser())))
 
@@ -132,7 +133,7 @@ def _roots(call: CallContext) -> list[str]:
 
 
 def _where_it_began(call: CallContext) -> CallContext:
-    """Free of walls, and in the directory that a `cd` of the failed attempt may have left."""
+    """Leaves the sandbox and returns to the directory before the failed attempt."""
     began = [intent.cwd for intent in call.judged or () if isinstance(intent, RunIntent)]
     if began:
         call.services.shell.cwd = began[0]

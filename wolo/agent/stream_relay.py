@@ -1,4 +1,4 @@
-"""What streams in from the model, told on as events, and kept in case the answer never ends."""
+"""Turns the stream of a model into events, and saves its text in case the answer never completes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StreamRelay:
     """The Listener of one question."""
 
     def __init__(self, emit: Callable[[Event], Awaitable[None]], asker: ModelClient, on_growth: Callable[[Usage], None]) -> None:
-        """`on_growth` is told what the attempt has streamed, by estimate; without a known price it costs nothing."""
+        """`on_growth` receives the estimated usage of the attempt so far; without a known price its cost is zero."""
         self._emit = emit
         self._asker = asker
         self._on_growth = on_growth
@@ -38,12 +38,12 @@ class StreamRelay:
 
     @property
     def text(self) -> str:
-        """What the attempt under way has said so far."""
+        """Text of the current attempt so far."""
         return "".join(self._text)
 
     @property
     def usage(self) -> Usage:
-        """What the attempt has used so far, by estimate."""
+        """Estimated usage of the current attempt so far."""
         return self._estimate(self._context_tokens)
 
     def _estimate(self, input_tokens: int) -> Usage:
@@ -56,7 +56,7 @@ class StreamRelay:
         await self._emit(RequestStarted(model=self._asker.choice.label, attempt=attempt, context_tokens=context_tokens))
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
-        """One event for each run of equal deltas. Raises BadAnswer when the model has lost itself in repetition."""
+        """Emits one event for each run of equal deltas. Raises BadAnswer when the model repeats itself."""
         self._size_bytes += size_of(deltas)
         at = 0
         while at < len(deltas):

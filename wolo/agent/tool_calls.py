@@ -1,4 +1,4 @@
-"""The calls of one answer: judge each, ask a person where needed, run it, and answer every one exactly once."""
+"""Judges, approves and runs the calls of an answer; every call gets exactly one result."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True):
-    """A call that was read and judged; without a `tool` it has already ended."""
+    """A call that was decoded and judged; without a `tool` it has already ended."""
 
     part: ToolPart
     tool: Tool | None = None
     args: Any = None
-    """With the values behind placeholders."""
+    """Placeholders are replaced by secrets."""
     given: Restored = Restored(None)
-    """Where `args` come from."""
+    """Source of `args`."""
     intents: tuple[Intent, ...] = ()
     verdict: Verdict | None = None
 
     @property
     def only_reads(self) -> bool:
-        """Of some tools that depends on what they are asked."""
+        """Depends on the arguments for some tools."""
         asked = bool(self.intents) and all(isinstance(each, CallIntent) and each.only_reads for each in self.intents)
         return self.tool is not None and (self.tool.reads_only or asked)
 
@@ -74,11 +74,11 @@ class EndedCall(Struct, frozen=True, kw_only=True):
     view: View | None = None
     files_changed: tuple[str, ...] = ()
     denied: str = ""
-    """Why it was refused, when it was."""
+    """Reason for the denial; empty when the call was not denied."""
 
 
 class ToolCalls:
-    """`plan` looks and changes nothing; a `CallBatch` does what the plan says. One instance serves all turns of an agent."""
+    """`plan` has no side effects; a `CallBatch` runs the plan. One instance serves all turns of an agent."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ToolCalls:
     # Before the answer is kept
 
     def plan(self, answer: Message) -> list[PlannedCall]:
-        """What each call is about to do and the guard's first word on it, which goes to disk with the answer."""
+        """Decodes and judges all calls of an answer; the verdicts are saved with the answer."""
         return [self._plan_one(part) for part in answer.calls]
 
     def _plan_one(self, part: ToolPart) -> PlannedCall:
@@ -119,12 +119,12 @@ class ToolCalls:
         except Exception as error:
             return PlannedCall(part=self._services.secrets.hide_part(_unjudged(part, error)))
         verdict = verdict if self._ask_user else verdict.without_person()
-        said = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
-        marked = replace(part, metadata={**part.metadata, "verdict": said})
+        saved = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
+        marked = replace(part, metadata={**part.metadata, "verdict": saved})
         return replace(call, part=marked, intents=intents, verdict=verdict)
 
     def _judged(self, call: PlannedCall, tool: Tool, response: HookResponse = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
-        """What is judged is what would run; what is said of it names no secret."""
+        """Judges the arguments with secrets, and redacts the reason of the verdict."""
         intents = tuple(tool.intents(call.args, self._services))
         verdict = self._judge.judge(tool.name, intents, call.part.input)
         if response.decision == "allow" and verdict.decision == "ask":
@@ -140,12 +140,12 @@ class ToolCalls:
     # After the answer is kept
 
     async def tell_refused(self, message_id: str, parts: Sequence[ToolPart]) -> None:
-        """Of an answer whose calls may not run."""
+        """Emits the end of calls that may not run."""
         for part in parts:
             await self._emit(CallEnded(message_id=message_id, part=part))
 
     def explained(self, ended: EndedCall) -> EndedCall:
-        """As the model reads it; called in the order of the calls."""
+        """Adds explanations for the model; called in call order."""
         return replace(ended, part=self._services.secrets.explain_once(ended.part))
 
     async def tell(self, message_id: str, end: EndedCall) -> None:
@@ -156,7 +156,7 @@ class ToolCalls:
     # One call
 
     async def run(self, message_id: str, call: PlannedCall, cancellation: Cancellation) -> EndedCall:
-        """From the verdict to the result. Never raises but for a failing `emit`."""
+        """Runs hooks, approval and the tool. Raises only what `emit` raises."""
         if call.tool is None:
             return EndedCall(part=call.part)
         try:
@@ -172,7 +172,7 @@ class ToolCalls:
     async def _heeding(
         self, response: HookResponse, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation
     ) -> EndedCall:
-        """Raises ToolError when hooks have made nonsense of the arguments, and Cancelled."""
+        """Raises ToolError when hooks changed the arguments to invalid ones, and Cancelled."""
         if response.decision == "deny":
             return _denied(call.part, "denied_by_rule", response.reason, DENIED_BY_HOOK)
         if response.updated_input is not None:
@@ -186,7 +186,7 @@ class ToolCalls:
         return await self._told_after(_hooked(call, tool), self._hidden(ended), response, cancellation, is_changed=is_changed)
 
     def _changed(self, call: PlannedCall, arguments: Mapping[str, Any]) -> PlannedCall:
-        """The call with the arguments that a hook wants it to have. Raises ToolError."""
+        """Replaces the arguments by those of a hook. Raises ToolError."""
         hidden = self._services.secrets.hide_value(dict(arguments))
         given = self._services.secrets.restore(hidden)
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrapped(call.part.tool, given.value))
@@ -195,7 +195,7 @@ class ToolCalls:
     async def _told_after(
         self, call: HookedCall, ended: EndedCall, response: HookResponse, cancellation: Cancellation, *, is_changed: bool
     ) -> EndedCall:
-        """The result as hooks want the model to read it. It stands, whether they are interrupted or not."""
+        """Runs the hooks after the call. The result is valid even if they are interrupted."""
         if not self._hooks.is_active:
             return ended
         part = with_hook_text(ended.part, replace(response, decision=""), is_changed=is_changed)
@@ -205,7 +205,7 @@ class ToolCalls:
         return replace(ended, part=part)
 
     async def _heard_after(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
-        """What hooks make of the files a call has changed (a formatter does) is undone with the call."""
+        """Attributes changes that hooks make to the call's files, such as formatting, to the call."""
         looks = ChangeTracking(self._services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
         try:
             if looks is not None:
@@ -221,10 +221,10 @@ class ToolCalls:
     async def _decide(
         self, call: PlannedCall, tool: Tool, response: HookResponse, cancellation: Cancellation
     ) -> PlannedCall | EndedCall:
-        """The call as it may run, or its refusal.
+        """Returns the call that may run, or its denial.
 
-        What earlier calls of the answer changed may change the verdict: it is asked for again here, and a person's yes
-        holds only for exactly what the person saw.
+        The call is judged again, because earlier calls of the answer may have changed the verdict. An approval holds only for the
+        intents that the user saw.
         """
         part = call.part
         approved: tuple[Intent, ...] | None = None
@@ -236,14 +236,14 @@ class ToolCalls:
                 return EndedCall(part=_unjudged(part, error))
             if verdict.decision == "ask" and intents != approved and not are_hooks_asked:
                 are_hooks_asked = True
-                said = await self._hooks.before_asking(_hooked(call, tool), verdict.reason, cancellation)
-                if said.decision == "deny":
-                    return _denied(part, "denied_by_rule", said.reason, DENIED_BY_HOOK)
-                if said.decision == "allow" and response.decision != "ask":
-                    if said.updated_input is not None:
-                        call = self._changed(replace(call, part=part), said.updated_input)
+                hook = await self._hooks.before_asking(_hooked(call, tool), verdict.reason, cancellation)
+                if hook.decision == "deny":
+                    return _denied(part, "denied_by_rule", hook.reason, DENIED_BY_HOOK)
+                if hook.decision == "allow" and response.decision != "ask":
+                    if hook.updated_input is not None:
+                        call = self._changed(replace(call, part=part), hook.updated_input)
                         part = call.part
-                    response = said
+                    response = hook
                     continue
             verdict = verdict if self._ask_user else verdict.without_person()
             if verdict.decision == "deny":
@@ -322,7 +322,7 @@ class ToolCalls:
         return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
 
     def _hidden(self, ended: EndedCall) -> EndedCall:
-        """What others hear of a call: the model, the person, the disk."""
+        """Redacts everything that leaves a call: for the model, the user and the disk."""
         secrets = self._services.secrets
         part = secrets.hide_part(replace(ended.part, metadata=secrets.hide_value(ended.part.metadata)))
         view = ended.view and secrets.hide_fields(ended.view)
@@ -331,7 +331,7 @@ class ToolCalls:
 
 
 def _hooked(call: PlannedCall, tool: Tool) -> HookedCall:
-    """By the tool's own name and argument names, however the model spelled them."""
+    """Uses the canonical names of tool and arguments."""
     arguments = call.args
     if isinstance(arguments, Struct):
         given = (field for field in fields(arguments) if getattr(arguments, field.name) != field.default)
@@ -340,7 +340,7 @@ def _hooked(call: PlannedCall, tool: Tool) -> HookedCall:
 
 
 def _unjudged(part: ToolPart, error: Exception) -> ToolPart:
-    """A call of which nobody can tell what it would do does not run."""
+    """Ends a call whose intents cannot be determined; it does not run."""
     if isinstance(error, ToolError):
         return end(part, "error", error.message)
     log.error("it cannot be told what a call of %s would do", part.tool, exc_info=error)

@@ -1,4 +1,4 @@
-"""What the model reads about a call that did not run, or not to its end."""
+"""Runs one tool: its live output, every outcome as a result, and commands that the user runs directly."""
 
 from __future__ import annotations
 
@@ -35,25 +35,22 @@ MAY_BE_EXAMPLE = "The answer ends with this call in a code fence behind other te
 NOT_CONFIRMED = "Not run. {reason} If you mean it, make the call itself, without a fence and without other text behind it."
 DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
 NO_REASON = "no reason given"
-"""Stands for the reason of a person who gave none."""
-DENIED_BY_HOOK = "Denied by a hook of the user's, so it was not run: {reason}"
-CHANGED_BY_HOOK = "[A hook of the user's has changed the arguments of this call; it ran with {arguments}]"
-WRONGLY_CHANGED = (
-    "A hook of the user's has changed the arguments of this call so that they make no sense; it was not run. {reason}"
-)
-FROM_HOOK = "[A hook of the user's says: {text}]"
+"""Used when the user denies a call without a reason."""
+DENIED_BY_HOOK = "Denied by a user hook, so it was not run: {reason}"
+CHANGED_BY_HOOK = "[A user hook changed the arguments of this call; it ran with {arguments}]"
+WRONGLY_CHANGED = "A user hook changed the arguments of this call to invalid ones, so it was not run. {reason}"
+FROM_HOOK = "[User hook: {text}]"
 BROKEN_OFF = "Not run: the answer did not come to a proper end ({reason})."
 LOOPING = "Not run: the same call was made {times} times in a row."
 
 
 def end(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
-    """The part as it stands in the history from now on."""
     status: Literal["completed", "failed"] = "completed" if outcome == "ok" else "failed"
     return replace(part, status=status, outcome=outcome, output=output, end_time=time.time())
 
 
 def refuse_all(answer: Message, outcome: Outcome, output: str) -> tuple[ToolPart, ...]:
-    """The calls of an answer of which none may run. One that has failed already keeps its own story."""
+    """Ends all calls of an answer that have not failed already."""
     return tuple(end(part, outcome, output) if part.status == "pending" else part for part in answer.calls)
 
 
@@ -72,7 +69,7 @@ def finished(part: ToolPart, result: Result) -> ToolPart:
 
 
 async def run_guarded(tool: Tool, args: Any, context: CallContext) -> Result:
-    """Whatever happens becomes a result."""
+    """Turns every failure into a result."""
     try:
         return await tool.run(args, context)
     except ToolError as error:
@@ -87,7 +84,7 @@ async def run_guarded(tool: Tool, args: Any, context: CallContext) -> Result:
 
 
 KEPT_CHARS = 64_000
-"""Of what waits to be told, only the newest part is kept."""
+"""Older output is dropped when events are emitted more slowly than output arrives."""
 
 
 class LiveProgress:
@@ -101,11 +98,11 @@ class LiveProgress:
         self._closed = False
 
     def tell(self, text: str) -> None:
-        """May be called from any thread, and never blocks."""
+        """Thread-safe; never blocks."""
         self._loop.call_soon_threadsafe(self._take, text)
 
     async def close(self) -> None:
-        """Returns when all that was told has been passed on."""
+        """Returns when all output has been emitted."""
         await asyncio.sleep(0)  # lets a last word that was told from this thread arrive
         self._closed = True
         if self._teller is not None:
@@ -131,15 +128,15 @@ MOST_S = 3600.0
 
 
 CommandRights = Literal["person", "model", "confined"]
-"""Whose rights a command has: a person's, with all of their environment; those of the model; or these, inside the walls."""
+"""Rights of a command: the user's, with their whole environment; the model's; or the model's inside the sandbox."""
 
 
 async def run_user_command(
     command: str, rights: CommandRights, services: ToolServices, cancellation: Cancellation, emit: Emit
 ) -> None:
-    """Tells its beginning, what it prints, and its end; secrets are hidden as in any call. Whoever calls this has judged it.
+    """Runs a command without judging it; the caller has done that. Emits its start, output and end, with secrets redacted.
 
-    What it changes is the person's own doing: no undo takes it back.
+    Undo does not cover its changes.
     """
     part = ToolPart(tool=Shell.name, input={"command": command}, status="running", start_time=time.time())
     await emit(CallStarted(message_id="", part=part))

@@ -1,4 +1,4 @@
-"""One turn while it runs: ask the model, run the calls of its answer, ask again, until an answer has none."""
+"""Runs one turn: asks the model and runs the calls of its answer, until an answer has none."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from wolo.models.protocol import Question
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What came of one turn."""
+    """Result of one turn."""
 
     ended: TurnEnded
     messages: tuple[Message, ...]
-    """The whole conversation: what was handed in, the prompt and all that followed."""
+    """The whole conversation, including the new messages."""
     new: tuple[Message, ...]
-    """The prompt and all that followed."""
+    """The prompt and everything after it."""
 
 
 class TurnRunner:
@@ -59,9 +59,9 @@ class TurnRunner:
         self._relay: StreamRelay | None = None
         self._answer = ""
         self._reached: Stop | None = None
-        """The limit that the answer reached while it streamed."""
+        """Limit reached during streaming."""
         self._before_pause = ""
-        """What the answer said so far that the provider paused."""
+        """Text of the answer before the provider paused it."""
         self._finish_reason = ""
         self._used = NOTHING
         self._num_answers = 0
@@ -94,7 +94,7 @@ class TurnRunner:
         return Turn(ended=ended, messages=(messages := tuple(self._history.messages)), new=messages[self._begins :])
 
     async def _refused(self) -> Stop | None:
-        """Where hooks keep the prompt back: nothing is kept and nothing is sent. Raises Cancelled."""
+        """Ends the turn when hooks block the prompt, before anything is saved or sent. Raises Cancelled."""
         try:
             admitted = await self._admit(self._prompt)
         except Cancelled:
@@ -103,7 +103,7 @@ class TurnRunner:
         if isinstance(admitted, Message):
             self._prompt = admitted
             return None
-        error = ErrorInfo(kind="blocked", message=f"A hook keeps this prompt back: {admitted.reason}", hint="Nothing was sent.")
+        error = ErrorInfo(kind="blocked", message=f"A hook blocked this prompt: {admitted.reason}", hint="Nothing was sent.")
         return Stop(cause="blocked", error=error, exit_code=1)
 
     async def _begin(self) -> Stop:
@@ -114,7 +114,7 @@ class TurnRunner:
         return await self._go_on()
 
     async def _admit(self, prompt: Message) -> Message | PromptBlocked:
-        """What the person said, as it may be sent. Raises Cancelled."""
+        """Returns the prompt with the context of hooks. Raises Cancelled."""
         admitted = await self._services.hooks.check_prompt(prompt, self._cancellation)
         if isinstance(admitted, PromptBlocked):
             await self._emit(PromptRefused(prompt=prompt, reason=admitted.reason))
@@ -126,8 +126,8 @@ class TurnRunner:
                 raise Cancelled
             await self._hear()
             await self._notice(await self._cancellation.run(self._services.prefix.add_late_tools()))
-            if said := self._services.prefix.unsent_instructions(self._history.messages):
-                await self._tell(nudge(said, MCP_INSTRUCTIONS))
+            if instructions := self._services.prefix.unsent_instructions(self._history.messages):
+                await self._add_message(nudge(instructions, MCP_INSTRUCTIONS))
             if limit := self._services.account.spent():
                 return _limit_reached(self._services.account.limits, limit)
             if limit := spent(self._services.limits, self._used, self._num_answers):
@@ -143,13 +143,13 @@ class TurnRunner:
             if stop := await self._take(answer):
                 if stop.cause == "done" and await self._hear_person():
                     continue
-                if stop.cause == "done" and (told := await self._verifier.after() or await self._sent_back()):
-                    await self._tell(told)
+                if stop.cause == "done" and (message := await self._verifier.after() or await self._continue_for_hooks()):
+                    await self._add_message(message)
                     continue
                 return self._verifier.judged(stop)
 
     async def _ask(self) -> Message | None:
-        """None: room had to be made, and much may have changed by that."""
+        """Returns None after a compaction; the loop must start over."""
         services = self._services
         if await self._is_made(self._compaction.before_request(self._history.messages)):
             return None
@@ -172,7 +172,7 @@ class TurnRunner:
         return answer
 
     async def _is_made(self, room: Awaitable[Compacted | None]) -> bool:
-        """Whether something could be done; what it cost counts, also when it was interrupted."""
+        """True when the compaction changed something. Its usage counts even when it was cancelled."""
         self._relay = None
         try:
             return await room is not None
@@ -200,7 +200,7 @@ class TurnRunner:
         return answer
 
     def _stop_at_limit(self, streamed: Usage) -> None:
-        """An answer that streams on may use up what is left."""
+        """Cancels a streaming answer that exceeds a limit."""
         services = self._services
         for limits, used in ((services.account.limits, services.account.used), (services.limits, self._used)):
             if reached := spent(limits, add(used, streamed), 0):
@@ -216,7 +216,7 @@ class TurnRunner:
         self._finish_reason = answer.finish_reason
 
     async def _take(self, answer: Message) -> Stop | None:
-        """Keeps the answer and does what it calls for; None: ask again."""
+        """Saves the answer and runs its calls. None: ask again."""
         step = self._policy.after(answer)
         if step.keep:
             self._answer = self._before_pause + answer.text or self._answer
@@ -226,7 +226,7 @@ class TurnRunner:
                 return stop
         await self._notice(step.notice)
         if step.nudge:
-            await self._tell(nudge(step.nudge, EMPTY_ANSWER))
+            await self._add_message(nudge(step.nudge, EMPTY_ANSWER))
         return step.stop
 
     async def _keep(self, answer: Message, step: NextStep) -> Stop | None:
@@ -256,26 +256,26 @@ class TurnRunner:
         self._answer = last.output or self._answer
         return Stop(cause="done")
 
-    async def _sent_back(self) -> Message | None:
-        """What hooks want the model to hear before it may stop. Raises Cancelled."""
-        told = await self._services.hooks.on_stop(self._answer, self._times_sent_back, self._cancellation)
+    async def _continue_for_hooks(self) -> Message | None:
+        """Returns a message from Stop hooks that makes the model continue. Raises Cancelled."""
+        message = await self._services.hooks.on_stop(self._answer, self._times_sent_back, self._cancellation)
         self._times_sent_back += 1
-        return told
+        return message
 
     async def _hear(self) -> None:
-        """What a person has said in the meantime, and which jobs have ended. Raises Cancelled."""
+        """Delivers steering messages and notices about ended jobs. Raises Cancelled."""
         await self._hear_person()
         if news := self._services.shell.news():
-            await self._tell(nudge("\n".join(news), JOB_ENDED))
+            await self._add_message(nudge("\n".join(news), JOB_ENDED))
 
     async def _hear_person(self) -> bool:
-        """Whether there was something, and hooks let it through. Raises Cancelled: what was not heard waits on."""
+        """True when a message was delivered. Raises Cancelled; undelivered messages stay in the queue."""
         inbox, is_heard = self._services.steering, False
         while waiting := inbox.waiting:
             admitted = await self._admit(waiting[0])
             if inbox.withdraw(waiting[0].id) and isinstance(admitted, Message):  # or they have taken it back meanwhile
                 try:
-                    await self._tell(admitted)
+                    await self._add_message(admitted)
                 except SessionError:
                     inbox.add_first(waiting[0])
                     raise
@@ -286,13 +286,13 @@ class TurnRunner:
         if text:
             await self._emit(Noticed(text=text, level="warning"))
 
-    async def _tell(self, message: Message) -> None:
-        """A word to the model in the middle of the turn."""
+    async def _add_message(self, message: Message) -> None:
+        """Adds a message to the model during the turn."""
         await self._emit(MessageAdded(message=message))
         self._history.append(message)
 
     async def _stopped(self) -> Stop:
-        """The text that had come so far is kept; a call that was being written is not."""
+        """Saves the text received so far; an incomplete call is dropped."""
         text = self._relay.text if self._relay else ""
         if text.strip():
             self._answer, self._finish_reason = text, "interrupted"
@@ -301,8 +301,8 @@ class TurnRunner:
             self._history.append(partial)
             await self._emit(AnswerEnded(message=partial))
         if self._cancellation.cause == "blocked":
-            said = self._services.hooks.stop_reason or "It gave no reason."
-            error = ErrorInfo(kind="blocked", message=f"A hook ended the turn: {said}", hint="What was done until then stays.")
+            reason = self._services.hooks.stop_reason or "No reason given."
+            error = ErrorInfo(kind="blocked", message=f"A hook ended the turn: {reason}", hint="Completed work is kept.")
             return Stop(cause="blocked", error=error, exit_code=1)
         if self._cancellation.cause == "max_seconds":
             return _limit_reached(self._services.limits, "max_seconds")
@@ -313,12 +313,12 @@ class TurnRunner:
         return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
 
     def _usage(self) -> Usage:
-        """Without any answer there is no cost, unless the price is known: then it is nothing."""
+        """Without answers the cost is unknown, unless the model's price is known: then it is zero."""
         priced = self._num_answers or self._reached or self._services.asker.choice.model.price is not None
         used = self._used if self._services.is_subagent else add(self._used, self._services.account.lent)
         return used if priced else Usage()
 
 
 def _limit_reached(limits: Limits, limit: Spent) -> Stop:
-    error = ErrorInfo(kind=limit, message=describe(limits, limit), hint="Raise the limit, or go on with -c.")
+    error = ErrorInfo(kind=limit, message=describe(limits, limit), hint="Raise the limit, or continue with -c.")
     return Stop(cause=limit, error=error, exit_code=5)

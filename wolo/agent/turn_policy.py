@@ -1,4 +1,4 @@
-"""Where a turn goes after an answer: run its calls, ask once more, or stop. The guards against endless turns are here."""
+"""Decides after each answer: run its calls, ask again, or stop. Guards against endless turns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, TextPart, ThinkingPart
 
 MAX_BAD_ANSWERS = 3
-"""So many answers cut off inside a call, or with calls that cannot be read, end the turn."""
+"""Consecutive answers with cut-off or unreadable calls that end the turn."""
 MAX_PAUSES = 20
-"""So many pauses in a row end it as well."""
+"""Consecutive pauses of the provider that end the turn."""
 
 EMPTY = "Your last answer was empty: it had neither text nor a tool call. Go on with the task, or say that it is done."
 EMPTY_CUT_OFF = "Your last answer used up the output limit before it said anything. Think less, and go on in smaller steps."
@@ -42,23 +42,23 @@ class Stop(Struct, frozen=True, kw_only=True):
 
 
 class NextStep(Struct, frozen=True, kw_only=True):
-    """What to do with an answer, in this order."""
+    """Steps to take with an answer, in this order."""
 
     keep: bool = True
-    """False: it is empty and has no place in the history."""
+    """False: the answer is empty and is not added to the history."""
     refuse: tuple[Outcome, str] | None = None
-    """None of its calls may run; what the model reads instead of their results."""
+    """Outcome and output for all calls of the answer, none of which may run."""
     note: str = ""
-    """A word to the model, with the last result."""
+    """Text for the model, appended to the last result."""
     notice: str = ""
-    """A word to the person."""
+    """Notice for the user."""
     stop: Stop | None = None
     nudge: str = ""
-    """A message to the model of its own."""
+    """Separate message to the model."""
 
 
 class TurnPolicy:
-    """Remembers what it must about the answers of one turn."""
+    """Keeps the counters of one turn."""
 
     def __init__(self) -> None:
         self._circles = LoopDetector()
@@ -96,7 +96,7 @@ class TurnPolicy:
         return NextStep(keep=keep, nudge=words, notice=notice)
 
     def _after_pause(self) -> NextStep:
-        """The provider wants to be asked again with what it has said so far, and goes on from there."""
+        """Asks again; the provider continues the paused answer."""
         self._pauses += 1
         if self._pauses < MAX_PAUSES:
             return NextStep()
@@ -135,7 +135,7 @@ class TurnPolicy:
 
 
 def _is_empty(answer: Message) -> bool:
-    """Thinking alone is not an answer."""
+    """An answer with thinking only counts as empty."""
     return not answer.text.strip() and all(isinstance(part, TextPart | ThinkingPart) for part in answer.parts)
 
 
@@ -158,22 +158,22 @@ def _cut_text() -> Stop:
 
 
 WARN_AT = 3
-"""The model is told when it does the same thing for the third time …"""
+"""Repetitions after which the model is warned."""
 STOP_AT = 5
-"""… and the turn is stopped at the fifth."""
+"""Repetitions after which the turn stops."""
 LONGEST_CYCLE = 3
-"""A-B-C-A-B-C is the longest round that is recognised."""
+"""Longest recognized cycle of different calls (A-B-C-A-B-C)."""
 PARAGRAPH_WORDS = 40
-"""Shorter texts may repeat for longer."""
+"""Minimum words of a paragraph whose repetition counts; shorter texts may repeat longer."""
 PARAGRAPH_VARIETY = 20
-"""So may those with fewer different words: rows of a matrix or a grid are long and alike."""
+"""Minimum number of different words; rows of a table are long and alike."""
 SHORT_CHARS = 16_000
-"""A stream that ends in so many characters of a shorter text is stuck: longer than any table or list that is meant."""
+"""A stream that ends in this many characters of a repeated shorter text is stuck."""
 ARGUMENTS_CHARS = 30_000
-"""Arguments may hold whole files, which repeat themselves for good reason: in them only this much counts."""
+"""The same for arguments, which may hold whole files with legitimate repetition."""
 
 POLLS = frozenset({"jobs"})
-"""Tools that are asked again and again for good reason: they tell what others are doing."""
+"""Tools that may be called repeatedly, because they report on other work."""
 
 _PROBE_CHARS = 80
 _LOOK_EVERY_CHARS = 1000
@@ -181,14 +181,14 @@ _WINDOW_CHARS = 32_000
 
 
 class LoopDetector:
-    """Looks at each answer of one turn; the cost of a look does not grow with the turn."""
+    """Counts repetitions over the answers of one turn, at constant cost per answer."""
 
     def __init__(self) -> None:
         self._recent: deque[bytes] = deque(maxlen=LONGEST_CYCLE * STOP_AT)
         self._paragraphs: dict[str, int] = {}
 
     def count_calls(self, answer: Message) -> int:
-        """How often the calls of this answer have now been made in a row, or in a short cycle. Key order does not matter."""
+        """Returns how often these calls were made in a row or in a short cycle. The order of keys does not matter."""
         calls = [part for part in answer.calls if part.tool.strip().lower() not in POLLS]
         made = {msgspec.json.encode([part.tool, part.input or part.raw_input], order="sorted") for part in calls}
         if not made:
@@ -198,17 +198,18 @@ class LoopDetector:
         return max(_times_in_cycle(recent, length) for length in range(1, LONGEST_CYCLE + 1))
 
     def count_text(self, answer: Message) -> int:
-        """In how many answers in a row the same long paragraph has now stood."""
+        """Returns in how many consecutive answers the same long paragraph occurred."""
         paragraphs = {each for each in re.split(r"\n\s*\n", answer.text) if len(each.split()) >= PARAGRAPH_WORDS}
         self._paragraphs = {each: self._paragraphs.get(each, 0) + 1 for each in paragraphs}
         return max(self._paragraphs.values(), default=0)
 
 
 class RepetitionDetector:
-    """Looks at a text while it streams."""
+    """Detects repetition in a text while it streams."""
 
     def __init__(self, *, short_chars: int = SHORT_CHARS, paragraph_words: int | None = PARAGRAPH_WORDS) -> None:
-        """Five times the same text are too many if it has so many words (None: never), or fills so many characters."""
+        """Five repetitions of a text count if it has `paragraph_words` words (None: never) or they fill `short_chars`
+        characters."""
         self._short_chars = short_chars
         self._paragraph_words = paragraph_words
         self._text = ""
@@ -216,7 +217,7 @@ class RepetitionDetector:
         self._fresh_chars = 0
 
     def is_stuck(self, piece: str) -> bool:
-        """Takes the next piece; true once the text ends in the same passage over and over."""
+        """Adds a piece; true once the text ends in repeated passages."""
         self._fresh.append(piece)
         self._fresh_chars += len(piece)
         if self._fresh_chars < _LOOK_EVERY_CHARS:
@@ -241,14 +242,14 @@ class RepetitionDetector:
 
 
 class RepetitionGuard:
-    """Looks at one answer while it streams: its text, its reasoning and the arguments of its calls, each for itself."""
+    """Detects repetition in one streaming answer: its text, thinking and call arguments, each separately."""
 
     def __init__(self) -> None:
         self._text, self._thinking = RepetitionDetector(), RepetitionDetector()
         self._arguments = RepetitionDetector(short_chars=ARGUMENTS_CHARS, paragraph_words=None)
 
     def take(self, deltas: Sequence[Delta]) -> None:
-        """Raises BadAnswer when the model has lost itself in repetition."""
+        """Raises BadAnswer when the model repeats itself."""
         if any(map(self._is_stuck, deltas)):
             raise BadAnswer(
                 "The model repeats the same passage over and over; the answer was stopped.",
@@ -268,7 +269,7 @@ class RepetitionGuard:
 
 
 def _times_in_cycle(history: Sequence[bytes], length: int) -> int:
-    """How often the newest entry stands in the part of the history that repeats itself every `length` entries."""
+    """Returns how often the newest entry occurs in the trailing part that repeats every `length` entries."""
     run = length
     while run < len(history) and history[-1 - run] == history[-1 - run + length]:
         run += 1

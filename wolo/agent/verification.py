@@ -1,4 +1,4 @@
-"""The check of a person's own around the work of a turn: run before the first change and after the last; new failures go back."""
+"""Runs the user's check before the first change and after the last one of a turn, and reports new failures to the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wolo.messages.message import Message, nudge
 
 UNVERIFIED = "unverified"
 CHECKS = "checks"
-"""Under this name the metadata of that message keep what was seen."""
+"""Metadata key of the check results, in the message that reports new failures."""
 TOLD = (
     "The check `{command}` was run after your work. It finds failures that were not there before:\n{new}\n\n"
     "The end of its output:\n{output}\n\nMend them, then give your final answer again."
@@ -27,20 +27,20 @@ TOLD = (
 NOT_RUN = "`{command}` cannot be run here, so nothing is verified."
 MOST_TOLD = 40
 _CANNOT_RUN = (126, 127)
-"""How a shell says that there is no such program."""
+"""Exit codes of a shell that cannot run the command."""
 _SHOWN_CHARS = 6000
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     command: str = ""
-    """Run before the first change and after the last one of every turn; empty: nothing is verified."""
+    """Run before the first change and after the last one of every turn; empty: no check."""
     rounds: Annotated[int, Meta(ge=0)] = 3
-    """How often the model may mend what it broke."""
+    """Maximum number of times the model may fix its failures."""
     timeout_s: Annotated[float, Meta(gt=0)] = 600.0
 
 
 class Verify(Struct, frozen=True, kw_only=True):
-    """What is checked, and how often the model may mend."""
+    """The check, and how often the model may fix its failures."""
 
     command: str
     run: Callable[[], Awaitable[Check]]
@@ -48,7 +48,7 @@ class Verify(Struct, frozen=True, kw_only=True):
 
 
 class Verifier:
-    """Of one turn. Nothing is run in a turn that changes nothing."""
+    """The check of one turn. Runs only in turns that change something."""
 
     def __init__(self, verify: Verify | None, emit: Emit, cancellation: Cancellation) -> None:
         self._verify = verify
@@ -67,7 +67,7 @@ class Verifier:
         )
 
     async def before(self, planned: Sequence[PlannedCall]) -> None:
-        """Called with the calls that are about to run. When the cancellation is pulled, they answer for themselves."""
+        """Call it with the calls that are about to run. A cancellation is left to the calls themselves."""
         changes = any(call.tool is not None and not call.only_reads and not _is_denied(call) for call in planned)
         if self._verify is not None and self._before is None and changes:
             with suppress(Cancelled):
@@ -76,7 +76,7 @@ class Verifier:
                     await self._emit(Noticed(text=NOT_RUN.format(command=self._verify.command), level="warning"))
 
     async def after(self) -> Message | None:
-        """Called when the model says it is done: what it must hear; None when the work holds, or was tried often enough.
+        """Call it when the model is done. Returns a message with new failures; None when there are none, or no rounds are left.
 
         Raises Cancelled.
         """
@@ -94,7 +94,7 @@ class Verifier:
         return nudge(words, UNVERIFIED, **{CHECKS: seen})
 
     def judged(self, stop: Stop) -> Stop:
-        """What the end of the turn is worth."""
+        """Returns a stop with an error when new failures remain."""
         new = self._new()
         if stop.cause != "done" or not new or self._verify is None:
             return stop
@@ -117,7 +117,7 @@ class Verifier:
 
 
 def new_failures(before: Check, after: Check) -> tuple[str, ...]:
-    """What went wrong with the work. A check that fails as it did before says nothing about it."""
+    """Returns failures that the run before the changes did not have."""
     if after.exit_code == 0:
         return ()
     if after.timed_out and not before.timed_out:
@@ -149,11 +149,11 @@ _NAMED = (
     r"\[(?:ERROR|FAIL)\]\s+(?P<maven>[\w.$]+[.#:]\w+).*",
     r"(?P<place>[^\s:(]+\.\w+)(?::\d+(?::\d+)?:?|\(\d+(?:,\d+)?\):?)\s+(?P<complaint>.+)",
 )
-"""One line each, at most one name in it; a complaint about a place in a file keeps the file and the words."""
+"""One alternative per output format, with at most one name per line. A complaint about a file keeps file and words."""
 _LINE = re.compile("|".join(f"(?:{form})" for form in _NAMED))
 _COMPLAINS = re.compile(r"error|fail|warn|\b[A-Z]{1,4}\d{3,4}\b", re.IGNORECASE)
 _RAISED = re.compile(r"[\w.]+")
-"""The last line of a traceback: the test it belongs to is named elsewhere."""
+"""Matches the last line of a traceback, which names no test."""
 _TELLING = re.compile(r"\b(?:fail(?:ed|ure|ures|s)?|errors?|exceptions?|panicked|fatal|abort(?:ed)?)\b", re.IGNORECASE)
 _PASSING = re.compile(r"\b(?:0|no) (?:fail|error|warning)", re.IGNORECASE)
 _CHANGING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")
@@ -162,7 +162,7 @@ MOST_NAMES = 500
 
 
 def failures(output: str) -> tuple[str, ...]:
-    """In the order in which they came. What no known form fits is known by its words, with the numbers left out."""
+    """Returns names in order of output. Lines in an unknown format are named by their words, without numbers."""
     lines = [_COLOURS.sub("", line).rstrip() for line in output.splitlines()]
     named = [name for line in lines if (name := _name(line))]
     found = named or [_steady(line) for line in lines if _TELLING.search(line) and not _PASSING.search(line)]
@@ -180,12 +180,12 @@ def _name(line: str) -> str:
 
 
 def _steady(text: str) -> str:
-    """Without what differs from run to run: times, addresses, numbers of lines."""
+    """Removes times, addresses and line numbers, which differ from run to run."""
     return _CHANGING.sub("…", text.strip())
 
 
 def _counted(names: Iterable[str]) -> list[str]:
-    """The second of its kind is another failure than the first."""
+    """Numbers repeated names."""
     seen: Counter[str] = Counter()
     told = []
     for name in names:

@@ -1,8 +1,7 @@
-"""Fits what is sent to the model's window, on a ladder: old outputs are shortened, then the model sums up what is old, then the
-oldest messages are left out. The last rung needs nobody, so it always ends.
+"""Makes the history fit the context window: shortens old outputs, then summarizes old messages, then omits the oldest.
 
-The history itself is never touched. What was cut once stays cut and nothing else is, until it overflows again: so requests keep
-their prefix in between, and each cut goes deep enough (to `KEEP_SHARE` of the window) that the next one is far away.
+The saved history never changes. A cut stays until the next overflow, so requests keep their prefix in between, and each cut goes
+down to `KEEP_SHARE` of the window, so that the next one is far away.
 """
 
 from __future__ import annotations
@@ -21,99 +20,99 @@ from wolo.messages.message import Message, Usage
 from wolo.models.tokens import estimate_message
 
 KEEP_SHARE = 0.6
-"""Of the window: how much is left after a cut."""
+"""Share of the window that remains after a cut."""
 ASKED_SHARE = 0.3
-"""The same when a person asks for a compaction."""
+"""The same for `/compact`."""
 RESTORED_SHARE = 0.95
-"""Of the window: how much is filled again with what had been left out."""
+"""Share of the window that `/uncompact` fills."""
 OVERFLOWS = 3
-"""So many in a row without a good answer are the end."""
+"""Consecutive overflows after which the turn fails."""
 OVERFLOW_SHARES = (0.6, 0.3, 0.1)
-"""Of the size that overflowed first: how much is left after each of them, where nobody knows the window."""
+"""Shares of the first overflowing size that remain after each overflow, when the window is unknown."""
 SUMMARY_ROOM_TOKENS = 6_000
-"""Where the window has less room for messages, a summary would cost more than it saves."""
+"""Minimum room for messages; below it a summary costs more than it saves."""
 WORTH_IT_TOKENS = 500
-"""Fewer are not summed up."""
+"""Minimum size of messages that are summarized."""
 LEAST_WINDOW_TOKENS = 8_000
-"""Every model that can sum up takes so much."""
+"""Lower bound for the window of a model that can summarize."""
 TASK_CHARS = 2_000
-"""Of the prompt of now, to show what the summary is for."""
+"""Length of the current prompt in a summary request."""
 SUMMARY_SHARE, SUMMARY_TOKENS = 0.15, (400, 6_000)
-"""Of the size that is aimed at: what a summary may take, and its bounds."""
+"""Length of a summary as a share of the target size, and its bounds."""
 WORDS_SHARE, WORDS_TOKENS = 0.1, (100, 6_000)
-"""The same for the user's own words."""
+"""The same for the user's own messages."""
 
 
 TOO_LARGE = 413
-"""The status of a server that counts bytes: then it is about what is attached."""
+"""HTTP status of a server that limits bytes; attachments are the cause then."""
 
 
 class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
     """`compaction.*` of the settings."""
 
     auto: bool = True
-    """Send less when the conversation no longer fits the window; false: that is an error, and `/compact` is yours."""
+    """Compact when the conversation no longer fits the context window; false: fail, and leave `/compact` to the user."""
     keep_turns: Positive = 2
-    """The latest turns, whose outputs are shortened last."""
+    """Latest turns whose outputs are shortened last."""
     summary: bool = True
-    """Let the model sum up what is left out; false: only shorten and leave out."""
+    """Let the model summarize omitted messages; false: only shorten and omit."""
     protected_tools: tuple[str, ...] = ("skill", "todo", "ask")
-    """Tools whose outputs are not shortened on the first rung."""
+    """Tools whose outputs are not shortened in the first step."""
     timeout_s: Positive = 120
-    """Seconds until a summary that does not come is given up."""
+    """Seconds until a summary is given up."""
 
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):
-    """A summary to be made."""
+    """Request for one summary."""
 
     pieces: tuple[str, ...]
-    """What was said, in requests of their own, one after the other."""
+    """The conversation, one request per piece."""
     so_far: str
-    """The summary of what came before; empty when there is none."""
+    """Summary of earlier messages; empty: none."""
     task: str
-    """The prompt of the turn under way, or its beginning."""
+    """The current prompt, or its beginning."""
     most_tokens: int
-    """Longer would be no summary."""
+    """Maximum length of the summary."""
     reason: CompactionReason
     tokens: int
-    """Estimated size of the request that is to become smaller."""
+    """Estimated size of the request that must become smaller."""
 
 
 Summarize = Callable[[SummaryRequest], Awaitable[str]]
-"""The summary; empty when there is none to be had."""
+"""Returns an empty string when there is no summary."""
 
 
 class _Goal(Struct, frozen=True, kw_only=True):
     reason: CompactionReason
     target: float
     room: float
-    """How large the request for a summary may be."""
+    """Maximum size of a summary request."""
 
 
 class Compactor:
-    """Belongs to one conversation. `fit` comes before every request, then `counted` or `overflowed`."""
+    """Belongs to one conversation. Call `fit` before every request, then `counted` or `overflowed`."""
 
     def __init__(self, context: Context | None = None, settings: Compaction | None = None, cut: Cut | None = None) -> None:
         self.settings = settings or Compaction()
         self.window = Window(context or Context())
         self.cut = cut or Cut()
-        """What holds now; a session that goes on brings its own."""
+        """The current cut; a resumed session brings its own."""
         self._overflows = 0
         self._first_overflow = 0.0
         self._no_summary = False
-        """The last one came to nothing: none is asked for again before a good answer."""
+        """Set after a failed summary; cleared by the next good answer."""
 
     def shown(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """What of the history is sent."""
+        """Returns the messages that are sent."""
         return self.cut.apply(messages)
 
     async def fit(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None = None) -> Compacted | None:
-        """What was done to make it fit; None when it does, or when nothing may be done."""
+        """Returns the compaction that was needed; None when the messages fit or nothing may be changed."""
         goal = self._goal(messages, fixed)
         return await self._climb(messages, fixed, goal, summarize) if goal else None
 
     def view(self, messages: Sequence[Message], fixed: Fixed) -> tuple[tuple[Message, ...], Compacted | None]:
-        """What would be sent without asking a model, and what is done to make it fit."""
+        """Returns the messages that would be sent without a summary, and the compaction needed for that."""
         goal = self._goal(messages, fixed)
         cut = self._settle(messages, fixed, goal, self._without_model(messages, fixed, goal)) if goal else None
         return self.shown(messages), cut
@@ -121,7 +120,7 @@ class Compactor:
     async def overflowed(
         self, messages: Sequence[Message], fixed: Fixed, error: ContextOverflow | None, summarize: Summarize | None = None
     ) -> Compacted | None:
-        """What was done about it; None: nothing can be done, or nothing may."""
+        """Returns the compaction after a refused request; None: nothing can or may be done."""
         self._overflows += 1
         if not self.settings.auto or self._overflows > OVERFLOWS:
             return None
@@ -139,7 +138,7 @@ class Compactor:
         return await self._climb(messages, fixed, _Goal(reason="overflow", target=target, room=target), summarize)
 
     async def compact(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None) -> Compacted | None:
-        """A person asks for it. Nothing is left out without a summary then: it fits as it is."""
+        """Compacts on the user's request. Without a summary it omits nothing, because everything fits."""
         goal = self._asked(messages, fixed)
         before = self.cut
         cut = self._pruned(messages, fixed, goal)
@@ -149,7 +148,7 @@ class Compactor:
         return self._settle(messages, fixed, goal, cut) if cut is not before else None
 
     def preview(self, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool) -> tuple[Cut, SummaryRequest | None]:
-        """What `compact` would do: the outputs it would shorten, and the summary it would ask for, if it `may_ask`."""
+        """Returns the cut and the summary request that `compact` would use."""
         goal = self._asked(messages, fixed)
         cut = self._pruned(messages, fixed, goal)
         order = self._order(messages, fixed, goal, cut) if may_ask else None
@@ -158,7 +157,7 @@ class Compactor:
         return cut, order
 
     def restore(self, messages: Sequence[Message], fixed: Fixed) -> Compacted | None:
-        """Takes back what fits, newest first; None when nothing does."""
+        """Restores what fits, newest first; None when nothing does."""
         most = self.window.most(fixed)
         before, after = self.cut, Cut()
         if most is not None and self.window.size(messages, fixed) > most:
@@ -173,14 +172,14 @@ class Compactor:
         return self._set(messages, fixed, after, "restored")
 
     def counted(self, shown: Sequence[Message], fixed: Fixed, usage: Usage | None) -> None:
-        """A good answer: the provider's own count of what was sent corrects the estimates."""
+        """Corrects the estimates by the provider's token count."""
         self._overflows = 0
         self._no_summary = False
         if usage is not None and not usage.estimated:
             self.window.counted(shown, fixed, usage)
 
     def check(self, messages: Sequence[Message], fixed: Fixed) -> None:
-        """Raises ContextOverflow for what is larger than the window where nothing may be left out: it would not be answered."""
+        """Raises ContextOverflow when the messages exceed the window and nothing may be omitted."""
         window = self.window.whole(fixed)
         if self.settings.auto or window is None:
             return
@@ -192,7 +191,7 @@ class Compactor:
             )
 
     def hint(self) -> str:
-        """What a person can do when it is the end."""
+        """Returns advice for the user when nothing more can be done."""
         if not self.settings.auto:
             return "Turn compaction.auto on, make room with /compact, or begin a new session."
         return "What cannot be left out is larger than the window: shorten the prompt, begin a new session, or use another model."
@@ -213,7 +212,7 @@ class Compactor:
     async def _climb(
         self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, summarize: Summarize | None
     ) -> Compacted | None:
-        """None when nothing could be made smaller: then everything stays as it was."""
+        """Returns None and changes nothing when nothing could be made smaller."""
         cut = self._pruned(messages, fixed, goal)
         if self._excess(messages, fixed, goal, cut) > 0 and summarize is not None and not self._no_summary:
             order = self._order(messages, fixed, goal, cut)
@@ -233,7 +232,7 @@ class Compactor:
         return self._better(messages, fixed, self.cut, pruned)
 
     def _order(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> SummaryRequest | None:
-        """None where a summary is not worth it, or there is nothing to sum up."""
+        """Returns None when a summary is not worth it."""
         room = (goal.room - self.window.size((), fixed)) / self.window.scale
         gone = self._gone(messages, fixed, goal, cut)
         is_worth_it = self.settings.summary and room >= SUMMARY_ROOM_TOKENS
@@ -262,7 +261,7 @@ class Compactor:
         return any(size >= WORTH_IT_TOKENS for size in sizes)
 
     def _gone(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> frozenset[str]:
-        """Everything but the newest messages that fit, the prompt of the turn under way, and system messages."""
+        """Selects all messages except the newest that fit, the current prompt, and system messages."""
         kept = [message for message in cut.apply(messages) if message is not cut.lead]
         if not kept:
             return frozenset()
@@ -281,7 +280,7 @@ class Compactor:
         return cut.summarised(messages, self._gone(messages, fixed, goal, cut), summary, words)
 
     def _deeper(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Cut:
-        """What the note on what is left out takes has to be freed as well; without the user's words where they are too much."""
+        """Cuts deep enough for the note about omitted messages as well; drops the user's words from it when they are too long."""
         excess = self._excess(messages, fixed, goal, cut)
         if excess <= 0:
             return cut
@@ -294,11 +293,11 @@ class Compactor:
         return self._better(messages, fixed, cut, deeper)
 
     def _excess(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> float:
-        """In our own tokens."""
+        """In estimated tokens."""
         return (self.window.size(cut.apply(messages), fixed) - goal.target) / self.window.scale
 
     def _better(self, messages: Sequence[Message], fixed: Fixed, before: Cut, after: Cut) -> Cut:
-        """A rung that does not make it smaller is not taken."""
+        """Skips a step that does not reduce the size."""
         smaller = self.window.size(after.apply(messages), fixed) < self.window.size(before.apply(messages), fixed)
         return after if smaller else before
 

@@ -1,4 +1,4 @@
-"""How large a request is, and how large it may be: what people and providers said, and what was learnt from refusals."""
+"""Estimates the size of requests and their limit, from settings, model data and refusals."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Positive = Annotated[int, Meta(ge=1)]
 
 RESERVE_SHARE = 0.1
 RESERVE_TOKENS = 16_384
-"""The answer's share of the window, and the most that is kept free for it, where no setting says so."""
+"""Room reserved for the answer without a setting: a share of the window, at most this many tokens."""
 COARSE_TOKENS = 1_000
-"""Estimates of smaller requests are too coarse to be corrected by what the provider counted."""
+"""Smaller requests do not correct the estimates."""
 MOST_SCALE = 4.0
 
 _LIMITS = (
@@ -32,22 +32,22 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True):
     """`context.*` of the settings."""
 
     window: Positive | None = None
-    """Tokens at most, where the model would take more; none: what is known of the model."""
+    """Maximum tokens, if the model would take more; none: the model's window."""
     reserve: Positive | None = None
-    """Tokens kept free for the answer; none: a tenth of the window, at most 16,384."""
+    """Tokens reserved for the answer; none: a tenth of the window, at most 16,384."""
 
     def window_of(self, known: int | None) -> int | None:
-        """The smaller of what was declared and what is known; None: nobody knows."""
+        """Returns the smaller of the setting and the model's window; None: unknown."""
         return min(filter(None, (self.window, known)), default=None)
 
 
 class Fixed(NamedTuple):
-    """What every request carries beside the messages."""
+    """The parts of every request besides the messages."""
 
     system: str
     tools: tuple[ToolSpec, ...]
     window: int | None
-    """Of the model that answers now, as far as anybody knows."""
+    """Window of the current model; None: unknown."""
 
 
 class Window:
@@ -57,29 +57,29 @@ class Window:
         self._context = context
         self._estimate = TokenEstimate()
         self.scale = 1.0
-        """How many tokens the provider counts for one of ours. Never fewer: some servers do not count all they read."""
+        """Provider's tokens per estimated token, at least 1: some servers do not count everything."""
         self._learned: float | None = None
-        """A size that was too much once."""
+        """Smallest size that was refused."""
 
     def most(self, fixed: Fixed) -> float | None:
-        """How large a request may be; None: nobody knows."""
+        """Returns the maximum size of a request; None: unknown."""
         window = self._context.window_of(fixed.window)
         known = None if window is None else window - min(self._reserve(window), window // 2)
         return min(filter(None, (known, self._learned)), default=None)
 
     def whole(self, fixed: Fixed) -> float | None:
-        """The window, with the room for the answer; None: nobody knows."""
+        """Returns the window including the room for the answer; None: unknown."""
         return min(filter(None, (self._context.window_of(fixed.window), self._learned)), default=None)
 
     def size(self, shown: Sequence[Message], fixed: Fixed) -> float:
         return self._estimate.request(shown, system=fixed.system, tools=fixed.tools) * self.scale
 
     def refused(self, size: float) -> None:
-        """A request of this size was too large."""
+        """Records that a request of this size was too large."""
         self._learned = min(self._learned or size, size)
 
     def counted(self, shown: Sequence[Message], fixed: Fixed, usage: Usage) -> None:
-        """What the provider counted corrects the estimates."""
+        """Corrects the scale by the provider's count."""
         ours = self._estimate.request(shown, system=fixed.system, tools=fixed.tools)
         theirs = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
         if ours >= COARSE_TOKENS and theirs:
@@ -90,6 +90,6 @@ class Window:
 
 
 def stated_limit(message: str) -> int | None:
-    """The window in tokens, as far as a refusal names it: the smallest number that is called a limit."""
+    """Returns the smallest number that a refusal calls a limit."""
     found = [int(re.sub("[,_]", "", number)) for pattern in _LIMITS for number in re.findall(pattern, message, re.IGNORECASE)]
     return min(found, default=None)

@@ -1,4 +1,4 @@
-"""What of a history is left out or shortened when it is sent, and how more of it can be."""
+"""A cut of the history: which messages are shortened or omitted in requests, and how to deepen or undo it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wolo.models.tokens import estimate_message
 from wolo.sessions.entries import CompactionEntry
 
 SHORT_CHARS = 400
-"""What is left of a shortened output, half from its beginning and half from its end."""
+"""Length of a shortened output, half from its start and half from its end."""
 NEWEST_ANSWERS = 2
-"""Of the turn under way: they are touched last."""
+"""Answers of the current turn that are changed last."""
 WHOLE_ANSWERS = 4
-"""Of the turn under way: their outputs are not old yet."""
+"""Answers of the current turn whose outputs do not count as old."""
 
 LARGE_BYTES = 100_000
-"""Attached to an output."""
+"""Minimum size of attachments that are removed."""
 
 SHORTENED = "\n[… {count:,} characters of this old output were left out to save space …]\n"
 SHORT_HINT = '\n\nmessage_id "{id}"\nUse expand_message to see the full content'
@@ -29,14 +29,14 @@ MEDIA_LEFT_OUT = "\n[… what was attached to this old output was left out to sa
 
 
 class Move(NamedTuple):
-    """One thing that makes the view smaller."""
+    """One step that makes the request smaller."""
 
     message: Message
     does: Literal["shorten", "leave out"]
 
 
 class Cut:
-    """By the ids of messages, so that it holds for every longer history too. A deeper cut is another one."""
+    """Refers to messages by id, so that it also holds for longer histories. Immutable: methods return new cuts."""
 
     def __init__(
         self,
@@ -47,16 +47,16 @@ class Cut:
         self.shortened = frozenset(shortened)
         self.left_out = frozenset(left_out)
         self.lead = lead
-        """What stands for the messages that are left out, before all others but system messages."""
+        """Message that replaces those left out; placed before all others except system messages."""
         self._short: dict[str, tuple[Message, Message]] = {}
-        """Kept, because formats know again by identity what they have encoded."""
+        """Cached, because formats recognize encoded messages by identity."""
 
     @property
     def is_empty(self) -> bool:
         return not self.left_out and not self.shortened
 
     def apply(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """What is sent."""
+        """Returns the messages to send."""
         if self.is_empty:
             return tuple(messages)
         shown = [self._shown(message) for message in messages if message.id not in self.left_out]
@@ -66,7 +66,7 @@ class Cut:
         return tuple(shown)
 
     def pruned(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, protected: Collection[str] = ()) -> Cut:
-        """Old outputs are shortened, and nothing else: not those of the newest turns, nor those of a protected tool."""
+        """Shortens old outputs only, except those of the newest turns and of protected tools."""
         shortened = set(self.shortened)
         for message in _old(self._kept(messages), keep_turns):
             if excess_tokens <= 0:
@@ -80,18 +80,18 @@ class Cut:
         return Cut(shortened, self.left_out, self.lead)
 
     def without_media(self, messages: Sequence[Message]) -> Cut:
-        """What large outputs have attached is left out, also of the newest."""
+        """Removes large attachments of outputs, including the newest."""
         large = (message.id for message in self._kept(messages) if any(map(_is_large, message.calls)))
         return Cut(self.shortened.union(large), self.left_out, self.lead)
 
     def summarised(self, messages: Sequence[Message], gone: Collection[str], summary: str, words_tokens: int) -> Cut:
-        """The messages of the ids `gone` are left out, too; the model's `summary` stands for all that ever were."""
+        """Omits the messages `gone` as well; `summary` covers all omitted messages."""
         left_out = self.left_out | set(gone)
         lead = self._lead(messages, left_out, (summary, _last(messages, left_out)), words_tokens)
         return Cut(self.shortened - left_out, left_out, lead)
 
     def deeper(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, words_tokens: int = 0) -> Cut:
-        """A cut that frees so many more tokens, or as many as can be freed, without asking anybody."""
+        """Frees at least this many more tokens, or as many as possible, without a model."""
         shortened, left_out = set(self.shortened), set(self.left_out)
         freed = 0
         for message, does in _moves(self._kept(messages), keep_turns):
@@ -110,7 +110,7 @@ class Cut:
         return Cut(shortened - left_out, left_out, lead)
 
     def restored(self, messages: Sequence[Message], room_tokens: float, words_tokens: int = 0) -> Cut:
-        """With so many tokens of what was shortened and left out taken back, the newest first."""
+        """Restores up to this many tokens, newest first."""
         shortened, left_out = set(self.shortened), set(self.left_out)
         for message in reversed(messages):
             whole = estimate_message(message)
@@ -126,13 +126,13 @@ class Cut:
         return Cut(shortened, left_out, lead)
 
     def more_than(self, other: Cut) -> tuple[int, int]:
-        """How many messages are shortened here, and how many left out, that were not there."""
+        """Counts messages that are shortened and omitted here but not in the other cut."""
         return len(self.shortened - other.shortened), len(self.left_out - other.left_out)
 
     def _lead(
         self, messages: Sequence[Message], left_out: Collection[str], summed_up: tuple[str, str], words_tokens: int
     ) -> Message:
-        """The lead of a cut that leaves out more than this one: what this one's knows of the rest holds."""
+        """Builds the lead of a deeper cut; it keeps this cut's summary."""
         gone = (message for message in messages if message.id in left_out and message.id not in self.left_out)
         facts = facts_in(self.lead).with_more(gone)
         summary, until = summed_up
@@ -151,12 +151,12 @@ class Cut:
 
 
 def cut_of(kept: CompactionEntry | None) -> Cut:
-    """What a session says of what it last sent."""
+    """Reads the cut that a session saved last."""
     return Cut(kept.shortened, kept.left_out, kept.summary) if kept else Cut()
 
 
 def shorten(message: Message) -> Message:
-    """With the outputs of its calls cut down to their two ends."""
+    """Shortens the outputs of a message's calls to their start and end."""
     parts = tuple(_shorten(part) for part in message.parts)
     return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else replace(message, parts=parts)
 
@@ -180,7 +180,7 @@ def _is_large(part: ToolPart) -> bool:
 
 
 def turn_under_way(messages: Sequence[Message]) -> int:
-    """Where its prompt stands."""
+    """Returns the position of its prompt."""
     return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].is_prompt), 0)
 
 
@@ -193,9 +193,9 @@ def _old(messages: Sequence[Message], keep_turns: int) -> Iterator[Message]:
 
 
 def _moves(messages: Sequence[Message], keep_turns: int) -> Iterator[Move]:
-    """Gentlest first. Nothing touches system messages, the prompts of the turn under way, and the very last message's place.
+    """Least destructive first. System messages, prompts of the current turn and the last message are not touched.
 
-    A call and its result are one part of one message, so neither is ever left without the other.
+    A call and its result are parts of one message, so they are omitted together.
     """
     recent, current = _recent(messages, keep_turns)
     answers = [at for at in range(current + 1, len(messages)) if messages[at].role == "assistant"]
@@ -207,7 +207,7 @@ def _moves(messages: Sequence[Message], keep_turns: int) -> Iterator[Move]:
 
 
 def _recent(messages: Sequence[Message], keep_turns: int) -> tuple[int, int]:
-    """Where the newest turns begin, and the one under way."""
+    """Returns the positions where the newest turns and the current turn begin."""
     prompts = [at for at, message in enumerate(messages) if message.is_prompt] or [0]
     return prompts[-min(keep_turns, len(prompts))], prompts[-1]
 

@@ -1,6 +1,6 @@
-"""What stands for the messages that are left out: a summary, and what code knows better than a model.
+"""Text around a summary: the transcript that the model summarizes, and the message that replaces omitted messages.
 
-It is kept as it was made, word for word, so that requests begin with the same bytes until the next compaction.
+That message is saved as it was made, so that requests keep the same prefix until the next compaction.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from wolo.tools.todo import as_text, todos_of
 from wolo.tools.tool_arguments import FILE_ALIASES
 
 MOST_CHANGED, MOST_READ = 200, 60
-"""Files that are listed, the newest."""
+"""Maximum number of listed files; the newest are kept."""
 LONGEST_WORDS_CHARS = 4_000
-"""Of one message of the user; the middle of a longer one is left out."""
+"""Of one user message; the middle of a longer one is omitted."""
 LONGEST_TODO_CHARS = 2_000
 READERS, WRITERS = ("read",), ("write", "edit", "apply_patch")
 
 MOST_SAID_CHARS = 40_000
-"""Of the user's messages: older ones are only counted."""
+"""Of all user messages; older ones are only counted."""
 SUMMARY, UNTIL, FACTS = "summary", "until", "facts"
-"""Under these names the metadata of a lead hold the model's own words, the id of the last message they cover, and the `Facts`."""
+"""Metadata keys of a lead: the model's summary, the id of the last message it covers, and the `Facts`."""
 
 OPENING = "[The conversation began earlier: {count} old messages were left out here to save space. The session keeps them all.]"
 WORDS = "The user's messages among them, word for word:"
@@ -37,15 +37,15 @@ WORDS_LEFT_OUT = "[… {count} older ones are left out …]"
 
 
 class Facts(Struct, frozen=True, omit_defaults=True):
-    """What code knows of the messages that are left out; it grows, for some of them may not even be read any more."""
+    """Facts about omitted messages that code can extract; it grows, because omitted messages may no longer be loaded."""
 
     changed: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
-    """Files, in the order in which they were touched last."""
+    """In order of last use."""
     said: tuple[tuple[str, str], ...] = ()
-    """The user's newest messages: id and text."""
+    """Newest user messages: id and text."""
     unsaid: int = 0
-    """How many older ones there are."""
+    """Number of older ones."""
     todo: str = ""
 
     def with_more(self, gone: Iterable[Message]) -> Facts:
@@ -73,7 +73,7 @@ class Facts(Struct, frozen=True, omit_defaults=True):
 
 
 def lead_for(left_out: Collection[str], facts: Facts, *, summary: str, until: str, words_tokens: int) -> Message:
-    """`summary` is the model's, of all messages up to the one with the id `until`; empty when there is none."""
+    """`summary` covers all messages up to the id `until`; empty: no summary."""
     id = new_id("msg")
     pieces = [
         OPENING.format(count=len(left_out)),
@@ -91,7 +91,7 @@ def lead_for(left_out: Collection[str], facts: Facts, *, summary: str, until: st
 
 
 def summary_in(lead: Message | None) -> tuple[str, str]:
-    """The model's words in a lead, and the id of the last message they cover; empty where there are none."""
+    """Returns the model's summary and the id of the last message it covers; empty: none."""
     found = lead.metadata if lead is not None else {}
     summary, until = found.get(SUMMARY), found.get(UNTIL)
     return (summary, until) if isinstance(summary, str) and isinstance(until, str) else ("", "")
@@ -105,7 +105,7 @@ def facts_in(lead: Message | None) -> Facts:
 
 
 def _excess(said: Sequence[tuple[str, str]]) -> int:
-    """How many of the oldest are too many."""
+    """Returns how many of the oldest exceed the limit."""
     room = MOST_SAID_CHARS
     for at in range(len(said) - 1, -1, -1):
         room -= len(said[at][1])
@@ -124,7 +124,7 @@ def _path(part: ToolPart) -> str:
 
 
 def _words(facts: Facts, most_tokens: int) -> str:
-    """Newest first into the space there is, then in their order."""
+    """Selects newest messages first, and returns them in order."""
     said: list[str] = []
     for id, words in reversed(facts.said):
         quoted = f"<user>\n{_clipped_message(id, words, most_tokens * BYTES_PER_TOKEN // 2)}\n</user>"
@@ -144,13 +144,13 @@ def _clipped_message(id: str, text: str, most_chars: int) -> str:
 
 
 CLIPS_CHARS = (4_000, 1_000, 300)
-"""How much of each text and output is told: the first with which all of it fits."""
+"""Lengths of each text and output; the first with which everything fits is used."""
 MOST_PIECES = 3
 LEFT_OUT = "[… {count} messages in between are not told here …]"
 
 
 def pieces(messages: Sequence[Message], most_tokens: int) -> list[str]:
-    """Each of at most so many tokens; when they would be too many, the middle is not told."""
+    """Splits a transcript into pieces of at most this many tokens; omits the middle when there would be too many pieces."""
     for clip in CLIPS_CHARS:
         told, end = _filled(messages, clip, most_tokens)
         if end == len(messages):
@@ -167,7 +167,7 @@ def pieces(messages: Sequence[Message], most_tokens: int) -> list[str]:
 
 
 def _both_ends(messages: Sequence[Message], first: list[str], most_tokens: int) -> list[list[str]]:
-    """The newest messages tell more than those in the middle."""
+    """Gives the newest messages more room than the middle."""
     packed: list[list[str]] = []
     end = len(messages)
     while len(packed) < MOST_PIECES - 1 and end > len(first):
@@ -179,7 +179,7 @@ def _both_ends(messages: Sequence[Message], first: list[str], most_tokens: int) 
 
 
 def _filled(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> tuple[list[str], int]:
-    """As many as there is room for, and their number; one at least."""
+    """Returns as many messages as fit, at least one, and their number."""
     filled: list[str] = []
     for message in messages:
         told = _told(message, clip_chars)

@@ -25,7 +25,7 @@ _AFTER_THE_CALL = frozenset(("PostToolUse", "PostToolUseFailure"))
 WHEN_DONE = frozenset(("Stop", "SubagentStop"))
 """There the turn ends anyway."""
 _MOST_CHARS = 16_000
-NO_REASON = "It gave no reason."
+NO_REASON = "No reason given."
 
 
 class Answer(Struct, frozen=True, kw_only=True):
