@@ -100,7 +100,7 @@ def test_what_was_sent_is_found_with_ctrl_r(provider: ProviderServer) -> None:
             terminal.wait_for(("One.", "Two.")[number])
             wait_for_prompt(terminal)
         terminal.press("ctrl-r")
-        terminal.wait_for("search: " if terminal.is_narrow else "search what was sent:")
+        terminal.wait_for("search: " if terminal.is_narrow else "search history:")
         terminal.type("NEED")
         terminal.wait_until(lambda: "› the needle" in terminal.lines)
         terminal.press("enter", "enter")

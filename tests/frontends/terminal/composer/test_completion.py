@@ -8,7 +8,7 @@ import pytest
 from prompt_toolkit.document import Document
 
 from wolo.conversation.prompt_attachments import compose
-from wolo.frontends.terminal.composer.completion import FileNames, mention, ranked, takes_up
+from wolo.frontends.terminal.composer.completion import FileNames, mention, offers_completions, ranked
 from wolo.frontends.terminal.composer.pastes import as_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -41,7 +41,7 @@ def test_files_and_folders_as_git_sees_them() -> None:
     [("@", True), ("see @src", True), ("/he", True), ("me@example", False), ("a /b", False), ("@a done", False)],
 )
 def test_when_something_is_offered(text: str, expected: bool) -> None:
-    assert takes_up(Document(text)) is expected
+    assert offers_completions(Document(text)) is expected
 
 
 def test_only_images_become_attachments() -> None:

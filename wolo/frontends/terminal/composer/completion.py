@@ -1,4 +1,4 @@
-"""What can follow what is being written: commands with what they take, and files behind an `@`."""
+"""Completions: commands and their arguments after `/`, files after `@`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MENTION = re.compile(r'(?<![\w@])@(?:"([^"]*)|([^\s"@:]*))$')
 MOST_OFFERED = 50
 MOST_ENTRIES = 100_000
 MOST_S = 2.0
-"""For one look around: what was not reached by then is not offered."""
+"""Time limit for listing files; the rest is not offered."""
 FRESH_S = 15.0
 MOST_UNASKED = 2_000
-"""So many names are looked at when no letter of one was typed yet."""
+"""Names considered before a letter is typed."""
 AT_ONCE, BREATH_S = 200, 0.001
-"""Threads take turns only when one of them waits: after so many names this one does, and keys go first."""
+"""Pause after so many names: threads switch only while one waits, and keys come first."""
 
 
 class Suggestions(Completer):
-    """Runs in a thread of its own (`ThreadedCompleter`), so that no key waits for it."""
+    """Runs in a thread (`ThreadedCompleter`): no key waits for it."""
 
     def __init__(self, desk: Callable[[], CommandContext]) -> None:
         self._desk = desk
@@ -65,13 +65,13 @@ class Suggestions(Completer):
 
     def _mentions(self, typed: str, length: int) -> Iterator[Completion]:
         cwd = self._desk().conversation.info.cwd
-        names = beside(cwd, typed) if typed.startswith(("/", "~", "..")) else ranked(typed, self._files.below(cwd))
+        names = outside(cwd, typed) if typed.startswith(("/", "~", "..")) else ranked(typed, self._files.below(cwd))
         for name in names[:MOST_OFFERED]:
             yield Completion(mention(name), -length, display=clean_line(name))
 
 
 class FileNames:
-    """What lies in a directory, as git sees it; looked up again when it is no longer fresh."""
+    """File names below a directory, as git lists them; read again after FRESH_S."""
 
     def __init__(self) -> None:
         self._looking = threading.Lock()
@@ -80,7 +80,7 @@ class FileNames:
         self._seen_at = float("-inf")
 
     def below(self, directory: Path) -> tuple[str, ...]:
-        """Files, and folders with a slash at their end."""
+        """Files, and folders with a trailing slash."""
         with self._looking:
             if directory != self._directory or time.monotonic() - self._seen_at > FRESH_S:
                 self._names, self._directory = tuple(_look(directory)), directory
@@ -88,19 +88,19 @@ class FileNames:
             return self._names
 
 
-def takes_up(document: Document) -> bool:
-    """Whether something is offered while it is being written."""
+def offers_completions(document: Document) -> bool:
+    """True if completions are shown while typing."""
     text = document.text_before_cursor
     return (text.startswith("/") and "\n" not in text) or MENTION.search(text) is not None
 
 
 def is_command_name(document: Document) -> bool:
-    """Nothing but the beginning of a command's name is written."""
+    """The text is the beginning of a command name."""
     return re.fullmatch(r"/[^\s/]+", document.text) is not None and document.is_cursor_at_the_end
 
 
 def mention(name: str) -> str:
-    """As it stands behind an `@` in a prompt; a folder's is left open."""
+    """The name after `@`, quoted if needed; the quotes of a folder stay open."""
     if not re.search(r'[\s"@:]', name):
         return f"@{name}"
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -108,7 +108,7 @@ def mention(name: str) -> str:
 
 
 def ranked(typed: str, names: Sequence[str]) -> list[str]:
-    """Those that hold the typed letters in their order, the likeliest first."""
+    """Names that contain the typed letters in order, best match first."""
     wanted = typed.casefold()
     if not wanted:
         return nsmallest(MOST_OFFERED, names[:MOST_UNASKED], key=lambda name: (name.rstrip("/").count("/"), name))
@@ -123,8 +123,8 @@ def ranked(typed: str, names: Sequence[str]) -> list[str]:
     return [name for *_, name in best]
 
 
-def beside(cwd: Path, typed: str) -> list[str]:
-    """Outside of the directory: what a folder holds whose name begins so."""
+def outside(cwd: Path, typed: str) -> list[str]:
+    """Matching entries of a folder outside the directory."""
     folder, slash, begun = typed.rpartition("/")
     try:
         with os.scandir(cwd / os.path.expanduser(f"{folder}{slash}")) as entries:  # noqa: PTH111  # a path as it is typed
@@ -142,7 +142,7 @@ def _arguments(desk: CommandContext, command: Command | None) -> Sequence[tuple[
     try:
         return command.arguments(desk)
     except (WoloError, OSError):
-        return ()  # the command itself says what is wrong
+        return ()  # the command itself reports it
 
 
 def _distance(wanted: str, name: str) -> int:

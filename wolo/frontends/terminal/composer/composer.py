@@ -18,7 +18,7 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.search import SearchDirection, start_search
 
 from wolo.agent.events import Event, PromptRefused
-from wolo.frontends.terminal.composer.completion import is_command_name, takes_up
+from wolo.frontends.terminal.composer.completion import is_command_name, offers_completions
 from wolo.frontends.terminal.composer.message_queue import MessageQueue
 from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, cleaned, readable
 from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Drafts
@@ -73,7 +73,7 @@ class Composer:
         self.buffer = Buffer(
             history=DirectoryHistory(places / "history", directory, self.pastes),
             completer=ThreadedCompleter(completer),
-            complete_while_typing=Condition(lambda: takes_up(self.buffer.document)),
+            complete_while_typing=Condition(lambda: offers_completions(self.buffer.document)),
             multiline=True,
             enable_history_search=True,
             accept_handler=self._accept,

@@ -19,30 +19,30 @@ from wolo.frontends.terminal.live.component import KeyTarget
 
 SETTING = "ui.keymap"
 SHIFT_ENTER = "f24"
-"""prompt_toolkit has no name for it, and no keyboard has this key."""
+"""Stands for Shift-Enter, which prompt_toolkit does not know; no keyboard has this key."""
 
 
 class Action(Struct, frozen=True):
     name: str
     keys: tuple[str, ...]
-    """A blank stands between keys that are pressed one after the other."""
+    """A space separates keys that are pressed one after the other."""
     help: str
 
 
 ACTIONS = (
-    Action("send", ("enter",), "send; while wolo works: it is heard after the running call"),
-    Action("send_later", ("alt-enter",), "while wolo works: send when the turn has ended"),
-    Action("new_line", ("alt-enter", "ctrl-j", "shift-enter"), "begin a new line"),
-    Action("stop", ("escape",), "stop what is under way; close a menu; twice on an empty line: go back"),
-    Action("cancel", ("ctrl-c",), "clear what is written; stop a turn; twice: leave"),
-    Action("leave", ("ctrl-d",), "leave, when nothing is written"),
-    Action("take_back", ("up",), "while wolo works: take back what was sent and not heard"),
-    Action("search", ("ctrl-r",), "search what was sent before"),
+    Action("send", ("enter",), "send; while wolo works: after the running call"),
+    Action("send_later", ("alt-enter",), "while wolo works: queue until the turn has ended"),
+    Action("new_line", ("alt-enter", "ctrl-j", "shift-enter"), "new line"),
+    Action("stop", ("escape",), "stop the turn; close a menu; twice on an empty line: rewind"),
+    Action("cancel", ("ctrl-c",), "clear the text; stop the turn; twice: quit"),
+    Action("leave", ("ctrl-d",), "quit, when the line is empty"),
+    Action("take_back", ("up",), "while wolo works: edit the queued message"),
+    Action("search", ("ctrl-r",), "search the prompt history"),
     Action("editor", ("ctrl-g",), "write in your editor (VISUAL, EDITOR)"),
     Action("files", ("ctrl-x ctrl-f",), "choose a file to mention"),
     Action("mode", ("shift-tab",), "the next mode: plan, ask, edit, auto"),
-    Action("expand", ("ctrl-o",), "show what the model thought last"),
-    Action("redraw", ("ctrl-l",), "paint the foot of the screen anew"),
+    Action("expand", ("ctrl-o",), "expand collapsed output or thinking"),
+    Action("redraw", ("ctrl-l",), "redraw"),
     Action("suspend", ("ctrl-z",), "back to the shell; fg comes back"),
 )
 _NAMED = {
@@ -61,13 +61,13 @@ _NAMED = {
 _CONTROL = {f"ctrl-{letter}": f"c-{letter}" for letter in "abcdefghijklmnopqrstuvwxyz@\\]^_"}
 _MOVED = {f"{kind}-{name}": f"{kind[0]}-{_NAMED[name]}" for kind in ("ctrl", "shift") for name in ("up", "down", "left", "right")}
 KEYS = {**_NAMED, **_CONTROL, **_MOVED}
-"""By the names that people write, as prompt_toolkit calls them."""
+"""prompt_toolkit's names by the names in settings."""
 
 
 class Keymap:
-    """The keys in force: a key that a person gives to one action is taken from all others.
+    """Keys by action. A key that the user assigns to one action is removed from the others.
 
-    Raises ConfigError for a name that is no action or no key, and for a key that is given away twice.
+    Raises ConfigError for unknown actions and keys, and for a key that is assigned twice.
     """
 
     def __init__(self, changed: Mapping[str, str | tuple[str, ...]]) -> None:
@@ -76,33 +76,33 @@ class Keymap:
         for name in changed:
             if name not in known:
                 raise ConfigError(f"{SETTING}: there is no action {name}.", hint=_nearest(name, known))
-        self._taken = self._given_away()
+        self._taken = self._assigned()
         self._pressed = {action.name: tuple(map(parse, self.keys(action))) for action in ACTIONS}
 
     def keys(self, action: Action) -> tuple[str, ...]:
-        """As they are written."""
+        """Keys by their names in settings."""
         if action.name in self._changed:
-            return self._own(action.name)
+            return self._chosen(action.name)
         return tuple(key for key in action.keys if parse(key) not in self._taken)
 
-    def _own(self, name: str) -> tuple[str, ...]:
+    def _chosen(self, name: str) -> tuple[str, ...]:
         given = self._changed[name]
         return (given,) if isinstance(given, str) else given
 
-    def _given_away(self) -> dict[tuple[str, ...], str]:
+    def _assigned(self) -> dict[tuple[str, ...], str]:
         taken: dict[tuple[str, ...], str] = {}
         for name in self._changed:
-            for key in self._own(name):
+            for key in self._chosen(name):
                 if taken.setdefault(parse(key), name) != name:
                     raise ConfigError(f"{SETTING}: {key} cannot be both {taken[parse(key)]} and {name}.")
         return taken
 
     def pressed(self, name: str) -> tuple[tuple[str, ...], ...]:
-        """As prompt_toolkit knows them; none where a person wants none."""
+        """Keys by prompt_toolkit's names."""
         return self._pressed[name]
 
     def listed(self) -> str:
-        """Every action with the keys that do it now."""
+        """A table of actions and their keys, for /keys."""
         rows = [(action.name, ", ".join(self.keys(action)) or "(no key)", action) for action in ACTIONS]
         names, keys = max(len(row[0]) for row in rows), max(len(row[1]) for row in rows)
         lines = [f"{name:<{names}}  {pressed:<{keys}}  {self._note(action)}".rstrip() for name, pressed, action in rows]
@@ -113,7 +113,7 @@ class Keymap:
 
 
 def parse(written: str) -> tuple[str, ...]:
-    """`alt-enter` or `ctrl-x ctrl-e` as prompt_toolkit's keys. Raises ConfigError."""
+    """Translates `alt-enter` or `ctrl-x ctrl-e` to prompt_toolkit's keys. Raises ConfigError."""
     keys: list[str] = []
     for word in written.lower().split():
         bare = word.removeprefix("alt-") if word != "alt-" else word
@@ -131,9 +131,7 @@ def _key(bare: str, word: str) -> str:
     if len(bare) == 1 and bare != word:
         return bare
     if len(bare) == 1:
-        raise ConfigError(
-            f"{SETTING}: {word} alone is a letter that one writes with.", hint=f"alt-{word} or ctrl-{word} are keys."
-        )
+        raise ConfigError(f"{SETTING}: {word} alone types a letter.", hint=f"alt-{word} or ctrl-{word} are keys.")
     raise ConfigError(f"{SETTING}: there is no key {word}.", hint=_nearest(word, [*KEYS, "alt-enter"]))
 
 

@@ -25,9 +25,9 @@ from wolo.messages.terminal_text import escape_hidden
 
 MOST_CHARS = 1_000
 MOST_LINES = 15
-"""A longer paste is folded."""
+"""Longer pastes are folded."""
 MOST_KEPT_CHARS = 1_000_000
-"""A text with more in it is not written down for later."""
+"""Longer texts are not saved."""
 _FIRST, _LAST = 0xF0000, 0xFFFFD
 _PRIVATE = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
 _SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Z]")
@@ -36,7 +36,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Written(TypedDict, total=False):
-    """A text as it is kept for later."""
+    """A text as it is saved."""
 
     text: str
     pastes: dict[str, str]
@@ -45,34 +45,31 @@ class Written(TypedDict, total=False):
 class Pastes:
     def __init__(self) -> None:
         self._whole: dict[str, str] = {}
-        """What each character stands for."""
+        """The pasted text by its character."""
         self._numbers: dict[str, int] = {}
-        """In the order in which a person has seen them."""
+        """Number by character, in the order in which labels were shown."""
 
     def fold(self, text: str) -> str:
-        """As it goes into what is written: as it is, or as one character."""
+        """Returns a short text as it is, a long one as one character."""
         lines = text.count("\n") + 1
         if len(text) <= MOST_CHARS and lines <= MOST_LINES and not _PRIVATE.search(text):
             return text
         return self._character(text)
 
     def unfold(self, text: str) -> str:
-        """As it is sent."""
+        """The whole text, to be sent."""
         return _PRIVATE.sub(lambda found: self._whole.get(found[0], found[0]), text)
 
     def shown(self, text: str) -> str:
-        """As a person reads it."""
+        """The text with labels for folded pastes."""
         return _PRIVATE.sub(lambda found: self.label(found[0]) or found[0], text)
 
     def typed(self, text: str) -> str:
-        """Only what was typed, without what was pasted as a whole."""
+        """The text without folded pastes."""
         return _PRIVATE.sub(lambda found: " " if found[0] in self._whole else found[0], text)
 
     def fold_again(self, text: str) -> str:
-        """A whole text that comes back, from an editor: known pastes are folded, and so is the rest if it is long.
-
-        Private characters in it stand for themselves.
-        """
+        """Folds an edited text: known pastes again, and the rest if it is long."""
         if _PRIVATE.search(text):
             return self._character(text)
         for character, whole in self._whole.items():
@@ -80,7 +77,7 @@ class Pastes:
         return text if _PRIVATE.search(text) and len(text) <= MOST_CHARS else self.fold(self.unfold(text))
 
     def label(self, character: str) -> str:
-        """Empty for a character that stands for itself."""
+        """Empty for an ordinary character."""
         whole = self._whole.get(character)
         if whole is None:
             return ""
@@ -90,12 +87,12 @@ class Pastes:
         return f"[Pasted #{number}: {size}]"
 
     def pack(self, text: str) -> Written:
-        """For later, and for another process."""
+        """The text and its pastes, for another process."""
         folded = {character: self._whole[character] for character in _PRIVATE.findall(text) if character in self._whole}
         return {"text": text, "pastes": folded} if folded else {"text": text}
 
     def unpack(self, written: Written) -> str:
-        """The same text, whatever other pastes there are by now."""
+        """Adds the pastes of a saved text to those of this process."""
         renamed = {old: self._character(whole) for old, whole in written.get("pastes", {}).items()}
         return _PRIVATE.sub(lambda found: renamed.get(found[0], found[0]), written.get("text", ""))
 
@@ -112,7 +109,7 @@ class Pastes:
 
 
 def cleaned(pasted: str) -> str:
-    """What was pasted as text: lines end in line feeds, tabs stay, control characters and sequences go."""
+    """Pasted text with line feeds as line ends, without control characters and sequences; tabs stay."""
     text = pasted.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:
         text = _SEQUENCES.sub("", text)
@@ -120,7 +117,7 @@ def cleaned(pasted: str) -> str:
 
 
 def readable(typed: str) -> str:
-    """Bytes that are no UTF-8 come as halves of characters, which nothing could be sent or kept with."""
+    """Replaces lone surrogates, which come from bytes that are no UTF-8 and cannot be sent or saved."""
     return _HALVES.sub("\ufffd", typed)
 
 
@@ -137,7 +134,7 @@ class Chips(Processor):
             return Transformation(fragments)
         shown: StyleAndTextTuples = []
         begins = [0]
-        """Where each character of the line stands on the screen; inside of what is seen as one, where that begins."""
+        """Column of each character; within a grapheme, the column of its first one."""
         for style, text, *_ in fragments:
             for grapheme in iter_graphemes(text):
                 label = self._pastes.label(grapheme)
@@ -154,7 +151,7 @@ class Chips(Processor):
 
 
 def _places(begin: int, grapheme: str, piece: str) -> list[int]:
-    """Of the characters that follow those of this one."""
+    """Columns of the characters that follow this grapheme."""
     if piece == grapheme:
         return [begin + step for step in range(1, len(grapheme) + 1)]
     return [*([begin] * (len(grapheme) - 1)), begin + len(piece)]
@@ -166,7 +163,7 @@ URL = "file://"
 
 
 def as_mentions(pasted: str, cwd: Path) -> str:
-    """`@path` for each image, when nothing but images was pasted; else empty."""
+    """`@path` for each image, if the paste consists of image paths; else empty."""
     text = pasted.strip()
     if not text or len(text) > LONGEST_CHARS:
         return ""
@@ -178,7 +175,7 @@ def as_mentions(pasted: str, cwd: Path) -> str:
 
 
 def _readings(text: str) -> list[list[str]]:
-    """As a name with blanks in it, a line a name, or as a shell would read it."""
+    """Ways to read the text: one path with spaces, a path per line, or shell words."""
     readings = [[text], text.split("\n")]
     try:
         readings.append(shlex.split(text))

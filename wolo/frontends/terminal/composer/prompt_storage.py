@@ -17,16 +17,16 @@ from wolo.places import make_private
 
 MOST_READ_BYTES = 4_000_000
 MOST_KEPT_BYTES = 3 * MOST_READ_BYTES
-"""A file that has grown beyond this is cut to what is read of it."""
+"""A larger file is cut to its newest MOST_READ_BYTES."""
 ANYWHERE = "anywhere"
-"""What was typed before there was a file for each directory."""
+"""History of versions that had one file for all directories."""
 
 
 class DirectoryHistory(History):
-    """A directory's own prompts, behind those of the time when there was one history for all of them.
+    """History of one directory, shared by all processes.
 
-    A line is written with one call, so what another process writes is never torn, and a process that is killed leaves whole
-    lines. What cannot be written is still remembered until the end.
+    Each line is written with one call: lines of other processes are never torn, and a killed process leaves complete lines.
+    Prompts that cannot be written are remembered until the process ends.
     """
 
     def __init__(self, folder: Path, directory: Path, pastes: Pastes) -> None:
@@ -54,18 +54,18 @@ class DirectoryHistory(History):
 
 
 def named_after(directory: Path) -> str:
-    """A file's name for a directory: different for each, and its own name can be read in it."""
+    """A unique, readable file name for a directory."""
     called = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in directory.name)[:40]
     return f"{called}-{hashlib.sha256(os.fsencode(directory)).hexdigest()[:12]}"
 
 
 def _make(folder: Path) -> None:
-    """The one file of earlier versions lies where the folder belongs: what is in it goes along."""
+    """Makes the folder, and moves the history of earlier versions, a file in its place, into it."""
     make_private(folder.parent)
     before: list[str] = []
     if folder.is_file():
         aside = folder.with_name(f"{folder.name}.{os.getpid()}")
-        with suppress(FileNotFoundError):  # another process is taking it over
+        with suppress(FileNotFoundError):  # another process moves it
             folder.rename(aside)
             before = list(FileHistory(str(aside)).load_history_strings())
             aside.unlink()
@@ -75,7 +75,7 @@ def _make(folder: Path) -> None:
 
 
 def _lines(path: Path) -> list[bytes]:
-    """The newest lines; a first one that was cut is left out."""
+    """The newest lines, without a first one that was cut."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -96,7 +96,7 @@ def _append(path: Path, entries: Iterable[Written]) -> None:
         if size > MOST_KEPT_BYTES:
             _cut(descriptor, path)
         elif size and os.pread(descriptor, 1, size - 1) != b"\n":
-            lines = b"\n" + lines  # the disk was full in the middle of the line before
+            lines = b"\n" + lines  # the disk was full while the line before was written
         os.write(descriptor, lines)
     finally:
         os.close(descriptor)
@@ -109,22 +109,27 @@ def _cut(descriptor: int, path: Path) -> None:
 
 
 PLACES = 20
-"""So many processes of one directory can keep a draft at a time."""
+"""Processes of one directory that can save a draft at the same time."""
 
 
 class Drafts:
+    """The unsent text of each process, saved while it is typed.
+
+    A process locks a place of its own. A place without a lock was left by a crashed process; the next one restores its draft.
+    """
+
     def __init__(self, folder: Path, directory: Path, pastes: Pastes) -> None:
         self._pastes = pastes
         self._named = folder / named_after(directory)
         self._lock = -1
         self._path: Path | None = None
-        """None: what is written is not kept, because nothing can be kept there."""
+        """None: drafts cannot be saved."""
         with suppress(OSError):
             make_private(folder)
             self._take_place()
 
     def left_behind(self) -> str:
-        """What a process that ended too early had not sent; empty when there is nothing."""
+        """The draft that a crashed process has left; empty if there is none."""
         if self._path is None:
             return ""
         with suppress(OSError, msgspec.DecodeError):
@@ -155,7 +160,7 @@ class Drafts:
         new.replace(path)
 
     def _take_place(self) -> None:
-        """One with something in it, if nobody holds it; else the first that is free."""
+        """Locks a place that nobody holds, preferably one with a draft."""
         places = [self._named.with_name(f"{self._named.name}.{number}") for number in range(PLACES)]
         for place in sorted(places, key=lambda place: not Path(f"{place}.json").exists()):
             descriptor = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,4 +1,4 @@
-"""The keyboard's modes: quiet from the beginning to the end, and then as they were before."""
+"""Modes of the terminal's input: no echo while wolo runs, restored at the end."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import termios
 from typing import Any
 
 _IFLAG, _LFLAG, _CC = 0, 3, 6
-"""Places in what `tcgetattr` returns."""
+"""Indexes in the result of `tcgetattr`."""
 
 
 class Keyboard:
-    """What is typed while a turn runs is not echoed into its output; it waits for whoever reads next. Ctrl-C stays a signal."""
+    """Turns echo off, so that typed keys do not appear in the output; they wait to be read. Ctrl-C stays a signal."""
 
     def __init__(self) -> None:
         self._descriptor = sys.stdin.fileno()
         self._before: list[Any] | None = None
-        """The modes found when it was hushed; None while it is not."""
+        """Modes before `hush`; None while echo is on."""
 
     @property
     def is_hushed(self) -> bool:
@@ -31,26 +31,26 @@ class Keyboard:
                 self._set_quiet()
 
     def release(self) -> None:
-        """Back to how it was; what was typed is kept."""
+        """Restores the modes; typed keys are not lost."""
         before, self._before = self._before, None
         if before is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._descriptor, termios.TCSANOW, before)
 
     def pause(self) -> None:
-        """Before the process is stopped for a while."""
+        """Restores the modes before the process stops (Ctrl-Z)."""
         if self._before is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
 
     def resume(self) -> None:
-        """After the process was stopped and goes on: the shell has set modes of its own in between."""
+        """Turns echo off again after `fg`: the shell has set its own modes."""
         if self._before is not None and self._is_ours():
             with contextlib.suppress(termios.error):
                 self._set_quiet()
 
     def forget_typed(self) -> None:
-        """Drops what was typed and not read yet."""
+        """Drops typed keys that were not read."""
         with contextlib.suppress(termios.error):
             termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
@@ -62,7 +62,7 @@ class Keyboard:
         termios.tcsetattr(self._descriptor, termios.TCSANOW, modes)
 
     def _is_ours(self) -> bool:
-        """A process in the background would be stopped for changing the modes."""
+        """Changing the modes would stop a background process."""
         try:
             return os.tcgetpgrp(self._descriptor) == os.getpgrp()
         except OSError:

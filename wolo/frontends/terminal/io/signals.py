@@ -1,4 +1,4 @@
-"""Ctrl-C and its kin: the first one stops what is under way, a second one ends wolo at once."""
+"""Handles Ctrl-C and other signals: the first one stops the running work, the second one quits at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 EXIT_STATUS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 AGAIN_WITHIN_S = 2.0
-"""A second Ctrl-C within this time leaves."""
+"""A second Ctrl-C within this time quits."""
 
 
 class SignalTarget(Protocol):
@@ -44,7 +44,7 @@ class Signals:
         self._stop = lambda: _cancel(task)
         for number in EXIT_STATUS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-                loop.add_signal_handler(number, self.hear, number)
+                loop.add_signal_handler(number, self.on_signal, number)
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
         loop.add_signal_handler(signal.SIGCONT, self._resume)
         return self
@@ -65,19 +65,19 @@ class Signals:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """The keyboard is another program's: its Ctrl-C is not ours, and its modes are left alone when both are stopped."""
+        """Ignores Ctrl-C and leaves the modes alone while another program has the keyboard."""
         self._is_aside = True
         try:
             yield
         finally:
             self._is_aside = False
 
-    def hear(self, number: signal.Signals = signal.SIGINT) -> None:
+    def on_signal(self, number: signal.Signals = signal.SIGINT) -> None:
         if self._is_aside and number == signal.SIGINT:
             return
         if number == signal.SIGHUP:
             if self.exit_status == EXIT_STATUS[number]:
-                return  # a shell passes it on before the kernel sends one: only one terminal has gone
+                return  # a shell passes it on before the kernel sends one
             self._target.on_hang_up()
         if self.exit_status:
             self._target.on_kill()
@@ -86,11 +86,11 @@ class Signals:
         self._stop()
 
     def hang_up(self) -> None:
-        """The terminal is gone, whether or not a signal says so."""
-        self.hear(signal.SIGHUP)
+        """Handles a closed terminal, with or without a signal."""
+        self.on_signal(signal.SIGHUP)
 
     def stop(self) -> None:
-        """What is under way ends; wolo goes on."""
+        """Stops the running work."""
         self._stop()
 
     def _suspend(self) -> None:
@@ -103,7 +103,7 @@ class Signals:
             self._target.on_resume()
 
     def forgive(self) -> bool:
-        """True after a Ctrl-C that only meant the turn: it counts no more."""
+        """Resets the exit status after Ctrl-C. False: another signal ends wolo."""
         if self.exit_status not in (0, EXIT_STATUS[signal.SIGINT]):
             return False
         self.exit_status = 0

@@ -13,14 +13,14 @@ from typing import Protocol
 
 
 class Stdout:
-    """What the screen writes to. A terminal that is gone takes nothing and complains about nothing."""
+    """Stdout of the screen. Writing to a closed terminal does nothing."""
 
     def __init__(self) -> None:
         self.is_plain = False
-        """Whole lines one after the other: somebody has them read aloud."""
+        """Prints complete lines only, as for a screen reader."""
         self._stream = sys.stdout
         with contextlib.suppress(AttributeError):
-            sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a locale may know few characters
+            sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # the locale may lack characters
 
     @property
     def encoding(self) -> str:
@@ -28,7 +28,7 @@ class Stdout:
 
     @property
     def can_move(self) -> bool:
-        """The cursor can be moved and lines can be painted again."""
+        """The cursor can move, so lines can be repainted."""
         return not self.is_plain and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "") and self.isatty()
 
     @property
@@ -69,7 +69,7 @@ class Stdout:
             self.let_go()
 
     def let_go(self) -> None:
-        """The terminal has gone: whatever else is written leads nowhere, here and in any library."""
+        """Redirects stdout and stderr to the null device: the terminal is closed."""
         with contextlib.suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
@@ -78,7 +78,7 @@ class Stdout:
 
 
 PATIENCE_S = 2.0
-"""How long the end of a conversation waits for a terminal that takes nothing."""
+"""Time to wait at exit for a terminal that takes nothing."""
 _PIECE_BYTES = 65_536
 
 
@@ -92,7 +92,7 @@ class Flushable(Protocol):
 
 
 class AsyncOutput:
-    """The terminal is opened anew, because the modes of the descriptor that was given are shared with other processes."""
+    """Writes without blocking, through its own descriptor: modes of the given one are shared with other processes."""
 
     def __init__(self, descriptor: int, painter: Flushable) -> None:
         """Flushes the `painter` when the terminal has taken everything that waited."""
@@ -100,14 +100,14 @@ class AsyncOutput:
         self._own: int | None = None
         self._waiting = bytearray()
         self._loop: asyncio.AbstractEventLoop | None = None
-        """Tells when the terminal takes more; None while nothing waits."""
+        """Set while bytes wait for the terminal."""
 
     def open(self) -> None:
         with suppress(OSError):
             self._own = os.open(os.ttyname(self._given), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """What waits gets a last chance."""
+        """Gives waiting bytes a last chance."""
         self._stop_waiting()
         if self._own is None:
             return
@@ -120,7 +120,7 @@ class AsyncOutput:
 
     @property
     def is_behind(self) -> bool:
-        """Whatever is written now has to wait: better it is not painted yet."""
+        """Bytes wait: painting now would only add to them."""
         return bool(self._waiting)
 
     def write(self, data: bytes) -> None:
@@ -129,9 +129,9 @@ class AsyncOutput:
             self._push_all()
         elif self._loop is None and self._push():
             self._loop = asyncio.get_running_loop()
-            self._loop.add_writer(self._own, self._go_on)
+            self._loop.add_writer(self._own, self._continue)
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if not self._push():
             self._stop_waiting()
             self._painter.flush()
@@ -142,7 +142,7 @@ class AsyncOutput:
         self._loop = None
 
     def _push(self) -> bool:
-        """True when something is left. A terminal that is gone takes everything."""
+        """True if bytes are left. A closed terminal drops them all."""
         assert self._own is not None
         try:
             while self._waiting:
@@ -154,7 +154,7 @@ class AsyncOutput:
         return False
 
     def _push_all(self) -> None:
-        """Where the terminal cannot be opened anew, writing waits for it."""
+        """Blocks: used where the terminal cannot be opened a second time."""
         with suppress(OSError):
             while self._waiting:
                 del self._waiting[: os.write(self._given, self._waiting)]

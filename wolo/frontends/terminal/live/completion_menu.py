@@ -1,4 +1,4 @@
-"""What stands below what is being written: a list of what can follow, and the line one searches in. Both fit a narrow window."""
+"""The completion menu and the search line below the input; both fit a narrow window."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def offered_menu() -> ConditionalContainer:
 
 
 def search_line() -> SearchToolbar:
-    return SearchToolbar(
-        ignore_case=True, backward_search_prompt=lambda: "search: " if _is_narrow() else "search what was sent: "
-    )
+    return SearchToolbar(ignore_case=True, backward_search_prompt=lambda: "search: " if _is_narrow() else "search history: ")
 
 
 def _is_narrow() -> bool:
