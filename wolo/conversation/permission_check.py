@@ -1,4 +1,4 @@
-"""Asking the guard about a call that nobody makes: for people who want to know what their rules do."""
+"""Tests hypothetical calls against the rules, for users."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ class PermissionCheck(NamedTuple):
     config: Config
     workspace: Workspace
     shell: ShellState | None = None
-    """Of the conversation; None: outside of one."""
+    """None: outside of a conversation."""
     agents: Sequence[SubagentOffer] = BUILTIN
-    """Those that could be given tasks."""
 
     def intent(self, call: str) -> Intent:
-        """`shell:git push`, `read:src/a.py`, `fetch:docs.python.org`. Raises UsageError, and ToolError for an impossible path."""
+        """`shell:git push`, `read:src/a.py`, `fetch:docs.python.org`. Raises UsageError, and ToolError for an invalid path."""
         tool, colon, text = call.partition(":")
         if tool not in TOOLS or not colon or not text.strip():
             hint = f'Write "tool:what", as in "shell:git push"; the tools are {", ".join(TOOLS)}.'
@@ -49,11 +48,11 @@ class PermissionCheck(NamedTuple):
         return CallIntent(call, only_reads=any(offer.only_reads and call == f"task:{offer.name}" for offer in self.agents))
 
     def verdict(self, call: str) -> Verdict:
-        """What would become of it. Raises as `intent` does."""
+        """Raises as `intent` does."""
         return self.judge.judge(call.partition(":")[0], [self.intent(call)])
 
     def rights(self, command: str) -> CommandRights | None:
-        """On which the model could run it now without asking; None: on none."""
+        """The rights with which the model may run it without approval; None: it may not."""
         cwd = self.shell.cwd if self.shell else self.workspace.start
         verdict = self.judge.judge("shell", [RunIntent(command, cwd)])
         if verdict.decision != "allow":
@@ -62,18 +61,15 @@ class PermissionCheck(NamedTuple):
 
 
 def in_precedence(rules: tuple[Rule, ...]) -> list[Rule]:
-    """As they decide."""
     return [rule for decision in ("deny", "ask", "allow") for rule in rules if rule.decision == decision]
 
 
 def rule_lines(rules: tuple[Rule, ...]) -> list[str]:
-    """For people: every rule, and who said it."""
     told = [f"{rule.decision:<6} {rule!s:<40} {rule.source}" for rule in in_precedence(rules)]
     return told or ["There are no rules here: the mode decides."]
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
-    """For people: what would become of a call, and why."""
     return [
         f"{verdict.decision}{' (inside the sandbox)' if verdict.confined else ''}: {verdict.reason}",
         f"decided by {verdict.source}{f': {verdict.rule}' if verdict.rule else ''}",
@@ -81,7 +77,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
 
 
 def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
-    """Forgets a rule that was kept with "always"; under which decisions it stood. Raises UsageError for one that was not."""
+    """Deletes a rule saved with "always". Returns its decisions. Raises UsageError if there is none."""
     removed = forget_rule(find_places(), None if everywhere else root, rule)
     if not removed:
         where = "for every workspace" if everywhere else f"for {root}"
@@ -90,7 +86,7 @@ def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
 
 
 def open_permission_check(given: Given) -> PermissionCheck:
-    """The rules, the mode and the sandbox that a conversation would have here. Raises ConfigError and UsageError as one would."""
+    """Resolves rules, mode and sandbox as a conversation would here. Raises ConfigError and UsageError."""
     places, cwd = find_places(), Path.cwd()
     config = layers.load(places, os.environ, given, (), cwd)
     workspace = Workspace(find_root(cwd), (), cwd)

@@ -1,4 +1,4 @@
-"""What a prompt carries besides its words: files named with `-f` or `@path`, and what was piped in."""
+"""Builds a prompt with its attachments: `-f` files, `@path` mentions and stdin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wolo.places import find_home
 MAX_TEXT_BYTES = 256 * 1024
 MAX_MEDIA_BYTES = 20 * 1024 * 1024
 MAX_CUT_BYTES = 200 * 1024 * 1024
-"""Of a file of which only some lines are attached."""
+"""For a file of which only some lines are attached."""
 HEAD_BYTES = 16
 PDF = b"%PDF-"
 
@@ -30,7 +30,7 @@ _ESCAPED = re.compile(r"\\([\"\\])")
 
 
 class Lines(Struct, frozen=True):
-    """Which lines of a file are meant, from 1; without a `last` all that follow."""
+    """From 1; without `last` to the end."""
 
     first: int = 1
     last: int | None = None
@@ -51,9 +51,8 @@ def compose(
 ) -> Message:
     """The user message of a prompt. Raises UsageError for a file that cannot be attached.
 
-    `@path` in the text attaches the file when one of that name is there, `@path:10-40` these lines of it; otherwise it stays
-    a word like any other. `typed` is what of the text can name files, when that is not all of it. `attaching` hears of each
-    file before it is read. `ran` is what the person's own commands have printed, each with the command.
+    `@path` attaches an existing file, `@path:10-40` some lines of it; else it stays text. `typed` is the part of the text in
+    which mentions count, if not all. `attaching` gets each file before it is read. `ran` is the output of user commands.
     """
     parts: list[AnyPart] = [TextPart(text=_with_piped(text, piped))]
     named = ((cwd / file, WHOLE) for file in files)
@@ -65,7 +64,7 @@ def compose(
 
 
 def must_be_sent(choice: Choice, prompt: Message) -> Message:
-    """The prompt, which is not sent without its attachments. Raises UsageError for those that the model does not take."""
+    """Marks a prompt that needs its attachments. Raises UsageError for types that the model does not accept."""
     if not has_media(prompt):
         return prompt
     from wolo.models.capabilities import require_attachments  # noqa: PLC0415  # few prompts carry any
@@ -74,7 +73,7 @@ def must_be_sent(choice: Choice, prompt: Message) -> Message:
 
 
 def without_files(text: str, may_attach: Callable[[Path], bool], cwd: Path) -> tuple[str, list[Path]]:
-    """The text without mentions of files that may not be attached, and these files."""
+    """Removes the mentions of files that `may_attach` refuses. Returns these files too."""
     refused: list[Path] = []
 
     def kept(mention: re.Match[str]) -> str:
@@ -103,7 +102,7 @@ def _mentioned(text: str, cwd: Path) -> list[tuple[Path, Lines]]:
 
 
 def _readings(spelling: str) -> list[tuple[str, Lines]]:
-    """A name as it is; then one with lines behind it."""
+    """The plain name, then a name with a range of lines."""
     readings = [(spelling, WHOLE)]
     if ranged := _RANGE.fullmatch(spelling):
         name, first, dash, last = ranged.groups()
@@ -112,7 +111,6 @@ def _readings(spelling: str) -> list[tuple[str, Lines]]:
 
 
 def _at(name: str, cwd: Path) -> Path:
-    """`~` is the home of whoever typed it."""
     return cwd / (find_home() / name[2:] if name.startswith("~/") else name)
 
 
@@ -158,7 +156,7 @@ def _text(path: Path, data: bytes, lines: Lines) -> TextPart:
 
 
 def _cut(path: Path, data: bytes, lines: Lines) -> tuple[bytes, str]:
-    """These lines alone, and how the model is told which they are."""
+    """The selected lines, and the attribute that names them."""
     all_lines = data.removesuffix(b"\n").split(b"\n")
     last = min(lines.last or len(all_lines), len(all_lines))
     if lines.first > last:

@@ -1,4 +1,4 @@
-"""Going back in a conversation: to before a prompt, or to the end of another branch; nothing is taken out of the session."""
+"""Moves a conversation to before a prompt or to another branch; the session only grows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_FILES = 20
 
 
 def before_prompt(nodes: Sequence[Node], head: int, number: int) -> tuple[Change, str]:
-    """To before this prompt, and its text, to be written anew. Raises UsageError for one that is not on the way."""
+    """Returns the text of the prompt too. Raises UsageError for one that is not on the current branch."""
     place = _place(outline(nodes, head), number)
     if place.kind != "prompt":
         raise UsageError(f"{number} is no prompt.", hint="/rewind lists them.")
@@ -31,7 +31,7 @@ def before_prompt(nodes: Sequence[Node], head: int, number: int) -> tuple[Change
 
 
 def to_branch(nodes: Sequence[Node], head: int, number: int) -> Change:
-    """To where the conversation had come to behind this prompt."""
+    """To the end of the branch of this prompt."""
     places = outline(nodes, head)
     end = last_under(places, _place(places, number).number)
     if end.is_here:
@@ -40,7 +40,7 @@ def to_branch(nodes: Sequence[Node], head: int, number: int) -> Change:
 
 
 def prompt_of(nodes: Sequence[Node], head: int, number: int | None) -> Message:
-    """The prompt of this number; None: the last one on the way. Raises UsageError."""
+    """None: the last prompt of the current branch. Raises UsageError."""
     places = outline(nodes, head)
     here = [place for place in places if place.is_on_way and place.kind == "prompt"]
     if number is None and not here:
@@ -59,7 +59,7 @@ def _place(places: Sequence[OutlineItem], number: int) -> OutlineItem:
 
 
 def _summary(nodes: Sequence[Node], head: int, behind: int) -> Message | None:
-    """Files and commands do not go back with the conversation: the model must know. None: nothing was done."""
+    """Tells the model that files and commands were not reverted. None: there were none."""
     calls = done_between(nodes, head, behind)
     edits = [part for part in calls if part.tool in EDITING and part.outcome != "error"]
     files = dict.fromkeys(name for part in edits for name in _named(part))
@@ -83,7 +83,7 @@ def _named(part: ToolPart) -> list[str]:
 
 
 def done_between(nodes: Sequence[Node], head: int, behind: int) -> list[ToolPart]:
-    """The calls that had effects, or may have had some, on the way that is left."""
+    """Calls of the abandoned path that had or may have had effects."""
     left_places = path_to(nodes, head) - path_to(nodes, behind)
     left = [node for node in nodes if node.seq in left_places]
     calls = {part.id: part for node in left for part in _calls(node)}

@@ -1,4 +1,4 @@
-"""What one session has changed in files, first state against last: by its tools and commands, with or without git."""
+"""Compares the first and last state of each file that a session changed; needs no git."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.line_diff import diff_lines
 
 MAX_BYTES = 1 << 20
-"""Of one side; nobody reads the difference of more."""
+"""Per side of a diff."""
 
 
 class Changed(NamedTuple):
     path: str
-    """Absolute and real."""
     before: State
     after: State
     was: bytes | None
-    """What it held; None: nothing, or it is not kept."""
+    """Content; None: no file, or not stored."""
     holds: bytes | None
     notes: tuple[str, ...] = ()
 
 
 def paths_changed(watch: Watch) -> list[str]:
-    """Absolute, the newest first; nothing is read of them."""
+    """Absolute paths, newest first; reads no file."""
     noted = watch.store.of_session(watch.session) if watch.store is not None else ()
     return list(dict.fromkeys(each.change.path for each in reversed(list(noted))))
 
 
 def changed_by(watch: Watch, only: Sequence[Path] = ()) -> list[Changed]:
-    """`only`: nothing but these paths and what lies below them."""
+    """`only`: limit to these paths and everything below them."""
     store = watch.store
     if store is None:
         return []
@@ -50,7 +49,7 @@ def changed_by(watch: Watch, only: Sequence[Path] = ()) -> list[Changed]:
 
 
 def patch(changed: Changed, where: Path) -> Iterator[str]:
-    """A unified diff; paths are relative to `where`, outside of it in full."""
+    """A unified diff with paths relative to `where` if inside."""
     name = as_text(os.path.relpath(changed.path, where) if changed.path.startswith(f"{where}/") else changed.path)
     yield f"--- {f'a/{name}' if changed.before.kind else '/dev/null'}"
     yield f"+++ {f'b/{name}' if changed.after.kind else '/dev/null'}"
@@ -67,7 +66,7 @@ def patch(changed: Changed, where: Path) -> Iterator[str]:
 
 
 def _net(store: Store, path: str, noted: Sequence[Noted]) -> Changed | None:
-    """None: it is as it was before."""
+    """None: unchanged."""
     before, after = noted[0].change.before, noted[-1].change.after
     if before.is_like(after) and before.mode == after.mode:
         return None
@@ -86,7 +85,7 @@ def _net(store: Store, path: str, noted: Sequence[Noted]) -> Changed | None:
 
 
 def _text(data: bytes | None, state: State) -> str | None:
-    """None: it cannot be shown."""
+    """None: cannot be shown."""
     if state.kind in ("", "folder"):
         return ""
     if data is None or len(data) > MAX_BYTES or b"\0" in data:

@@ -1,4 +1,4 @@
-"""Undoing turns: files and conversation go back together, and forth again; nothing is taken out of the session."""
+"""Undoes and redoes turns with their file changes; the session only grows."""
 
 from __future__ import annotations
 
@@ -42,53 +42,51 @@ class Conflict(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What was done, or would be; paths are relative to where the person is, outside of it in full."""
+    """The result, or a preview; paths are relative to the current directory if inside."""
 
     kind: Kind
     session: str
     turns: tuple[str, ...]
-    """Their prompts."""
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
-    """Left as they are."""
+    """Files left unchanged."""
     not_covered: tuple[str, ...] = ()
-    """What no undo can bring back, in sentences."""
+    """Sentences about effects that cannot be undone."""
     moves_conversation: bool = True
     is_preview: bool = True
 
 
 class Undo(Struct, frozen=True, kw_only=True):
-    """What is to be done."""
+    """A prepared undo or redo."""
 
     report: Report
     plan: Plan
     turns: tuple[str, ...]
     after_entry: int
-    """The entry behind which the conversation goes on."""
+    """The conversation continues after this entry."""
     history: tuple[Message, ...] | None = None
-    """The same, where no session keeps it."""
+    """The same for an unsaved session."""
     draft: str = ""
-    """The prompt to be written anew."""
+    """The prompt to edit."""
     of_step: int = 0
-    """What is brought back."""
+    """The step to redo."""
     commands: int = 0
 
 
 class Done(Struct, frozen=True, kw_only=True):
     report: Report
     change: Change
-    """How the conversation goes on."""
     step: int
 
 
 class Undoing:
-    """Must be used by whoever has the session locked."""
+    """Needs the lock of the session."""
 
     def __init__(
         self, watch: Watch, locks: Path, nodes: Sequence[Node], head: int, history: Sequence[Message], where: Path
     ) -> None:
-        """`history` is all there is where no session is kept."""
+        """`history` replaces `nodes` for an unsaved session."""
         self._watch = watch
         self._locks = locks
         self._nodes = nodes
@@ -103,7 +101,7 @@ class Undoing:
         return cls(files.tracker, files.locks, nodes, head, conversation.history, conversation.info.cwd)
 
     def undo(self, count: int = 1, only: Iterable[Path] = ()) -> Undo:
-        """The last turns, or what they did to some paths. Raises UsageError when there are not so many."""
+        """Reverts the last turns, or their changes to `only`. Raises UsageError if there are fewer turns."""
         wanted = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
         found = self._last_turns(count)
         turns = tuple(message.id for message in found)
@@ -134,7 +132,7 @@ class Undoing:
         )
 
     def redo(self) -> Undo:
-        """What was undone last, unless something was said since. Raises UsageError."""
+        """Restores the last undo if no prompt followed. Raises UsageError."""
         kept = self._last_undone()
         store = self._watch.store
         if kept is None or store is None:
@@ -151,10 +149,9 @@ class Undoing:
         return Undo(report=self._foreseen(report, plan), plan=plan, turns=(), after_entry=after_entry, of_step=step)
 
     def carry_out(self, undo: Undo) -> Done:
-        """Changes the files. When the conversation has gone to where `change` says, `finish` ends it.
+        """Changes the files; call `finish` once the conversation has made the `change`.
 
-        What a kill leaves half done, the same undo carries to its end.
-        Raises ToolError when there is no room for it; nothing was changed then.
+        An undo that was killed halfway can be carried out again. Raises ToolError, and changes nothing, if the disk is full.
         """
         store = self._watch.store
         report, step = undo.report, 0
@@ -207,7 +204,6 @@ class Undoing:
         return prompts[-count:]
 
     def _before(self, turn: str) -> int:
-        """The entry before a prompt."""
         way = path_to(self._nodes, self._head)
         found = (node for node in self._nodes if node.seq in way and isinstance(node.entry, MessageEntry))
         return next((node.parent for node in found if _message_id(node) == turn), 0)
@@ -256,7 +252,6 @@ class Undoing:
 
 
 def lines(report: Report) -> list[str]:
-    """For people: what is about to happen, or what has."""
     back = "Undo" if report.kind == UNDO else "Redo"
     count = len(report.turns)
     what = f"{back} of the last {f'{count} turns' if count > 1 else 'turn'}" if report.turns else back
@@ -280,7 +275,7 @@ def _message_id(node: Node) -> str:
 
 
 def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
-    """What commands may have changed unseen."""
+    """Changes by commands that the tracker may have missed."""
     told = ["Not covered: what commands did outside the workspace, and to .git."]
     for paths, what in (
         (left_out.ignored, "ignored by git"),
@@ -297,7 +292,7 @@ def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
 
 
 def _summary(report: Report, commands: int) -> Message | None:
-    """What the model is told; None: nothing was done that it could stumble over."""
+    """Tells the model; None: nothing relevant was done."""
     files, conflicts = (*report.restored, *report.removed), tuple(each.path for each in report.conflicts)
     if not (files or conflicts or commands):
         return None

@@ -1,4 +1,4 @@
-"""Which hooks there are, which of them may run, and the one function by which a conversation runs them."""
+"""Finds hooks, checks consent, and runs them for a conversation."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 FILES = ("hooks.json", "settings.json", "settings.local.json")
 _MEND = "A PreToolUse hook guards calls of tools; wolo does not start while one cannot be read. Correct or remove it."
 END_WITHIN_S = 1.5
-"""Nobody waits longer for hooks when wolo ends."""
+"""All SessionEnd hooks together."""
 
 Consent = Literal["yours", "allowed", "needs consent", "refused"]
-"""`refused`: the person does not want to be asked again."""
+"""`refused`: do not ask again."""
 
 
 class HookSet(Struct, frozen=True, kw_only=True):
@@ -48,11 +48,11 @@ class HookSet(Struct, frozen=True, kw_only=True):
     """By event."""
     standing: Consent = "yours"
     folder: Path | None = None
-    """Of a project's: where they run, and what counts as the project to them."""
+    """For project hooks: their working directory and project root."""
     named_in: Path | None = None
-    """Of the user's own: the folder of the file that names them, where their relative programs are."""
+    """For user hooks: the base of relative programs."""
     digest: str = ""
-    """Of a project's: what exactly would run."""
+    """For project hooks: identifies the exact commands."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class HookSet(Struct, frozen=True, kw_only=True):
 
 
 def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[HookSet, ...]:
-    """All there are; nothing of a project that is not trusted is read. Raises ConfigError for mistakes in the user's own."""
+    """Reads nothing of an untrusted project. Raises ConfigError for errors in the user's own files."""
     sets = [*_of_settings(config, places), *_of_user(places, notices)]
     if config.trusts_project:
         sets += project_hooks(places, root, cwd)
@@ -75,7 +75,7 @@ def _of_settings(config: Config, places: Places) -> list[HookSet]:
 
 
 def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
-    """What is wrong with the file is a problem of its set, but for a guard: calls that it was to guard must not run."""
+    """Errors become problems of the set, except in a guard: its calls must not run unguarded."""
     path = places.config / "hooks.json"
     if not os.path.lexists(path):
         return []
@@ -94,7 +94,7 @@ def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
 
 
 def project_hooks(places: Places, root: Path, cwd: Path) -> list[HookSet]:
-    """Of a trusted folder. What is wrong with a file is a problem of its set."""
+    """Of a trusted folder. Errors become problems of the set."""
     sets = []
     for folder in project.folders(root, Path(os.path.realpath(cwd))):
         for place in project.HOOKS.places:
@@ -128,24 +128,23 @@ _STANDINGS: Mapping[consents.Consent | None, Consent] = {"yes": "allowed", "neve
 
 
 def _asked(source: str, digest: str) -> str:
-    """What a person answers to, among all they were asked about."""
     return f"hooks {source} {digest}"
 
 
 def save_consent(places: Places, root: Path, found: HookSet, answer: consents.Consent) -> None:
-    """It holds for these hooks as they are now. Raises ConfigError when it cannot be kept."""
+    """Applies only as long as the hooks do not change. Raises ConfigError."""
     consents.save_consent(places, root, _asked(found.source, found.digest), answer)
 
 
 def awaiting_consent(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
-    """Those of a trusted folder that need a person's consent. Raises ConfigError."""
+    """Hooks of a trusted folder that need consent. Raises ConfigError."""
     if given.get("trust") != str(root) and consents.trust_in(places, root, []) != "trusted":
         return []
     return [each for each in project_hooks(places, root, cwd) if each.standing == "needs consent" and each.hooks]
 
 
 def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
-    """What of them could not run, as far as that can be told without running it."""
+    """Reasons why hooks would fail, without running them."""
     said = [problem for each in sets for problem in each.problems]
     for each in sets:
         for event, hook in each.hooks:
@@ -159,7 +158,7 @@ def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
 
 
 def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
-    """What of a project is not run, in a sentence. `was_asked`: the person knows which wait for a consent."""
+    """Says which project hooks do not run. `was_asked`: the user was asked for consent just now."""
     said = [problem for each in sets for problem in each.problems]
     waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
     if waiting and not was_asked:
@@ -171,7 +170,7 @@ def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
 
 
 class ConversationHooks:
-    """The hooks of a conversation while it lives; without any, nothing is loaded and `run_hook` is None."""
+    """Runs the hooks of a conversation; loads nothing if there are none."""
 
     def __init__(
         self,
@@ -184,10 +183,10 @@ class ConversationHooks:
         has_begun: bool,
         variables: Mapping[str, str],
     ) -> None:
-        """`variables` are those that hooks set for commands when this session began; `history` is for the transcript."""
+        """`variables` were set for commands by SessionStart hooks; `history` is for the transcript."""
         self.sets = tuple(sets)
         self.has_begun = has_begun
-        """The beginning of the session has been told."""
+        """SessionStart hooks have run."""
         self.variables = dict(variables)
         self._workspace = workspace
         self._shell = shell
@@ -199,7 +198,7 @@ class ConversationHooks:
         self._source = "startup"
 
     def programs(self) -> list[Path]:
-        """Files of the workspace that hooks run: who could write one could have anything run outside of the sandbox."""
+        """Workspace files that hooks execute; writing one would escape the sandbox."""
         running = [each for each in self.sets if each.runs and each.hooks]
         if not running:
             return []
@@ -215,7 +214,7 @@ class ConversationHooks:
         return list(dict.fromkeys(found))
 
     def start(self, state: Path, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool) -> RunHook | None:
-        """Makes the hooks ready to run; None when no hook may run. `facts` are sent with every event."""
+        """Returns None if no hook may run. `facts` are sent with every event."""
         if not any(each.hooks and each.runs for each in self.sets):
             return None
         from wolo.conversation.resources.hook_records import HookRecords  # noqa: PLC0415  # only where there are hooks
@@ -234,7 +233,6 @@ class ConversationHooks:
         return self.run
 
     async def run(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> HookAnswer:
-        """Runs the hooks of any event."""
         assert self._hooks is not None  # `start` returns this method where there are hooks
         if event == "SessionStart":
             if self.has_begun:
@@ -244,7 +242,7 @@ class ConversationHooks:
         return await self._hooks.run(event, {**self._told(), **payload}, slow)
 
     async def _begin(self, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Answer:
-        """The beginning of a session, where hooks may set variables for commands."""
+        """SessionStart hooks may set variables for commands."""
         from wolo.conversation.resources.hook_records import variables_set  # noqa: PLC0415  # only where there are hooks
 
         assert self._hooks is not None
@@ -263,14 +261,12 @@ class ConversationHooks:
         return replace(answer, notices=(*answer.notices, notice))
 
     def _told(self) -> dict[str, Any]:
-        """What goes with every event."""
         assert self._records is not None  # as above
         with suppress(OSError):  # a full disk keeps no hook from its work
             self._records.update(self._history.messages)
         return {**self._facts(), "transcript_path": str(self._records.transcript)}
 
     async def end(self, reason: str) -> None:
-        """The session ends; nobody waits long."""
         if self._hooks is not None and self.has_begun:
             await self._hooks.run("SessionEnd", {**self._told(), "reason": reason}, _nobody, END_WITHIN_S)
 
@@ -280,7 +276,6 @@ class ConversationHooks:
 
 
 def placed(sets: Sequence[HookSet]) -> list[RegisteredHook]:
-    """The hooks that may run."""
     from wolo.extensions.hooks.hook_runner import RegisteredHook  # noqa: PLC0415  # only where there are hooks
 
     return [
@@ -303,9 +298,9 @@ def _is_unchanged(found: HookSet) -> bool:
 
 
 def environment(root: Path, folder: Path | None) -> dict[str, str]:
-    """What a command of the user's own sees, and where the project is, under the name that hooks know, too.
+    """The user's environment, with the project directory under the name that hooks know too.
 
-    A relative folder of the PATH would be one of the checkout.
+    Drops relative folders from PATH: they would be inside the checkout.
     """
     project_dir = str(folder or root)
     path = os.pathsep.join(each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if each.startswith("/"))

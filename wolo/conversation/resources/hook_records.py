@@ -1,4 +1,4 @@
-"""Files that hooks expect from Claude Code: a transcript to read, and a file in which they set variables for commands."""
+"""Writes the files that Claude Code hooks expect: a transcript, and a file for variables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHELLS_OWN = frozenset(("_", "SHLVL", "PWD", "OLDPWD"))
 
 
 class HookRecords:
-    """Of one conversation, in a private folder that is gone when the conversation ends."""
+    """Lives in a private folder that is deleted with the conversation."""
 
     def __init__(self, state: Path, session_id: str, cwd: Path) -> None:
         _remove_left_over(state)
@@ -39,18 +39,17 @@ class HookRecords:
         self.transcript.touch(0o600)
         self.env_file = self._folder / "env.sh"
         self._messages = 0
-        """How many are written, with all their results but for those of `_open`."""
+        """How many messages are complete in the transcript."""
         self._last = ""
         self._written: set[str] = set()
-        """Ids of messages and of results."""
+        """Ids of messages and results."""
 
     @property
     def sets_variables(self) -> bool:
-        """A hook has written something into the file for variables."""
         return self.env_file.is_file() and self.env_file.stat().st_size > 0
 
     def update(self, messages: Sequence[Message]) -> None:
-        """Appends what was said since the last time: the transcript lags behind by the answer whose calls are running."""
+        """Appends new messages; an answer whose calls are running follows later."""
         if self._messages > len(messages) or (self._messages and messages[self._messages - 1].id != self._last):
             self._messages = 0
         lines = [line for message in messages[max(self._messages - 1, 0) :] for line in self._lines(message)]
@@ -107,7 +106,7 @@ def _result(part: ToolPart) -> dict[str, Any]:
 
 
 def _remove_left_over(state: Path) -> None:
-    """What a wolo that was killed could not remove."""
+    """Folders of killed processes."""
     for folder in state.glob("hooks-*-*"):
         with suppress(ValueError):
             if status_of(int(folder.name.split("-")[1])) is None:
@@ -119,7 +118,7 @@ async def variables_set(
 ) -> tuple[dict[str, str], list[str]]:
     """The variables that a file of `export` lines sets, and the names of those that commands may not see.
 
-    `before` is what commands see without it.
+    `before` is the environment of commands without it.
     """
     script = 'set -a; . "$1" >/dev/null 2>&1; exec env -0'
     heard = await run_told(

@@ -1,4 +1,4 @@
-"""The MCP servers of a conversation: found in the settings and the project, and carried on into the conversation that follows."""
+"""Finds the MCP servers of a conversation, in the settings and the project."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ class FoundServers(Struct, frozen=True):
     servers: Servers
     notices: tuple[str, ...]
     programs: tuple[Path, ...] = ()
-    """Files of the workspace that servers are made of: who could write one could have anything run outside of the sandbox."""
+    """Workspace files that servers execute; writing one would escape the sandbox."""
 
 
 async def find_servers(
     config: Config, workspace: Workspace, cwd: Path, places: Places, before: Servers | None, *, attended: bool, was_asked: bool
 ) -> FoundServers:
-    """`before`: those of the conversation that this one follows; they go on if they are the same, and end if not. `was_asked`:
-    the person knows which of them wait for a consent.
+    """Reuses the servers of the previous conversation, `before`, if they are the same, else closes them.
 
-    Raises ConfigError for a server in the settings that makes no sense.
+    `was_asked`: the user was asked for consent just now. Raises ConfigError for an invalid server in the settings.
     """
     notices: list[str] = []
     written = wanted_servers(config, places, workspace.root, _real(cwd), notices)
@@ -54,7 +53,7 @@ async def find_servers(
 
 
 def _programs(wanted: Sequence[ConfiguredServer], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
-    """Also of those that wait for a consent: it may come in the middle of a conversation."""
+    """Includes servers without consent: it may come during the conversation."""
     run = [each for each in wanted if each.server.command and each.server.enabled]
     if not run:
         return ()
@@ -69,7 +68,7 @@ def _programs(wanted: Sequence[ConfiguredServer], workspace: Workspace, cwd: Pat
 
 
 def _is_offered(name: str, config: Config) -> bool:
-    """Whether the settings let the model have any tool of this server."""
+    """The settings offer at least one tool of this server."""
     tools, beginning = config.settings.tools, beginning_of(f"{MCP_PREFIX}{name}")
     if beginning in map(beginning_of, tools.hide):
         return False
@@ -93,12 +92,12 @@ def cached_tools(places: Places) -> CachedTools:
 
 
 def settings_here(given: Given) -> Config:
-    """As a conversation that is opened here and now would find them. Raises ConfigError."""
+    """As a new conversation here would load them. Raises ConfigError."""
     return layers.load(find_places(), os.environ, given, many(given, "set"), Path.cwd())
 
 
 def servers_here(given: Given, notices: list[str]) -> tuple[ConfiguredServer, ...]:
-    """All that are written down for this directory. Raises ConfigError."""
+    """All servers defined for this directory. Raises ConfigError."""
     config = settings_here(given)
     notices += config.notices
     return wanted_servers(config, find_places(), find_root(), _real(Path.cwd()), notices)
@@ -107,13 +106,13 @@ def servers_here(given: Given, notices: list[str]) -> tuple[ConfiguredServer, ..
 class LastKnown(NamedTuple):
     state: Literal["off", "needs consent", "not tried yet", "failed last time", "ready"]
     tools: tuple[str, ...] | None
-    """By the server's own names; None: it never listed any."""
+    """By the server's own names; None: never listed."""
     why: str = ""
-    """Of one that failed."""
+    """Why it failed."""
 
 
 def last_known(wanted: ConfiguredServer) -> LastKnown:
-    """What can be said of a server without starting it."""
+    """Does not start the server."""
     server = wanted.server
     remembered = cached_tools(find_places()).read(fingerprint(wanted))
     tools = tuple(each.name for each in remembered.tools if server.offers(each.name)) if remembered else None
@@ -127,7 +126,7 @@ def last_known(wanted: ConfiguredServer) -> LastKnown:
 
 
 async def try_server(wanted: ConfiguredServer) -> ServerStatus:
-    """Starts one, lists its tools, and ends it."""
+    """Starts a server, lists its tools and stops it."""
     places = find_places()
     around = server_environment(Workspace(find_root(), (), Path.cwd()), Path.cwd(), places)
     allowed = replace(wanted, is_allowed=True, server=replace(wanted.server, enabled=True))
@@ -141,6 +140,6 @@ async def try_server(wanted: ConfiguredServer) -> ServerStatus:
 
 
 def allow_server(servers: Servers, name: str, places: Places, root: Path) -> None:
-    """A person consents to one of the project: it is kept, and the server starts. Raises UsageError."""
+    """Saves consent and starts the server. Raises UsageError."""
     keep_consent(places, root, servers.waits_for_consent(name), allowed=True)
     servers.allow(name)

@@ -1,4 +1,4 @@
-"""Which model a conversation goes to."""
+"""Selects the models of a conversation and connects to them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ wolo auth login                               (keeps an API key; or export ZAI_A
 
 
 def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last: str = "") -> Choice:
-    """What was named for this run, else the model the session went on with `last`, else the settings', else what is there.
+    """The model named for this run, else `last` of the session, else that of the settings, else any available one.
 
-    Raises ConfigError when there is none.
+    Raises ConfigError if there is none.
     """
     named = named or _named_for_this_run(config)
     choice = find(config, environ, named) if named else None
@@ -47,7 +47,7 @@ def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last:
 
 
 def gone_notice(config: Config, choice: Choice, last: str) -> str:
-    """A word when a session goes on with a model that nobody chose for it; empty: there is nothing to say."""
+    """Explains why a resumed session has another model; empty: it has not."""
     if not last or choice.label == last or _named_for_this_run(config) or config.endpoint.base_url:
         return ""
     return f"{last}, which this session went on with last, is not known here any more; {choice.label} answers."
@@ -58,9 +58,9 @@ def _named_for_this_run(config: Config) -> str:
 
 
 def choose_fallback(config: Config, environ: Mapping[str, str], first: Choice) -> Choice | None:
-    """Who is asked when `first` gives up; None: nobody, or `first` itself. Raises ConfigError.
+    """None: no fallback, or the same as `first`. Raises ConfigError.
 
-    An address or a key given for this run is the first model's: another provider is asked at its own address, with its own key.
+    A base URL or key given for this run applies to the first model only; another provider uses its own.
     """
     spec, overrides = config.settings.fallback_model, config.settings.providers
     if not spec:
@@ -76,9 +76,9 @@ def choose_fallback(config: Config, environ: Mapping[str, str], first: Choice) -
 
 
 def for_provider_of(config: Config, environ: Mapping[str, str], spec: str, first: str) -> Config:
-    """A key given for this run is that of the provider the run began with, `first`: another one is asked with its own.
+    """Drops a key given for this run if `spec` has another provider than `first`, the one the run started with.
 
-    Where an address was given too, every model is asked there. Raises ConfigError for a model that is not known.
+    A base URL given for this run applies to all models. Raises ConfigError for an unknown model.
     """
     if not first or not spec or config.endpoint.base_url:
         return config
@@ -87,7 +87,7 @@ def for_provider_of(config: Config, environ: Mapping[str, str], spec: str, first
 
 
 def check_prices(config: Config, *choices: Choice | None) -> None:
-    """Raises UsageError when a budget in money could not be kept."""
+    """Raises UsageError if a cost limit cannot be enforced."""
     unpriced = [choice.label for choice in choices if choice and not is_known(choice.model.price)]
     if unpriced and config.settings.limits.max_cost is not None:
         raise UsageError(
@@ -97,14 +97,14 @@ def check_prices(config: Config, *choices: Choice | None) -> None:
 
 
 def choose_now() -> Choice:
-    """The model a prompt without any options would go to. Raises ConfigError when there is none."""
+    """The model of a prompt without options. Raises ConfigError if there is none."""
     places = find_places()
     config = layers.load(places, os.environ, {}, (), Path.cwd())
     return choose(config, keys.with_stored_keys(os.environ, places, [], config.settings.providers))
 
 
 def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> Choice:
-    """What a probe found out about the model is followed. Raises ConfigError with the nearest names."""
+    """Applies the result of a probe. Raises ConfigError with the nearest names."""
     endpoint = config.endpoint
     if endpoint.base_url and not spec:
         raise ConfigError("--base-url needs a model.", hint="Name it with -m MODEL.")
@@ -122,9 +122,9 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
 
 
 def follow_card(config: Config, choice: Choice, *, keeps_format: bool) -> Choice:
-    """As a probe found it, if there was one. `keeps_format`: the format was named for this run.
+    """Applies a saved probe. `keeps_format`: the format was given for this run.
 
-    A card of another version, which names what this one does not know, is passed over.
+    Ignores a probe of another version that contains unknown names.
     """
     found = probe_cache.read(find_places().cache, choice)
     if found is None:
@@ -139,7 +139,7 @@ def follow_card(config: Config, choice: Choice, *, keeps_format: bool) -> Choice
 
 
 def _find_again(config: Config, environ: Mapping[str, str], label: str) -> Choice | None:
-    """The model of a resumed session, unless it cannot be reached any more."""
+    """None: it is not available any more."""
     try:
         return find(config, environ, label)
     except ConfigError:
@@ -147,7 +147,7 @@ def _find_again(config: Config, environ: Mapping[str, str], label: str) -> Choic
 
 
 def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> Choice:
-    """The first provider there is a key for, else the embedded model."""
+    """The first provider with a key, else the embedded model."""
     key = config.endpoint.api_key or None
     if choice := catalog.default_choice(environ, api_key=key, overrides=config.settings.providers):
         return choice
@@ -159,27 +159,25 @@ def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> Choice:
 
 
 class ModelAccess(Struct, frozen=True, kw_only=True):
-    """What every model of a conversation is reached with."""
-
     settings: Settings
     places: Places
     project: str
-    """The name of the directory worked in."""
+    """Name of the working directory."""
     secrets: Secrets
     attended: bool
-    """A person is there, who can stop an attempt to reach a model."""
+    """A user can interrupt connection attempts."""
     wire_log: Path | None = None
     progress: Callable[[int, int], None] | None = None
-    """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
+    """Gets loaded and total bytes of the embedded model, from any thread."""
 
 
 def make_asker(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> ModelClient:
-    """Whatever is asked, and by whom, no secret goes along."""
+    """Redacts secrets from every request."""
     return RedactingAsker(_bare(reach, choice, fallback), reach.secrets)
 
 
 def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> None:
-    """Raises ConfigError where `make_asker` would, or the model could not be opened later. Starts nothing."""
+    """Raises the ConfigError of `make_asker` or of opening the model later. Starts nothing."""
     from wolo.models.format_selection import format_of
 
     for each in filter(None, (choice, fallback)):

@@ -1,4 +1,4 @@
-"""Where a conversation is kept: a session of the store, made with its first entry, or nowhere."""
+"""Stores a conversation: in a session that starts with its first entry, or not at all."""
 
 from __future__ import annotations
 
@@ -33,20 +33,17 @@ class SessionSink(Protocol):
     session_id: str
     history: tuple[Message, ...]
     compaction: CompactionEntry | None
-    """What of the history is not sent."""
     summary_usage: tuple[Usage, ...]
-    """What summaries have cost so far."""
     side_question_usage: tuple[Usage, ...]
-    """The same of questions aside."""
     notices: tuple[str, ...]
     started_in: str
-    """The directory of a session that goes on; empty for a new one."""
+    """Directory of a resumed session; empty for a new one."""
     outputs: Path
-    """The directory of what `keep` has kept; the model may read there."""
+    """Directory of `save_output`; the model may read it."""
 
     @property
     def is_started(self) -> bool:
-        """There is something in it that can be gone on with."""
+        """The session exists in the store."""
         ...
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
@@ -56,60 +53,58 @@ class SessionSink(Protocol):
     def tidy(self) -> None: ...
 
     def save_output(self, name: str, data: bytes) -> Path:
-        """A large output as a file the model can page."""
+        """Stores a large output as a file that the model can page."""
         ...
 
     def recovery_notices(self) -> list[str]:
-        """What came of damage to the store since, for people."""
+        """Notices about damage to the store, once."""
         ...
 
     def unloaded(self) -> UnloadedHistory:
-        """What of a huge session was not read; takes a while where there is such a thing."""
+        """The part of a large session that was not loaded. May block."""
         ...
 
     def tree(self) -> tuple[list[Node], int]:
-        """All entries, and where the conversation stands."""
+        """All entries, and the sequence number of the current one."""
         ...
 
     def close(self) -> None: ...
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """What a new session is made with."""
+    """Properties of a new session."""
 
     cwd: Path
     model: str
     mode: str
     name: str | None = None
     is_ad_hoc: bool = False
-    """The address was given for this run: a session that was begun with another model goes back to that one."""
+    """A base URL was given for this run, so the session keeps its own model."""
     parent: str | None = None
-    """Where an agent works on a task of another session: `listing.task_of` that."""
+    """Of a subagent session: `listing.task_of` the parent."""
 
 
 class Branch(Struct, frozen=True, kw_only=True):
-    """Where a session is gone on with, if not where it ended."""
+    """Continues a session after an earlier entry."""
 
     after_entry: int
     summary: Message | None = None
     record: CustomEntry | None = None
-    """Kept with it."""
 
 
 class UnloadedHistory(Struct, frozen=True):
     messages: tuple[Message, ...] = ()
     summary_usage: tuple[Usage, ...] = ()
-    """What asking for summaries has cost."""
     side_question_usage: tuple[Usage, ...] = ()
 
 
 class SavedSession:
-    """Holds the session for this process. A new session leaves no trace until something was said."""
+    """Locks the session for this process. A new session is created with its first entry."""
 
     def __init__(
         self, store: Store, session: SessionInfo | None, origin: Origin, now: float, branch: Branch | None = None
     ) -> None:
-        """`branch` says where in the session to go on. Raises SessionError when another process has the session open."""
+        """Raises SessionError if another process has the session open."""
         self.session_id = session.id if session else new_session_id(now)
         self.history: tuple[Message, ...] = ()
         self.compaction: CompactionEntry | None = None
@@ -123,9 +118,9 @@ class SavedSession:
         self._lock: SessionLock | None = None
         self._index: Index | None = None
         self._changes: tuple[AnyEntry, ...] = ()
-        """What is different about the session from its next entry on."""
+        """Saved with the next entry."""
         self._unread_until = 0
-        """The place of the last entry that was not read; 0: all were."""
+        """Sequence number of the last entry that was not loaded; 0: all were."""
         if session:
             if session.model != origin.model and not origin.is_ad_hoc:
                 self._changes = (SettingEntry(name="model", value=origin.model),)
@@ -216,10 +211,10 @@ class SavedSession:
 
 
 class UnsavedSession:
-    """`--no-session`: large outputs lie in a private directory until the end."""
+    """`--no-session`: large outputs are in a private directory until the end."""
 
     def __init__(self, state: Path, now: float, said: tuple[Message, ...] = (), id: str = "") -> None:
-        """`id`: of the conversation that goes on."""
+        """`id` of the conversation that continues."""
         self.session_id = id or new_session_id(now)
         self.started_in = ""
         self.history = said
@@ -234,13 +229,13 @@ class UnsavedSession:
         return False
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
-        """Nothing is kept."""
+        """Stores nothing."""
 
     def change(self, setting: SettingEntry) -> None:
-        """Nothing is kept."""
+        """Stores nothing."""
 
     def tidy(self) -> None:
-        """There is nothing to tidy."""
+        """Does nothing."""
 
     def save_output(self, name: str, data: bytes) -> Path:
         make_private(self.outputs)

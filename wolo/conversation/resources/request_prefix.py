@@ -1,4 +1,4 @@
-"""What every request of a conversation begins with: the system prompt, and the tools on offer."""
+"""Builds the start of every request: system prompt and tools."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from wolo.workspace.root import Workspace
 
 
 class PromptOptions(NamedTuple):
-    """The options that change the system prompt."""
+    """Options that change the system prompt."""
 
     name: str = ""
-    """The display name; empty: wolo's own."""
+    """Display name; empty: the default."""
     replacement: str = ""
     appendix: str = ""
 
 
 def prompt_options(given: Given) -> PromptOptions:
-    """Reads the files that are named. Raises UsageError."""
+    """Reads the named files. Raises UsageError."""
     return PromptOptions(text(given, "name"), text_or_file(given, "system_prompt"), text_or_file(given, "append_system_prompt"))
 
 
 class RequestPrefix(Struct, frozen=True):
     system: str
     without_skills: str
-    """The same for whoever has no tool to load one with."""
+    """For agents that have no tool to load skills."""
     toolbox: Toolbox
     notices: tuple[str, ...]
-    """What a person should know about the instructions and skills that were read."""
+    """About instructions and skills that were read."""
 
 
 def build_prefix(
@@ -68,10 +68,9 @@ def build_prefix(
     agents: Agents = NO_AGENTS,
     more_tools: Iterable[ExternalTool] = (),
 ) -> RequestPrefix:
-    """`root` is the workspace's, `edit_tool` what the model was trained on, `most_tools` what its provider takes; `attended`: a
-    person is there. `more_tools` stand behind ours.
+    """`root` is the workspace, `most_tools` the limit of the provider; `more_tools` come after the built-in ones.
 
-    Raises UsageError for a tool that is not there.
+    Raises UsageError for an unknown tool.
     """
     more = dict.fromkeys(NEEDS_SUBAGENTS, describe_subagents(agents.offers))
     toolbox = Toolbox(BUILTIN_WITH_COMPLETION if calls_in_text else BUILTIN, edit_tool=edit_tool, more=more, most=most_tools)
@@ -88,7 +87,7 @@ def build_prefix(
 def reload_prompt(
     before: RequestPrefix, places: Places, root: Path, cwd: Path, prompts: Callable[[], PromptOptions], library: UserFiles
 ) -> str:
-    """The system prompt as the files on disk make it now; the one `before` where they cannot be read any more."""
+    """Reads all files again; returns the previous prompt if that fails."""
     skills = library.skills() if NEEDS_SKILLS & {*before.toolbox.names} else NO_SKILLS
     try:
         return _composer(places, root, cwd, prompts())[0](skills=listed(skills))
@@ -97,7 +96,7 @@ def reload_prompt(
 
 
 def _composer(places: Places, root: Path, cwd: Path, prompts: PromptOptions) -> tuple[Callable[..., str], tuple[str, ...]]:
-    """Makes the system prompt, with `skills` or without."""
+    """A function that builds the prompt, with or without `skills`."""
     instructions = read_instructions(root, Path(os.path.realpath(cwd)), places.config)
     compose = partial(
         build_system_prompt,
@@ -111,7 +110,7 @@ def _composer(places: Places, root: Path, cwd: Path, prompts: PromptOptions) -> 
 
 
 OPTIONS = "options"
-"""The key among what is kept of how a conversation was opened."""
+"""Key of the run options in the metadata of the first prompt."""
 COMMAND_LINE: Mapping[str, Decision] = {"--allow": "allow", "--deny": "deny"}
 """Sources of rules that belong to one run."""
 
@@ -120,9 +119,9 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     add_dirs: tuple[str, ...] = ()
     tools: tuple[str, ...] | None = None
     hidden_tools: tuple[str, ...] | None = None
-    """Of both: None where the settings hold."""
+    """None: as in the settings."""
     rules: tuple[tuple[str, str], ...] = ()
-    """Source and text of those on the command line."""
+    """Source and text of each command-line rule."""
     name: str = ""
     system_prompt: str = ""
     append_system_prompt: str = ""
@@ -132,14 +131,13 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return PromptOptions(self.name, self.system_prompt, self.append_system_prompt)
 
     def applied_to(self, config: Config) -> Config:
-        """The settings with the tools of the run."""
         held = config.settings.tools
         offer = held.offer if self.tools is None else self.tools
         hide = held.hide if self.hidden_tools is None else self.hidden_tools
         return replace(config, settings=replace(config.settings, tools=Tools(offer=offer, hide=hide)))
 
     def parsed_rules(self) -> tuple[Rule, ...]:
-        """A rule that this wolo cannot read is left out."""
+        """Skips rules that this version cannot parse."""
         found = []
         for source, rule in self.rules:
             try:
@@ -150,7 +148,7 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def options_of(config: Config, workspace: Workspace, prompts: PromptOptions, hide: Callable[[str], str]) -> dict[str, Any]:
-    """The options of a run as they are kept; `hide` takes secrets out."""
+    """The options as they are saved; `hide` redacts secrets."""
     tools = config.settings.tools
     options = RunOptions(
         add_dirs=tuple(map(str, workspace.extra)),
@@ -170,7 +168,7 @@ def _is_of_run(key: str, config: Config) -> bool:
 
 
 def saved_options(opened: Mapping[str, Any]) -> RunOptions | None:
-    """None where the session does not tell: an older wolo recorded it."""
+    """None: recorded by an older version."""
     try:
         return convert(opened[OPTIONS], RunOptions)
     except (KeyError, ValidationError):
@@ -178,5 +176,5 @@ def saved_options(opened: Mapping[str, Any]) -> RunOptions | None:
 
 
 def with_prompt(prompts: PromptOptions, profile: Profile) -> PromptOptions:
-    """What the agent is told stands behind the rest of the system prompt."""
+    """Adds the prompt of the agent to the end of the system prompt."""
     return prompts._replace(appendix="\n\n".join(filter(None, (profile.prompt, prompts.appendix))))

@@ -1,4 +1,4 @@
-"""What a conversation keeps to itself: where its secrets come from, and the key its placeholders are made with."""
+"""Collects the secrets of a conversation, and redacts exports."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def make_secrets(places: Places, settings: Settings, roots: Iterable[Path], asked: Iterable[Choice | None] = ()) -> Secrets:
-    """`roots` are the directories worked in, `asked` the models that requests go to."""
+    """`roots` are searched for secret files; `asked` are the models in use."""
     known = keys.known(keys.sent_with(*asked), keys.in_environment(os.environ), _written_down(places, settings))
     return Secrets(known, SecretFiles(roots), partial(placeholder_key, places.data / "placeholders.key"))
 
 
 def placeholder_key(path: Path) -> bytes:
-    """The same for every session of this machine; where it cannot be kept, placeholders last as long as the process."""
+    """Shared by all sessions of this machine; if it cannot be saved, it lasts as long as the process."""
     try:
         return _read(path) or _make(path)
     except OSError:
@@ -54,7 +54,7 @@ def _read(path: Path) -> bytes:
 
 
 def _make(path: Path) -> bytes:
-    """Whole or not at all: another process may be about to do the same."""
+    """Atomic: another process may do the same."""
     make_private(path.parent)
     key, beside = os.urandom(KEY_BYTES), path.with_name(f"{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)
@@ -71,13 +71,13 @@ def _make(path: Path) -> bytes:
 
 
 def redactor() -> Redactor:
-    """Raises ConfigError when the settings cannot be read: then nobody knows what must not leave."""
+    """Raises ConfigError for unreadable settings: their secrets would be unknown."""
     places = find_places()
     return _knowing(keys.written_down(places, layers.load(places, os.environ).settings))
 
 
 def best_redactor() -> Redactor:
-    """As much as can be known, whatever state the settings are in; for what is written on the way to the ground."""
+    """Uses what can be read; for crash reports."""
     try:
         return redactor()
     except (WoloError, OSError):
@@ -92,7 +92,6 @@ def _knowing(written_down: Iterator[Secret]) -> Redactor:
 
 
 def _on_the_line() -> Iterator[Secret]:
-    """A key that was given for this run."""
     yield from (Secret("API_KEY", token.removeprefix("--api-key=")) for token in sys.argv if token.startswith("--api-key="))
     yield from (Secret("API_KEY", value) for token, value in pairwise(sys.argv) if token == "--api-key")
 

@@ -1,4 +1,4 @@
-"""What a person, and a project they trust, has written for conversations here: skills and commands, looked up when asked for."""
+"""Finds the skills, commands and agents of the user and of a trusted project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
 
 
 def search_paths(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[ExtensionFolder, ...]:
-    """The project's before the user's, the nearest first; of a project that is not trusted none. `root` is real."""
+    """Nearest first, the project's before the user's; skips an untrusted project. `root` is a real path."""
     found = []
     if config.trusts_project:
         folders = reversed(project.folders(root, Path(os.path.realpath(cwd))))
@@ -44,23 +44,21 @@ class UserFiles:
         self._agents = search_paths(project.AGENTS, config, places, root, cwd)
 
     def skills(self, choice: Choice | None = None) -> Skills:
-        """As they are now; none for a model that can hardly do without."""
+        """None for a model that is too small for them."""
         return NO_SKILLS if choice is not None and choice.provider.name == "local" else find_skills(self._skills)
 
     def agents(self, choice: Choice) -> Agents:
-        """Those that may be given tasks by this model; none by one that can hardly do its own."""
+        """Agents that this model may delegate to; none for a model that is too small."""
         return NO_AGENTS if choice.provider.name == "local" else self.all_agents()
 
     def all_agents(self) -> Agents:
-        """As they are now."""
         return find_agents(self._agents)
 
     def commands(self) -> Commands:
-        """As they are now."""
         return find_commands(self._commands)
 
     def offered(self, name: str) -> OfferedSkill:
-        """What a call of the tool `skill` is about. Raises ToolError."""
+        """The skill that a call loads. Raises ToolError."""
         skills = self.skills().for_model
         skill = next((each for each in skills if each.name == name), None)
         if skill is None:
@@ -69,7 +67,7 @@ class UserFiles:
 
 
 def own_folders(skills: Sequence[Skill]) -> tuple[Path, ...]:
-    """Of the user's skills: what lies in them may be read, wherever that is. A link to home or to secrets opens nothing."""
+    """Folders of the user's skills, readable anywhere. Excludes links to the home directory or to secrets."""
     home = Path(os.path.realpath(find_home()))
     real = (Path(os.path.realpath(skill.folder)) for skill in skills if skill.shelf.project is None)
     return tuple(folder for folder in real if not home.is_relative_to(folder) and not is_secret(f"{folder}/"))
@@ -86,7 +84,7 @@ KNOWN_TOOLS = frozenset(tool.name for tool in BUILTIN_WITH_COMPLETION)
 
 
 def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Profile:
-    """The one that the settings name. Raises UsageError for one that is not there, or does tasks only."""
+    """The agent of `--agent`. Raises UsageError for an unknown one, or one for tasks only."""
     name = config.settings.agent.strip()
     found = UserFiles(config, places, root, cwd).all_agents()
     profile = next((each for each in found.found if each.name.lower() == name.lower()), None)
@@ -100,9 +98,9 @@ def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Pr
 
 
 def as_agent(config: Config, profile: Profile) -> Config:
-    """The settings as they hold for an agent: its tools and turns narrow them, and its model stands before theirs.
+    """Narrows tools and turns to those of the agent; its model takes precedence.
 
-    The model of a project's agent is left out: a project leads to no other provider.
+    Ignores the model of a project's agent: a project must not select a provider.
     """
     settings, sources, said_by = config.settings, dict(config.sources), f"--agent {profile.name}"
     tools = settings.tools
@@ -123,7 +121,7 @@ def as_agent(config: Config, profile: Profile) -> Config:
 
 
 def model_notice(profile: Profile) -> str:
-    """A word to the user where the agent names a model that is not asked; empty: nothing to say."""
+    """Says why the model of the agent is not used; empty: it is."""
     if not profile.model or _leads(profile):
         return ""
     why = "a project's agent leads to no other model" if profile.is_projects else "it is the name of another program's"
@@ -135,12 +133,11 @@ def _leads(profile: Profile) -> bool:
 
 
 def _known(names: Sequence[str]) -> tuple[str, ...]:
-    """Those that wolo has, or a server may have."""
     return tuple(name for name in names if name in KNOWN_TOOLS or name.startswith(MCP_PREFIX))
 
 
 def _both(offer: Sequence[str] | None, named: Sequence[str]) -> tuple[str, ...]:
-    """What both let the model have: `mcp__SERVER` stands for all tools of the server."""
+    """The intersection; `mcp__SERVER` stands for all tools of the server."""
     if offer is None:
         return tuple(named)
     kept = [name for name in named if any(_covers(each, name) for each in offer)]

@@ -1,4 +1,4 @@
-"""Runs the check that a person named with `--verify`, in the workspace and inside the walls where there are any."""
+"""Runs the command of `--verify` in the workspace, sandboxed if commands are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN_CHARS = 8000
 
 
 def make_verify(settings: Settings, services: ToolServices, confine: Confine) -> Verify | None:
-    """None: nobody asked for it. A person named the command, yet what it runs is the model's work."""
+    """None: not requested. It is sandboxed because it runs code that the model wrote."""
     if not settings.command:
         return None
     confined = services.sandbox.walls is not None and confine != "never"
@@ -36,7 +36,7 @@ def make_verify(settings: Settings, services: ToolServices, confine: Confine) ->
 
 
 def recorded_verify(new: Iterable[Message]) -> Verify | None:
-    """What was seen then instead of another look: for a turn that is played again. None: the model was told nothing."""
+    """Returns recorded results in a replay. None: the model got none."""
     told = [message.metadata[CHECKS] for message in new if message.metadata.get(NUDGE) == UNVERIFIED]
     if not told:
         return None
@@ -50,7 +50,7 @@ def recorded_verify(new: Iterable[Message]) -> Verify | None:
 
 
 async def check(command: str, timeout_s: float, services: ToolServices, *, confined: bool) -> Check:
-    """Never raises for what the command does; a cancellation ends everything it started."""
+    """Does not raise for a failing command; cancellation ends all its processes."""
     from wolo.agent.verification import failures  # noqa: PLC0415  # its many forms are compiled when it is loaded
 
     place = services.workspace.start

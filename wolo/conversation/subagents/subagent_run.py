@@ -1,4 +1,4 @@
-"""One agent at work on one task: what it does is heard, told to the parent's front end, and summed up in the end."""
+"""One subagent at work: records its events, reports progress and builds the result."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from wolo.tools.tool import CallContext
 from wolo.tools.tool_values import AskQuestions, Delegated, PutQuestions, Question, Replies, Result
 
 MOST_LINES = 500
-"""Calls that are listed."""
+"""Calls in the view."""
 LONGEST_SUBJECT = 100
 _NOTHING_SAID = "(It said nothing.)"
 
 
 class SubagentRun:
-    """`hear` is what the agent emits to; `call` the context of the call that gave the task, `tell` the parent's emit."""
+    """`hear` gets the events of the subagent; `call` started it; `tell` is the parent's emit."""
 
     def __init__(
         self, agent: str, prompt: str, session_id: str, recorder: Recorder, call: CallContext, tell: Emit, alarm: PausableTimer
@@ -59,11 +59,10 @@ class SubagentRun:
         self.began = time.monotonic()
         self.doing = "getting ready"
         self.calls: list[str] = []
-        """A line for each that has ended."""
+        """One line per ended call."""
         self.begun = 0
-        """How many calls have begun."""
+        """Number of started calls."""
         self.usage = NOTHING
-        """Of the answers so far."""
         self.files: dict[str, None] = {}
         self.denied = 0
         self._recorder = recorder
@@ -86,7 +85,7 @@ class SubagentRun:
         await self._tell(started)
 
     async def hear(self, event: Event) -> None:
-        """First to disk, then to whoever watches. When the turn ends all of it is there: its session is tidied later."""
+        """Saves the event, then reports it. `TurnEnded` is not saved here: the session is closed afterwards."""
         if not isinstance(event, TurnEnded):
             await self._recorder.record(event)
         match event:
@@ -114,7 +113,7 @@ class SubagentRun:
                 await self._tell(event)
 
     def asking(self, ask_user: AskUser) -> AskUser:
-        """The person hears who asks, and their time is not the agent's."""
+        """Names the subagent in the approval, and stops its timer meanwhile."""
 
         async def ask(asked: ApprovalAsked) -> ApprovalGiven:
             self._does("waiting for your approval")
@@ -180,7 +179,7 @@ class SubagentRun:
         )
 
     def _told(self, ended: TurnEnded, how: str) -> str:
-        """What the model that gave the task reads."""
+        """The result for the calling model."""
         lines = [ended.answer.strip() or _NOTHING_SAID]
         if ended.cause != "done":
             why = f": {ended.error.message}" if ended.error is not None and how not in ("timed out", "interrupted") else ""
@@ -208,7 +207,6 @@ class SubagentRun:
 
 
 def in_short(part: ToolPart) -> str:
-    """`grep TODO`"""
     return call_line(part, most_chars=LONGEST_SUBJECT, most_of_change=0)
 
 
@@ -218,7 +216,7 @@ def _count(number: int, what: str) -> str:
 
 _OTHER_NAMES = {"UserPromptSubmit": "SubagentStart", "Stop": "SubagentStop"}
 _NOT_ITS_OWN = frozenset(("SessionStart",))
-"""The person's session has begun long since."""
+"""The user's session has started already."""
 
 
 class _Silence(HookResponse, frozen=True):
@@ -226,7 +224,7 @@ class _Silence(HookResponse, frozen=True):
 
 
 def for_agent(run: RunHook | None, agent: str, session_id: str) -> RunHook | None:
-    """What hooks hold calls to holds for the calls of this agent, too."""
+    """Adds the subagent to the payload, and renames events."""
     if run is None:
         return None
     tell = run
@@ -248,7 +246,7 @@ class PausableTimer:
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._held = 0
-        """How many wait for a person."""
+        """Number of pending requests to the user."""
 
     def start(self) -> None:
         self._since = self._clock()

@@ -1,7 +1,7 @@
-"""What stands behind the tool `task`: other agents, each in a conversation of its own, under all that holds for this one.
+"""Runs subagents for the tool `task`, under the limits of the parent conversation.
 
-A child has the parent's judge, walls, secrets, workspace and budget; what it changes counts as changed by the call that gave it
-the task. What it says is sink in a session of its own, which names the parent's.
+A subagent shares the judge, sandbox, secrets, workspace and budget of its parent; its changes count as changes by the calling
+tool call. It has its own session, which names the parent's.
 """
 
 from __future__ import annotations
@@ -48,13 +48,11 @@ from wolo.tools.toolbox import MCP_PREFIX, NEEDS_SKILLS, NEEDS_SUBAGENTS, NEEDS_
 from wolo.workspace.files.file_reading import FileLedger
 
 AT_ONCE = 4
-"""How many may work at the same time; those that change something work alone anyway."""
+"""Subagents with write access run alone anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The rooms of the conversation that gives tasks."""
-
     state: StartupState
     access: ModelAccess
     prefix: RequestPrefix
@@ -69,21 +67,18 @@ class Parent:
 
 
 class Subagents:
-    """The subagents of one conversation."""
-
     def __init__(self, parent: Parent, agents: Agents) -> None:
         self.agents = agents
         self.running: list[SubagentRun] = []
-        """In the order in which they began."""
+        """In order of their start."""
         self._parent = parent
         self._shells: list[ShellState] = []
         self._places = asyncio.Semaphore(AT_ONCE)
         self._leaving: set[asyncio.Task[None]] = set()
-        """Nobody waits for those that have ended to put their things away."""
+        """Clean-up in the background."""
         self._said: set[str] = set()
 
     def kill(self) -> None:
-        """Ends every process that an agent has started, at once."""
         for shell in self._shells:
             shell.processes.close_all()
 
@@ -92,7 +87,7 @@ class Subagents:
             await asyncio.wait(self._leaving)
 
     async def delegate(self, name: str, prompt: str, call: CallContext) -> Result:
-        """Has that agent work on it. Raises ToolError when it cannot begin."""
+        """Runs a task. Raises ToolError if it cannot start."""
         prompt = call.services.secrets.hide(prompt)
         profile = next(each for each in self.agents.found if each.name == name)
         async with self._places:
@@ -156,7 +151,7 @@ class Subagents:
             leaving.add_done_callback(self._leaving.discard)
 
     def _choice(self, profile: Profile) -> tuple[Choice, str]:
-        """Its model, and a word to the person where that is not the one it names. Raises WoloError."""
+        """The model, and a notice if it is not the one that the profile names. Raises WoloError."""
         state, own = self._parent.state, self._parent.asker.choice
         if not profile.model or (profile.model in MODELS_ELSEWHERE and own.provider.name != "anthropic"):
             return own, ""
@@ -194,7 +189,7 @@ class Subagents:
         return SavedSession(Store.open(state.places.data), None, origin, time.time())
 
     def _services(self, sink: SessionSink, call: CallContext, run: SubagentRun, history: MessageHistory) -> ToolServices:
-        """The parent's, but for what an agent has seen and what it runs."""
+        """The parent's, with its own file ledger and shell."""
         state, own = self._parent.state, call.services
         save = own.save_output
         if isinstance(sink, SavedSession):
@@ -212,7 +207,7 @@ class Subagents:
         )
 
     def _toolbox(self, profile: Profile, choice: Choice) -> Toolbox:
-        """What the parent is offered, and of that what the agent may have."""
+        """The parent's tools that the profile allows."""
         toolbox = self._parent.prefix.toolbox
         there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
         hide = {*NEEDS_SUBAGENTS, *profile.without, *(() if self._parent.ask_questions else NEEDS_USER)}
@@ -230,7 +225,7 @@ class Subagents:
 
 
 def _answers(profile: Profile, most: int) -> int:
-    """A person's own file may say more than the settings do; one of a project only less."""
+    """A project's profile can only lower the limit."""
     wanted = profile.max_turns or most
     return min(wanted, most) if profile.is_projects else wanted
 
