@@ -1,4 +1,4 @@
-"""What works here and what does not: what `wolo doctor` and `/doctor` tell."""
+"""Checks this installation, for `wolo doctor` and `/doctor`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from wolo.sessions.store import Store
 from wolo.workspace.root import find_root
 
 Report = Mapping[str, Any]
-"""As `wolo doctor --json` prints it."""
+"""Schema of `wolo doctor --json`."""
 
 WITHOUT_MODEL = "There is no model yet: `wolo login` saves an API key, and `wolo` in a terminal offers other ways."
 
 
 def examine() -> dict[str, Any]:
-    """Takes as long as the model servers on this machine take to answer."""
+    """Blocks until local model servers answer or time out."""
     problems: list[str] = []
     return {
         "version": __version__,
@@ -53,7 +53,6 @@ def examine() -> dict[str, Any]:
 
 
 def lines(report: Report) -> Iterator[str]:
-    """For people."""
     sqlite, sandbox = report["sqlite"], report["sandbox"]
     yield f"wolo      {report['version']}, Python {report['python']} on {report['platform']}"
     yield f"model     {report['model'] or 'none yet'}"
@@ -86,7 +85,7 @@ def lines(report: Report) -> Iterator[str]:
 
 
 def _mcp_servers(problems: list[str]) -> list[dict[str, Any]]:
-    """None is started: what came of the last time tells enough."""
+    """Reports the last known state; starts no server."""
     notices: list[str] = []
     try:
         found = servers_here({}, notices)
@@ -105,7 +104,7 @@ def _mcp_servers(problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _sandbox() -> dict[str, Any]:
-    """What would hold a command here and now: it is tried out, whatever was found before."""
+    """Tests the sandbox of this machine, without cached results."""
     places = find_places()
     try:
         is_off = layers.load(places).settings.sandbox.backend == "off"
@@ -125,7 +124,7 @@ def _sandbox() -> dict[str, Any]:
 
 
 def _checkpoints() -> dict[str, Any]:
-    """What is kept for undo, and what of it was set aside."""
+    """Undo data, and damaged parts that were set aside."""
     folder = checkpoints_folder(find_places())
     sizes = {}
     with suppress(OSError):
@@ -168,7 +167,7 @@ def _sqlite(problems: list[str]) -> dict[str, Any]:
 
 
 def _keys(problems: list[str]) -> dict[str, str]:
-    """The providers there is a key for, in the order in which they are chosen, and where the key comes from."""
+    """Providers with a key, in order of preference, with its source."""
     try:
         config = layers.load(find_places())
         environ = keys.with_stored_keys(os.environ, find_places(), problems, config.settings.providers)
@@ -187,7 +186,7 @@ def _model(problems: list[str]) -> str | None:
 
 
 def _hooks(problems: list[str]) -> list[dict[str, Any]]:
-    """Each place where some stand, and whether they run."""
+    """Each file with hooks, and whether they run."""
     places, root, cwd = find_places(), find_root(Path.cwd()), Path.cwd()
     try:
         sets = conversation_hooks.find_hooks(layers.load(places), places, root, cwd, [])
@@ -199,7 +198,7 @@ def _hooks(problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _model_servers() -> list[str]:
-    """Model servers on this machine; they are offered, never used unasked."""
+    """Model servers on this machine; used only if the user chooses one."""
     return [
         f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
         for server in find_servers(os.environ)

@@ -1,4 +1,4 @@
-"""Runs the hooks of an event outside of any conversation, one by one, to show what each answers."""
+"""Runs the hooks of an event outside of a conversation, and shows each answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HookTrial(Struct, frozen=True):
 
 
 def hooks_here(given: Given, notices: list[str]) -> tuple[HookSet, ...]:
-    """All hooks that a run in this directory would find. Raises ConfigError."""
+    """All hooks of a run in this directory. Raises ConfigError."""
     places = find_places()
     config = layers.load(places, os.environ, given)
     notices += config.notices
@@ -43,10 +43,10 @@ def hooks_here(given: Given, notices: list[str]) -> tuple[HookSet, ...]:
 async def try_hooks(
     sets: Sequence[HookSet], event: str, tool: str, given: Mapping[str, Any], mode: str
 ) -> tuple[list[HookTrial], Answer]:
-    """What each hook of an event answers that may run and matches, and what they say together.
+    """The answer of each matching hook that may run, and their combined answer.
 
-    About a call, `tool` and its arguments in `given` may have Claude Code's names; at other events `given` joins what is
-    told. Raises UsageError for an unknown event.
+    `tool` and its arguments in `given` may use Claude Code's names; for other events `given` is merged into the payload.
+    Raises UsageError for an unknown event.
     """
     if event not in EVENTS:
         raise UsageError(f"There is no event {event}.", hint=f"The events are: {', '.join(EVENTS)}.")
@@ -72,7 +72,7 @@ async def try_hooks(
 
 
 def _call(event: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """In wolo's own names."""
+    """Translates to wolo's own names."""
     ours = _WOLO_NAMES.get(tool, tool)
     arguments = to_wolo_arguments(ours, {}, ClaudeCall(name=tool, input={}), given)
     call: dict[str, Any] = {

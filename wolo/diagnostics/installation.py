@@ -1,4 +1,4 @@
-"""Tells how wolo was installed, and the commands that update it or add an extra to it."""
+"""Detects how wolo was installed, and the commands to update or extend it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Installation(Struct, frozen=True):
     prefix: Path
     python: str
     installer: str = ""
-    """As the file INSTALLER of the package says it."""
+    """From INSTALLER of the package metadata."""
     origin: dict[str, Any] = {}
-    """What direct_url.json of the package says; empty: it came from an index."""
+    """From direct_url.json of the package metadata; empty: installed from an index."""
 
     @property
     def folder(self) -> Path | None:
-        """The checkout that it was installed from."""
+        """The source checkout."""
         address = str(self.origin.get("url", ""))
         is_local = "dir_info" in self.origin and address.startswith("file:")
         return Path(url2pathname(urlsplit(address).path)) if is_local else None
@@ -54,7 +54,7 @@ def this_installation() -> Installation:
 
 
 def update_command(here: Installation) -> str:
-    """In words where no command does it."""
+    """A sentence if no command can do it."""
     if (folder := here.folder) is not None:
         pull = shlex.join(["git", "-C", str(folder), "pull"])
         is_editable = here.origin["dir_info"].get("editable", False)
@@ -69,7 +69,7 @@ def update_command(here: Installation) -> str:
 
 
 def install_command(here: Installation, extras: str) -> list[str]:
-    """Adds these extras to the installation."""
+    """Adds extras to the installation."""
     wanted = f"{PACKAGE}[{extras}]" + (f" @ {here.source}" if here.source else "")
     if (folder := here.folder) is not None:
         options = ["-e"] if here.origin["dir_info"].get("editable", False) else []

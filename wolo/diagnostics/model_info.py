@@ -1,4 +1,4 @@
-"""What is known about models, as lines of a list, as a page, and as JSON."""
+"""Describes models: list lines, pages and JSON."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from wolo.places import Places, find_places
 
 LABEL_WIDTH = 39
 SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
-"""Tools go without saying: a model without them says so."""
+"""Only a lack of tools is mentioned."""
 LEGEND = "* ready to use; SIZE: context window; IN/OUT: dollars per million tokens."
 MORE = "`wolo models show NAME` says more."
 PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "cache_write": "written to the cache"}
 
 
 def models_here(config: Config) -> list[ListedModel]:
-    """All that wolo knows, those first that can be asked now: there is a key, or the embedded model is on this machine."""
+    """All known models; usable ones first: with a key, or local."""
     environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
     found = catalog.list_models(environ, overrides=config.settings.providers)
     found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
@@ -47,13 +47,13 @@ def _is_at_hand(each: ListedModel) -> bool:
 
 
 def in_brief(each: ListedModel) -> str:
-    """Window, price and abilities of one, for a list."""
+    """Context window, price and abilities, for a list."""
     model = each.model or Model(id="")
     return f"{in_short(model.context):>5}  {_in_and_out(model.price):<12} {_abilities(each.model)}".rstrip()
 
 
 def matches(each: ListedModel, pattern: str) -> bool:
-    """By the provider's name, else by a part of a name or of what people call the provider; with * and ? by all of the name."""
+    """By provider, or by part of a name or label; with * and ? the whole name must match."""
     wanted, label = pattern.lower().strip(), each.label.lower()
     if wanted in PROVIDERS:
         return each.provider.name == wanted
@@ -64,7 +64,7 @@ def matches(each: ListedModel, pattern: str) -> bool:
 
 
 def lines(found: Sequence[ListedModel]) -> Iterator[str]:
-    """At most 80 columns each, as long as names are not very long."""
+    """At most 80 columns each, unless names are long."""
     labels = [_short_label(each) for each in found]
     width = min(max(map(len, labels), default=0), LABEL_WIDTH)
     abilities = [_abilities(each.model) for each in found]
@@ -78,7 +78,6 @@ def lines(found: Sequence[ListedModel]) -> Iterator[str]:
 
 
 def row(each: ListedModel) -> dict[str, Any]:
-    """One line of the list, as JSON."""
     model = each.model
     return {
         "id": each.label,
@@ -93,7 +92,7 @@ def row(each: ListedModel) -> dict[str, Any]:
 
 
 def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
-    """Everything about one model; its key is neither fetched nor shown. Raises ConfigError."""
+    """All facts of a model; neither fetches nor shows its key. Raises ConfigError."""
     overrides = config.settings.providers
     environ = keys.with_stored_keys(os.environ, places, [], overrides)
     provider, model, level = catalog.look_up(name, environ=environ, overrides=overrides)
@@ -126,14 +125,13 @@ def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
 
 
 def sources_of_keys(environ: Mapping[str, str], overrides: Overrides) -> dict[str, str]:
-    """Providers there is a key for, in the order in which they are chosen, and where it comes from."""
+    """Providers with a key, in order of preference, with its source."""
     providers = [load(name, overrides, environ) for name in names_of(overrides)]
     with_key = [each for each in providers if has_key(each, environ, overrides.get(each.name))]
     return {each.name: _key(each, environ, overrides.get(each.name))["source"] for each in with_key}
 
 
 def page(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The facts for people."""
     price, key = facts["price"], facts["key"]
     yield f"{facts['id']}  ({facts['label']})"
     if not facts["listed"]:
@@ -173,7 +171,7 @@ def _abilities(model: Model | None) -> str:
 
 
 def _short_label(each: ListedModel) -> str:
-    """The name as it is listed; where that is too long for a line, the shortest one that can be said instead."""
+    """The shortest unambiguous name, if the full one is too long for a line."""
     if len(each.label) <= LABEL_WIDTH or each.model is None or not each.model.aliases:
         return each.label
     return f"{each.provider.name}/{min(each.model.aliases, key=len)}"
@@ -203,7 +201,7 @@ def _tokens(count: int | None) -> str:
 
 
 def _levels(model: Model, dialect: msgspec.Struct) -> list[str]:
-    """Those that the model tells apart; others become the nearest of them. None where it cannot be told how much to think."""
+    """Distinct levels; others are mapped to the nearest. None: not configurable."""
     styles = (getattr(dialect, name, "") for name in ("thinking_param_style", "thinking_style", "think"))
     if "thinking" not in model.abilities or "none" in styles:
         return []
@@ -211,20 +209,20 @@ def _levels(model: Model, dialect: msgspec.Struct) -> list[str]:
 
 
 def _flags(dialect: msgspec.Struct) -> dict[str, Any]:
-    """Those that differ from what the format takes for granted."""
+    """Flags that differ from the default of the format."""
     usual = type(dialect)()
     names = dialect.__struct_fields__
     return {name: getattr(dialect, name) for name in names if getattr(dialect, name) != getattr(usual, name)}
 
 
 def _kept_in(provider: Provider) -> str:
-    """A key that came with the environment but does not stand there is one that wolo keeps."""
+    """A key in `environ` that is not in the real environment is a stored one."""
     kept = key_store.read(find_places(), []).get(provider.name)
     return kept.where if kept else key_store.FILE
 
 
 def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> dict[str, Any]:
-    """Where the key comes from, never the key."""
+    """The source of the key, never the key."""
     said = settings.api_key.strip() if settings else ""
     if said:
         name = f"providers.{provider.name}.api_key"

@@ -1,4 +1,4 @@
-"""The API keys of a person: whose wolo can keep, which there are and where they come from, keeping one and giving one up."""
+"""Finds, checks, saves and removes API keys, and adds custom providers."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from wolo.places import find_places
 
 SHOWN_CHARS = 4
 LEAST_CHARS = 16
-"""Of a shorter key nothing is shown; a name that is not known and so long may be a key."""
+"""Shorter keys are not shown at all; a longer unknown name may be a key."""
 
 
 def login_providers() -> list[Provider]:
-    """The providers that are asked with a key which wolo can keep, at an address that is known."""
+    """Providers at a known URL whose key can be saved."""
     overrides = _overrides()
     every = (load(name, overrides, os.environ) for name in names_of(overrides))
     return [each for each in every if each.base_url and not _why_not(each, overrides)]
 
 
 def find_login_provider(name: str) -> Provider:
-    """Raises ConfigError for a provider that is not known, or whose key wolo would not use if it kept one."""
+    """Raises ConfigError for an unknown provider, or one whose saved key would not be used."""
     overrides = _overrides()
     provider = load(_spelled(name, overrides), overrides, os.environ)
     if why := _why_not(provider, overrides):
@@ -51,17 +51,16 @@ def find_login_provider(name: str) -> Provider:
 
 
 def no_argument() -> UsageError:
-    """For what may be a key on the command line, where the shell's history and the list of processes have it by now."""
+    """For a key given as an argument: shell history and process list have it by now."""
     return UsageError("A key is never an argument: others could read it there.", hint="`wolo auth login PROVIDER` asks for it.")
 
 
 async def try_to_log_in(provider: Provider, key: str) -> KeyCheck:
-    """As `try_key`, with the settings as they are."""
     return await try_key(provider, key, environ=os.environ, overrides=_overrides())
 
 
 def keep_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
-    """Where it lies now, in words. Raises ConfigError, also for what can be no key."""
+    """Returns where the key is stored. Raises ConfigError, also for an invalid key."""
     where = key_store.keep(find_places(), provider.name, clean_key(key), in_keyring=in_keyring)
     return "the system's keyring" if where == "keyring" else str(find_places().config / key_store.FILE)
 
@@ -70,13 +69,13 @@ class FoundKey(NamedTuple):
     provider: str
     source: str
     masked: str
-    """Its end, or why it is not known."""
+    """The last characters, or why it is unknown."""
     counts: bool
-    """It is the one that is used."""
+    """The key in use."""
 
 
 def found_keys() -> tuple[list[FoundKey], list[str]]:
-    """Every key there is, in the order in which providers are chosen; and what a person should hear. Raises ConfigError."""
+    """All keys in order of preference, and notices. Raises ConfigError."""
     overrides, notices = _overrides(), list[str]()
     kept = key_store.read(find_places(), notices)
     if os.environ.get("WOLO_API_KEY", "").strip():
@@ -95,7 +94,7 @@ def found_keys() -> tuple[list[FoundKey], list[str]]:
 def _keys_of(
     provider: Provider, overrides: Overrides, kept: Mapping[str, key_store.Kept], notices: list[str]
 ) -> Iterator[FoundKey]:
-    """Those that could count, the first of them does."""
+    """All sources of a key; the first one counts."""
     settings = overrides.get(provider.name)
     if settings and (said := settings.api_key.strip()):
         source = f"providers.{provider.name}.api_key"
@@ -112,7 +111,7 @@ def _keys_of(
 
 
 def log_out(name: str) -> tuple[str, list[str]]:
-    """What was removed, and what is left that wolo cannot remove. Raises UsageError when there is nothing to remove."""
+    """What was removed, and what wolo cannot remove. Raises UsageError if there is nothing to remove."""
     kept = key_store.read(find_places(), [])
     if not name and len(kept) != 1:
         hint = f"wolo auth logout {'|'.join(kept)}" if kept else "`wolo auth status` shows where keys come from."
@@ -135,7 +134,7 @@ def _overrides() -> Overrides:
 
 
 def _spelled(name: str, overrides: Overrides) -> str:
-    """The exact name of a provider: as it is, by an alias, or by a beginning that only one has."""
+    """The exact provider name: as given, by alias, or by unique prefix."""
     wanted = name.strip().lower()
     names = names_of(overrides)
     exact = next((each for each in names if each.lower() == wanted), "") or ALIASES.get(wanted, "")
@@ -168,7 +167,7 @@ def _why_not(provider: Provider, overrides: Overrides) -> ConfigError | None:
 
 
 def _is_moved(provider: Provider, overrides: Overrides) -> bool:
-    """The settings moved it to another address and say nothing of a key for that."""
+    """The settings changed its URL without a key for the new one."""
     settings = overrides.get(provider.name)
     has_own = settings is not None and bool(settings.api_key)
     return not has_own and bool(provider.key_env) and not key_variable(provider, dict.fromkeys(provider.key_env, "any"), settings)
@@ -180,14 +179,12 @@ def _masked(key: str) -> str:
 
 TRY_S: Final = 10.0
 ANSWER_TOKENS: Final = 16
-"""The least that every server takes for a limit."""
+"""The lowest limit that every server accepts."""
 
 
 class KeyCheck(Struct, frozen=True, kw_only=True):
-    """What came of it."""
-
     verdict: Literal["works", "refused", "unclear", "untried"]
-    """`unclear`: nobody said that the key is good. `untried`: no model is known that could be asked."""
+    """`unclear`: no server confirmed the key. `untried`: no model to ask is known."""
     words: str
     hint: str = ""
     exit_code: int = 0
@@ -198,7 +195,7 @@ class KeyCheck(Struct, frozen=True, kw_only=True):
 
 
 async def try_key(provider: Provider, key: str, *, environ: Mapping[str, str], overrides: Overrides) -> KeyCheck:
-    """Raises ConfigError when no request can be made of this key, or of what the settings say of the provider."""
+    """Raises ConfigError for an invalid key or provider settings."""
     key = catalog.clean_key(key)
     model = provider.default_model or next((model.id for model in provider.models), "")
     if not model or not provider.base_url:
@@ -232,7 +229,7 @@ def _trial(verdict: Literal["works", "refused", "unclear"], words: str, error: P
 
 
 async def _ask(choice: Choice) -> None:
-    """Returns as soon as an answer begins. Raises ProviderError."""
+    """Returns when an answer starts. Raises ProviderError."""
     format = format_of(choice)
     request = Request(
         model=choice.model.id,
@@ -267,19 +264,19 @@ async def _ask(choice: Choice) -> None:
 
 
 MOST_MODELS = 200
-"""So many of the models that a server lists are saved; any other name may be asked for all the same."""
+"""Maximum number of listed models to save; others can still be requested."""
 
 
 class FoundServer(Struct, frozen=True):
     base_url: str
     models: tuple[str, ...]
-    """As the server lists them; empty: it lists none, or nobody answers."""
+    """As listed; empty: none, or no answer."""
 
 
 def look_up_server(url: str, key: str) -> FoundServer:
-    """Asks the server for its models; an address without a path means the one that ends with `/v1`, if they are listed there.
+    """Asks a server for its models; tries `/v1` if the URL has no path.
 
-    Blocks. Raises ConfigError for what is no address.
+    Blocks. Raises ConfigError for an invalid URL.
     """
     checked = address.check_url(url if "://" in url else f"http://{url}").rstrip("/")
     candidates = [checked] if urlsplit(checked).path.strip("/") else [f"{checked}/v1", checked]
@@ -290,7 +287,7 @@ def look_up_server(url: str, key: str) -> FoundServer:
 
 
 def suggested_name(url: str, taken: Mapping[str, object] | None = None) -> str:
-    """`localhost-8080` for `http://localhost:8080/v1`, with a number where that is taken."""
+    """`localhost-8080` for `http://localhost:8080/v1`, numbered if that is taken."""
     where = urlsplit(url)
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", where.hostname or "server").strip("-.") or "server"
     name = f"{plain}-{where.port}" if where.port else plain
@@ -299,7 +296,7 @@ def suggested_name(url: str, taken: Mapping[str, object] | None = None) -> str:
 
 
 def save_provider(name: str, found: FoundServer, key: str) -> None:
-    """Writes `providers.NAME` to the user's settings, and saves the key. Raises UsageError, and saves nothing then."""
+    """Writes `providers.NAME` to the user's settings and saves the key. Raises UsageError, and saves nothing then."""
     places = find_places()
     overrides = layers.load(places).settings.providers
     if not PROVIDER_NAME.fullmatch(name):

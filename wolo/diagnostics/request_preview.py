@@ -1,4 +1,4 @@
-"""The request that would go out if a kept session went on now: made without a key, and without asking anyone."""
+"""Builds the next request of a saved session, without a key or network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from wolo.sessions.listing import SessionInfo
 from wolo.workspace.root import find_root
 
 STAND_IN = "custom/any-model"
-"""Asked in a format that was named, where nobody knows the model: a session that came from elsewhere."""
+"""Used for a named format when the model of the session is unknown."""
 
 
 class NextRequest(Struct, frozen=True, kw_only=True):
@@ -44,29 +44,25 @@ class NextRequest(Struct, frozen=True, kw_only=True):
     tokens: int
     """Estimated size."""
     window: int | None
-    """Tokens the model takes, as the settings or the catalogue say; None: nobody knows."""
+    """Context window in tokens; None: unknown."""
     is_compacted: bool
-    """Less than the whole conversation is in it, because all of it would not fit the model's window."""
+    """Compacted, because the whole conversation exceeds the context window."""
 
     @property
     def format(self) -> str:
         return self.choice.format
 
     def encode(self, messages: tuple[Message, ...]) -> bytes:
-        """The same request with other messages."""
         return format_of(self.choice).encode(replace(self.request, messages=messages))
 
 
 class RequestPreview:
-    """Looks from one kept session at one model, in any format."""
+    """Previews requests of one session to one model, in any format."""
 
     def __init__(
         self, session: SessionInfo, said: tuple[Message, ...], model: str = "", compaction: CompactionEntry | None = None
     ) -> None:
-        """`model` empty: the one the session went on with last, and where nobody knows that, the one in the settings.
-
-        Raises ConfigError.
-        """
+        """Empty `model`: the last one of the session, or that of the settings if it is unknown. Raises ConfigError."""
         places, cwd = find_places(), Path.cwd()
         self._config = layers.load(places, os.environ, {}, (), cwd)
         self._environ = keys.with_stored_keys(os.environ, places, [], self._config.settings.providers)
@@ -85,7 +81,7 @@ class RequestPreview:
         return FORMATS
 
     def next_request(self, format: str = "") -> NextRequest:
-        """In this wire format; empty: in the one this model was asked in last, else its own. Raises ConfigError."""
+        """Empty format: the last one used with this model, else its default. Raises ConfigError."""
         if not self._said:
             raise UsageError(
                 f"Nothing was said in session {self._session.id} yet.", hint="`wolo sessions list` shows those there are."
@@ -127,12 +123,12 @@ class RequestPreview:
             raise ConfigError(message, hint="Name another one: --model PROVIDER/MODEL, or --as FORMAT.") from error
 
     def _other(self, format: str) -> str:
-        """The model to look at instead, where nobody knows the one of the session; empty for none."""
+        """The model of the settings; empty: none."""
         others = (self._config.settings.model, STAND_IN if format else "")
         return next((other for other in others if other and other != self._model), "")
 
     def _last_format(self) -> str:
-        """Of the last answer of this model, if wolo can still speak it."""
+        """Format of the last answer of this model, if it is still supported."""
         for message in reversed(self._said):
             wrote = message.producer
             if wrote and f"{wrote.provider}/{wrote.model}" == self._model and wrote.format in FORMATS:
@@ -141,7 +137,7 @@ class RequestPreview:
 
 
 def readable(config: Config, environ: Mapping[str, str], spec: str, format: str = "") -> Choice:
-    """A model that nothing is sent to: it needs no key and no address. Raises ConfigError, with the nearest names."""
+    """A model without key and URL. Raises ConfigError with the nearest names."""
     if not spec:
         raise ConfigError(
             "Nobody knows which model this session is for.", hint="Name one: --model PROVIDER/MODEL, or --as FORMAT."
@@ -153,6 +149,5 @@ def readable(config: Config, environ: Mapping[str, str], spec: str, format: str 
 
 
 def _was_attended(said: tuple[Message, ...]) -> bool:
-    """Whether a person was there when the session was gone on with last."""
     opened = next((found for message in reversed(said) if isinstance(found := message.metadata.get(OPENED), dict)), {})
     return bool(opened.get("attended"))

@@ -1,7 +1,7 @@
-"""Whether a kept session is sound, and whether a model would take it: what is wrong, and what is good to know.
+"""Checks a saved session, and its next request, for errors and losses.
 
-Wolo makes every request valid on its way out, so an error here is damage in the store, a request that is too large, or a mistake
-of wolo's. A note tells what another model will not get to see, and what wolo mends without being asked.
+Every request is repaired when it is built, so an error is damage in the store, an oversized request, or a bug. A note tells
+which content another model will not get, and what is repaired.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wolo.sessions.loading import Loaded
 from wolo.sessions.replay_entries import as_stored, messages
 
 LOOKED_FOR_BYTES = 3_000
-"""So much of an attachment is looked for in a request; a multiple of three, so that it is the beginning of its base64."""
+"""Searched part of an attachment; a multiple of three, so that it is a prefix of the base64."""
 SAID = {"never_started": "it never started", "interrupted": "it was interrupted and may have had effects"}
 
 Severity = Literal["error", "note"]
@@ -34,13 +34,13 @@ Severity = Literal["error", "note"]
 class Finding(Struct, frozen=True, kw_only=True):
     severity: Severity
     format: str = ""
-    """Empty: it concerns the session in whatever format."""
+    """Empty: any format."""
     place: str
     text: str
 
 
 def check_kept(loaded: Loaded) -> list[Finding]:
-    """What no request shows, because it is mended on the way out or cannot be read at all."""
+    """Finds problems that no request shows, because they are repaired or unreadable."""
     said = as_stored(loaded.entries)
     told = {call.id: outcome_of(call) for message in messages(loaded.entries) for call in message.calls}
     found = [Finding(severity="error", place="session", text=loaded.warning)] if loaded.warning else []
@@ -56,7 +56,7 @@ def check_kept(loaded: Loaded) -> list[Finding]:
 
 
 def check_request(outgoing: NextRequest, said: Sequence[Message]) -> list[Finding]:
-    """What a strict server of the format would refuse, and what of the session this model does not get."""
+    """Finds what a strict server would reject, and content that this model does not get."""
     format, found = outgoing.format, list(_size(outgoing))
     if outgoing.is_compacted:
         found.append(_note("session", "All of it does not fit the window; old outputs and messages are left out.", format))
@@ -70,7 +70,7 @@ def check_request(outgoing: NextRequest, said: Sequence[Message]) -> list[Findin
 
 
 def _request_before(outgoing: NextRequest) -> dict[str, Any] | None:
-    """What the last answer was the answer to: the next request must begin with it."""
+    """The request of the last answer: the prefix of the next one."""
     messages = outgoing.request.messages
     last = next((at for at in range(len(messages) - 1, 0, -1) if messages[at].role == "assistant"), 0)
     if not last or not _asks_for_an_answer(messages[:last]):
@@ -150,7 +150,7 @@ def _size(outgoing: NextRequest) -> Iterator[Finding]:
 
 
 def _withheld(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[Finding]:
-    """Reasoning and signatures are read by nobody but their producer."""
+    """Reasoning and signatures go to their producer only."""
     lost: dict[str, list[int]] = {}
     for at, message in enumerate(said, 1):
         wrote = message.producer

@@ -1,4 +1,4 @@
-"""A recording in one file that can be played anywhere: the session, and the files it began with as far as they are known."""
+"""Cassettes: a session and its initial files in one portable file."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ VERSION = 1
 MAX_FILE_BYTES = 256 << 10
 MAX_WORKSPACE_FILES = 200
 MAX_WORKSPACE_BYTES = 1 << 20
-"""A workspace that is no larger goes along as a whole: commands use files that no call names."""
+"""A smaller workspace is included whole: commands use files that no call names."""
 
 
 class Header(Struct, frozen=True, kw_only=True, tag="cassette", tag_field="wolo"):
     version: int
     root: str
-    """The workspace it was recorded in, as calls and results spell it."""
+    """The recorded workspace, as calls and results spell it."""
     cwd: str
     files: int
 
 
 class File(Struct, frozen=True, kw_only=True, tag="file", tag_field="wolo", omit_defaults=True):
     path: str
-    """From the root."""
+    """Relative to the root."""
     data: bytes
     executable: bool = False
 
@@ -48,7 +48,7 @@ class Cassette(Struct, frozen=True, kw_only=True):
     files: tuple[File, ...]
 
     def unpack(self, root: Path) -> None:
-        """Raises SessionError for a file that has no place there."""
+        """Raises SessionError for a path outside of the workspace."""
         root.mkdir(parents=True)
         for file in self.files:
             place = Path(os.path.normpath(root / file.path))
@@ -63,7 +63,7 @@ class Cassette(Struct, frozen=True, kw_only=True):
 
 
 def write(store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWorkspace, out: Write, redactor: Redactor) -> None:
-    """The files as they are on the stage; secrets are taken out of everything."""
+    """Writes the files of `stage`, with all secrets redacted."""
     encode = msgspec.json.Encoder().encode
     files = list(_files(tape, stage, redactor))
     out(encode(Header(version=VERSION, root=str(stage.original), cwd=info.cwd, files=len(files))) + b"\n")
@@ -73,7 +73,7 @@ def write(store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWor
 
 
 def split(path: Path, session: Path) -> Cassette | None:
-    """Reads a cassette and puts the session in it into a file of its own; None: the file is none."""
+    """Extracts the session of a cassette into its own file; None: the file is no cassette."""
     header: Header | None = None
     files: list[File] = []
     with session.open("wb") as out:
@@ -105,7 +105,7 @@ def _files(tape: RecordedTurns, stage: ReplayWorkspace, redactor: Redactor) -> I
 
 
 def _small_workspace(root: Path) -> Iterable[Path]:
-    """All files that git would see; none where there are many."""
+    """The files git would see; none if there are many."""
     try:
         found = [root / name for name in walk(root, Bounds(MAX_WORKSPACE_FILES * 10, 2.0))]
         if len(found) > MAX_WORKSPACE_FILES or sum(path.stat().st_size for path in found) > MAX_WORKSPACE_BYTES:

@@ -1,6 +1,6 @@
-"""Plays a kept session again: the real loop, guard and tools in a copy of the workspace, around a model that answers what it did.
+"""Replays a session: the real loop, guard and tools in a copy of the workspace, with a model that repeats its answers.
 
-The first difference ends it. Nothing is asked of anyone: no model, no network, no person.
+Stops at the first difference. Contacts no model, network or user.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ from wolo.workspace.root import Workspace
 
 LEAST_RUN_S = 0.3
 MOST_RUN_S = 10.0
-"""How long a call runs that was stopped on record, at least and at most."""
+"""Limits for a call that was interrupted when recorded."""
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
     steps: int
-    """Requests to the model that were played, the one that differs included."""
+    """Number of replayed requests, including one that differs."""
     divergence: Divergence | None
     notices: tuple[str, ...] = ()
 
 
 class ReplayOptions(Struct, frozen=True, kw_only=True):
-    """What is played, and under which settings."""
+    """The recording, and the settings to apply."""
 
     tape: RecordedTurns
     stage: ReplayWorkspace
@@ -78,13 +78,13 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     """`provider/model`, as the session knows it."""
     mode: str
     given: Given
-    """Options of the command line that settings are made of."""
+    """Command-line options for the settings."""
     is_strict: bool = False
-    """Also what requests begin with is compared."""
+    """Also compare the start of each request."""
 
 
 class _Rooms(Struct, frozen=True):
-    """What a conversation that was opened works with."""
+    """Parts of an opened conversation."""
 
     judge: Judge
     services: ToolServices
@@ -94,7 +94,7 @@ class _Rooms(Struct, frozen=True):
 
 
 async def replay(rerun: ReplayOptions) -> Replayed:
-    """Raises WoloError for settings that cannot be used."""
+    """Raises WoloError for unusable settings."""
     return await _Replay(rerun).play()
 
 
@@ -104,7 +104,7 @@ class _Replay:
         self._tape, self._stage = rerun.tape, rerun.stage
         self._calls = rerun.tape.calls
         self._running: dict[str, ToolPart] = {}
-        """What became of a call that runs, by the id its tool knows."""
+        """Recorded calls that are running, by wire id."""
         self._places = find_places()
         self._config: Config = layers.load(self._places, os.environ, rerun.given, (), self._stage.settings_from)
         self._choice = model_of(self._tape, rerun.model, self._config)
@@ -154,7 +154,7 @@ class _Replay:
     # The rooms, as a conversation is opened
 
     def _open(self, turn: RecordedTurn) -> _Rooms:
-        """What files were seen, and where commands run, begins anew."""
+        """File ledger and shell start anew."""
         stage = self._stage
         options = saved_options(turn.opened)
         config = self._config if options is None else options.applied_to(self._config)
@@ -227,7 +227,7 @@ class _Replay:
             self._rooms.services.shell.close()
 
     def _say(self, messages: Sequence[Message]) -> None:
-        """What the person said in the middle of the turn, at the same place."""
+        """Repeats the user's messages at the same place in the turn."""
         if self._agent is not None:
             for message in messages:
                 self._agent.services.steering.add(message)
@@ -238,7 +238,7 @@ class _Replay:
         self._say(self._turn.said.after_answer.get(place, ()))
 
     def _enter_mode(self, id: str) -> None:
-        """The one that a person had changed to by then, unless another one was asked for."""
+        """Repeats the user's change of mode, unless a mode was given."""
         mode = self._turn.modes.get(id, "") if self._turn is not None else ""
         if mode and self._rooms is not None and "mode" not in self._rerun.given:
             self._rooms.judge.mode, _ = effective(mode, sandbox_available=landlock.version() > 0)
@@ -259,7 +259,7 @@ class _Replay:
                 self._set_cut()
 
     def _set_cut(self) -> None:
-        """Compactions come when they came."""
+        """Compactions happen when they were recorded."""
         upcoming = self._model.upcoming
         if upcoming is not None and self._turn is not None:
             at = self._turn.script.answers.index(upcoming)
@@ -307,7 +307,7 @@ class _Replay:
             raise self._differs("result", recorded, expected, got)
 
     async def _answer(self, asked: ApprovalAsked) -> ApprovalGiven:
-        """What the person said then."""
+        """Repeats the user's answer."""
         recorded = self._calls[asked.part.id]
         verdict = recorded.metadata.get("verdict")
         granted = isinstance(verdict, dict) and verdict.get("source") == "session"
@@ -331,7 +331,7 @@ class _Replay:
         return ReplayDiverged(Divergence.of(self._model.step, kind, where, expected, got))
 
     def _check_all_used(self, turn: RecordedTurn, new: Sequence[Message]) -> None:
-        """Raises ReplayDiverged when the turn ended before all that was recorded of it was played."""
+        """Raises ReplayDiverged if the turn ended before the recording did."""
         upcoming = self._model.upcoming
         if upcoming is None and len(new) == len(turn.new):
             return

@@ -1,4 +1,4 @@
-"""A kept session as a tape to be played again: its turns, what was sent for each answer, and what a person said to each call."""
+"""Extracts turns, requests and user input from a saved session, for a replay."""
 
 from __future__ import annotations
 
@@ -39,38 +39,38 @@ BY_PERSON = "person"
 
 
 class UserInput(Struct, frozen=True, kw_only=True):
-    """What a person has said in the middle of a turn, by when it was heard."""
+    """Messages that the user sent during a turn, by the time of their delivery."""
 
     first: tuple[Message, ...] = ()
-    """Before the model was asked at all."""
+    """Before the first request."""
     after_answer: dict[int, tuple[Message, ...]]
-    """By the answer's place in the script; it had no calls."""
+    """By index of the answer in the script; it had no calls."""
     after_call: dict[str, tuple[Message, ...]]
-    """By the id of the call that ran just then; those behind it did not run any more."""
+    """By id of the running call; later calls of the answer were skipped."""
 
 
 class RecordedTurn(Struct, frozen=True, kw_only=True):
     before: tuple[Message, ...]
-    """What joined the conversation between the turn before and this one."""
+    """Messages between the previous turn and this one."""
     prompt: Message
     new: tuple[Message, ...]
-    """The prompt and all that followed, as it stands in the end."""
+    """The prompt and all that followed, in their final state."""
     script: Script
     cuts: tuple[Cut, ...]
-    """What of the conversation was not sent, for each answer of the script."""
+    """The compaction that applied to each answer of the script."""
     opened: dict[str, Any]
-    """How the conversation was opened that begins with this turn; empty: one goes on."""
+    """Metadata of the conversation that starts with this turn; empty: one continues."""
     is_attended: bool
-    """A person was there to be asked."""
+    """A user could be asked."""
     said: UserInput
     modes: dict[str, str]
-    """Which mode held when a message or the end of a call was kept, by its id; only where a person had changed it."""
+    """Modes the user changed to, by the id of the message or call that follows."""
 
 
 class RecordedTurns(Struct, frozen=True, kw_only=True):
     turns: tuple[RecordedTurn, ...]
     messages: tuple[Message, ...]
-    """All of them, on the way to where the session ended."""
+    """All messages of the final branch."""
 
     @property
     def steps(self) -> int:
@@ -78,7 +78,7 @@ class RecordedTurns(Struct, frozen=True, kw_only=True):
 
     @property
     def calls(self) -> dict[str, ToolPart]:
-        """As they ended, by their ids."""
+        """Final calls by id."""
         return {part.id: part for message in self.messages for part in message.calls}
 
 
@@ -88,12 +88,12 @@ def read_recording(entries: Sequence[AnyEntry]) -> RecordedTurns:
 
 
 def was_interrupted(call: ToolPart) -> bool:
-    """How far it came depends on the moment at which it was stopped."""
+    """Its output depends on the moment of the interruption."""
     return call.outcome in STOPPED and not was_set_aside(call)
 
 
 def was_set_aside(call: ToolPart) -> bool:
-    """It was not run because the person had said something."""
+    """Skipped because of a message from the user."""
     return call.outcome == "never_started" and call.output.startswith(SKIPPED_FOR_STEERING)
 
 
@@ -142,7 +142,7 @@ def _answers(
 
 
 def _is_answer(messages: Sequence[Message], at: int) -> bool:
-    """One that was kept, or the word of the loop about one that was empty."""
+    """A saved answer, or the nudge that followed an empty one."""
     message = messages[at]
     if message.role == "assistant":
         return True
@@ -171,7 +171,7 @@ def _said(messages: Sequence[Message], begin: int, end: int) -> UserInput:
 
 
 def _heard_in(calls: Sequence[ToolPart]) -> str:
-    """The id of the call that ran when something was said."""
+    """Id of the call during which the message arrived."""
     aside = next((place for place, call in enumerate(calls) if was_set_aside(call)), len(calls))
     return calls[max(aside - 1, 0)].id
 
@@ -181,12 +181,12 @@ def _sent(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Message, ...
 
 
 def _follows_nothing(before: Message) -> bool:
-    """The word of the loop behind it was not caused by an answer that is in the history, so by an empty one."""
+    """The nudge was caused by an empty answer, which is not saved."""
     return not (before.role == "assistant" and before.finish_reason == "tool_calls" and not before.calls)
 
 
 def _empty(nudge: Message) -> Message:
-    """The answer that was not kept because nothing was in it."""
+    """The empty answer, which is not saved."""
     return Message(role="assistant", finished=True, finish_reason="length" if nudge.text == EMPTY_CUT_OFF else "stop")
 
 
@@ -217,7 +217,7 @@ def _calls(messages: Iterable[Message]) -> Iterable[ToolPart]:
 
 
 def _as_kept(entries: Iterable[AnyEntry]) -> dict[str, Message]:
-    """Each message as it was kept first, before anything was run."""
+    """Each message as it was saved first, before its calls ran."""
     kept: dict[str, Message] = {}
     for entry in entries:
         if isinstance(entry, MessageEntry):
@@ -226,7 +226,7 @@ def _as_kept(entries: Iterable[AnyEntry]) -> dict[str, Message]:
 
 
 def _cuts(entries: Iterable[AnyEntry]) -> dict[str, Cut]:
-    """What held when each message was kept, by its id."""
+    """The compaction in force when each message was saved, by id."""
     held = Cut()
     cuts: dict[str, Cut] = {}
     for entry in entries:
@@ -241,7 +241,7 @@ def _cuts(entries: Iterable[AnyEntry]) -> dict[str, Cut]:
 
 
 def _modes(entries: Iterable[AnyEntry]) -> dict[str, str]:
-    """A conversation that is opened begins in a mode of its own."""
+    """A reopened conversation starts with its own mode."""
     held = ""
     modes: dict[str, str] = {}
     for entry in entries:
@@ -257,7 +257,7 @@ def _modes(entries: Iterable[AnyEntry]) -> dict[str, str]:
 
 
 def renamed(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:
-    """With the ids of the recorded ones, which compactions refer to."""
+    """With the recorded ids, which compactions refer to."""
     return tuple(replace(message, id=recorded.id) for message, recorded in zip(messages, like, strict=True))
 
 
@@ -266,7 +266,7 @@ class _Recorded(HookResponse, frozen=True):
 
 
 def recorded_hooks(new: Iterable[Message]) -> RunHook | None:
-    """None: nothing was heard. What they added to a prompt stands in it already."""
+    """None: no hook output was recorded. Additions to a prompt are part of it."""
     messages = tuple(new)
     calls: dict[str, Any] = {part.id: part.metadata[HOOKS] for each in messages for part in each.calls if HOOKS in part.metadata}
     sent_back = [each.metadata[HOOKS] for each in messages if each.metadata.get(NUDGE) == SENT_BACK and HOOKS in each.metadata]
@@ -282,11 +282,11 @@ def recorded_hooks(new: Iterable[Message]) -> RunHook | None:
 
 
 PREAMBLE = ("system", "tools")
-"""Labels of the blocks that requests begin with."""
+"""Labels for the start of a request."""
 
 
 def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
-    """As the catalogue knows it; a model that nobody knows any more is replayed all the same."""
+    """From the catalog; an unknown model is replayed anyway."""
     producer = next((message.producer for message in tape.messages if message.producer), None)
     try:
         environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
@@ -300,9 +300,9 @@ def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
 def rules_of(
     tape: RecordedTurns, rules: Iterable[Rule], options: RunOptions | None, here: Callable[[str], str]
 ) -> tuple[Rule, ...]:
-    """Those of today, and those of the run's command line; they are about the copy.
+    """Current rules, and those of the recorded command line, with paths of the copy.
 
-    Of a session that does not tell its options, those that decided anything are known.
+    For older sessions without options: the rules that decided a call.
     """
     decided = (_given_then(call.metadata.get("verdict")) for call in tape.calls.values())
     given = options.parsed_rules() if options is not None else filter(None, decided)
@@ -321,7 +321,7 @@ def _given_then(verdict: object) -> Rule | None:
 
 
 def preamble_check(tape: RecordedTurns, label: str, config: Config) -> Check:
-    """Compares the system prompt and the tools of a request with what the session keeps of them: their digests."""
+    """Compares digests of the system prompt and the tools with the recorded ones."""
 
     def check(recorded: RecordedAnswer, question: Question) -> None:
         answer = next((message for message in tape.messages if message.id == recorded.answer.id), None)

@@ -1,4 +1,4 @@
-"""Sets up everything for a replay: which recording, where it starts from, and the copy it is played in."""
+"""Loads a recording and prepares the workspace for its replay."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ class Recording(Struct, frozen=True, kw_only=True):
     info: SessionInfo
     tape: RecordedTurns
     store: Store
-    """Holds the session, and is to be closed."""
+    """Holds the session; to be closed."""
     root: Path
-    """The workspace it was recorded in."""
+    """The recorded workspace."""
     cassette: Cassette | None = None
-    """Brings the files it starts from."""
+    """Contains the initial files."""
     notices: tuple[str, ...] = ()
-    """What a person should know about it."""
     is_foreign: bool = False
-    """It came from a file: the directory it was about is nobody's here."""
+    """Loaded from a file: its directories do not exist here."""
 
 
 def from_store(store: Store, info: SessionInfo) -> Recording:
@@ -45,7 +44,7 @@ def from_store(store: Store, info: SessionInfo) -> Recording:
 
 
 def from_file(path: Path, folder: Path) -> Recording:
-    """A cassette, or a session in any form that can be imported; it is taken in by a store of its own in `folder`."""
+    """Reads a cassette or any importable session, through a temporary store in `folder`."""
     session = folder / "session.jsonl"
     found = cassette.split(path, session)
     source = importer.read(session if found else path)
@@ -77,9 +76,9 @@ def _remarks(loaded: Loaded) -> Iterator[str]:
 
 
 def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> ReplayWorkspace:
-    """A copy of the directory `at`, of what the cassette brings, or of the workspace with what the session did taken back.
+    """Copies the directory `at`, the files of the cassette, or the workspace with the session's changes reverted.
 
-    Raises SessionError when there is nothing to start from.
+    Raises SessionError if there is nothing to start from.
     """
     cwd = Path(recording.info.cwd)
     if at is not None and not at.is_dir():
@@ -108,7 +107,7 @@ def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> Re
 
 
 def _added(tape: RecordedTurns, root: Path) -> list[Path]:
-    """The directories that were added to the workspace, and lie neither in it nor in one another."""
+    """Added directories that are neither inside the workspace nor inside each other."""
     named = {Path(each) for turn in tape.turns if (options := saved_options(turn.opened)) for each in options.add_dirs}
     found: list[Path] = []
     for path in sorted(each for each in named if each.is_absolute() and each.name):
@@ -118,7 +117,7 @@ def _added(tape: RecordedTurns, root: Path) -> list[Path]:
 
 
 def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:
-    """A recording that came from a file gets none of this machine's directories."""
+    """A recording from a file gets no directories of this machine."""
     if original.is_dir() and not is_foreign:
         return copy_tree(Path(os.path.realpath(original)), copy).notices
     copy.mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""Takes back, in a copy of the workspace, what a session did to its files: so the copy is what the session began with.
+"""Copies a workspace and reverts a session's changes in the copy.
 
-Files go back as far as the session tells: a file it created was not there, an edit is undone where its passage stands, what was
-replaced is known when it had been read. What nobody knows stays as it is, and is named.
+Uses what the session tells: created files are removed, edits are reversed where the new text is unique, replaced content is known
+if it was read. Unknown content stays as it is and is reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wolo.tools.shell.shell import FILES
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, Toolbox
 
 Content = bytes | None | Literal["unknown"]
-"""None: there is no such file."""
+"""None: no such file."""
 
 _WHOLE = re.compile(r"\[(\d+) lines?\.\]")
 _LINES = re.compile(r" at lines? ([\d, ]+)")
@@ -40,7 +40,7 @@ KINDS: tuple[Literal["made", "changed", "gone"], ...] = ("made", "changed", "gon
 
 
 _Done = ReadArgs | WriteArgs | EditArgs | Literal["made", "changed", "gone"]
-"""The last three are what a command or a patch did to a file."""
+"""The last three are effects of commands or patches."""
 
 
 class _Call(Struct, frozen=True):
@@ -50,7 +50,7 @@ class _Call(Struct, frozen=True):
 
 
 def rewind(tape: RecordedTurns, stage: ReplayWorkspace) -> tuple[str, ...]:
-    """What could not be taken back, in sentences for people."""
+    """Returns sentences about changes that could not be reverted."""
     calls = list(_calls(tape, stage))
     unknown = []
     for path in dict.fromkeys(call.path for call in calls if not isinstance(call.args, ReadArgs)):
@@ -67,12 +67,12 @@ def rewind(tape: RecordedTurns, stage: ReplayWorkspace) -> tuple[str, ...]:
 
 
 def files_used(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[Path]:
-    """Those that tools of the session read or changed, where they are in the copy; a file may come more than once."""
+    """Files that tools read or changed, as paths of the copy; may repeat."""
     return (call.path for call in _calls(tape, stage))
 
 
 def _calls(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[_Call]:
-    """Those that have read or changed a file of the workspace, in their order."""
+    """Calls that read or changed workspace files, in order."""
     toolbox = Toolbox(BUILTIN_WITH_COMPLETION)
     cwd = stage.cwd_of({})
     for turn in tape.turns:
@@ -86,7 +86,7 @@ def _calls(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[_Call]:
 
 
 def _files_of(args: Struct | None, part: ToolPart) -> Iterator[tuple[str, _Done]]:
-    """Which files a call has read or changed, and how."""
+    """The files of a call, and its effect on each."""
     if isinstance(args, ReadArgs | WriteArgs | EditArgs):
         yield args.path, args
     elif isinstance(args, ApplyPatchArgs):
@@ -126,7 +126,7 @@ def _of_command(part: ToolPart, stage: ReplayWorkspace) -> Iterator[_Call]:
 
 
 def _place(named: Path, stage: ReplayWorkspace) -> Path | None:
-    """In the copy; None for a file elsewhere."""
+    """Path in the copy; None: outside."""
     try:
         path = Path(os.path.realpath(named))
     except (OSError, ValueError):
@@ -139,7 +139,7 @@ def _shown(path: Path, stage: ReplayWorkspace) -> str:
 
 
 def _before(calls: Sequence[_Call], now: Content) -> Content:
-    """What a file held before the first of these calls, from what it holds now."""
+    """Derives the content before the first of these calls from the current content."""
     content = now
     for at in range(len(calls) - 1, -1, -1):
         call = calls[at]
@@ -150,7 +150,7 @@ def _before(calls: Sequence[_Call], now: Content) -> Content:
 
 
 def _without(call: _Call, after: Content, earlier: Sequence[_Call]) -> Content:
-    """A file that is not as the session left it has been changed since: it stays as it is, unless it was not there at all."""
+    """A file that changed since the session stays as it is, unless the session created it."""
     if call.args == "made":
         return None
     if call.args in ("changed", "gone"):
@@ -167,7 +167,7 @@ def _without(call: _Call, after: Content, earlier: Sequence[_Call]) -> Content:
 
 
 def _is_text(data: bytes, content: str) -> bool:
-    """Line ends and a byte order mark are kept by whoever writes."""
+    """Ignores line endings and byte order mark."""
     return data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n") == content.replace("\r\n", "\n").encode(errors="replace")
 
 
@@ -188,7 +188,7 @@ def _unedited(args: EditArgs, said: str, after: bytes) -> Content:
 
 
 def _put_back(edit: Replacement, text: str, lines: list[int]) -> str | None:
-    """The text before the edit, if doing it again gives this one."""
+    """The text before the edit, if the same edit leads back to this text."""
     if edit.replace_all and len(lines) != 1:
         before = text.replace(edit.new, edit.old) if edit.new else None
         return before if before is not None and before.replace(edit.old, edit.new) == text else None
@@ -200,7 +200,7 @@ def _put_back(edit: Replacement, text: str, lines: list[int]) -> str | None:
 
 
 def _places(new: str, text: str, lines: list[int]) -> Iterator[int]:
-    """Where the new text may stand: in the line that was named, else where it is the only one."""
+    """Positions of the new text: the given line, or the only one."""
     if not new:
         starts: Iterable[int] = (0, *(found.end() for found in re.finditer("\n", text)))
     else:
@@ -213,7 +213,7 @@ def _places(new: str, text: str, lines: list[int]) -> Iterator[int]:
 
 
 def _known(calls: Sequence[_Call]) -> Content:
-    """What these calls show that the file held behind them."""
+    """The content after these calls, as far as they show it."""
     text: str | None = None
     for call in calls:
         match call.args:
@@ -242,7 +242,7 @@ def _edits(args: EditArgs) -> tuple[Replacement, ...]:
 
 
 def _read(output: str) -> str | None:
-    """The whole file as it was shown; None when only a part was."""
+    """The whole file as it was read; None: only a part was."""
     if output == "[The file is empty.]":
         return ""
     shown, _, note = output.rpartition("\n")
@@ -276,7 +276,7 @@ _RECORDED_OUTPUTS = re.compile(r"[^\s\"'`]*/blobs(?=/[0-9a-f]{32})")
 
 
 class ReplayWorkspace:
-    """Everything a replay writes lies in `folder`, which whoever made it takes away."""
+    """The copy, with all files that a replay writes in `folder`; the caller deletes it."""
 
     def __init__(
         self,
@@ -288,22 +288,21 @@ class ReplayWorkspace:
         blobs_dir: Path,
         add_dirs: Sequence[Path] = (),
     ) -> None:
-        """`original` is the root of the workspace that is copied, `add_dirs` are further directories of it; `settings_from` is
-        the directory whose settings hold."""
+        """Copies `original` and `add_dirs`; `settings_from` is the directory whose settings apply."""
         self.folder = Path(os.path.realpath(folder))
         self.root = self.folder / "workspace" / (original.name or "root")
         self.added = {path: self.folder / f"added-{number}" / path.name for number, path in enumerate(add_dirs, 1)}
-        """The copies of further directories, by their originals."""
+        """Copies of added directories, by original."""
         self.scratch = self.folder / "scratch"
         self.outputs = (self.scratch / "outputs", blobs_dir)
-        """Where large outputs lie, of this replay and of the session."""
+        """Folders of large outputs, of the replay and of the session."""
         self.settings_from = settings_from
         self.notices: tuple[str, ...] = ()
         self.original = original
         self._original_cwd = original_cwd
         self._blobs_dir = blobs_dir
         self.temporary = self.scratch / "tmp"
-        """What commands use for temporary files."""
+        """Temporary folder of commands."""
         places = ((original, self.root), *self.added.items())
         self._there = [(_path(str(copy)), str(path)) for path, copy in places]
         self._temporary_then = os.environ.get("TMPDIR", "/tmp")
@@ -311,28 +310,27 @@ class ReplayWorkspace:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """All directories that are copies."""
         return (self.root, *self.added.values())
 
     def here(self, text: str) -> str:
-        """With the copy's paths in place of the original's."""
+        """Replaces original paths by those of the copy."""
         for spelling, copy in self._here:
             text = spelling.sub(copy.replace("\\", r"\\"), text)
         return _RECORDED_OUTPUTS.sub(lambda found: str(self._blobs_dir), text)
 
     def there(self, text: str) -> str:
-        """With the original's paths in place of the copy's."""
+        """Replaces paths of the copy by the original ones."""
         text = text.replace(str(self.temporary), self._temporary_then)
         for copy, path in self._there:
             text = copy.sub(path.replace("\\", r"\\"), text)
         return text
 
     def without_changing_values(self, text: str) -> str:
-        """As texts are compared."""
+        """Normalizes text for comparison."""
         return without_changing_values(self.there(text))
 
     def cwd_of(self, opened: Mapping[str, Any]) -> Path:
-        """Where the conversation that was opened so works here."""
+        """Working directory of a recorded conversation, in the copy."""
         for cwd in (Path(str(opened.get("cwd") or self._original_cwd)), self._original_cwd):
             if cwd.is_relative_to(self.original):
                 place = self.root / cwd.relative_to(self.original)
@@ -340,7 +338,7 @@ class ReplayWorkspace:
         return self.root
 
     def keep(self, name: str, data: bytes) -> Path:
-        """A large output, under a name made of what is in it."""
+        """Stores a large output under a name derived from its content."""
         folder = self.outputs[0]
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / blobs.name_of(data, blobs.suffix(name))
@@ -349,7 +347,7 @@ class ReplayWorkspace:
 
 
 def _spellings(original: Path) -> list[str]:
-    """Longest first: as it is, by way of links, and from home. Of a root that could be anything there are none."""
+    """Longest first: real path, with links, relative to home. Empty for a root that is too general."""
     if not original.is_absolute() or original == Path(original.anchor):
         return []
     home = os.environ.get("HOME", "")
@@ -361,5 +359,5 @@ def _spellings(original: Path) -> list[str]:
 
 
 def _path(spelled: str) -> re.Pattern[str]:
-    """The path itself and what lies below it, not one that only begins alike."""
+    """Matches the path and everything below, not longer names."""
     return re.compile(rf"(?<![\w./-]){re.escape(spelled)}(?!\.?[\w-])")
