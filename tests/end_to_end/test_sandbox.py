@@ -61,7 +61,7 @@ def test_a_command_runs_unasked_inside_and_nothing_of_it_reaches_outside(provide
     done = run_wolo("--json", *provider.flags, "go")
     results = provider.requests[1].results
     assert results[0] == "made\nbubblewrap\n[exit 0]\n"
-    assert "sandbox denied: inside the sandbox nothing is seen of the home directory, nor of other projects" in results[1]
+    assert "sandbox denied: inside the sandbox the home directory and other projects are not visible" in results[1]
     assert "sandbox denied: inside the sandbox only the workspace can be written" in results[-1]
     assert "sandbox denied: inside the sandbox there is no network" in results[2]
     assert "sandbox denied: inside the sandbox there is no network" in results[3]

@@ -188,7 +188,7 @@ async def test_without_mounts_no_job_is_started_in_the_sandbox() -> None:
         desk.services.sandbox.walls = put_up("landlock", ground.profile)
         desk.confined = True
         try:
-            with pytest.raises(ToolError, match="a job may go on"):
+            with pytest.raises(ToolError, match="a job may run on"):
                 await desk.call("shell", command="sleep 5", background=True)
         finally:
             desk.services.sandbox.walls.close()
@@ -198,7 +198,7 @@ async def test_without_mounts_no_job_is_started_in_the_sandbox() -> None:
 def test_wolos_own_files_in_the_workspace_let_nothing_run_without_mounts(tmp_path: Path) -> None:
     need("landlock")
     walls = put_up("landlock", profile_for((tmp_path,), (tmp_path / "own",), tmp_path / "own", home=tmp_path / "home"))
-    with pytest.raises(ToolError, match="wolo's own"):
+    with pytest.raises(ToolError, match="belongs to wolo"):
         walls.wrap([any_python()], tmp_path)
     walls.close()
 

@@ -17,7 +17,7 @@ from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.errors import ToolError
 from wolo.guard.protected_paths import AT_THE_TOP
 from wolo.guard.sandbox import protected_names, selection
-from wolo.guard.sandbox.backend import Scratch
+from wolo.guard.sandbox.backend import ScratchFolder
 from wolo.guard.sandbox.bubblewrap import find_binary
 from wolo.guard.sandbox.mounts import Placeholders, host_sockets
 from wolo.guard.sandbox.profile import profile_for
@@ -168,13 +168,13 @@ def test_at_home_every_start_file_is_kept_from_being_made(tmp_path: Path) -> Non
 def test_placeholders_go_with_the_last_who_needs_them_and_leave_what_became_somebodys(tmp_path: Path) -> None:
     one, two = Placeholders(tmp_path / "state", "/root"), Placeholders(tmp_path / "state", "/root")
     folder, file, used = (str(tmp_path / name) for name in (".wolo", "AGENTS.md", ".vscode"))
-    one.hold()
-    one.put([folder, used, file])
-    two.hold()
-    one.take_away()
+    one.acquire()
+    one.create([folder, used, file])
+    two.acquire()
+    one.release()
     assert Path(folder).is_dir()
     (Path(used) / "tasks.json").write_text("mine")
-    two.take_away()
+    two.release()
     assert sorted({path.name for path in tmp_path.iterdir()} & {".wolo", "AGENTS.md", ".vscode"}) == [".vscode"]
 
 
@@ -184,14 +184,14 @@ def test_what_a_killed_wolo_left_goes_with_the_next_command(tmp_path: Path) -> N
     record.write_bytes(os.fsencode(tmp_path / ".wolo") + bytes(1))
     (tmp_path / ".wolo").mkdir()
     now = Placeholders(tmp_path / "state", "/root")
-    now.hold()
-    now.take_away()
+    now.acquire()
+    now.release()
     assert not (tmp_path / ".wolo").exists()
     assert record.read_bytes() == b""
 
 
 def test_a_private_folder_is_the_owners_alone_and_goes(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path)
+    scratch = ScratchFolder(tmp_path)
     assert not (tmp_path / "sandbox").exists()
     tmp = scratch.tmp
     assert tmp.stat().st_mode & 0o777 == 0o700
@@ -209,7 +209,7 @@ def test_a_private_folder_is_the_owners_alone_and_goes(tmp_path: Path) -> None:
 
 def test_an_abandoned_private_folder_goes_with_the_next_one_made(tmp_path: Path) -> None:
     made(tmp_path / "sandbox" / "0123", "tmp/x", "in-use")
-    living, other = Scratch(tmp_path), Scratch(tmp_path)
+    living, other = ScratchFolder(tmp_path), ScratchFolder(tmp_path)
     folders = [living.folder, other.folder]
     assert sorted((tmp_path / "sandbox").iterdir()) == sorted(folders)
     living.close()

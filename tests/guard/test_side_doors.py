@@ -65,7 +65,7 @@ def probed(folder: Path, backend: str) -> tuple[str, tuple[str, ...]]:
 def test_the_probe_sees_every_door_that_is_open(user: str) -> None:
     with land(user) as folder:
         why, gaps = USERS[user](probed, folder, "open")  # type: ignore[misc]
-    assert [door for door in (*FOUND, *(("settings of the kernel",) if user == "root" else ())) if door not in why] == []
+    assert [door for door in (*FOUND, *(("kernel settings",) if user == "root" else ())) if door not in why] == []
     assert gaps == (FIFOS, SIGNALS, SET_ID)
 
 
@@ -89,7 +89,7 @@ def test_the_probe_finds_none_in_a_sandbox(backend: str, user: str) -> None:
     ],
 )
 def test_what_a_backend_lets_through_is_said_or_a_reason_against_it(gap: str, backend: str, is_used: bool) -> None:
-    proof = selection._judged("", (gap,), f"{backend} x")
+    proof = selection._evaluate("", (gap,), f"{backend} x")
     assert (proof.why == "", proof.gaps) == (is_used, (gap,))
 
 

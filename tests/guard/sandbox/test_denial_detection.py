@@ -8,7 +8,7 @@ from wolo.guard.sandbox.denial_detection import what_was_denied
 
 ROOTS = ("/home/me/project",)
 
-WRITING, NETWORK, SYSTEM = "only the workspace can be written", "there is no network", "some system calls are closed"
+WRITING, NETWORK, SYSTEM = "only the workspace can be written", "there is no network", "some system calls are blocked"
 SHARED = "sockets, semaphores and shared memory"
 TOLD = (
     ("touch: cannot touch '/home/me/x': Read-only file system", WRITING),
@@ -101,7 +101,7 @@ def test_another_failure_is_not(printed: str) -> None:
 
 def test_walls_that_cannot_be_put_up_are_told() -> None:
     line = what_was_denied("bwrap: Can't find source path /w: Permission denied\n[exit 1]\n", ROOTS)
-    assert line == "sandbox denied: the sandbox cannot be put up for this command, so it was not run."
+    assert line == "sandbox denied: the sandbox could not be set up for this command, so it was not run."
 
 
 def test_what_a_command_prints_is_not_shown_as_the_reason() -> None:
@@ -121,5 +121,5 @@ def test_a_path_that_a_command_does_not_see_is_told() -> None:
         "error: ../lib: does not exist",
         "FileNotFoundError: [Errno 2] No such file or directory: '/home/me/other/x'",
     ):
-        assert "nothing is seen of the home directory" in what_was_denied(line, ROOTS, hides)
+        assert "the home directory and other projects are not visible" in what_was_denied(line, ROOTS, hides)
     assert what_was_denied("cat: /home/me/project/x: No such file or directory", ROOTS, hides) == ""

@@ -1,1 +1,1 @@
-"""Walls around commands: the backends of the sandbox, the ladder that chooses one, and the proof that it holds."""
+"""Sandbox backends for commands, their selection, and the probe that proves them."""

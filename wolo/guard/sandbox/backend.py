@@ -1,4 +1,4 @@
-"""Shared parts of the sandbox backends: the private folder of a conversation and the protection of names in the workspace."""
+"""Shared parts of the sandbox backends: private folder, protected names and their restoration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Backend:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._scratch = Scratch(profile.state)
+        self._scratch = ScratchFolder(profile.state)
         self._nested = {root: Nested(root) for root in profile.writable}
         self._saver = FileSaver(profile.state)
         self._restored: list[Restored] = []
@@ -54,10 +54,7 @@ class Backend:
         return {root: names_in(root, self._profile.home, nested) for root, nested in self._nested.items()}
 
     def _begin(self, names: Mapping[str, Names], present: Iterable[str] = (), missing: Iterable[str] = ()) -> Ending:
-        """Returns the call that restores all that is `present` and `missing` once the command has ended.
-
-        Raises ToolError.
-        """
+        """Saves `present` and `missing`; returns the call that restores them once the command has ended. Raises ToolError."""
         snapshot = self._saver.save(present, missing)
         return partial(self._end, snapshot, {root: each.below for root, each in names.items()})
 
@@ -67,7 +64,7 @@ class Backend:
             try:
                 found = self._nested[root].look()
             except (ToolError, OSError):
-                snapshot.could_not_see(root)
+                snapshot.mark_lost(root)
                 continue
             new += [path for path in (*found.paths, *found.links) if path not in known]
         restored = snapshot.restore(path for path in new if os.path.lexists(path))
@@ -76,11 +73,14 @@ class Backend:
 
 
 def cannot_apply(error: OSError) -> ToolError:
-    return ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).")
+    return ToolError(f"sandbox denied: cannot set up the sandbox: {error.strerror} ({error.filename}).")
 
 
-class Scratch:
-    """Made when it is first asked for; a kernel lock says that it is in use, so that what a killed wolo left is found."""
+class ScratchFolder:
+    """The private folder of a conversation: `/tmp` and caches of its commands.
+
+    Created on first use. A kernel lock marks it as in use, so that folders of killed wolos are found and removed.
+    """
 
     def __init__(self, state: Path) -> None:
         self._above = state / "sandbox"
@@ -89,7 +89,7 @@ class Scratch:
 
     @property
     def tmp(self) -> Path:
-        """Raises OSError where there is no room for it."""
+        """Raises OSError."""
         return self.folder / "tmp"
 
     @property
@@ -103,7 +103,7 @@ class Scratch:
             (making / "tmp").mkdir(mode=0o700)
             self._lock = os.open(making / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_SH)
-            self._folder = making.rename(self._above / name)  # found by others only now that it is locked
+            self._folder = making.rename(self._above / name)  # visible to others only now that it is locked
             atexit.register(self.close)
         return self._folder
 
@@ -118,7 +118,7 @@ class Scratch:
 
 
 def remove_abandoned(above: Path) -> None:
-    """Private folders whose wolo has gone."""
+    """Removes private folders whose wolo has ended."""
     for folder in above.iterdir():
         with suppress(OSError):
             lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -130,7 +130,7 @@ def remove_abandoned(above: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Whatever modes a command gave to what it left there."""
+    """Removes the folder, whatever modes commands gave to their files."""
     for path, folders, _ in os.walk(folder):
         for name in folders:
             each = Path(path, name)

@@ -1,4 +1,7 @@
-"""Bubblewrap: namespaces of its own for every command, and a file tree in which only the workspace can be written."""
+"""Runs commands in bubblewrap, or in namespaces of wolo's own launcher where bwrap is missing.
+
+Each command gets new namespaces and a file tree in which only the workspace is writable.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from wolo.errors import ToolError
 from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
-from wolo.guard.sandbox.mounts import TEMPORARY, Janitor, Placeholders, Tree, host_sockets, is_below, topmost_missing
+from wolo.guard.sandbox.mounts import TEMPORARY, CleanupProcess, Placeholders, Tree, host_sockets, is_below, topmost_missing
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.protected_names import Names, folders_between
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
@@ -27,28 +30,28 @@ COVERS = (
         "secrets",
         "network",
         "host sockets",
-        "FIFOs of this machine",
+        "FIFOs of the host",
     ),
-    *("processes", "system calls", "settings of the kernel", "set-user-ID bits"),
+    *("processes", "system calls", "kernel settings", "set-user-ID bits"),
 )
-NOT_COVERED = ("reading files of the system and of other disks", "what is in the workspace", "weaknesses of the kernel")
+NOT_COVERED = ("reading system files and other disks", "files in the workspace", "kernel vulnerabilities")
 _NAMESPACES = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
-_OF_ROOT = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3}
-KEPT_OF_ROOT = sum(1 << bit for bit in _OF_ROOT.values())
-"""For root in a workspace of somebody else's: in a user namespace of its own it could not write there."""
-_NAMESPACES_OF_ROOT = (
+_CAPABILITY_BITS = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3}
+ROOT_CAPABILITIES = sum(1 << bit for bit in _CAPABILITY_BITS.values())
+"""Capabilities of root in a workspace of another user: in a user namespace it could not write there."""
+_ROOT_NAMESPACES = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-    *(word for name in _OF_ROOT for word in ("--cap-add", f"CAP_{name}")),
+    *(word for name in _CAPABILITY_BITS for word in ("--cap-add", f"CAP_{name}")),
 )
 _LIMITS = 'ulimit -c 0; ulimit -f 33554432; ulimit -t 14400; exec "$@"'
-"""No core file, 16 GiB a file (dash and bash count 512 bytes or 1 KiB), four hours of processor time."""
+"""No core file, 16 GiB per file (dash and bash count 512 bytes or 1 KiB), four hours of processor time."""
 
 _MOST_STATUS_BYTES = 4096
 
 
 def find_binary(writable: Sequence[str]) -> str:
-    """The system's bwrap; empty when there is none that the workspace, or another user, could not have made."""
+    """Path of the system's bwrap; empty if there is none that neither the workspace nor another user could have made."""
     for folder in os.get_exec_path():
         binary = os.path.realpath(Path(folder, "bwrap"))
         if folder.startswith("/") and _is_of_the_system(binary) and not any(is_below(binary, root) for root in writable):
@@ -57,7 +60,7 @@ def find_binary(writable: Sequence[str]) -> str:
 
 
 def _is_of_the_system(binary: str) -> bool:
-    """It, and every folder on the way to it, belongs to root or to this user, and nobody else may change it."""
+    """Tells whether the binary and all folders above it belong to root or this user and are not writable by others."""
     owners = {0, os.getuid()}
     with suppress(OSError):
         for path in (Path(binary), *Path(binary).parents):
@@ -69,12 +72,12 @@ def _is_of_the_system(binary: str) -> bool:
 
 
 def _can_be_changed(folder: str) -> bool:
-    """By a command, be it after a `chmod`."""
+    """Tells whether a command could write there, even if only after `chmod`."""
     return os.access(folder, os.W_OK) or (os.stat(folder).st_uid == os.geteuid() and not os.statvfs(folder).f_flag & os.ST_RDONLY)  # noqa: PTH116
 
 
 class Descriptors:
-    """The descriptors that the program inherits; -1 where there is none."""
+    """Descriptors that the program inherits; -1 for none."""
 
     def __init__(self, words: int, status: int, janitor: int) -> None:
         self.words, self.status, self.janitor = words, status, janitor
@@ -82,7 +85,7 @@ class Descriptors:
 
     @property
     def made(self) -> tuple[int, ...]:
-        """Those that end with the command."""
+        """The ones that are closed when the command ends."""
         return tuple(fd for fd in (self.words, self.status, self.filter, self.code, self.writable) if fd >= 0)
 
     @property
@@ -91,14 +94,12 @@ class Descriptors:
 
 
 class Bubblewrap(Backend):
-    """The walls of one conversation; `close` removes its private folder."""
-
     backend = "bubblewrap"
     covers = COVERS
     not_covered = NOT_COVERED
 
     def __init__(self, program: str, profile: Profile, *, of_others: bool = False, is_old: bool = False) -> None:
-        """`of_others`: root works on files that are not root's. `is_old`: this bwrap gives no modes (before 0.5)."""
+        """`of_others`: root works on files of other users. `is_old`: this bwrap cannot set modes (before 0.5)."""
         super().__init__(profile)
         self._closes_by_mode = not of_others and not is_old
         self._goes_by_modes = os.getuid() == 0 and not of_others
@@ -106,7 +107,7 @@ class Bubblewrap(Backend):
         self._of_others = of_others
         self._inner = packed("calls", "launcher")
         self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
-        self._janitor = Janitor([each.record for each in self._placeholders.values()])
+        self._janitor = CleanupProcess([each.record for each in self._placeholders.values()])
         self._filter = seccomp.program(in_namespaces=True)
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
@@ -114,7 +115,7 @@ class Bubblewrap(Backend):
         ending: Ending = _nothing
         try:
             names = {} if only_reads else self._names()
-            if names and not in_background:  # of what lasts nobody could tell whose a new name is
+            if names and not in_background:  # while a job runs, new names cannot be attributed to it
                 ending = self._begin(names, (path for each in names.values() for path in each.links))
             words = [
                 *self._mounts(held, names),
@@ -137,8 +138,8 @@ class Bubblewrap(Backend):
         return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun)
 
     def _line(self, descriptors: Descriptors) -> list[str]:
-        """What puts the mounts up and runs what follows."""
-        namespaces = _NAMESPACES_OF_ROOT if self._of_others else _NAMESPACES
+        """Command line that sets up the mounts and runs what follows."""
+        namespaces = _ROOT_NAMESPACES if self._of_others else _NAMESPACES
         line = [self._program, "--args", str(descriptors.words), "--json-status-fd", str(descriptors.status), *namespaces]
         if descriptors.janitor >= 0:
             line += ["--sync-fd", str(descriptors.janitor)]
@@ -149,7 +150,7 @@ class Bubblewrap(Backend):
         descriptors.code = in_memory(self._inner)
         writable = ("/dev", *(path for path in TEMPORARY if Path(path).is_dir()), *self._profile.writable)
         descriptors.writable = in_memory(b"".join(os.fsencode(path) + b"\0" for path in writable))
-        kept = KEPT_OF_ROOT if self._of_others else 0
+        kept = ROOT_CAPABILITIES if self._of_others else 0
         return [*line, "--", *line_for(descriptors.code), *map(str, (-1, -1, kept, descriptors.writable)), "--"]
 
     def close(self) -> None:
@@ -157,7 +158,7 @@ class Bubblewrap(Backend):
         super().close()
 
     def _mounts(self, held: list[Placeholders], names: Mapping[str, Names]) -> list[str]:
-        """What is seen where, as options; the placeholders among it stand from now on. Without `names` nothing is writable."""
+        """Mount options for the command; creates the placeholders they need. Nothing is writable without `names`."""
         tree = Tree(str(self._scratch.tmp), closed_by_mode=self._closes_by_mode)
         profile = self._profile
         for root in profile.writable:
@@ -181,7 +182,7 @@ class Bubblewrap(Backend):
                 path = _folder_of_link(path, around)
             if around and os.path.lexists(path):
                 for folder in folders_between(around, path) if names else ():
-                    if not is_protected_name(folder):  # those are kept as they are, all of them
+                    if not is_protected_name(folder):  # those are read-only completely
                         tree.keep_in_place(folder)
                 tree.protect(path)
         for root, each in names.items():
@@ -191,12 +192,12 @@ class Bubblewrap(Backend):
     def _protect(self, root: str, names: Names, tree: Tree, held: list[Placeholders]) -> None:
         self._janitor.begin()
         placeholders = self._placeholders[root]
-        placeholders.hold()
+        placeholders.acquire()
         held.append(placeholders)
         wanted = (path for path in (*self._profile.own, *self._profile.kept) if is_below(path, root))
         own = [first for path in wanted if (first := topmost_missing(path, root))]
         missing = [path for path in (*names.missing, *own) if tree.is_seen(path)] if _can_be_changed(root) else []
-        placeholders.put(missing)
+        placeholders.create(missing)
         for path in names.kept_in_place:
             tree.keep_in_place(path)
         for path in names.present:
@@ -210,18 +211,18 @@ class Bubblewrap(Backend):
 
 
 def _folder_of_link(path: str, root: str) -> str:
-    """Nothing can be mounted on a link: the folder it lies in is kept as it is."""
+    """Nothing can be mounted on a link, so its folder is made read-only instead."""
     folder = os.path.dirname(path)  # noqa: PTH120  # text all along
     if folder == root:
         raise ToolError(
-            f"sandbox denied: {path} is a link to a program that a hook or a server runs, and the sandbox cannot keep it from "
-            "being led elsewhere. So the command was not run."
+            f"sandbox denied: {path} is a link to a program that a hook or a server runs, and the sandbox cannot prevent "
+            "it from being replaced, so the command was not run."
         )
     return folder
 
 
 class _Cleanup:
-    """What is to be put away after one command; calling it twice does no harm."""
+    """Releases the resources of one command; may be called twice."""
 
     def __init__(self, fds: Iterable[int], held: Iterable[Placeholders], ending: Ending, *, status_fd: int = -1) -> None:
         self._fds = list(fds)
@@ -231,7 +232,7 @@ class _Cleanup:
         self._status = b""
 
     def has_begun(self) -> bool:
-        """bwrap tells how a command ended, not how it failed itself."""
+        """Reads bwrap's status file, which says how a command ended, not why bwrap failed."""
         if self._status_fd in self._fds:
             self._status = os.pread(self._status_fd, _MOST_STATUS_BYTES, 0)
         return b"exit-code" in self._status
@@ -241,7 +242,7 @@ class _Cleanup:
         while self._fds:
             os.close(self._fds.pop())
         while self._held:
-            self._held.pop().take_away()
+            self._held.pop().release()
         ending, self._ending = self._ending, _nothing
         ending()
 
@@ -250,12 +251,12 @@ def _nothing() -> None: ...
 
 
 def can_use_namespaces() -> bool:
-    """Without the filter of system calls a command could make mounts of its own."""
+    """The system call filter is required: without it a command could make mounts itself."""
     return bool(bare_python()) and bool(seccomp.program(in_namespaces=True))
 
 
 class Namespaces(Bubblewrap):
-    """Lays out the same mounts as bubblewrap does; needs Linux 5.12 and user namespaces, or root."""
+    """Builds the same mounts as bubblewrap; needs Linux 5.12 and user namespaces, or root."""
 
     backend = "namespaces"
 
@@ -265,7 +266,7 @@ class Namespaces(Bubblewrap):
 
     def _line(self, descriptors: Descriptors) -> list[str]:
         descriptors.code = in_memory(self._code)
-        kept = KEPT_OF_ROOT if self._of_others else 0
+        kept = ROOT_CAPABILITIES if self._of_others else 0
         return [
             *line_for(descriptors.code),
             *map(str, (descriptors.words, descriptors.status, descriptors.janitor, descriptors.filter, kept)),

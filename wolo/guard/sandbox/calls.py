@@ -1,6 +1,6 @@
-"""System calls by which a launcher gives up rights before it becomes the command; imports as little as can be."""
+"""System calls that drop rights before a launcher becomes the command. Imports as little as possible."""
 
-import _signal as signal  # type: ignore[import-not-found]  # the rest of `signal` takes longer to load than a sandbox to build
+import _signal as signal  # type: ignore[import-not-found]  # `signal` itself is slow to load
 import ctypes
 import os
 import resource
@@ -11,22 +11,22 @@ WRITE_FILE, REFER = 1 << 1, 1 << 13
 NO_NEW_PRIVILEGES, SECCOMP, FILTER, DROP_FROM_BOUNDING_SET, AMBIENT, CLEAR = 38, 22, 2, 24, 47, 4
 CAPABILITY_VERSION = 0x20080522
 FILE_BYTES, PROCESSOR_S = 16 << 30, 14400
-FAILED = "The sandbox cannot be put up"
+FAILED = "Cannot set up the sandbox"
 
 system = ctypes.CDLL(None, use_errno=True)
 
 
-def check(said: int) -> int:
-    if said < 0:
+def check(result: int) -> int:
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    return said
+    return result
 
 
 def call(number: int, *arguments: object) -> int:
-    """Numbers are passed whole, bytes as a pointer. Raises OSError."""
-    passed = (ctypes.c_long(each) if isinstance(each, int) else each for each in arguments)
-    return check(int(system.syscall(ctypes.c_long(number), *passed)))
+    """Passes integers as longs and bytes as a pointer. Raises OSError."""
+    converted = (ctypes.c_long(each) if isinstance(each, int) else each for each in arguments)
+    return check(int(system.syscall(ctypes.c_long(number), *converted)))
 
 
 def control(*arguments: int) -> None:
@@ -34,7 +34,7 @@ def control(*arguments: int) -> None:
 
 
 def lower_limits() -> None:
-    """No core file, a most for the size of a file and for processor time."""
+    """Disables core files and limits file size and processor time."""
     for which, most in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, FILE_BYTES),
@@ -45,28 +45,28 @@ def lower_limits() -> None:
         resource.setrlimit(which, (most, most))
 
 
-def drop_capabilities(kept: int) -> None:
-    """What root may do beyond others leads out of the sandbox (reading the memory of other processes, for one)."""
+def drop_capabilities(remaining: int) -> None:
+    """Drops root's capabilities, which lead out of the sandbox (for example by reading other processes' memory)."""
     for capability in range(64):
-        if not kept >> capability & 1:
+        if not remaining >> capability & 1:
             system.prctl(DROP_FROM_BOUNDING_SET, *map(ctypes.c_ulong, (capability, 0, 0, 0)))
     system.prctl(AMBIENT, *map(ctypes.c_ulong, (CLEAR, 0, 0, 0)))
     header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
     check(int(system.capget(header, sets)))
-    fewer = (ctypes.c_uint32 * 6)(sets[0] & kept, sets[1] & kept)
+    fewer = (ctypes.c_uint32 * 6)(sets[0] & remaining, sets[1] & remaining)
     check(int(system.capset(header, fewer)))
 
 
 def restrict(ruleset: int) -> None:
-    """Landlock: from now on the rules hold."""
+    """Applies Landlock rules from now on."""
     control(NO_NEW_PRIVILEGES, 1)
     call(RESTRICT_SELF, ruleset, 0)
 
 
 def write_only_below(paths: list[str]) -> None:
-    """Landlock holds writing to these, where the kernel has it in its second version.
+    """Restricts writing to these paths with Landlock, version 2 or later.
 
-    Mounts that cannot be written keep files as they are, but a FIFO on one can be written, and whoever reads it is outside.
+    Read-only mounts protect files, but a FIFO on one stays writable, and its reader is outside.
     """
     if system.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1)) < 2:
         return
@@ -88,7 +88,7 @@ def close_calls(text: bytes) -> None:
 
 
 def read_whole(fd: int) -> bytes:
-    """Also closes it; empty for -1."""
+    """Closes the descriptor; returns nothing for -1."""
     if fd < 0:
         return b""
     with open(fd, "rb") as file:
@@ -96,9 +96,9 @@ def read_whole(fd: int) -> bytes:
 
 
 def become(command: list[str]) -> None:
-    """Raises OSError where it cannot be started."""
+    """Raises OSError if the command cannot be started."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)  # Python has changed what they do
+        signal.signal(number, signal.SIG_DFL)  # Python changes their default
     os.execvp(command[0], command)
 
 

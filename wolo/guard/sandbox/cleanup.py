@@ -1,6 +1,6 @@
-"""Waits until wolo has gone, however it went, and takes placeholders away that it could not: `cleanup RECORD…`.
+"""Removes placeholders after wolo has ended in any way: `cleanup RECORD…`.
 
-Its text is handed to a bare Python as it was when wolo started, so it stands alone.
+A bare Python runs its text as it was when wolo started, so it imports nothing of wolo.
 """
 
 import contextlib
@@ -13,9 +13,9 @@ TRIES, PAUSE_S = 40, 0.05
 
 
 def sweep(record: int) -> None:
-    fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)  # another wolo has commands there: that one will sweep
+    fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)  # another wolo runs commands there and will sweep
     for path in os.pread(record, os.fstat(record).st_size, 0).split(b"\0")[:-1]:
-        with contextlib.suppress(OSError):  # gone already, or no longer empty: then it is somebody's
+        with contextlib.suppress(OSError):  # already removed, or no longer empty
             os.rmdir(path)  # noqa: PTH106  # names are bytes here
     os.ftruncate(record, 0)
 
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def sweep_soon(record: int) -> None:
-    """A wolo that is killed closes its files one by one: the pipe may end before the lock is let go."""
+    """Retries, because a killed wolo closes its files one by one: the pipe may end before the lock is released."""
     for _ in range(TRIES):
         try:
             sweep(record)

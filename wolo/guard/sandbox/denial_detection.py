@@ -1,4 +1,4 @@
-"""What the walls did not let through, read from what a failed command printed: programs say it in their own words."""
+"""Detects from the output of a failed command what the sandbox denied."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from wolo.guard.protected_paths import RUNS_CODE, fold
 
 PREFIX = "sandbox denied:"
-ADVICE = " Do without it if you can; otherwise tell the user what you need."
-"""To the model; a person who is asked does not need it."""
+ADVICE = " Work without it if you can; otherwise tell the user what you need."
+"""For the model only."""
 _MOST_CHARS = 40_000
-"""Of the end of the output: that is where a failure is told."""
+"""Only the end of the output is searched, where failures are reported."""
 
-# Plain text: `re` keeps what it has made of it, and most conversations need none.
+# Not compiled at import: most conversations need none of them.
 _READ_ONLY = r"(?i)read-only file ?system|\bEROFS\b"
 _REFUSED = r"(?i)permission denied|\bEACCES\b|operation not permitted|\bEPERM\b|device or resource busy|\bEBUSY\b"
 _MISSING = r"(?i)no such file or directory|\bENOENT\b|does not exist|not found|cannot find|can't find|could not find"
 _COVERED = r"(?i)is a directory|\bEISDIR\b"
-"""What stands for a protected file that is missing is a directory."""
+"""A missing protected file is covered by a directory."""
 _NETWORK = (
     r"(?i)network is unreachable|connection refused|\bECONNREFUSED\b|"
     r"temporary failure in name resolution|could ?n[o']t resolve (?:host|proxy|address)|"
@@ -32,12 +32,12 @@ _SHARED = (
     r"\b(?:Server)?Socket(?:Exception)?\b|\bBindException\b|\bsem_?lock\b|\bsem_(?:open|init)\b|\bsemaphores?\b|"
     r"\b(?:shm|sem|msg)get\b|\bshm_(?:open|unlink)\b|\bshared[ _-]?memory\b|\bmultiprocessing\b|\bmq_open\b|/dev/shm\b"
 )
-"""What test suites open beside files: sockets, semaphores, shared memory."""
+"""Resources that test suites open: sockets, semaphores, shared memory."""
 _REFUSED_AT_END = (
     r"(?i)^[^/]*(?:permission ?denied|operation not permitted|function not implemented|\bEACCES\b|\bEPERM\b|\bENOSYS\b)"
     r"[^\w'\"/]*(?:\(os error \d+\)|'/[\w.-]+')?[^\w'\"/]*$"
 )
-"""A refusal that names no file (but perhaps shared memory): what was refused is said in a line before it."""
+"""A refusal without a file name (except shared memory): an earlier line says what was refused."""
 _LINES_BEFORE = 4
 _SET_ID = (
     r"(?i)(?:changing permissions of|cannot change (?:mode|permissions)|\bchmod\b|\bsetuid\b|\bset-user-id\b)[^\n]*not permitted|"
@@ -47,23 +47,23 @@ _SYSTEM = (
     r"(?i)\b(?:unshare|ptrace|strace|gdb|mount|umount|namespaces?|bpf|perf(?:_event_open)?|keyctl|io_uring|setns|chroot)\b"
     r"[^\n]*not permitted|not permitted[^\n]*\b(?:ptrace|namespaces?|mount|io_uring)\b"
 )
-_NOT_PUT_UP = ("bwrap: ", "The sandbox cannot be put up")
+_NOT_SET_UP = ("bwrap: ", "Cannot set up the sandbox")
 _PATH = r"(?:^|[\s'\"`‘(=:])(~?/[^\s'\"`’:,;()]+|\.\./[^\s'\"`’:,;()]*)"
 _WORD = r"[^\s'\"`’‘:,;()/]+"
 
 
 def what_was_denied(output: str, roots: Sequence[str], hides: Callable[[str], bool] = lambda path: False) -> str:
-    """A line for the result, beginning with `sandbox denied:`; empty when the failure says nothing of the walls.
+    """A line for the result, starting with `sandbox denied:`; empty if the sandbox did not cause the failure.
 
-    `roots` are the directories a command may write to; `hides` tells what it does not see. Nothing of the output is in the
-    line: a person will read it.
+    `roots` are the writable directories; `hides` tells what the command cannot see. The line contains nothing of the output,
+    because the user reads it.
     """
-    if output.startswith(_NOT_PUT_UP):
-        return f"{PREFIX} the sandbox cannot be put up for this command, so it was not run."
+    if output.startswith(_NOT_SET_UP):
+        return f"{PREFIX} the sandbox could not be set up for this command, so it was not run."
     ending = output[-_MOST_CHARS:]
-    found = [about for about, is_told in _LOOKED_FOR if is_told(ending, roots)]
+    found = [about for about, matches in _CHECKS if matches(ending, roots)]
     if any(_misses_hidden(line, hides) for line in ending.splitlines()):
-        found.append("nothing is seen of the home directory, nor of other projects, but for tools")
+        found.append("the home directory and other projects are not visible, except for tools")
     if not found:
         return ""
     return f"{PREFIX} inside the sandbox {' and '.join(found)}.{ADVICE}"
@@ -105,7 +105,7 @@ def _asked_the_system(output: str, roots: Sequence[str]) -> bool:
 
 
 def wanted_shared(output: str) -> bool:
-    """Sockets, semaphores or shared memory were refused, be it over several lines (a traceback ends with what was refused)."""
+    """Tells whether sockets, semaphores or shared memory were refused, even across the lines of a traceback."""
     lines = output[-_MOST_CHARS:].splitlines()
     for number, line in enumerate(lines):
         if re.search(_REFUSED, line) is None and re.search(_REFUSED_AT_END, line) is None:
@@ -121,11 +121,11 @@ def _gave_set_id_bits(output: str, roots: Sequence[str]) -> bool:
 
 
 _TOOLS = ("/bin/", "/usr/bin/", "/proc/", "/dev/fd/")
-"""Named as whoever speaks (`/usr/bin/bash: ./x: Permission denied`), or about itself."""
-_LOOKED_FOR = (
+"""Paths that name the reporting program itself (`/usr/bin/bash: ./x: Permission denied`)."""
+_CHECKS = (
     ("only the workspace can be written, and protected names in it cannot", _wrote_elsewhere),
-    ("there is no network, nor a program of this machine", _reached_out),
-    ("sockets, semaphores and shared memory are closed, or only for it", lambda output, roots: wanted_shared(output)),
+    ("there is no network, and no connection to programs outside", _reached_out),
+    ("sockets, semaphores and shared memory are blocked or private", lambda output, roots: wanted_shared(output)),
     ("no file gets set-user-ID bits", _gave_set_id_bits),
-    ("some system calls are closed (tracing, mounting, namespaces)", _asked_the_system),
+    ("some system calls are blocked (tracing, mounting, namespaces)", _asked_the_system),
 )

@@ -1,4 +1,4 @@
-"""The proof that walls hold: real attempts to get out, judged from outside, and one thing that must work."""
+"""Proves that a sandbox holds: real attempts to escape, checked from outside, and one write that must work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
 from wolo.places import make_private
 
 _PATIENCE_S = 5.0
-_KEPT_BYTES = 4096
+_MAX_ERROR_BYTES = 4096
 _ATTEMPTS = """
 import os, socket, sys
 folder, word, tcp, udp, name, victim = sys.argv[1:]
@@ -37,7 +37,7 @@ def feed(path):
     os.write(os.open(folder + path, os.O_WRONLY | os.O_NONBLOCK), b"out")
 
 def connect_beside(name):
-    os.chdir(folder + "/own")  # an address is short
+    os.chdir(folder + "/own")  # addresses are short
     connect(UNIX, name)
 
 def connect(family, address):
@@ -98,19 +98,19 @@ for attempt, *arguments in (
         pass
 write("/inside/new", "x")
 """
-FIFOS, SIGNALS, SET_ID = "FIFOs of this machine", "signals to other processes", "set-user-ID bits"
+FIFOS, SIGNALS, SET_ID = "FIFOs of the host", "signals to other processes", "set-user-ID bits"
 
 
 def find_gap(make: Callable[[Profile], Sandbox], state: Path) -> tuple[str, tuple[str, ...]]:
-    """Why the sandbox that `make` puts up cannot be relied on; empty when it can.
+    """Why the sandbox that `make` creates cannot be relied on; empty if it can.
 
-    The second: what it lets through although others would not, which is said and no reason to do without it.
+    The second value names gaps that some backends cannot close; they are reported.
     """
     try:
-        with _ground(state / "sandbox") as folder:
+        with _test_folders(state / "sandbox") as folder:
             return _try(make, folder)
     except OSError as error:
-        return f"it could not be tried out ({error.strerror or error})", ()
+        return f"it could not be tested ({error.strerror or error})", ()
 
 
 def _try(make: Callable[[Profile], Sandbox], folder: Path) -> tuple[str, tuple[str, ...]]:
@@ -151,14 +151,14 @@ def _what_was_done(folder: Path, key: int) -> Iterator[str]:
     if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
         yield "a command in it could write outside the workspace"
     if (folder / "inside" / "set").exists():
-        yield "a command in it could change settings of the kernel"
+        yield "a command in it could change kernel settings"
     with suppress(OSError):
         if any(line.split()[:1] == [str(key)] for line in Path("/proc/sysvipc/shm").read_text().splitlines()):
             yield "a command in it shares memory with this machine"
 
 
 def _limit_of(victim: subprocess.Popen[bytes]) -> object:
-    """Of a process that has been killed: None, for that is told apart."""
+    """None for a process that was killed, which is reported separately."""
     if victim.poll() is not None or sys.platform != "linux":
         return None
     return resource.prlimit(victim.pid, resource.RLIMIT_CORE)
@@ -166,7 +166,7 @@ def _limit_of(victim: subprocess.Popen[bytes]) -> object:
 
 @contextmanager
 def _victim() -> Iterator[subprocess.Popen[bytes]]:
-    """A process outside: it waits for the end of its stdin."""
+    """A process outside that waits for the end of its stdin."""
     with subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE, start_new_session=True) as process:
         try:
             yield process
@@ -187,7 +187,7 @@ def _was_fed(fifo: int) -> bool:
 
 
 def _run(make: Callable[[Profile], Sandbox], folder: Path, words: list[str]) -> str:
-    """What was said where it did not run."""
+    """Error text if the attempts did not run."""
     work, own, state = (os.path.realpath(folder / name) for name in ("inside", "own", "state"))
     programs = tuple(os.path.realpath(place) for place in (sys.base_prefix, sys.prefix))
     profile = Profile(home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=(), needed=programs, state=Path(state))
@@ -211,7 +211,7 @@ def _run(make: Callable[[Profile], Sandbox], folder: Path, words: list[str]) -> 
 
 
 def _last_words(enclosed: SandboxedCommand) -> str:
-    """The last line of what was said where nothing is expected. Raises TimeoutError; nothing that was started stays."""
+    """Last line of stderr. Raises TimeoutError; everything started is killed."""
     until = time.monotonic() + _PATIENCE_S
     kept = b""
     process = subprocess.Popen(
@@ -226,10 +226,10 @@ def _last_words(enclosed: SandboxedCommand) -> str:
     assert process.stderr is not None
     try:
         while select.select([process.stderr], [], [], max(until - time.monotonic(), 0))[0]:
-            if not (chunk := os.read(process.stderr.fileno(), _KEPT_BYTES)):
+            if not (chunk := os.read(process.stderr.fileno(), _MAX_ERROR_BYTES)):
                 process.wait(max(until - time.monotonic(), 0))
                 return kept.decode(errors="replace").strip().rpartition("\n")[2]
-            kept = (kept + chunk)[-_KEPT_BYTES:]
+            kept = (kept + chunk)[-_MAX_ERROR_BYTES:]
         raise TimeoutError
     except subprocess.TimeoutExpired as error:
         raise TimeoutError from error
@@ -241,7 +241,7 @@ def _last_words(enclosed: SandboxedCommand) -> str:
 
 
 @contextmanager
-def _ground(above: Path) -> Iterator[Path]:
+def _test_folders(above: Path) -> Iterator[Path]:
     make_private(above)
     folder = above / f".probe-{os.urandom(6).hex()}"
     try:
@@ -257,7 +257,7 @@ def _ground(above: Path) -> Iterator[Path]:
 def _listening(family: int, address: object, kind: int = socket.SOCK_STREAM) -> Iterator[socket.socket]:
     with socket.socket(family, kind) as listener:
         listener.setblocking(False)
-        listener.bind(address)  # type: ignore[arg-type]  # of the kind that the family has
+        listener.bind(address)  # type: ignore[arg-type]  # matches the family
         if kind == socket.SOCK_STREAM:
             listener.listen(1)
         yield listener
@@ -265,7 +265,7 @@ def _listening(family: int, address: object, kind: int = socket.SOCK_STREAM) -> 
 
 @contextmanager
 def _listening_in(folder: Path) -> Iterator[socket.socket]:
-    """Addresses are short: a long path is named through its directory's descriptor, where there is such a thing."""
+    """Uses the descriptor of the directory where possible, because socket addresses are short."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         place = f"/proc/self/fd/{fd}" if sys.platform == "linux" else str(folder)

@@ -1,7 +1,7 @@
-"""Protected files around a command that could change them: saved before, compared and restored after it.
+"""Saves protected files before a command and restores them afterwards.
 
-A sandbox of mounts needs this for names that are new further down, Landlock for all of them. What a command made or changed is
-put aside, so a user who wants it gets it back.
+A sandbox with mounts needs this for names created further down, Landlock for all of them. The command's version is set aside, so
+that the user can get it back.
 """
 
 # ruff: noqa: PTH101, PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH119, PTH120, PTH208, PTH211  # paths are text here
@@ -28,15 +28,14 @@ _OF_GIT = """
 objects refs logs reftable lfs index HEAD packed-refs shallow COMMIT_EDITMSG MERGE_MSG MERGE_MODE SQUASH_MSG gc.log gc.pid
 """
 _DATA_OF_GIT = frozenset(_OF_GIT.split())
-"""What git keeps in its directory as data: nothing in there runs or says what runs."""
+"""Data files in git's directory: nothing in them runs, or configures what runs."""
 
 
 class _Saved(NamedTuple):
     kind: str
-    """`file`, `link`, `folder` or `other`."""
     mode: int
     data: bytes = b""
-    """The content of a file, the goal of a link."""
+    """Content of a file, target of a link."""
     stamp: tuple[int, ...] = ()
 
     def is_like(self, other: _Saved) -> bool:
@@ -44,27 +43,27 @@ class _Saved(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One protected path that a command made, changed or removed."""
+    """One protected path that a command created, changed or removed."""
 
     path: str
     aside: str
-    """Where its version of it is now; empty: it had removed it."""
+    """Location of the command's version; empty if the command removed it."""
 
 
 class Restored:
-    """What was restored after a command."""
+    """The paths restored after a command."""
 
     def __init__(self, changes: Sequence[Change], lost: Sequence[str]) -> None:
         self._changes = changes
         self.lost = tuple(lost)
-        """What could not be restored as it was."""
+        """Paths that could not be restored as they were."""
 
     @property
     def paths(self) -> tuple[str, ...]:
         return (*(change.path for change in self._changes), *self.lost)
 
     def accept(self) -> None:
-        """The user wants the command's version of all. Raises OSError."""
+        """Applies the command's version of all paths. Raises OSError."""
         for path, aside in self._changes:
             _remove(path)
             if aside:
@@ -73,14 +72,14 @@ class Restored:
 
 
 class FileSaver:
-    """Of one conversation: remembers what it has read, so that saving again is cheap."""
+    """Remembers file contents for one conversation, so that saving again is fast."""
 
     def __init__(self, state: Path) -> None:
         self._above = state / "put-aside"
         self._known: dict[str, _Saved] = {}
 
     def save(self, present: Iterable[str], missing: Iterable[str] = ()) -> Snapshot:
-        """Of all that is `present`, also below it. Raises ToolError where it is too much: then the command must not run."""
+        """Saves everything in and below `present`. Raises ToolError if that is too much: then the command must not run."""
         tops: list[str] = []
         for path in sorted(dict.fromkeys(present), key=lambda path: path.count("/")):
             if not any(is_below(path, top) for top in tops):
@@ -93,7 +92,7 @@ class FileSaver:
         return Snapshot(self, tops, saved, tuple(missing))
 
     def look(self, tops: Iterable[str]) -> dict[str, _Saved]:
-        """A folder comes before what is in it. Raises OSError, and ToolError for too much."""
+        """Lists folders before their contents. Raises OSError, and ToolError for too much data."""
         found: dict[str, _Saved] = {}
         left = _MOST_BYTES
         for top in tops:
@@ -102,8 +101,8 @@ class FileSaver:
                 left -= len(saved.data)
                 if left < 0 or len(found) > _MOST_FILES:
                     raise ToolError(
-                        f"sandbox denied: without mounts, protected files are saved before a command, and {top} is too large "
-                        "for that. So the command was not run."
+                        f"sandbox denied: without mounts, protected files are saved before each command, and {top} is too large "
+                        "to save, so the command was not run."
                     )
         return found
 
@@ -140,12 +139,12 @@ class FileSaver:
             return known._replace(mode=mode)
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             data = file.read(_MOST_BYTES + 1)
-        is_settled = time.time_ns() - status.st_ctime_ns > _RACY_NS
-        return _Saved("file", mode, data, stamp if is_settled else ())
+        is_stable = time.time_ns() - status.st_ctime_ns > _RACY_NS
+        return _Saved("file", mode, data, stamp if is_stable else ())
 
 
 class Snapshot:
-    """What was there before one command."""
+    """The state before one command."""
 
     def __init__(self, keeper: FileSaver, tops: Sequence[str], saved: dict[str, _Saved], missing: Sequence[str]) -> None:
         self._saver = keeper
@@ -154,28 +153,27 @@ class Snapshot:
         self._changes: list[Change] = []
         self._lost: list[str] = []
         self._fds: dict[str, int] = {}
-        """They tell where one of the `tops` was moved to."""
+        """Used to find where a top folder was moved."""
         for top in tops:
             with suppress(OSError):
                 self._fds[top] = os.open(top, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def restore(self, new: Iterable[str] = ()) -> Restored | None:
-        """Once everything the command started has ended. `new` are protected names that were not there before.
+        """Call once everything the command started has ended. `new` are protected names that did not exist before.
 
-        Must not raise; None where nothing was changed.
+        Must not raise; returns None if nothing was changed.
         """
         for path in (*self._missing, *new):
-            with self._noting(path):
+            with self._recording(path):
                 if os.path.lexists(path) and not _is_empty(path) and not self._is_set_aside(path):
                     self._set_aside(path)
         for top in self._fds:
-            with self._noting(top):
+            with self._recording(top):
                 self._restore_below(top)
         self.close()
         return Restored(self._changes, self._lost) if self._changes or self._lost else None
 
-    def could_not_see(self, path: str) -> None:
-        """Whether something new came there is not known."""
+    def mark_lost(self, path: str) -> None:
         self._lost.append(path)
 
     def close(self) -> None:
@@ -184,16 +182,16 @@ class Snapshot:
 
     def _restore_below(self, top: str) -> None:
         if not _has_real_parent(top):
-            return  # the folder around it is gone, or a link: what that leads to is told by its own name
+            return  # its folder is missing or a link; the target has its own entry
         self._move_back(top)
         saved = {path: each for path, each in self._saved.items() if is_below(path, top)}
         for path, each in saved.items():
             is_there = {"folder": os.path.isdir, "file": os.path.isfile}.get(each.kind, os.path.islink)
             if is_there(path) and not os.path.islink(path):
-                os.chmod(path, each.mode)  # a closed one could not be read
+                os.chmod(path, each.mode)  # restores read access
         now = self._saver.look([top])
         if not now and os.path.basename(top) == ".git":
-            self._lost.append(top)  # what is saved of it would be no repository
+            self._lost.append(top)  # the saved part alone is not a repository
             return
         for path, found in now.items():
             before = saved.get(path)
@@ -206,7 +204,7 @@ class Snapshot:
                 _write(path, each)
 
     def _move_back(self, top: str) -> None:
-        """What got another name beside the one it had gets that back."""
+        """Renames a folder back that the command moved within its parent."""
         place = os.readlink(f"/proc/self/fd/{self._fds[top]}")
         if place == top or os.path.dirname(place) != os.path.dirname(top) or not _is_open_as(self._fds[top], place):
             return
@@ -223,8 +221,8 @@ class Snapshot:
         return any(is_below(path, change.path) for change in self._changes)
 
     @contextmanager
-    def _noting(self, path: str) -> Iterator[None]:
-        """What cannot be restored is told."""
+    def _recording(self, path: str) -> Iterator[None]:
+        """Records paths that cannot be restored."""
         try:
             yield
         except (OSError, shutil.Error, ToolError):
@@ -232,7 +230,7 @@ class Snapshot:
 
 
 def _names_below(folder: str) -> list[str]:
-    """Of git's own directories only what runs, or says what runs."""
+    """In git's directories, only names that run or configure what runs."""
     names = os.listdir(folder)
     is_of_git = "HEAD" in names and ("objects" in names or "commondir" in names)
     return [f"{folder}/{name}" for name in sorted(names) if not (is_of_git and _is_data(name))]
@@ -243,7 +241,7 @@ def _is_data(name: str) -> bool:
 
 
 def _is_empty(path: str) -> bool:
-    """An empty directory does nothing; it may stand for a missing name in the sandbox of another wolo."""
+    """An empty directory is harmless; it may be a placeholder of another wolo."""
     return os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
 
 
@@ -254,7 +252,7 @@ def _is_open_as(fd: int, path: str) -> bool:
 
 
 def _has_real_parent(path: str) -> bool:
-    """Where a link was put on the way, nothing is written through it."""
+    """False if a link was put on the way: nothing is written through it."""
     folder = os.path.dirname(path)
     return os.path.realpath(folder) == folder and os.path.isdir(folder)
 

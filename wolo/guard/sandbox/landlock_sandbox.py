@@ -1,4 +1,4 @@
-"""Landlock and a filter of system calls: walls for machines without bubblewrap. They hold less, and say so."""
+"""Confines commands with Landlock and a system call filter on machines without namespaces. It protects less, and reports so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
-from wolo.guard.sandbox.bubblewrap import KEPT_OF_ROOT
+from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
@@ -17,22 +17,20 @@ from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.workspace import landlock
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
-"""No terminals: the person's own is among them."""
+"""Terminals are excluded: the user's own is among them."""
 _MOST_ENTRIES = 20_000
 
 
 def is_possible() -> bool:
-    """The filter is needed too: Landlock alone lets sockets through."""
+    """The filter is required too: Landlock alone permits sockets."""
     return landlock.version() > 0 and bool(seccomp.program(in_namespaces=False)) and bool(bare_python())
 
 
 class Landlock(Backend):
-    """The walls of one conversation; `close` removes its private folder."""
-
     backend = "landlock"
     covers = (
-        *("writing outside the workspace", "contents of secrets", "network", "host sockets", "FIFOs of this machine"),
-        *("shared memory", "limits of other processes", "system calls", "settings of the kernel", "set-user-ID bits"),
+        *("writing outside the workspace", "contents of secrets", "network", "host sockets", "FIFOs of the host"),
+        *("shared memory", "limits of other processes", "system calls", "kernel settings", "set-user-ID bits"),
     )
 
     def __init__(self, profile: Profile) -> None:
@@ -48,33 +46,34 @@ class Landlock(Backend):
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         if in_background:
             raise ToolError(
-                "sandbox denied: without mounts, protected files are restored when a command has ended, and a job may go on. "
-                "So it was not started."
+                "sandbox denied: without mounts, protected files are restored when a command has ended, and a job may run on, "
+                "so it was not started."
             )
         ending = None if only_reads else self._save()
         try:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
                 self._ruleset = landlock.make_ruleset(self._handled(), self._rules(tmp), apart=True)
-            told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
-            given = [
-                in_memory(data) for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in told))
+            variables = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
+            fds = [
+                in_memory(data)
+                for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in variables))
             ]
         except OSError as error:
             raise cannot_apply(error) from error
-        code, filter_fd, words = given
-        line = [*line_for(code), *map(str, (self._ruleset, filter_fd, KEPT_OF_ROOT, words)), "--"]
-        return SandboxedCommand((*line, *argv), (self._ruleset, *given), _Cleanup(given, ending), is_alone=True)
+        code, filter_fd, words = fds
+        line = [*line_for(code), *map(str, (self._ruleset, filter_fd, ROOT_CAPABILITIES, words)), "--"]
+        return SandboxedCommand((*line, *argv), (self._ruleset, *fds), _Cleanup(fds, ending), is_alone=True)
 
     def _save(self) -> Ending:
-        """Saves whatever of the writable directories is protected. Raises ToolError."""
+        """Saves the protected files in the writable directories. Raises ToolError."""
         try:
             names = self._names()
         except OSError as error:
             raise cannot_apply(error) from error
         own = next((path for path in self._profile.own if any(is_below(path, root) for root in names)), "")
         if own:
-            raise ToolError(f"sandbox denied: {own} is wolo's own and lies in the workspace. So the command was not run.")
+            raise ToolError(f"sandbox denied: {own} belongs to wolo and is in the workspace, so the command was not run.")
         kept = [path for path in self._profile.kept if any(is_below(path, root) for root in names)]
         present = [path for each in names.values() for path in (*each.present, *each.links)]
         missing = [path for each in names.values() for path in each.missing]
@@ -109,23 +108,23 @@ class Landlock(Backend):
 
 
 def not_covered() -> tuple[str, ...]:
-    """By what this kernel's Landlock knows."""
+    """Depends on the Landlock version of this kernel."""
     known = landlock.version()
     return (
         "protected names in the workspace while a command runs (they are restored after it)",
-        "what git keeps in its directory as data",
+        "data in git's directory",
         "secrets in the workspace",
         "modes, owners, dates and attributes of your other files",
         "names of hidden files",
-        "other processes of yours being seen",
-        *(() if known > 5 else ("signals to other processes of yours",)),
-        *(() if known > 2 else ("cutting files short",)),
-        "reading files of the system and of other disks",
+        "visibility of your other processes",
+        *(() if known > 5 else ("signals to your other processes",)),
+        *(() if known > 2 else ("truncating files",)),
+        "reading system files and other disks",
     )
 
 
 def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
-    """The largest parts of the tree below `folder` that hold nothing hidden."""
+    """The largest parts of the tree below `folder` that contain nothing hidden."""
     below = [path for path in hidden if path.startswith(f"{folder.rstrip('/')}/")]
     if folder in hidden:
         return

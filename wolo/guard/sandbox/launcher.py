@@ -1,7 +1,7 @@
-"""Takes on what the kernel holds without mounts, then becomes the command: `RULESET FILTER KEPT WORDS -- COMMAND…`.
+"""Applies Landlock and the system call filter, then becomes the command: `RULESET FILTER KEPT WORDS -- COMMAND…`.
 
-The first two and `WORDS` are descriptors (-1: none): rules of Landlock, the filter of system calls, and a list that names
-variables to set (`NAME=VALUE`) and, where there is no ruleset, the only paths (`/…`) to write below. Runs in a bare Python.
+RULESET, FILTER and WORDS are descriptors (-1: none). KEPT is the set of capabilities to keep. WORDS lists variables to set
+(`NAME=VALUE`) and, without a ruleset, the only paths (`/…`) to write below. Runs in a bare Python.
 """
 
 import os
@@ -21,8 +21,8 @@ from wolo.guard.sandbox.calls import (
 
 def main() -> None:
     at = sys.argv.index("--")
-    ruleset, filter_fd, kept, told = map(int, sys.argv[1:at])
-    words = [os.fsdecode(word) for word in read_whole(told).split(b"\0")[:-1]]
+    ruleset, filter_fd, kept, words_fd = map(int, sys.argv[1:at])
+    words = [os.fsdecode(word) for word in read_whole(words_fd).split(b"\0")[:-1]]
     os.environ.update({name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")})
     text = read_whole(filter_fd)
     lower_limits()

@@ -1,7 +1,7 @@
-"""The file tree as a command sees it: which mount stands where, in bubblewrap's words.
+"""Plans the file tree that a command sees, as bubblewrap's mount options.
 
-Mounts are laid from the root outwards, so what is said of a deeper path wins: a workspace in `/tmp` is seen although `/tmp` is
-another one, and what is hidden in a workspace stays hidden.
+Deeper mounts come later and win: a workspace in `/tmp` is visible although `/tmp` is replaced, and hidden paths in a workspace
+stay hidden. Missing protected names are covered by placeholders, sockets of the host are hidden.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ TEMPORARY = ("/tmp", "/var/tmp")
 
 class Tree:
     def __init__(self, tmp: str, *, closed_by_mode: bool) -> None:
-        """`tmp` is the directory that stands for `/tmp`. `closed_by_mode`: what is empty is kept so by its mode, half as dear
-        as a mount that cannot be written; it does not hold who may pass over modes, and old versions of bwrap cannot.
+        """`tmp` replaces `/tmp`. `closed_by_mode`: empty directories are closed by their mode, which is faster than a
+        read-only mount.
+
+        A mode does not stop a user with DAC_OVERRIDE, and old versions of bwrap cannot set it.
         """
         self._closed_by_mode = closed_by_mode
         self._mounts: dict[str, tuple[str, ...]] = {
@@ -36,7 +38,7 @@ class Tree:
             **{path: ("--bind", tmp, path) for path in map(os.path.realpath, TEMPORARY) if Path(path).is_dir()},
         }
         self._closed: list[str] = []
-        """To be made read-only when all is laid."""
+        """Paths to make read-only once everything is mounted."""
         self._covering = [path for path in self._mounts if path != "/"]
         self._opened: list[str] = []
         for path in dict.fromkeys(map(os.path.realpath, ("/run", "/var/run"))):
@@ -49,7 +51,7 @@ class Tree:
         self._opened.append(path)
 
     def show(self, path: str) -> None:
-        """Read-only; for what would be covered otherwise."""
+        """Mounts read-only what would otherwise be covered."""
         if not self.is_seen(path) and Path(path).exists():
             self._mounts[path] = ("--ro-bind", os.path.realpath(path), path)
             self._opened.append(path)
@@ -57,7 +59,7 @@ class Tree:
             self._closed = [each for each in self._closed if each != path]
 
     def hide(self, path: str) -> None:
-        """Nothing is found there, nor can anything be put there."""
+        """Makes the path empty and not writable."""
         if path in self._mounts or not self.is_seen(path) or not os.path.lexists(path):
             return
         if Path(path).is_dir():
@@ -66,21 +68,21 @@ class Tree:
             self._mounts[path] = ("--ro-bind", _NOTHING, path)
 
     def protect(self, path: str) -> None:
-        """Read-only as it is."""
+        """Makes the path read-only."""
         if path not in self._mounts and self.is_seen(path):
             self._mounts[path] = ("--ro-bind", path, path)
 
     def keep_in_place(self, path: str) -> None:
-        """What something is mounted on cannot be moved."""
+        """Prevents the path from being moved by mounting it on itself."""
         if path not in self._mounts and self.is_seen(path):
             self._mounts[path] = ("--bind", path, path)
 
     def cover(self, path: str) -> None:
-        """A placeholder: it is seen as empty, and nothing can be made of it."""
+        """Covers a placeholder with an empty, closed directory."""
         self._empty(path)
 
     def is_seen(self, path: str) -> bool:
-        """Nothing that was laid so far covers it."""
+        """Tells whether no mount so far covers the path."""
         nearest = max((each for each in (*self._covering, *self._opened) if is_below(path, each)), key=len, default="")
         return nearest not in self._covering
 
@@ -105,7 +107,7 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def topmost_missing(path: str, above: str) -> str:
-    """The first part of `path` below `above` that is not there; empty when all is."""
+    """The topmost missing part of `path` below `above`; empty if the path exists."""
     missing = ""
     each = Path(path)
     while str(each) != above and not os.path.lexists(each):
@@ -115,30 +117,35 @@ def topmost_missing(path: str, above: str) -> str:
 
 
 class Placeholders:
-    """Of one writable directory. `hold` and `take_away` may be called by several commands at once, from one thread."""
+    """Empty directories that stand for missing protected names while commands run, in one writable directory.
+
+    A name can be kept from being created only by covering something. Placeholders are recorded first, under a lock shared by all
+    wolos there, so that the last one, or the next after a crash, removes them. `acquire` and `release` may be called by several
+    commands at once, from one thread.
+    """
 
     def __init__(self, state: Path, root: str) -> None:
         self.record = state / "placeholders" / sha256(os.fsencode(root)).hexdigest()[:24]
         self._fd = -1
         self._users = 0
 
-    def hold(self) -> None:
-        """From now on nobody takes away what stands here. Raises OSError."""
+    def acquire(self) -> None:
+        """Prevents the removal of placeholders from now on. Raises OSError."""
         if self._fd < 0:
             make_private(self.record.parent)
             self._fd = os.open(self.record, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_SH)
         self._users += 1
 
-    def put(self, paths: Iterable[str]) -> None:
-        """Raises OSError where one cannot be made; what was made by then goes with `take_away`."""
+    def create(self, paths: Iterable[str]) -> None:
+        """Raises OSError if one cannot be created; `release` removes those created before."""
         for path in paths:
             os.write(self._fd, os.fsencode(path) + b"\0")
             with suppress(FileExistsError):
-                os.mkdir(path, 0o755)  # noqa: PTH102  # a string is what the kernel wants, and this is done for every command
+                os.mkdir(path, 0o755)  # noqa: PTH102  # fast path for every command
 
-    def take_away(self) -> None:
-        """Call it once for every `hold`. Where another wolo has commands, that one will do it. Must not raise."""
+    def release(self) -> None:
+        """Call once for every `acquire`. Does nothing while another wolo runs commands there. Must not raise."""
         self._users -= 1
         if self._users > 0 or self._fd < 0:
             return
@@ -148,8 +155,8 @@ class Placeholders:
         self._fd = -1
 
 
-class Janitor:
-    """Sweeps when wolo has gone, and with it whatever was given its `fd`: it waits for the end of a pipe."""
+class CleanupProcess:
+    """A small process that removes placeholders after wolo has been killed: it waits for the end of a pipe."""
 
     def __init__(self, records: Sequence[Path]) -> None:
         self._records = list(map(str, records))
@@ -158,7 +165,7 @@ class Janitor:
         self.fd = -1
 
     def begin(self) -> None:
-        """Does nothing when it has begun. Raises OSError."""
+        """Starts the process once. Raises OSError."""
         python = bare_python()
         if self._process is not None or not python:
             return
@@ -188,19 +195,19 @@ class Janitor:
 
 _TABLE = Path("/proc/net/unix")
 _MOST = 400
-"""More of them are not hidden one by one."""
+"""More of them cannot be hidden one by one."""
 
 
 def host_sockets(*, by_modes: bool, is_seen: Callable[[str], bool] = lambda path: True) -> list[str]:
-    """All that are there now, by their real path; of what lies in a folder that no command can enter, that folder.
+    """Real paths of all Unix sockets in the file tree; for one in a folder that commands cannot enter, that folder.
 
-    `by_modes`: who asks may enter everywhere, but a command only where the modes let root in. What it cannot enter nothing can
-    be mounted in, either. Raises ToolError where not all can be told: then nothing may run.
+    `by_modes`: the caller may enter everywhere, but a command only where modes let root in; elsewhere nothing can be mounted.
+    Raises ToolError if the list is not complete: then nothing may run.
     """
     try:
         lines = _TABLE.read_bytes().splitlines()[1:]
     except OSError as error:
-        raise ToolError(f"sandbox denied: {_TABLE} cannot be read, so programs outside could be reached.") from error
+        raise ToolError(f"sandbox denied: {_TABLE} cannot be read, so sockets of the host cannot be hidden.") from error
     named = [(fields[6], os.fsdecode(fields[7])) for line in lines if len(fields := line.split(maxsplit=7)) == 8]
     relative = {inode: path for inode, path in named if path[0] not in "/@"}
     absolute = [path for _, path in named if path.startswith("/")]
@@ -213,7 +220,7 @@ def host_sockets(*, by_modes: bool, is_seen: Callable[[str], bool] = lambda path
 
 
 def _located(named: Mapping[bytes, str]) -> Iterator[str]:
-    """Where sockets are that were bound under a relative name: below the directory of the program that has them."""
+    """Yields absolute paths of sockets bound under a relative name, from the directory of their process."""
     if not named:
         return
     wanted = {f"socket:[{os.fsdecode(inode)}]": path for inode, path in named.items()}
@@ -226,7 +233,7 @@ def _located(named: Mapping[bytes, str]) -> Iterator[str]:
 
 
 def _closed_above(path: str) -> str:
-    """The first folder on the way that root's own modes do not open; empty when there is none."""
+    """The first parent folder that its mode closes to root without capabilities; empty if there is none."""
     for folder in reversed(Path(path).parents):
         try:
             status = folder.stat()

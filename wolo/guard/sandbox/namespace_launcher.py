@@ -1,13 +1,13 @@
-"""Builds a sandbox of namespaces and mounts, then runs a command in it: `ARGS STATUS SYNC FILTER KEPT -- COMMAND…`.
+"""Builds a sandbox of namespaces and mounts and runs a command in it: `ARGS STATUS SYNC FILTER KEPT -- COMMAND…`.
 
-The first four are descriptors (-1: none): the mounts in bubblewrap's words, where to report the exit code, a pipe to hold open,
-and the filter of system calls. `KEPT` is the set of capabilities that stay; above 0 there is no user namespace.
-The text is run by a bare Python, so it stands alone. It needs Linux 5.12 and reports what fails without running the command.
+The first four are descriptors (-1: none): mounts as bubblewrap options, the exit code to report, a pipe to hold open, and the
+system call filter. KEPT is the set of capabilities to keep; above 0 there is no user namespace. A bare Python runs this text.
+Needs Linux 5.12; reports failures without running the command.
 """
 
 # ruff: noqa: PTH101, PTH102, PTH112, PTH211  # pathlib takes longer to load than the sandbox takes to build
 
-import _socket  # the small half of `socket`
+import _socket  # `socket` itself is slow to load
 import ctypes
 import fcntl
 import os
@@ -30,13 +30,13 @@ from wolo.guard.sandbox.calls import (
 
 NEW_USER, NEW_CGROUP = 0x10000000, 0x02000000
 NEW_OTHERS = 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
-"""Mounts, processes, network, IPC and host name."""
+"""Mount, PID, network, IPC and UTS namespaces."""
 OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT, OPENAT2, MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
 PIVOT_ROOT = 155 if os.uname().machine == "x86_64" else 41
 RECURSIVE, EMPTY_PATH, CLONE = 0x8000, 0x1000, 1
 READ_ONLY, NO_SUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
 NO_LINKS = 0x04 | 0x02
-"""RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS: a mount never lands where a link leads."""
+"""RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS: mounts never follow links."""
 PRIVATE, DETACH = 1 << 18, 2
 PARENT_DEATH, KILL = 1, 9
 SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
@@ -44,16 +44,16 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
 class Root:
-    """The file tree that the command will see, mounted at `fd`, and the one it is made from."""
+    """The new file tree, mounted at `fd`, and the old one it is made from."""
 
     def __init__(self) -> None:
         self.old = os.open("/", os.O_PATH | os.O_CLOEXEC)
         self.fd = -1
         self.kinds: dict[str, str] = {}
-        """Of what is mounted, by its place."""
+        """Kind of each mount, by path."""
 
     def find(self, path: str, above: int) -> int:
-        """A descriptor of it. Raises OSError for a path with a link in it."""
+        """Opens a path as descriptor. Raises OSError if it contains a link."""
         how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, NO_LINKS)
         return call(OPENAT2, above, os.fsencode(path.strip("/") or "."), how, len(how))
 
@@ -69,7 +69,7 @@ class Root:
         self.attach(tree, target, is_folder, "" if source == target else "own")
 
     def become(self, tree: int) -> None:
-        """The root of everything, with the old one stacked upon it until `finish`."""
+        """Makes `tree` the root, with the old one stacked on it until `finish`."""
         call(MOVE_MOUNT, tree, b"", self.old, b"", 0x04 | 0x40)
         self.fd = tree
         os.fchdir(tree)
@@ -89,7 +89,7 @@ class Root:
         os.close(mount)
 
     def make(self, path: str, is_folder: bool) -> int:
-        """What is mounted upon; made where it is missing, which only works in what the sandbox has emptied."""
+        """Opens a mount point, and creates it if it is missing in an emptied part of the tree."""
         try:
             return self.find(path, self.fd)
         except FileNotFoundError:
@@ -105,7 +105,7 @@ class Root:
             return self.find(path, self.fd)
 
     def is_emptied(self, path: str) -> bool:
-        """What would be made there is in memory, or in the private folder of the conversation: nowhere in the user's."""
+        """Tells whether `path` is in memory or in the private folder, so that creating it touches no file of the user."""
         nearest = max((each for each in self.kinds if f"{path}/".startswith(f"{each.rstrip('/')}/")), key=len, default="/")
         return self.kinds.get(nearest) in ("tmpfs", "own")
 
@@ -144,10 +144,10 @@ def set_attributes(mount: int, attributes: int, *, recursive: bool = True) -> No
 
 
 def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
-    """Mounts everything; returns the directory to start in, what is told through the environment, and what can be written."""
+    """Mounts everything; returns the start directory, environment variables and writable paths."""
     check(int(system.mount(None, b"/", None, ctypes.c_ulong(PRIVATE | 0x4000), None)))
     root, mode, cwd = Root(), "0755", "/"
-    told: dict[str, str] = {}
+    variables: dict[str, str] = {}
     writable = ["/dev"]
     rest = iter(words)
     for word in rest:
@@ -171,13 +171,13 @@ def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
                 root.devices(next(rest))
             case "--setenv":
                 name = next(rest)
-                told[name] = next(rest)
+                variables[name] = next(rest)
             case "--chdir":
                 cwd = next(rest)
             case _:
                 raise ValueError(word)
     root.finish()
-    return cwd, told, writable
+    return cwd, variables, writable
 
 
 def enter_namespaces(kept: int) -> None:
@@ -188,13 +188,13 @@ def enter_namespaces(kept: int) -> None:
     except OSError:
         if kept or user:
             raise
-        check(int(system.unshare(NEW_OTHERS)))  # root can do without a user namespace
+        check(int(system.unshare(NEW_OTHERS)))  # root needs no user namespace
         is_apart = False
     if is_apart:
         write("/proc/self/setgroups", "deny")
         write("/proc/self/uid_map", f"{user} {user} 1")
         write("/proc/self/gid_map", f"{group} {group} 1")
-    system.unshare(NEW_CGROUP)  # hides a path and protects nothing, so it may fail
+    system.unshare(NEW_CGROUP)  # optional: it only hides a path
 
 
 def write(path: str, text: str) -> None:
@@ -203,19 +203,19 @@ def write(path: str, text: str) -> None:
 
 
 def switch_loopback_on() -> None:
-    with_name = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
-    fcntl.ioctl(with_name.fileno(), SET_INTERFACE_FLAGS, struct.pack("16sH22x", b"lo", UP_AND_RUNNING))
-    with_name.close()
+    interface = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    fcntl.ioctl(interface.fileno(), SET_INTERFACE_FLAGS, struct.pack("16sH22x", b"lo", UP_AND_RUNNING))
+    interface.close()
 
 
 def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun: int, held: int) -> int:
-    """The first process of the namespace: builds the sandbox, starts the command in it and waits for its end."""
+    """Runs as the first process of the namespace: builds the sandbox, starts the command and waits for it."""
     control(PARENT_DEATH, KILL)
-    if os.read(held, 1) != b"x":  # whoever started this is gone already
+    if os.read(held, 1) != b"x":  # the parent has already ended
         return 1
     os.setsid()
     switch_loopback_on()
-    cwd, told, writable = build(words)
+    cwd, variables, writable = build(words)
     os.chdir(cwd)
     lower_limits()
     drop_capabilities(kept)
@@ -224,7 +224,7 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
         close_calls(text)
     child = os.fork()
     if not child:
-        start(command, told, begun)
+        start(command, variables, begun)
     os.close(begun)
     while True:
         ended, status = os.wait()
@@ -233,9 +233,9 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
             return 128 - code if code < 0 else code
 
 
-def start(command: list[str], told: dict[str, str], begun: int) -> None:
+def start(command: list[str], variables: dict[str, str], begun: int) -> None:
     try:
-        os.environ.update(told)
+        os.environ.update(variables)
         os.write(begun, b"x")
         become(command)
     except OSError as error:

@@ -1,4 +1,8 @@
-"""What the sandbox lets a command see and change: one profile, which each backend puts up as far as it can."""
+"""Defines what the sandbox lets commands see and change, for every backend.
+
+The home directory and folders around the workspace are closed as a whole, except tools and what the workspace refers to: not
+every secret in them can be found.
+"""
 
 from __future__ import annotations
 
@@ -27,40 +31,40 @@ _HISTORIES = """
 .bash_history .zsh_history .sh_history .python_history .node_repl_history .psql_history .mysql_history .sqlite_history
 .lesshst .viminfo
 """
-VERSION = 4
-"""Of the profile: a new one must prove itself again."""
+VERSION = 5
+"""Part of the cache key of probes: bump it when the profile or the names of gaps change."""
 IN_HOME = tuple(name.replace("\0", " ") for name in (_BROWSERS_AND_KEYRINGS + _HISTORIES).replace("\\ ", "\0").split())
-"""Below the home directory, beside what `protected` knows by name."""
+"""Paths below the home directory, in addition to names in `protected_paths`."""
 OF_THE_SYSTEM = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/kubernetes")
-"""Readable for root, and no command's business."""
+"""Secrets that root can read."""
 _LOOKED_THROUGH = ("", ".config", ".local/share", ".docker")
 _MOST_ENTRIES = 2000
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """All paths are absolute and real; what is named need not be there."""
+    """All paths are absolute and real, and may be missing."""
 
     home: str
     writable: tuple[str, ...]
-    """The workspace and the directories added to it."""
+    """The workspace and added directories."""
     hidden: tuple[str, ...]
-    """Secrets; a command finds nothing there."""
+    """Secrets; commands see nothing there."""
     own: tuple[str, ...]
-    """Wolo's places: hidden as well, and not to be made by a command where they are missing."""
+    """Wolo's folders: hidden, and commands cannot create missing ones."""
     shown: tuple[str, ...]
-    """Readable although it lies in something hidden."""
+    """Readable inside hidden folders."""
     kept: tuple[str, ...] = ()
-    """What rules do not let the model write, where it lies in what is writable."""
+    """Writable paths that rules protect from the model."""
     closed: tuple[str, ...] = ()
-    """Folders of which nothing is seen but what is needed: the home directory, and those around the workspace."""
+    """Folders that are empty except for `needed`: the home directory, and those around the workspace."""
     needed: tuple[str, ...] = ()
-    """Readable although it lies in one of them, or in a folder that is replaced, such as `/tmp`."""
+    """Readable inside closed folders, or inside replaced ones such as `/tmp`."""
     state: Path
-    """Where wolo keeps what it needs for the walls: the private folder of each conversation, traces of placeholders."""
+    """Storage of the sandbox: private folders, and records of placeholders."""
 
 
 def hides(profile: Profile, path: str) -> bool:
-    """Whether a command finds nothing there, although there is something, or a folder to put something into."""
+    """Tells whether a command sees nothing there, although the path or its folder exists."""
     real = os.path.realpath(path)
     return is_hidden(real, (*profile.closed, *profile.hidden, *profile.own), (*profile.needed, *profile.shown, *profile.writable))
 
@@ -68,7 +72,7 @@ def hides(profile: Profile, path: str) -> bool:
 def profile_for(
     roots: Iterable[Path], own: Iterable[Path], state: Path, *, shown: Iterable[Path] = (), home: Path | None = None
 ) -> Profile:
-    """`own` are wolo's places; `shown` what the model may read in them."""
+    """`own` are wolo's folders; `shown` the paths in them that the model may read."""
     writable = tuple(dict.fromkeys(map(os.path.realpath, roots)))
     at_home = os.path.realpath(home or find_home())
     secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *secrets_of_tools(at_home), *OF_THE_SYSTEM]))
@@ -86,7 +90,7 @@ def profile_for(
 
 
 def environment(tmp: str, backend: str) -> dict[str, str]:
-    """What a command is told besides its environment: where it may write what no one keeps."""
+    """Variables that point caches and temporary files to the private folder."""
     return {
         "TMPDIR": tmp,
         "XDG_CACHE_HOME": f"{tmp}/.cache",
@@ -97,7 +101,7 @@ def environment(tmp: str, backend: str) -> dict[str, str]:
 
 
 def secrets_in(home: str) -> list[str]:
-    """Places of the home directory that hold passwords, keys, cookies or what was typed; only such that are there."""
+    """Existing paths in the home directory that contain passwords, keys, cookies or histories."""
     found = [path for name in IN_HOME if os.path.lexists(path := f"{home}/{name}")]
     for folder in _LOOKED_THROUGH:
         try:
@@ -126,7 +130,7 @@ mambaforge micromamba miniconda3 miniforge3 perl5 quicklisp .cache/bazel .cache/
 .config/flutter .config/yarn .config/pnpm .config/go .config/bundle .config/composer .config/pypoetry
 """
 TOOLS = tuple(_TOOLS.split())
-"""Below the home directory: programs, their libraries and caches, and settings that hold no passwords."""
+"""Programs in the home directory with their libraries, caches, and settings without passwords."""
 SECRETS_OF_TOOLS = """
 .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml .m2/settings-security.xml .gradle/gradle.properties
 .gradle/init.gradle .ivy2/.credentials .sbt/.credentials .sbt/1.0/credentials.sbt .hex/hex.config .nuget/NuGet/NuGet.Config
@@ -140,20 +144,20 @@ _SHARED = """
 /var/tmp /System /Library /private /private/tmp /private/var
 """
 _SYSTEM = frozenset(_SHARED.split())
-"""What else lies there is no other project."""
+"""System folders, which contain no other projects."""
 _ENVIRONMENTS = (".venv", "venv", "env", ".env", ".direnv/python")
 _MOST_BYTES = 4096
 
 
 def closed_folders(roots: Sequence[str], home: str) -> list[str]:
-    """Real paths. A folder that is part of what can be written stays open."""
+    """Real paths. Folders that are part of a writable directory stay open."""
     others = [home, os.path.realpath("/home"), *(os.path.dirname(root) for root in roots)]  # noqa: PTH120  # text all along
     wanted = (folder for folder in others if folder not in _SYSTEM and Path(folder).is_dir())
     return [folder for folder in dict.fromkeys(wanted) if not any(is_below(folder, root) for root in roots)]
 
 
 def needed_in(roots: Sequence[str], home: str) -> list[str]:
-    """What a command sees of them, and of the folders for temporary files."""
+    """Paths that commands need inside closed folders and folders for temporary files."""
     programs = (_with_libraries(os.path.realpath(folder), home) for folder in os.get_exec_path() if folder.startswith("/"))
     pythons = [os.path.realpath(place) for place in (sys.base_prefix, sys.prefix, *_prefix_of(bare_python()))]
     environments = [f"{root}/{name}" for root in roots for name in _ENVIRONMENTS]
@@ -170,7 +174,7 @@ def secrets_of_tools(home: str) -> Iterator[str]:
 
 
 def _with_libraries(folder: str, home: str) -> str:
-    """A folder of programs has its libraries beside it, unless it lies in the home directory itself or in what many share."""
+    """The folder above a folder of programs, for its libraries, unless that is the home directory or a shared folder."""
     above = os.path.dirname(folder)  # noqa: PTH120  # the same
     shared = (home, f"{home}/.local", f"{home}/.config", f"{home}/.cache")
     return folder if above in shared or above in _SYSTEM - {"/usr/local"} else above
@@ -182,7 +186,7 @@ def _prefix_of(program: str) -> Iterator[str]:
 
 
 def _python_of(environment: str) -> str:
-    """The Python that a virtual environment was made from; empty where it is none."""
+    """The base Python of a virtual environment; empty if it is not one."""
     found = re.search(r"(?m)^home\s*=\s*(/.+)$", _read(f"{environment}/pyvenv.cfg"))
     folder = os.path.realpath(found[1].strip()) if found else ""
     is_python = os.path.basename(folder) == "bin" and os.access(f"{folder}/python3", os.X_OK)  # noqa: PTH119  # the same
@@ -190,7 +194,7 @@ def _python_of(environment: str) -> str:
 
 
 def _repositories(root: str) -> Iterator[str]:
-    """Where a worktree keeps its repository, and repositories that share their objects with it."""
+    """Repositories that a worktree belongs to, or that share objects with it."""
     place = f"{root}/.git"
     pointer = _read(place)
     if pointer.startswith("gitdir: "):
@@ -207,7 +211,7 @@ def _repositories(root: str) -> Iterator[str]:
 
 
 def _points_back(place: str, root: str) -> bool:
-    """What a checkout says of itself anybody could have written; what its repository says of it, its owner has."""
+    """Tells whether the repository itself names the worktree: what a checkout claims could be forged."""
     named = _read(f"{place}/gitdir").strip()
     if not named:
         found = re.search(r"(?m)^\s*worktree\s*=\s*(\S.*)$", _read(f"{place}/config"))
@@ -224,7 +228,7 @@ def _read(path: str) -> str:
 
 
 def is_hidden(path: str, closed: Iterable[str], seen: Iterable[str]) -> bool:
-    """Something is there, or could be, and a command sees nothing of it."""
+    """Tells whether the path or its folder exists and is closed to commands."""
     if not any(is_below(path, folder) for folder in closed) or any(is_below(path, each) for each in seen):
         return False
     return os.path.lexists(path) or os.path.isdir(os.path.dirname(path))  # noqa: PTH112, PTH120  # the same

@@ -1,4 +1,4 @@
-"""Protected names in the directories a command may write to: which are there, which are missing, which must not be trusted."""
+"""Finds protected names in writable directories: present, missing, links, and nested at any depth."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _MOST_SETTINGS_BYTES = 1 << 16
 
 class Names(Struct, frozen=True):
     present: tuple[str, ...] = ()
-    """Read-only while a command runs."""
+    """Made read-only while a command runs."""
     missing: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
-    """Those further down that are links: nothing can be mounted on them."""
+    """Nested names that are links: nothing can be mounted on them."""
     below: frozenset[str] = frozenset()
-    """All that were found further down."""
+    """All nested names."""
     kept_in_place: tuple[str, ...] = ()
-    """Folders around repositories further down: were one moved away, another repository could be put where it was."""
+    """Folders around nested repositories: if one were moved, another repository could take its place."""
 
 
 def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
-    """Of one writable directory; `nested` looks below its top, sooner if it has done so before.
+    """`nested` searches below the top; an earlier search makes it faster.
 
-    Raises ToolError for a protected name at the top that is a link: nothing can hold it; and where not all can be found.
+    Raises ToolError for a protected name at the top that is a link, and if the search is incomplete.
     """
     below = (nested or Nested(root)).look()
     goals = [goal for link in below.links if is_below(goal := led_to(link), root) and os.path.lexists(goal)]
@@ -46,7 +46,7 @@ def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
     there = {fold(path) for path in present}
     wanted = (*AT_THE_TOP, *sorted(RUNS_CODE.difference(map(fold, AT_THE_TOP)))) if root == home else AT_THE_TOP
     named = [path for name in wanted if not os.path.islink(path := f"{root}/{name}")]  # noqa: PTH114  # text all along
-    pointed += [path for git in repositories for path in _of_submodules(git)]
+    pointed += [path for git in repositories for path in _submodule_paths(git)]
     outside_git = (path for path in pointed if not any(is_below(path, each) for each in present))
     awaited = (topmost_missing(path, root) for path in outside_git if is_below(path, root))
     return Names(
@@ -75,20 +75,20 @@ def _at_the_top(root: str) -> list[str]:
                 if is_readable(entry.path) and _is_protected_file_of(root, led_to(entry.path)):
                     continue
                 raise ToolError(
-                    f"sandbox denied: {entry.path} is a link, and the sandbox cannot keep a protected name that is a link "
-                    "from being changed. So the command was not run."
+                    f"sandbox denied: {entry.path} is a link, and the sandbox cannot prevent a link "
+                    "from being replaced, so the command was not run."
                 )
             found.append(entry.path)
     return found
 
 
 def _is_protected_file_of(root: str, path: str) -> bool:
-    """`CLAUDE.md` is a link to `AGENTS.md` in many projects: the text is held where it is, the link is not."""
+    """Accepts `CLAUDE.md` as a link to `AGENTS.md`, as many projects have it: the target is protected."""
     return is_below(path, root) and is_protected(path) and os.path.isfile(path)  # noqa: PTH113  # text all along
 
 
 def _git_places(git: str) -> Iterator[str]:
-    """Where a `.git` file points, and where that directory shares its settings from."""
+    """Yields the target of a `.git` file and the directory that shares its settings."""
     place = git
     if not Path(git).is_dir():
         place = _pointer(git, "gitdir: ")
@@ -101,8 +101,8 @@ def _git_places(git: str) -> Iterator[str]:
     yield from _referenced_by_git(common or place, str(Path(git).parent))
 
 
-def _of_submodules(git: str) -> Iterator[str]:
-    """The `.git` of submodules that are not checked out: `git status` of the repository around runs what it says."""
+def _submodule_paths(git: str) -> Iterator[str]:
+    """Yields `.git` of submodules that are not checked out: `git status` of the outer repository runs what it says."""
     worktree = os.path.dirname(git)  # noqa: PTH120  # text all along
     try:
         with open(f"{worktree}/.gitmodules", "rb") as opened:
@@ -116,7 +116,7 @@ def _of_submodules(git: str) -> Iterator[str]:
 
 
 def _referenced_by_git(place: str, worktree: str) -> Iterator[str]:
-    """Hooks and settings in the workspace that git's own settings point to, also such as are not there yet."""
+    """Yields hooks and settings in the workspace that git's settings refer to, including missing ones."""
     try:
         with open(f"{place}/config", "rb") as opened:
             settings = os.fsdecode(opened.read(_MOST_SETTINGS_BYTES))
@@ -131,7 +131,7 @@ def _referenced_by_git(place: str, worktree: str) -> Iterator[str]:
 
 
 def _pointer(file: str, prefix: str) -> str:
-    """The existing directory that a small file names; empty when it names none."""
+    """The existing directory that a small file names; otherwise empty."""
     try:
         if not stat.S_ISREG(os.lstat(file).st_mode):
             return ""
@@ -149,15 +149,15 @@ MOST_FOLDERS = 200_000
 _MOST_S = 20.0
 _MOST_FOUND = 2000
 _RACY_NS = 50_000_000
-"""Clocks of file systems stand still for some milliseconds: a folder this young is read again next time."""
-_OF_OTHERS = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"})
-"""Below these lie packages and what builds leave: nobody works in them, and their settings come and go. Repositories count."""
+"""Timestamps of file systems are coarse: a folder changed this recently is read again next time."""
+_GENERATED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"})
+"""Packages and build output, whose settings come and go. Only repositories count below these."""
 
 Stamp = tuple[int, int, int]
 
 
 class _Seen(Struct, frozen=True):
-    """A folder when it was read."""
+    """Contents of a folder when it was read."""
 
     stamp: Stamp
     folders: tuple[str, ...]
@@ -167,13 +167,13 @@ class _Seen(Struct, frozen=True):
 
 class Found(Struct, frozen=True):
     paths: tuple[str, ...] = ()
-    """Files and directories, and folders that cannot be read."""
+    """Files, directories, and unreadable folders."""
     links: tuple[str, ...] = ()
     """Protected names that are links."""
 
 
 class Nested:
-    """Looks below one directory, at everything but the names at its top."""
+    """Searches everything below one directory except the names at its top; a repeated search is fast."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -181,7 +181,7 @@ class Nested:
         self._lock = threading.Lock()
 
     def look(self) -> Found:
-        """May be called from any thread. Raises ToolError where it cannot be complete: then nothing may run."""
+        """Callable from any thread. Raises ToolError if the search is incomplete: then nothing may run."""
         with self._lock:
             return self._look()
 
@@ -194,9 +194,9 @@ class Nested:
         while waiting:
             folder = waiting.pop()
             if len(now) >= MOST_FOLDERS or len(paths) > _MOST_FOUND or time.monotonic() > until:
-                self._seen |= now  # the next look gets further
+                self._seen |= now  # the next search gets further
                 raise ToolError(
-                    f"sandbox denied: {self._root} holds too many directories to find all names in it that run code. So the "
+                    f"sandbox denied: {self._root} contains too many directories to search for protected names, so the "
                     "command was not run."
                 )
             try:
@@ -222,15 +222,15 @@ class Nested:
         folders: list[str] = []
         found: list[str] = []
         links: list[str] = []
-        is_of_others = not _OF_OTHERS.isdisjoint(folder[len(self._root) :].split("/"))
+        is_generated = not _GENERATED.isdisjoint(folder[len(self._root) :].split("/"))
         for entry in _entries(folder):
-            if is_protected(entry.path, only_repositories=is_of_others):
+            if is_protected(entry.path, only_repositories=is_generated):
                 if folder != self._root:
                     (links if entry.is_symlink() else found).append(entry.path)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(entry.path)
-        is_settled = time.time_ns() - max(stamp[:2]) > _RACY_NS
-        return _Seen(stamp if is_settled else (0, 0, 0), tuple(folders), tuple(found), tuple(links))
+        is_stable = time.time_ns() - max(stamp[:2]) > _RACY_NS
+        return _Seen(stamp if is_stable else (0, 0, 0), tuple(folders), tuple(found), tuple(links))
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
@@ -239,7 +239,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def is_protected(path: str, *, only_repositories: bool = False) -> bool:
-    """By its name, or by the names of the folders it lies in."""
+    """Tells whether a name, or the folders it is in, are protected."""
     name = fold(path.rpartition("/")[2])
     if only_repositories:
         return name == ".git"

@@ -1,4 +1,4 @@
-"""A bare Python for the two small programs of the sandbox, which are handed over as text: as it was when wolo started."""
+"""Runs the sandbox's small programs in a bare Python, passed as text through memory descriptors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 _OLD_FORM = 2
-"""Which every Python reads."""
+"""A marshal version that every Python reads."""
 _UNPACK = """
 import marshal, sys
 for name, code in marshal.loads(open({}, "rb").read()):
@@ -19,7 +19,7 @@ for name, code in marshal.loads(open({}, "rb").read()):
 
 
 def bare_python() -> str:
-    """Any that can be started; empty when there is none (wolo's own may be packed into one file, or lie out of reach)."""
+    """A Python that can be started; empty if there is none (wolo may be packed into one file)."""
     known = (os.path.realpath(sys.executable), "/usr/bin/python3") if sys.executable else ("/usr/bin/python3",)
     return next((python for python in known if os.access(python, os.X_OK)), "")
 
@@ -29,7 +29,7 @@ def text_of(program: str) -> str:
 
 
 def packed(*programs: str) -> bytes:
-    """Modules of this folder for a bare Python, the last of which is the program: compiled where it understands that."""
+    """Packs modules of this folder; the last is the program. Compiled if the bare Python has the same version."""
     texts = [(f"{__package__}.{name}", text_of(name)) for name in programs]
     if bare_python() != os.path.realpath(sys.executable):
         return marshal.dumps(texts, _OLD_FORM)
@@ -37,13 +37,13 @@ def packed(*programs: str) -> bytes:
 
 
 def line_for(code: int) -> list[str]:
-    """How a bare Python runs what is `packed` behind that descriptor; its arguments follow."""
+    """Command line that runs the `packed` program behind this descriptor; arguments follow."""
     return [bare_python(), "-I", "-S", "-c", _UNPACK.format(code)]
 
 
 def in_memory(data: bytes) -> int:
-    """A descriptor to read this from, from its beginning."""
-    fd = os.memfd_create("wolo-walls", os.MFD_CLOEXEC)
+    """Descriptor of an anonymous file with this content."""
+    fd = os.memfd_create("wolo-sandbox", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
         file.write(data)
     os.lseek(fd, 0, os.SEEK_SET)

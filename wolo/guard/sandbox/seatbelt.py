@@ -1,4 +1,4 @@
-"""macOS Seatbelt: a profile in the language of `sandbox-exec`, where the last rule that fits wins."""
+"""Confines commands with macOS Seatbelt. In a profile of `sandbox-exec` the last matching rule wins."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from wolo.guard.sandbox_contract import SandboxedCommand
 BINARY = "/usr/bin/sandbox-exec"
 COVERS = ("writing outside the workspace", "protected names", "secrets", "network", "host sockets", "signals to other processes")
 NOT_COVERED = (
-    "other processes being seen",
-    "services of macOS",
-    "reading other files of this machine, secrets of other projects among them",
-    "what is in the workspace",
+    "visibility of other processes",
+    "macOS services",
+    "reading other files, including secrets of other projects",
+    "files in the workspace",
 )
 _DEVICES = ("null", "zero", "random", "urandom", "tty", "ptmx")
 _LAUNCHING = (
@@ -29,12 +29,10 @@ _LAUNCHING = (
     "com.apple.securityd.xpc",
     "com.apple.SecurityServer",
 )
-"""Services that start programs outside, or hand out what is secret."""
+"""Services that start programs outside or reveal secrets."""
 
 
 class Seatbelt(Backend):
-    """The walls of one conversation; `close` removes its private folder."""
-
     backend = "seatbelt"
     covers = COVERS
     not_covered = NOT_COVERED
@@ -50,14 +48,14 @@ class Seatbelt(Backend):
             raise cannot_apply(error) from error
         present = [path for each in names.values() for path in each.present]
         ending = self._begin({} if only_reads or in_background else names)
-        told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
+        variables = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
         return SandboxedCommand(
-            (BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *told, *argv), tidy=ending
+            (BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *variables, *argv), tidy=ending
         )
 
 
 def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
-    """`present` are protected names that are there; at the top of a directory they need not be there to be held."""
+    """`present` are existing protected names; names at the top of a directory are protected even if missing."""
     missing = [f"{root}/{name}" for root in profile.writable for name in sorted(RUNS_CODE.union(AT_THE_TOP))]
     rules = (
         "(version 1)",
@@ -85,5 +83,5 @@ def _rule(decision: str, what: str, kind: str, paths: Iterable[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Names are data: a quote in one must not end the string."""
+    """Escapes quotes, so that a name cannot end the string."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

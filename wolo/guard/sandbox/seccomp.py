@@ -1,4 +1,4 @@
-"""System calls a command has no use for: a filter, in the machine language that the kernel reads (classic BPF)."""
+"""Builds the filter of system calls that commands do not need, in classic BPF."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from wolo.workspace.processes.process_table import MARK_LIMIT
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN, _MASK = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _AT_NUMBER, _AT_MACHINE, _AT_ARGUMENTS = 0, 4, 16
-"""Where the kernel lays out what a call is; of its arguments the lower half."""
+"""Offsets in the kernel's call data; the lower half of each argument is used."""
 _NEW_NAMESPACES = 0x7E020000
 _FAKED_KEYS = (0x5412, 0x541C)
-"""ioctl TIOCSTI and TIOCLINUX: typing in a person's name."""
+"""ioctl TIOCSTI and TIOCLINUX, which fake keyboard input."""
 _UNIX, _STREAM, _SEQUENCE = 1, 1, 5
 _FAMILIES = (_UNIX, 2, 10, 16)
-"""Sockets that a network namespace holds: Unix, IPv4, IPv6, netlink. Others (vsock) lead out of it."""
+"""Socket families that a network namespace confines: Unix, IPv4, IPv6, netlink. Others (vsock) lead out of it."""
 _KIND_OF_SOCKET = 0xF
 _X32 = 0x40000000
 _SET_ID_BITS = 0o6000
@@ -29,12 +29,12 @@ _CREATES = os.O_CREAT | getattr(os, "O_TMPFILE", os.O_CREAT) & ~os.O_DIRECTORY
 
 
 class _Numbers(Struct, frozen=True):
-    """The calls by their numbers on one kind of machine; -1: it does not have that one."""
+    """Call numbers on one architecture; -1 if a call does not exist."""
 
     machine: int
     refused: str
     shared: str
-    """Memory, semaphores and queues that every process of the machine can find by a number or a name."""
+    """Memory, semaphores and queues that all processes share by number or name."""
     of_others: str
     """Calls whose first argument is another process, or 0 for the caller."""
     of_other_groups: str
@@ -47,13 +47,13 @@ class _Numbers(Struct, frozen=True):
     socket: int
     socketpair: int
     modes: tuple[tuple[int, int], ...]
-    """Calls that give a file its mode, and which argument that is."""
+    """Calls that set a file mode, with the index of that argument."""
     opens: tuple[tuple[int, int], ...]
-    """Calls that may make a file, and which argument holds the flags; the mode follows."""
+    """Calls that may create a file, with the index of the flags; the mode follows."""
 
 
 _SINCE_4_19 = "425 426 427 428 429 430 431 432 433 438 442 443"
-"""The same everywhere: io_uring, the mount calls of today, pidfd_getfd, quotactl_fd."""
+"""Equal on all architectures: io_uring, new mount calls, pidfd_getfd, quotactl_fd."""
 _CLONE3, _OPENAT2, _FCHMODAT2 = 435, 437, 452
 _GENERIC = _Numbers(
     machine=0,
@@ -105,10 +105,10 @@ _MACHINES = {
 
 
 def program(*, in_namespaces: bool) -> bytes:
-    """The filter for this machine; empty for a machine it does not know.
+    """The filter for this machine; empty for unknown architectures.
 
-    Outside of namespaces nothing but this filter stands between a command and what the machine shares: no socket can be made,
-    no memory is shared by number, and no other process is changed.
+    Without namespaces the filter alone separates commands from the host: it forbids sockets, shared memory and changes to other
+    processes.
     """
     numbers = _MACHINES.get(os.uname().machine)
     if numbers is None:
@@ -116,7 +116,7 @@ def program(*, in_namespaces: bool) -> bytes:
     lines = [
         _line(_LOAD, _AT_MACHINE),
         _line(_JUMP_EQUAL, numbers.machine, 1, 0),
-        _refuse(errno.EPERM),  # the 32-bit calls of the same machine have other numbers
+        _refuse(errno.EPERM),  # 32-bit calls have other numbers
         _line(_LOAD, _AT_NUMBER),
     ]
     if os.uname().machine == "x86_64":
@@ -124,19 +124,19 @@ def program(*, in_namespaces: bool) -> bytes:
     shared = "" if in_namespaces else numbers.shared
     for number in map(int, f"{numbers.refused} {_SINCE_4_19} {shared}".split()):
         lines += [_line(_JUMP_EQUAL, number, 0, 1), _refuse(errno.EPERM)]
-    for number in (_CLONE3, _OPENAT2):  # their flags lie in memory; programs then use the older calls
+    for number in (_CLONE3, _OPENAT2):  # their flags are in memory; programs fall back to older calls
         lines += [_line(_JUMP_EQUAL, number, 0, 1), _refuse(errno.ENOSYS)]
     for number in (numbers.clone, numbers.unshare):
         lines += _for_call(number, [_argument(0), _line(_JUMP_BITS, _NEW_NAMESPACES, 0, 1), _refuse(errno.EPERM)])
     keys = [_line(_JUMP_EQUAL, _FAKED_KEYS[0], 1, 0), _line(_JUMP_EQUAL, _FAKED_KEYS[1], 0, 1), _refuse(errno.EPERM)]
     lines += _for_call(numbers.ioctl, [_argument(1), *keys])
     lines += _mode_lines(numbers)
-    lines += _for_call(numbers.socket, _families()) if in_namespaces else _alone(numbers)
+    lines += _for_call(numbers.socket, _families()) if in_namespaces else _without_namespaces(numbers)
     return b"".join([*lines, _line(_RETURN, _ALLOW)])
 
 
 def _mode_lines(numbers: _Numbers) -> Iterator[bytes]:
-    """No file gets the bits by which whoever runs it later would become its owner."""
+    """Forbids set-user-ID and set-group-ID bits."""
     has_bits = [_line(_JUMP_BITS, _SET_ID_BITS, 0, 1), _refuse(errno.EPERM)]
     for number, mode in numbers.modes:
         yield from _for_call(number, [_argument(mode), *has_bits])
@@ -149,25 +149,25 @@ def _families() -> list[bytes]:
     return [_argument(0), *allowed, _refuse(errno.EAFNOSUPPORT)]
 
 
-def _alone(numbers: _Numbers) -> Iterator[bytes]:
-    """Pairs of sockets remain, but for datagrams: those can be sent to any address.
+def _without_namespaces(numbers: _Numbers) -> Iterator[bytes]:
+    """Permits only socket pairs that are not datagram sockets: those can send to any address.
 
-    The limit that marks what a command started cannot be changed: by it they are found and ended.
+    Also protects the resource limit by which leftover processes are found and killed.
     """
     yield from (_line(_JUMP_EQUAL, numbers.socket, 0, 1), _refuse(errno.EACCES))
     kinds = [_line(_MASK, _KIND_OF_SOCKET), _line(_JUMP_EQUAL, _STREAM, 2, 0), _line(_JUMP_EQUAL, _SEQUENCE, 1, 0)]
     pair = [_argument(0), _line(_JUMP_EQUAL, _UNIX, 1, 0), _refuse(errno.EACCES), _argument(1), *kinds, _refuse(errno.EACCES)]
     yield from _for_call(numbers.socketpair, pair)
-    keeps_mark = [_line(_JUMP_EQUAL, MARK_LIMIT, 0, 5)]
-    keeps_mark += [
+    keep_mark = [_line(_JUMP_EQUAL, MARK_LIMIT, 0, 5)]
+    keep_mark += [
         _argument(2),
         _line(_JUMP_EQUAL, 0, 0, 2),
         _line(_LOAD, _AT_ARGUMENTS + 8 * 2 + 4),
         _line(_JUMP_EQUAL, 0, 1, 0),
     ]
-    keeps_mark += [_refuse(errno.EPERM)]
+    keep_mark += [_refuse(errno.EPERM)]
     own = [_argument(0), _line(_JUMP_EQUAL, 0, 1, 0), _refuse(errno.EPERM)]
-    yield from _for_call(numbers.prlimit, [*own, _argument(1), *keeps_mark])
+    yield from _for_call(numbers.prlimit, [*own, _argument(1), *keep_mark])
     yield from _for_call(numbers.setrlimit, [_argument(0), _line(_JUMP_EQUAL, MARK_LIMIT, 0, 1), _refuse(errno.EPERM)])
     for calls, which in ((numbers.of_others, 0), (numbers.of_other_groups, 1)):
         for number in map(int, calls.split()):
@@ -175,7 +175,7 @@ def _alone(numbers: _Numbers) -> Iterator[bytes]:
 
 
 def _for_call(number: int, body: list[bytes]) -> list[bytes]:
-    """`body` refuses, or comes to its end: then the call is allowed."""
+    """`body` refuses, or falls through: then the call is allowed."""
     return [_line(_JUMP_EQUAL, number, 0, len(body) + 1), *body, _line(_RETURN, _ALLOW)]
 
 
@@ -184,7 +184,7 @@ def _argument(number: int) -> bytes:
 
 
 def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
-    """One instruction; the jumps count the lines that are left out."""
+    """One instruction; jumps count the skipped lines."""
     return struct.pack("=HBBI", code, if_so, if_not, value)
 
 

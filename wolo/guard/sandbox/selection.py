@@ -1,6 +1,6 @@
-"""Which walls there are: the first backend that passes its probe, or none and why.
+"""Selects the first sandbox backend that passes its probe.
 
-A pass is remembered for as long as nothing changes that could change it: the program, the kernel, this boot, who asks.
+A pass is cached until something changes that could affect it: the program, the kernel, the boot, the user.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wolo.guard.sandbox.landlock_sandbox import Landlock
     from wolo.guard.sandbox.seatbelt import Seatbelt
 
-_OF_THE_MACHINE = (
+_MACHINE_FILES = (
     "/proc/sys/kernel/random/boot_id",
     "/proc/sys/kernel/unprivileged_userns_clone",
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
@@ -34,7 +34,7 @@ _OF_THE_MACHINE = (
     "/proc/self/attr/current",
     "/proc/self/uid_map",
 )
-_OF_THIS_PROCESS = ("CapEff", "Seccomp", "NoNewPrivs")
+_PROCESS_FIELDS = ("CapEff", "Seccomp", "NoNewPrivs")
 
 
 class Found(Struct, frozen=True):
@@ -43,30 +43,30 @@ class Found(Struct, frozen=True):
     covers: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ("files", "network", "processes")
     is_whole: bool = True
-    """False: some protected names can only be restored after a command, and some rights are not held back."""
+    """False: some protected names are only restored after a command, and some rights are not confined."""
     tried: tuple[str, ...] = ()
-    """Why each better backend was not taken."""
+    """Why each better backend was rejected."""
 
 
 def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
-    """`writable` are the directories commands may change: no program that lies there holds anything.
+    """`writable` are the directories that commands may change: programs in them are not trusted.
 
-    Without a `cache` nothing is remembered: every backend proves itself now.
+    Without a `cache` every backend is probed now.
     """
     if sys.platform == "darwin":
         return _seatbelt(state, cache)
     tried: list[str] = []
     roots = [os.path.realpath(path) for path in writable]
     if "/" in roots:
-        return Found(tried=("The workspace is the whole file tree, so there is nothing to keep a command from.",))
+        return Found(tried=("The workspace is the whole file system, so there is nothing to protect.",))
     binary = find_binary(roots)
     if not binary:
-        tried.append("bubblewrap: there is no bwrap that belongs to the system")
+        tried.append("bubblewrap: no bwrap is installed system-wide")
     for of_others, is_old in product(_ways(roots), (False, True)) if binary else ():
         if is_old and "--perms" not in tried[-1]:
             continue
         make = partial(Bubblewrap, binary, of_others=of_others, is_old=is_old)
-        proof = _proven(make, f"bubblewrap {of_others} {is_old} {_identity(binary)}", state, cache)
+        proof = _prove(make, f"bubblewrap {of_others} {is_old} {_identity(binary)}", state, cache)
         if not proof.why:
             return proof.found(make, Bubblewrap, Bubblewrap.not_covered, tried=tried)
         tried.append(f"bubblewrap: {proof.why}")
@@ -75,7 +75,7 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
 
 
 def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
-    """Whether root needs its rights to other people's files, or can do without: the better way first."""
+    """Tells whether root should keep its rights to other users' files: the better option first."""
     if os.getuid() != 0:
         return (False,)
     is_of_others = any(Path(root).exists() and Path(root).stat().st_uid != 0 for root in roots)
@@ -83,24 +83,24 @@ def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
 
 
 def _seatbelt(state: Path, cache: Path | None) -> Found:
-    from wolo.guard.sandbox.seatbelt import BINARY, Seatbelt  # noqa: PLC0415  # macOS alone needs it
+    from wolo.guard.sandbox.seatbelt import BINARY, Seatbelt  # noqa: PLC0415  # only for macOS
 
     if not Path(BINARY).is_file():
         return Found(tried=(f"Seatbelt: there is no {BINARY}",))
-    proof = _proven(Seatbelt, f"seatbelt {_identity(BINARY)}", state, cache)
+    proof = _prove(Seatbelt, f"seatbelt {_identity(BINARY)}", state, cache)
     if proof.why:
         return Found(tried=(f"Seatbelt: {proof.why}",))
     return proof.found(Seatbelt, Seatbelt, Seatbelt.not_covered)
 
 
 def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> Found:
-    """Adds to `tried` why it cannot be used."""
+    """Appends the reason to `tried` if it cannot be used."""
     if not can_use_namespaces():
-        tried.append("namespaces: wolo does not know this kind of processor, or finds no Python to start")
+        tried.append("namespaces: this processor is unknown, or there is no Python to start")
         return Found()
     for of_others in _ways(roots):
         make = partial(Namespaces, of_others=of_others)
-        proof = _proven(make, f"namespaces {of_others}", state, cache)
+        proof = _prove(make, f"namespaces {of_others}", state, cache)
         if not proof.why:
             return proof.found(make, Namespaces, Namespaces.not_covered, tried=tried)
         tried.append(f"namespaces: {proof.why}")
@@ -108,12 +108,12 @@ def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path
 
 
 def _landlock(tried: list[str], state: Path, cache: Path | None) -> Found:
-    from wolo.guard.sandbox import landlock_sandbox as landlock  # noqa: PLC0415  # it loads ctypes, and most starts do without
+    from wolo.guard.sandbox import landlock_sandbox as landlock  # noqa: PLC0415  # loads ctypes, rarely needed
 
     if not landlock.is_possible():
-        tried.append("Landlock: this kernel does not have it, or not with a filter of system calls")
+        tried.append("Landlock: this kernel lacks it, or system call filters")
         return Found(tried=tuple(tried))
-    proof = _proven(landlock.Landlock, f"landlock {landlock.not_covered()}", state, cache)
+    proof = _prove(landlock.Landlock, f"landlock {landlock.not_covered()}", state, cache)
     if proof.why:
         tried.append(f"Landlock: {proof.why}")
         return Found(tried=tuple(tried))
@@ -122,9 +122,9 @@ def _landlock(tried: list[str], state: Path, cache: Path | None) -> Found:
 
 class _Proof(Struct, frozen=True):
     why: str = ""
-    """It cannot be relied on; empty when its probe passed, now or before."""
+    """Reason not to rely on it; empty if its probe passed, now or before."""
     gaps: tuple[str, ...] = ()
-    """What the probe did in spite of it."""
+    """Gaps that the probe found."""
 
     def found(
         self,
@@ -140,37 +140,37 @@ class _Proof(Struct, frozen=True):
         return Found(make, backend.backend, covers, tuple(missing), is_whole, tuple(tried))
 
 
-def _proven(make: Callable[[Profile], Sandbox], what: str, state: Path, cache: Path | None) -> _Proof:
-    from wolo.guard.sandbox.escape_probe import find_gap  # noqa: PLC0415  # a pass that is remembered needs no probe
+def _prove(make: Callable[[Profile], Sandbox], what: str, state: Path, cache: Path | None) -> _Proof:
+    from wolo.guard.sandbox.escape_probe import find_gap  # noqa: PLC0415  # not needed after a cached pass
 
-    mark = sha256(f"{VERSION} {what} {_circumstances()}".encode()).hexdigest()
+    mark = sha256(f"{VERSION} {what} {_environment_facts()}".encode()).hexdigest()
     if cache is None:
-        return _judged(*find_gap(make, state), what)
-    kept = cache / "sandbox-probes"
+        return _evaluate(*find_gap(make, state), what)
+    proofs = cache / "sandbox-probes"
     with suppress(OSError):
-        for line in kept.read_text().splitlines():
+        for line in proofs.read_text().splitlines():
             proof, *gaps = line.split("\t")
             if proof == mark:
                 return _Proof(gaps=tuple(gaps))
-    found = _judged(*find_gap(make, state), what)
+    found = _evaluate(*find_gap(make, state), what)
     if not found.why:
         with suppress(OSError):
             make_private(cache)
-            _remember(kept, "\t".join((mark, *found.gaps)))
+            _remember(proofs, "\t".join((mark, *found.gaps)))
     return found
 
 
-def _judged(why: str, gaps: tuple[str, ...], what: str) -> _Proof:
-    """Some backends cannot hold everything on every kernel, and say so; what another one lets through is a reason against it."""
-    from wolo.guard.sandbox.escape_probe import FIFOS, SET_ID, SIGNALS  # noqa: PLC0415  # it has just been used
+def _evaluate(why: str, gaps: tuple[str, ...], what: str) -> _Proof:
+    """Tolerates gaps that a backend cannot close; any other gap is a reason against it."""
+    from wolo.guard.sandbox.escape_probe import FIFOS, SET_ID, SIGNALS  # noqa: PLC0415  # already loaded
 
     tolerated = {"landlock": (SIGNALS,), "seatbelt": (FIFOS, SET_ID)}.get(what.split()[0], (FIFOS,))
-    reasons = (why, *(f"it does not hold {gap}" for gap in gaps if gap not in tolerated))
+    reasons = (why, *(f"it does not confine {gap}" for gap in gaps if gap not in tolerated))
     return _Proof(", ".join(filter(None, reasons)), gaps)
 
 
-def _remember(kept: Path, proof: str) -> None:
-    with open(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "w") as file:
+def _remember(proofs: Path, proof: str) -> None:
+    with open(os.open(proofs, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "w") as file:
         file.write(f"{proof}\n")
 
 
@@ -179,14 +179,14 @@ def _identity(binary: str) -> str:
     return f"{binary} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"
 
 
-def _circumstances() -> str:
-    said = [sys.platform, os.uname().release, os.uname().version, str(os.getuid()), str(os.getgid()), sys.executable]
-    for name in _OF_THE_MACHINE:
+def _environment_facts() -> str:
+    facts = [sys.platform, os.uname().release, os.uname().version, str(os.getuid()), str(os.getgid()), sys.executable]
+    for name in _MACHINE_FILES:
         with suppress(OSError):
-            said.append(Path(name).read_text())
+            facts.append(Path(name).read_text())
     with suppress(OSError):
-        said += [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(_OF_THIS_PROCESS)]
+        facts += [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(_PROCESS_FIELDS)]
     for name in ("user", "mnt", "net", "pid"):
         with suppress(OSError):
-            said.append(str(Path(f"/proc/self/ns/{name}").readlink()))
-    return "\n".join(said)
+            facts.append(str(Path(f"/proc/self/ns/{name}").readlink()))
+    return "\n".join(facts)
