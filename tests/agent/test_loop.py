@@ -310,13 +310,25 @@ async def test_an_answer_without_end_is_stopped(stage: Stage, field: str) -> Non
     assert "over and over" in (turn.ended.error.message if turn.ended.error else "")
 
 
-async def test_time_is_limited_also_within_an_answer_and_within_a_call(stage: Stage) -> None:
-    stage.limits = Limits(max_seconds=0.3)
+async def test_time_is_limited_also_within_an_answer_and_within_a_call(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.limits = Limits(max_seconds=20)
+    loop, skipped_s = asyncio.get_running_loop(), 0.0
+    clock = loop.time
+    monkeypatch.setattr(loop, "time", lambda: clock() + skipped_s)
+
+    def skip(event: object) -> None:
+        nonlocal skipped_s
+        skipped_s += 20 if isinstance(event, TextStreamed) else 0
+
+    stage.on_event = skip
     stage.provider.script(sse(delta("So far"), Hold()))
     turn = await stage.turn()
     assert (turn.ended.cause, turn.ended.exit_code, turn.ended.answer) == ("max_seconds", 5, "So far")
     stage.provider.script(call("hang", {"text": "x"}))
-    turn = await stage.turn("again")
+    running = asyncio.create_task(stage.turn("again"))
+    await stage.hang.begun.wait()
+    skipped_s += 20
+    turn = await running
     assert turn.ended.cause == "max_seconds"
     assert turn.new[-1].calls[0].outcome == "interrupted"
 

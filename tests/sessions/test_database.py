@@ -16,7 +16,7 @@ from wolo.errors import SessionError
 from wolo.sessions import database_file
 from wolo.sessions.store import Store
 
-ROUNDS = 30
+ROUNDS = 10
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_many_processes_may_write_at_once(data: Path) -> None:
 
 def test_two_processes_killed_at_once_lose_nothing_acknowledged(data: Path) -> None:
     chance = random.Random(5)
-    for _ in range(8):
+    for _ in range(4):
         with appender(data, "left") as left, appender(data, "right") as right:
             assert left.stdout is not None
             assert right.stdout is not None

@@ -1,0 +1,178 @@
+"""Changes sampled lines of wolo, one at a time, and reports which changes no test of their room notices.
+
+    python tests/mutation/sample.py              all of the sample
+    python tests/mutation/sample.py --every 3    a third of it
+
+The seed and the code decide the sample. A change that survives and does not matter (it cannot be seen from outside) is listed in
+`survivors.txt`; any other survivor ends the run with exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SEED = 20
+SIZE = 60
+TIMEOUT_S = 900
+SURVIVORS = Path(__file__).with_name("survivors.txt")
+RUN_ELSEWHERE = ("embedded_server.py", "launcher.py", "namespace_launcher.py", "cleanup.py", "__main__.py")
+"""Programs of their own: a process that has not been forked runs the installed file, not the changed one."""
+TESTS = {
+    "__init__": ["architecture/test_public_names.py"],
+    "cli": ["cli", "end_to_end/test_exit_codes.py"],
+    "commands": ["commands", "end_to_end/test_typed_commands.py"],
+    "conversation": ["conversation", "commands", "end_to_end/test_the_main_job.py"],
+    "errors": ["config", "models"],
+    "frontends": ["frontends", "end_to_end/test_repl.py", "end_to_end/test_panels.py"],
+    "messages": ["messages", "formats"],
+    "replay": ["replay", "end_to_end/test_replay.py"],
+}
+"""Folders and files below `tests/` where they are not those of the room's name."""
+OPPOSITE = {
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.Lt: ">=",
+    ast.GtE: "<",
+    ast.Gt: "<=",
+    ast.LtE: ">",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+    ast.In: "not in",
+    ast.NotIn: "in",
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    path: Path
+    """Below the root."""
+    line: int
+    begin: int
+    end: int
+    """Offsets in the bytes of the file."""
+    old: str
+    new: str
+
+    @property
+    def room(self) -> str:
+        return Path(self.path.parts[1]).stem
+
+    def applied(self, source: bytes) -> bytes:
+        return source[: self.begin] + self.new.encode() + source[self.end :]
+
+    def __str__(self) -> str:
+        return f"{self.path}: {' '.join(self.old.split())} -> {self.new}"
+
+
+def mutants_of(path: Path) -> Iterator[Mutant]:
+    source = (ROOT / path).read_bytes()
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    tree = ast.parse(source)
+    bodies = [
+        each
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for each in function.body
+    ]
+    for body in bodies:
+        for node in ast.walk(body):
+            text = _changed(node)
+            if text is not None and isinstance(node, ast.expr | ast.stmt):
+                begin = starts[node.lineno - 1] + node.col_offset
+                end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+                yield Mutant(path, node.lineno, begin, end, source[begin:end].decode(), text)
+
+
+def _changed(node: ast.AST) -> str | None:
+    """Python that says something else; None where nothing is to be changed."""
+    match node:
+        case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in OPPOSITE:
+            return f"({ast.unparse(left)}) {OPPOSITE[type(operator)]} ({ast.unparse(right)})"
+        case ast.BoolOp(op=operator, values=values):
+            word = " or " if isinstance(operator, ast.And) else " and "
+            return word.join(f"({ast.unparse(each)})" for each in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return f"({ast.unparse(operand)})"
+        case ast.Constant(value=bool(value)):
+            return str(not value)
+        case ast.Constant(value=int(value)):
+            return str(value + 1)
+        case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Continue() | ast.Break():
+            return "pass"
+        case ast.Return(value=ast.expr()):
+            return "return None"
+        case _:
+            return None
+
+
+def sample() -> list[Mutant]:
+    """As many of each room, as far as it goes."""
+    chance = random.Random(SEED)
+    by_room: dict[str, list[Mutant]] = {}
+    for path in sorted((ROOT / "wolo").rglob("*.py")):
+        if path.name not in RUN_ELSEWHERE:
+            for mutant in mutants_of(path.relative_to(ROOT)):
+                by_room.setdefault(mutant.room, []).append(mutant)
+    for found in by_room.values():
+        chance.shuffle(found)
+    chosen: list[Mutant] = []
+    while len(chosen) < SIZE:
+        chosen += [found.pop() for _, found in sorted(by_room.items()) if found]
+    return chosen[:SIZE]
+
+
+def tests_of(room: str) -> list[str]:
+    return [f"tests/{each}" for each in TESTS.get(room, [room])]
+
+
+def passes(copy: Path, room: str) -> bool:
+    """Whether all tests of the room pass on the copy. One that hangs notices something."""
+    argv = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", "not soak and not real_model", *tests_of(room)]
+    try:
+        return subprocess.run(argv, cwd=copy, capture_output=True, timeout=TIMEOUT_S, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--every", type=int, default=1, help="only every n-th of the sample")
+    mutants = sample()[:: parser.parse_args().every]
+    allowed = set(SURVIVORS.read_text().splitlines())
+    caught, survived = 0, []
+    with tempfile.TemporaryDirectory(prefix="wolo-mutants-") as folder:
+        copy = Path(folder) / "wolo"
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", ".hypothesis"))
+        broken = [room for room in sorted({mutant.room for mutant in mutants}) if not passes(copy, room)]
+        for mutant in mutants:
+            if mutant.room in broken:
+                print(f"skipped   {mutant}: the tests of {mutant.room} fail without any change", flush=True)
+                continue
+            source = (copy / mutant.path).read_bytes()
+            (copy / mutant.path).write_bytes(mutant.applied(source))
+            if passes(copy, mutant.room):
+                survived.append(str(mutant))
+                print(f"survived  {mutant} (line {mutant.line})", flush=True)
+            else:
+                caught += 1
+                print(f"caught    {mutant}", flush=True)
+            (copy / mutant.path).write_bytes(source)
+    unknown = [each for each in survived if each not in allowed]
+    print(f"{caught} caught, {len(survived)} survived, {len(unknown)} of them not in {SURVIVORS.name}")
+    return 1 if unknown or broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
