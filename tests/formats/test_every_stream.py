@@ -81,11 +81,12 @@ def test_the_cuts_of_the_network_change_nothing(path: Path) -> None:
 
 
 @recorded
-def test_a_stream_that_breaks_off_anywhere_runs_nothing_and_loses_no_word(path: Path) -> None:
+@pytest.mark.parametrize("most", [100, pytest.param(10**9, marks=pytest.mark.soak)], ids=["some", "all"])
+def test_a_stream_that_breaks_off_anywhere_runs_nothing_and_loses_no_word(path: Path, most: int) -> None:
     body = path.read_bytes()
     whole = read(path, [body])
-    step = 1 if len(body) < 2500 else 3
-    for end in range(0, len(body), step):
+    after_lines = [at + 1 for at, byte in enumerate(body) if byte == ord("\n")]
+    for end in sorted({*range(0, len(body), len(body) // most + 1), *after_lines[:: len(after_lines) // most + 1]}):
         cut = read(path, [body[:end]])
         told = spoken(cut.message)
         assert whole.message.text.startswith(told["text"].rstrip("<`{[")) or not told["text"]
