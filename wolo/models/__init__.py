@@ -1,1 +1,1 @@
-"""Models: which there are, how one is reached, what it costs, and its answer as it comes."""
+"""Models: catalogue, clients, HTTP transport, prices and the embedded model."""

@@ -1,4 +1,4 @@
-"""Addresses of model servers: what is legal, what is this machine, and which proxy leads there."""
+"""URLs of model servers: validation, loopback detection and proxies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def check_url(url: str, *, called: str = "the base URL") -> str:
-    """The address without a trailing slash. Raises ConfigError with what is wrong about it."""
+    """Validate a base URL and strip the trailing slash. Raises ConfigError."""
     text = url.strip().rstrip("/")
     hint = "It looks like https://api.example.com/v1 or http://127.0.0.1:8080/v1."
     try:
@@ -31,9 +31,9 @@ def check_url(url: str, *, called: str = "the base URL") -> str:
 
 
 def join_url(url: str, path: str, query: Mapping[str, str] | None = None) -> str:
-    """What lies below an address. Queries of the address and of the path, which some gateways want, stay at the end.
+    """Append a path to a URL; queries of both stay at the end.
 
-    A first step of the path that the address ends with already, such as `/v1`, is not taken twice.
+    A path segment that ends the URL already, such as `/v1`, is not repeated.
     """
     parts = urlsplit(url)
     path, _, of_path = path.partition("?")
@@ -45,7 +45,7 @@ def join_url(url: str, path: str, query: Mapping[str, str] | None = None) -> str
 
 
 def display_url(url: str) -> str:
-    """The address for people: without a name, a password and a query, which may hold a key."""
+    """The URL without credentials and query, which may hold a key."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -54,7 +54,7 @@ def display_url(url: str) -> str:
 
 
 def basic_auth(url: str) -> str:
-    """A name and a password in the address, as the header `Authorization` carries them; empty: there are none."""
+    """`Authorization` value for credentials in the URL; empty if there are none."""
     user_info, at, _ = urlsplit(url).netloc.rpartition("@")
     return f"Basic {b64encode(unquote_to_bytes(user_info)).decode()}" if at else ""
 
@@ -65,7 +65,7 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 def host_of(url: str) -> str:
-    """Host, and port where the URL names one."""
+    """Host, with the port if the URL has one."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
@@ -78,7 +78,7 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str:
-    """The proxy that the environment names for this address; empty: go straight. Loopback never goes through one."""
+    """Proxy from the environment for this URL; empty: direct. Loopback never uses one."""
     target = urlsplit(url)
     if is_loopback(target.hostname or "") or _is_exempt(target, environ):
         return ""
@@ -110,7 +110,7 @@ def _is_exempt(target: SplitResult, environ: Mapping[str, str]) -> bool:
 
 
 def _matches(entry: str, target: SplitResult) -> bool:
-    """`*`, a domain (with or without leading `.` or `*.`) and its subdomains, an address, a network, each maybe with a port."""
+    """`*`, a domain (with optional `.` or `*.`) and its subdomains, an address or a network, each with an optional port."""
     host = target.hostname or ""
     if entry in ("", "*"):
         return entry == "*"

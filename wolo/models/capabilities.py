@@ -20,13 +20,13 @@ from wolo.models.protocol import MUST_BE_SENT, Question, has_media, producer_of,
 from wolo.models.provider import MEDIA, Ability, Choice
 
 LOCAL = "local"
-"""The provider whose models run in a process of wolo: they read text, and do not think."""
+"""Provider of embedded models, which read only text and do not think."""
 WITHOUT_ATTACHMENTS = "Choose a model that takes it (`wolo models list`), or send the prompt without it: --ignore-unsupported."
 _SINGULAR = {"images": "image", "audio": "audio file", "files": "document"}
 
 
 def no_effect_notice(choice: Choice) -> str:
-    """For the user, when the thinking level of this choice changes nothing; empty: it has an effect."""
+    """Notice when the thinking level has no effect; empty otherwise."""
     level = choice.thinking
     if level is None or _thinking_counts(choice, level):
         return ""
@@ -34,7 +34,7 @@ def no_effect_notice(choice: Choice) -> str:
 
 
 def unsupported_media(choice: Choice, message: Message) -> dict[Ability, int]:
-    """The attachments of a prompt that this model does not take, by kind."""
+    """Attachments of a prompt that the model does not support, counted by kind."""
     media = [part for part in message.parts if isinstance(part, MediaPart)]
     found = Counter(_kind(part) for part in media if not _is_sent(choice, part))
     return {kind: found[kind] for kind in MEDIA if kind in found}
@@ -48,20 +48,20 @@ def describe_unsupported(not_taken: Mapping[Ability, int], label: str) -> str:
 
 
 def require_attachments(choice: Choice, prompt: Message) -> Message:
-    """The prompt, whose attachments must reach the model. Raises UsageError for those that the model does not take."""
+    """Mark attachments as required. Raises UsageError for unsupported ones."""
     if not_taken := unsupported_media(choice, prompt):
         raise UsageError(describe_unsupported(not_taken, choice.label), hint=WITHOUT_ATTACHMENTS)
     return replace(prompt, metadata={**prompt.metadata, MUST_BE_SENT: True})
 
 
 class AttachmentNotices:
-    """Tells the user once of each attachment that does not reach the model."""
+    """Notifies the user once about each attachment that is not sent."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     def notice(self, choice: Choice, messages: Sequence[Message]) -> str:
-        """About the messages it was not asked about before; empty: all of their attachments are sent."""
+        """Notice about messages not seen before; empty if all attachments are sent."""
         found: Counter[Ability] = Counter()
         for message in messages:
             if message.role == "user" and message.id not in self._known and has_media(message):
@@ -99,7 +99,7 @@ def _kind(part: MediaPart) -> Ability:
 
 
 def effective_level(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
-    """The nearest one that this model knows. What a model answers to a level is told by the flags of its dialect."""
+    """The nearest supported level, by the flags of the dialect."""
     flags: dict[str, Any] = {**choice.provider.dialect, **choice.model.dialect}
     if known := flags.get("thinking_levels"):
         level = nearest_level(level, msgspec.convert(known, tuple[ThinkingLevel, ...]))
@@ -112,7 +112,7 @@ def effective_level(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
 
 
 def always_on_notice(choice: Choice) -> str:
-    """A word to a person who turned thinking off where it cannot be; empty: there is nothing to say."""
+    """Notice when thinking cannot be turned off; empty otherwise."""
     wanted = choice.thinking
     if wanted != "off" or (used := effective_level(choice, wanted)) == "off":
         return ""

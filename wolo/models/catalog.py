@@ -1,6 +1,6 @@
-"""The catalogue: which providers and models there are, and what a person means by `zai/glm-5.2:high`.
+"""The catalogue of providers and models, and the meaning of `zai/glm-5.2:high`.
 
-One file a provider lies in `providers/`; a look-up reads only the file it needs.
+Each provider is a file in `providers/`; a look-up reads only the file it needs.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ ALIASES: Final = {
     "google": "gemini",
 }
 DOTTED: Final = {alias: name for alias, name in ALIASES.items() if "." in alias}
-"""The only other names that count beside a base URL: a model there may well be called `Qwen/Qwen3-8B`."""
+"""Aliases that also count with a base URL, where a model may be called `Qwen/Qwen3-8B`."""
 CUSTOM: Final = "custom"
 MAX_SHOWN: Final = 5
-"""So many of the models are named that a beginning could mean."""
+"""Maximum number of ambiguous matches to list."""
 
 
 def find(
@@ -59,10 +59,10 @@ def find(
     api: str | None = None,
     overrides: Overrides | None = None,
 ) -> Choice:
-    """What `provider/model[:level]`, or `provider:model`, means: case does not matter, a unique beginning of a name is enough.
+    """Resolve `provider/model[:level]` or `provider:model`; case-insensitive, unique prefixes suffice.
 
-    `base_url`, `api_key` and `api` (the wire format) are what the command line and the WOLO_ variables said. A provider's key
-    from the environment goes to the provider's own address only. Raises ConfigError, with the nearest names.
+    `base_url`, `api_key` and `api` (the wire format) come from the command line or WOLO_ variables. A provider's key from the
+    environment is only sent to the provider's own address. Raises ConfigError with the nearest names.
     """
     overrides = overrides or {}
     if base_url:
@@ -81,7 +81,7 @@ def find(
 def look_up(
     spec: str, *, environ: Mapping[str, str], api: str | None = None, overrides: Overrides | None = None
 ) -> tuple[Provider, Model, ThinkingLevel | None]:
-    """As `find`, for reading only: no key is needed, and no address. Raises ConfigError, with the nearest names."""
+    """Like `find`, for reading only: needs no key and no address. Raises ConfigError with the nearest names."""
     overrides = overrides or {}
     name, level = _split_level(spec.strip())
     if not name:
@@ -95,7 +95,7 @@ def look_up(
 def default_choice(
     environ: Mapping[str, str], *, api_key: str | None = None, overrides: Overrides | None = None
 ) -> Choice | None:
-    """The default model of the first provider whose key the environment holds; None: there is no key."""
+    """Default model of the first provider with a key in the environment; None: no key."""
     for name in names_of(overrides or {}):
         provider = load(name, overrides, environ)
         if not provider.default_model or not provider.base_url or provider.by_name_only:
@@ -106,19 +106,19 @@ def default_choice(
 
 
 def provider_named(spec: str, overrides: Overrides) -> str:
-    """The provider that the name of a model says outright; empty when it says none."""
+    """Provider named explicitly in a model name; empty if none."""
     first, slash, _ = _with_slash(spec.strip(), overrides).partition("/")
     return _exact(first, overrides, aliases=ALIASES) if slash else ""
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """One line of `wolo models list`."""
+    """A row of `wolo models list`."""
 
     provider: Provider
     model: Model | None
-    """None: the provider's models are not known before it is asked."""
+    """None: the models are only known to the server."""
     has_key: bool
-    """Or none is needed."""
+    """True also if no key is needed."""
 
     @property
     def label(self) -> str:
@@ -137,14 +137,14 @@ def list_models(environ: Mapping[str, str], *, overrides: Overrides | None = Non
 
 
 def is_usable(provider: Provider, environ: Mapping[str, str], overrides: Overrides | None = None) -> bool:
-    """Whether there is a key for it, or none is needed."""
+    """Check that a key is available or not needed."""
     settings = (overrides or {}).get(provider.name)
     needs_none = provider.loopback or not (provider.key_env or (settings and settings.api_key))
     return needs_none or has_key(provider, environ, settings)
 
 
 def clean_key(key: str) -> str:
-    """A key as it can stand in a header; what surrounds it in a file or variable is cut off."""
+    """Strip a key and check that it fits in a header. Raises ConfigError."""
     key = key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError(
@@ -197,7 +197,7 @@ def _at_address(
     environ: Mapping[str, str],
     overrides: Overrides,
 ) -> Choice:
-    """A known provider's name in front keeps its dialect; any other name is the model's own, slashes and all."""
+    """A known provider's name as prefix selects its dialect; any other name belongs to the model."""
     first, slash, rest = name.partition("/")
     known = _exact(first, overrides, aliases=DOTTED) if slash else ""
     model_name = (rest if known else name).strip()
@@ -223,7 +223,7 @@ def _loaded(name: str, api: str | None, overrides: Overrides, environ: Mapping[s
 
 
 def _with_slash(name: str, overrides: Overrides) -> str:
-    """`zai:glm-5.2` is `zai/glm-5.2`; `qwen3:8b` and `deepseek-r1:8b` stay what they are."""
+    """Read `zai:glm-5.2` as `zai/glm-5.2`, but leave tags such as `qwen3:8b`."""
     first, colon, rest = name.partition(":")
     return f"{first}/{rest}" if colon and rest and _exact(first, overrides, aliases=ALIASES) else name
 
@@ -246,9 +246,9 @@ def _split_provider(name: str, environ: Mapping[str, str], overrides: Overrides)
 
 
 def _named_alone(model_name: str, environ: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
-    """Provider and name of a model that was named without one: the exact name first, then a provider whose key is there.
+    """Find provider and model for a bare name: exact names first, then providers with a key.
 
-    Where any name goes on the wire as it is, a beginning counts only if it can be completed.
+    Providers that accept any name only match by a prefix that can be completed.
     """
     providers = [load(name, overrides, environ) for name in names_of(overrides)]
     with_key = [each for each in providers if not each.by_name_only and has_key(each, environ, overrides.get(each.name))]
@@ -269,7 +269,7 @@ def _named_alone(model_name: str, environ: Mapping[str, str], overrides: Overrid
 
 
 def _find_model_and_level(provider: Provider, name: str, level: ThinkingLevel | None) -> tuple[Model, ThinkingLevel | None]:
-    """A model that is listed under a name that ends like a level is that model."""
+    """A listed model whose name ends like a level is that model."""
     if level and name and (exact := _exact_model(provider, f"{name}:{level}")):
         return exact, None
     return _find_model(provider, name), level

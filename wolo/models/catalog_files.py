@@ -1,4 +1,4 @@
-"""The provider files: one TOML file a provider in `providers/`, and what a person's settings change about it."""
+"""Provider files: one TOML file each in `providers/`, changed by the user's settings."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ PROVIDERS: Final = (
     "local",
     "custom",
 )
-"""In the order in which a key found in the environment, or a bare model name, is given to one."""
+"""Order of preference for keys in the environment and for bare model names."""
 OLLAMA_PORT: Final = 11434
 TEXT_PROTOCOL: Final = "xml"
 CARRIER: Final = "openai-chat"
-"""The format that the text protocol travels in."""
+"""Format that carries the text protocol."""
 NEAREST: Final = 3
 LEAST_PART: Final = 3
-"""A name that holds this much of what was typed is near it: `sonnet` means one of the Claudes."""
+"""Minimum length for substring matches: `sonnet` finds the Claude models."""
 
 Overrides = Mapping[str, ProviderSettings]
 
 
 def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, str] | None = None) -> Provider:
-    """A provider by its exact name, with the person's own settings folded in."""
+    """Load a provider by exact name, with the user's settings applied."""
     settings = (overrides or {}).get(name)
     if name in PROVIDERS:
         provider = msgspec.convert(tomllib.loads(_file(name).read_text("utf-8")), Provider)
@@ -72,7 +72,7 @@ def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, st
 
 
 def ollama_address(host: str) -> str:
-    """OLLAMA_HOST as Ollama reads it: host, host:port or a URL; the server's 0.0.0.0 is this machine."""
+    """Read OLLAMA_HOST like Ollama: host, host:port or URL; 0.0.0.0 means this machine."""
     scheme, found, rest = host.partition("://")
     if not found:
         scheme, rest = "http", host
@@ -87,7 +87,7 @@ def ollama_address(host: str) -> str:
 
 
 def _own_address(url: str, provider: Provider, *, called: str) -> str:
-    """With the path that belongs behind it, unless it has one."""
+    """Add the provider's path unless the URL has one."""
     url = address.check_url(url, called=called)
     return url if address.has_path(url) else url + provider.base_url_path
 
@@ -144,9 +144,9 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
 
 
 def in_format(provider: Provider, format: str) -> Provider:
-    """The same servers, asked in another wire format: flags of the one they were described in mean nothing there.
+    """The provider in another wire format; flags of the previous format are dropped.
 
-    The text protocol is carried by Chat Completions and keeps its flags.
+    The text protocol keeps the flags of Chat Completions, which carries it.
     """
     if provider.format == format and not any(model.format for model in provider.models):
         return provider
@@ -168,16 +168,15 @@ def _share_flags(format: str, other: str) -> bool:
 
 
 def for_address(provider: Provider, base_url: str) -> Provider:
-    """In the format whose path the address ends in: `…/v1` of an Ollama is where it speaks Chat Completions."""
+    """Select the format whose path ends the URL: `…/v1` of an Ollama server is Chat Completions."""
     meant = next((name for name, other in provider.also.items() if other.path and base_url.endswith(other.path)), None)
     return in_format(provider, meant) if meant else provider
 
 
 def own_key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> str:
-    """The key for the provider's address. One moved elsewhere by the settings gets a key only if they name one.
+    """Key for the provider's address; an address changed by settings gets a key only if settings name one.
 
-    Only for a provider that is used: the settings may name a program that is run for the key. Raises ConfigError when the key
-    cannot be had from where they say it is.
+    Call only for a provider in use, because this may run a key command. Raises ConfigError if the key cannot be read.
     """
     if settings and settings.api_key:
         return secret_references.resolve_key(settings.api_key, environ, setting=f"providers.{provider.name}.api_key")
@@ -186,14 +185,14 @@ def own_key(provider: Provider, environ: Mapping[str, str], settings: ProviderSe
 
 
 def has_key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> bool:
-    """Whether there is one, as far as that shows without running anything."""
+    """Check for a key without running commands."""
     if settings and settings.api_key:
         return secret_references.is_there(settings.api_key, environ)
     return bool(key_variable(provider, environ, settings))
 
 
 def key_variable(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> str:
-    """The variable of the environment whose key this provider gets; empty: none."""
+    """Environment variable with the provider's key; empty if none."""
     if settings is not None and settings.base_url and provider.name in PROVIDERS and settings.key_env is None:
         at_home = load(provider.name, environ=environ).base_url
         if at_home and address.origin(provider.base_url) != address.origin(at_home):
@@ -202,7 +201,7 @@ def key_variable(provider: Provider, environ: Mapping[str, str], settings: Provi
 
 
 def resolve_references(provider: Provider, environ: Mapping[str, str]) -> Provider:
-    """Headers and query, with the variables named in them filled in. Only for a provider that is used. Raises ConfigError."""
+    """Expand variables in headers and query. Only for a provider in use. Raises ConfigError."""
     if not provider.headers and not provider.query:
         return provider
 
@@ -214,9 +213,9 @@ def resolve_references(provider: Provider, environ: Mapping[str, str]) -> Provid
 
 
 def _merge_models(provider: Provider, said: Iterable[ModelSettings]) -> Iterable[Model]:
-    """Those of the settings first; of one that the catalogue knows, what they do not say stays.
+    """Models of the settings first; unset fields keep the catalogue's values.
 
-    One that is said to have no tools is asked in the text protocol, where that is possible.
+    Models without tool support use the text protocol where possible.
     """
     left = {model.id.lower(): model for model in provider.models}
     for row in said:

@@ -1,4 +1,4 @@
-"""Asks a model over the network: a question becomes a request, its stream a message, a failure another attempt."""
+"""The HTTP model client: requests, streamed responses and retries."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
 IDLE_S = 300.0
 FIRST_BYTE_S = 120.0
 LAST_WORDS_S = 5.0
-"""How long a complete answer is listened to further: the count of its tokens may still come."""
+"""Time to wait for usage after a complete response."""
 WRONG_PLACE = frozenset({404, 405})
-"""Statuses that a wrong base URL gives: then the address belongs into the message."""
+"""Statuses that suggest a wrong base URL, which is then shown."""
 CUT_OFF_SHARE = 0.5
-"""A server that counted less than this share of the tokens we sent has not read them all."""
+"""A server that counted less than this share of the tokens sent has truncated the prompt."""
 CUT_OFF_TOKENS = 3_000
-"""Estimates of smaller prompts are too coarse to say so."""
+"""Smaller prompts are estimated too imprecisely."""
 
 
 NEAR_SHARE = 0.7
-"""Of the window: an estimate that is so large may be a request that was too long."""
+"""Share of the window above which an unexplained error may mean a prompt that is too long."""
 
 
 class ClientOptions(msgspec.Struct, frozen=True):
-    """What a conversation brings along, and what tests replace."""
+    """Options of a conversation, and dependencies that tests replace."""
 
     headers: HeaderSettings = HeaderSettings()
     retries: retry.Settings = retry.Settings()
     has_fallback: bool = False
-    """Another model is asked when this one is given up."""
+    """Another model answers if this one gives up."""
     project: str = ""
-    """The name of the directory worked in."""
+    """Name of the working directory."""
     max_answer_bytes: int = MOST_BYTES
     wire_log: Path | None = None
     secrets: Callable[[], ValueRedactor] | None = None
-    """What stays out of the log; None: the key."""
+    """Values to redact from the log; None: the key."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
     random: Callable[[], float] = retry.system_random
 
 
 class HttpModelClient:
-    """One model for one conversation. It owns its transport, and remembers what this server has refused."""
+    """One model for one conversation. Owns its transport, and remembers what the server refused."""
 
     def __init__(self, choice: Choice, format: Format, transport: Transport, options: ClientOptions | None = None) -> None:
         self._choice = choice
@@ -125,7 +125,7 @@ class HttpModelClient:
         return retry.tries_for(error, self._options.retries, has_fallback=self._options.has_fallback)
 
     async def _attempt(self, question: Question, listener: Listener, attempt: int) -> Message:
-        """From the request to the whole message; whatever ends it early leaves nothing behind but the error."""
+        """One request; on failure nothing remains but the error."""
         request = self._request(question)
         body = self._format.encode(request)
         prefix, digests = self._prefixes.compare(question.messages, self._format.blocks())
@@ -202,7 +202,7 @@ class HttpModelClient:
         return error
 
     async def _drop_field(self, error: ProviderError, question: Question, listener: Listener) -> bool:
-        """What the server does not take, be it a field or images, is left out from now on, if it was in the request at all."""
+        """Drop a refused field or kind of attachment for all further requests, if it was sent."""
         if not error.field or error.field in self._dropped:
             return False
         if error.field in MEDIA and any(
@@ -220,7 +220,7 @@ class HttpModelClient:
         return True
 
     def _drop(self, name: str) -> None:
-        """Media are left out by the flag of every format that says the model takes none; the history is laid out anew."""
+        """Attachments are disabled through the dialect, so the history is encoded again."""
         self._dropped |= {name}
         if name in MEDIA:
             model = self._choice.model
@@ -228,7 +228,7 @@ class HttpModelClient:
             self._format = format_of(self._choice)
 
     def _with_usage(self, message: Message, prompt_tokens: int) -> Message:
-        """With usage and cost; what the provider did not count is estimated, and marked so."""
+        """Add usage and cost; missing counts are estimated and marked so."""
         usage = message.usage or Usage()
         if not (usage.input_tokens or usage.cache_read_tokens or usage.cache_write_tokens):
             usage = replace(usage, input_tokens=prompt_tokens, estimated=True)
@@ -257,12 +257,12 @@ class HttpModelClient:
             )
 
     def _may_cut(self) -> bool:
-        """Hosted services refuse what is too long; servers that people run themselves cut it off without a word."""
+        """Hosted services refuse long prompts; self-hosted servers may truncate silently."""
         return self._choice.provider.loopback or self._choice.base_url != self._choice.provider.base_url
 
 
 def _name_provider(error: ProviderError, choice: Choice) -> None:
-    """Where nobody answers, the hint says who was asked, and where its address comes from."""
+    """Name the model and address in the hint of a connection error."""
     if isinstance(error, Unreachable):
         provider = choice.provider
         is_given = choice.base_url != provider.base_url or provider.name == "custom"
@@ -273,7 +273,7 @@ def _name_provider(error: ProviderError, choice: Choice) -> None:
 
 
 async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, limits: StreamLimits) -> Batch | None:
-    """None at the end. An answer that is complete needs no proper end: some servers hang up behind it, or never do."""
+    """None at the end. After a complete response, a broken or idle connection also counts as the end."""
     if not decoder.is_complete:
         return await anext(batches, None)
     try:

@@ -1,4 +1,4 @@
-"""Which wire format a model is asked in, and how its requests carry the key."""
+"""Select the wire format of a model, and build its authentication headers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from wolo.models.headers import encode_value
 from wolo.models.provider import FACTS, Auth, Choice, OtherApi
 
 FORMATS = ("openai-chat", "xml", "openai-responses", "ollama", "anthropic", "gemini")
-"""As `--api` and `format` in provider files name them."""
+"""Names used by `--api` and `format` in provider files."""
 AUTH: Mapping[str, Auth] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
-"""How a format's own servers want the key; all others: `bearer`."""
+"""Key headers by format; default: `bearer`."""
 
 HEADERS: Mapping[str, Mapping[str, str]] = {"anthropic": {"anthropic-version": "2023-06-01"}}
-"""What every request of a format carries, unless the provider's own headers say otherwise."""
+"""Default headers by format; the provider's own headers override them."""
 
 WRITTEN_CALLS = "leaked_calls"
-"""The flag by which a call that was written as text is one: hosted services send calls as calls."""
+"""Dialect flag that accepts calls written as text; off for hosted services."""
 
 D = TypeVar("D", bound=msgspec.Struct)
 
 
 def format_of(choice: Choice) -> Format:
-    """The wire format of this model, told how this provider and this model differ. Raises ConfigError."""
+    """Create the wire format for a model. Raises ConfigError."""
     match choice.format:
         case "openai-chat":
             from wolo.formats.chat_dialect import ChatDialect
@@ -64,12 +64,12 @@ def format_of(choice: Choice) -> Format:
 
 
 def dialect_of(choice: Choice) -> msgspec.Struct:
-    """Every flag of the model's format, as it holds for this model. Raises ConfigError."""
+    """Effective dialect of a model. Raises ConfigError."""
     return _dialect(choice, dialect_type(type(format_of(choice))))
 
 
 def dialect_type(format: type[Format]) -> type[msgspec.Struct]:
-    """What a format is constructed with."""
+    """The dialect class of a format."""
     hints = get_type_hints(format.__init__)
     return next(kind for kind in hints.values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct))
 
@@ -79,7 +79,7 @@ def unknown_format(name: str) -> ConfigError:
 
 
 def key_headers(choice: Choice) -> dict[str, str]:
-    """Names in lower case. Without a key, a name and a password in the address count; nothing without these either."""
+    """Authentication headers with lower-case names. Without a key, credentials of the URL are used."""
     if not choice.api_key:
         basic = basic_auth(choice.base_url)
         return {"authorization": basic} if basic else {}
@@ -93,19 +93,19 @@ def key_headers(choice: Choice) -> dict[str, str]:
 
 
 def redact(error: ProviderError, choice: Choice) -> None:
-    """Servers repeat the key in their refusals: it is taken out."""
+    """Remove the key from an error, since servers repeat it."""
     key = key_of(choice)
     error.message, error.hint = key.text(error.message), key.text(error.hint)
     error.args = (error.message,)
 
 
 def key_of(choice: Choice) -> ValueRedactor:
-    """Takes the key out of whatever it stands in."""
+    """Redactor for the key."""
     return ValueRedactor(encoded_forms(choice.api_key), lambda found: "[key]")
 
 
 def request_headers(choice: Choice) -> dict[str, str]:
-    """What the format, the key and the provider add to every request; names in lower case. The provider has the last word."""
+    """Headers of the format, the key and the provider, in lower case. The provider's override the others."""
     own = {name.lower(): encode_value(str(value)) for name, value in choice.provider.headers.items()}
     return {**HEADERS.get(choice.format, {}), **key_headers(choice), **own}
 
@@ -125,7 +125,7 @@ def _dialect(choice: Choice, kind: type[D]) -> D:
 
 
 def _is_hosted(choice: Choice) -> bool:
-    """A provider of the catalogue at its own address; what runs on this machine or elsewhere may be any server."""
+    """A catalogue provider at its own address; local or moved servers may be anything."""
     provider = choice.provider
     address = origin(choice.base_url)
     own_server = provider.loopback or is_loopback(address[1])
@@ -133,7 +133,7 @@ def _is_hosted(choice: Choice) -> bool:
 
 
 def _takes(kind: Any) -> str:
-    """The values of a flag, for people."""
+    """Describe the values a flag accepts."""
     if words := get_args(kind) if get_origin(kind) is Literal else ():
         return f"one of {', '.join(map(str, words))}"
     if get_origin(kind) is tuple:

@@ -1,4 +1,4 @@
-"""Header profiles: how wolo introduces itself to a provider."""
+"""Header profiles that identify wolo to providers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Profile = Literal["opencode", "session", "none", "custom"]
 OPENCODE_TOKEN = "opencode/1.0.0"
 CLIENT = "cli"
 PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
-"""What a header value may hold as it is; everything else is percent-encoded."""
+"""Characters allowed in header values; others are percent-encoded."""
 FRAMING = frozenset({"content-length", "transfer-encoding", "host", "connection"})
-"""Headers that describe the message on the wire: only the transport knows their values."""
+"""Headers that only the transport may set."""
 
 _name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -29,13 +29,13 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """`headers.*` of the settings."""
 
     profile: Profile = "opencode"
-    """`session` sends wolo's name and the session's id, `none` and `custom` the name alone."""
+    """`session` sends wolo's name and the session id; `none` and `custom` only the name."""
     extra: Mapping[str, str] = field(default_factory=dict)
-    """Added to every request to the model; the same name takes the place of the profile's."""
+    """Added to every model request; overrides headers of the profile."""
 
 
 def introduce(settings: Settings, *, project: str, session_id: str, prompt_id: str) -> dict[str, str]:
-    """The headers of one request, names in lower case, values printable ASCII."""
+    """Headers of one request: lower-case names, printable ASCII values."""
     own = f"wolo/{wolo.__version__}"
     headers = {"user-agent": own}
     match settings.profile:
@@ -60,7 +60,7 @@ def encode_value(value: str) -> str:
 
 
 def machine() -> str:
-    """The system and the machine, such as `Linux x86_64`."""
+    """System and machine, such as `Linux x86_64`."""
     if sys.platform == "win32":
         return f"Windows {os.environ.get('PROCESSOR_ARCHITECTURE', 'AMD64')}"
     names = os.uname()
@@ -68,5 +68,5 @@ def machine() -> str:
 
 
 def may_be_set(name: str) -> bool:
-    """Whether a person may set a header of this name."""
+    """Check that a user may set this header."""
     return _name.fullmatch(name) is not None and name.lower() not in FRAMING

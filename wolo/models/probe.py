@@ -1,4 +1,4 @@
-"""What a server can do, found out with a few tiny requests: only ever when a person asks for it."""
+"""Probe a server's features with a few tiny requests, on the user's command."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from wolo.models.probe_cache import Finding, ProbeResult
 from wolo.models.provider import Ability, Choice
 
 TRY_S = 60.0
-"""How long one answer may take; small machines are slow."""
+"""Timeout of one request; small machines are slow."""
 ANSWER_TOKENS = 256
-"""Room for a short answer of a model that thinks first."""
+"""Enough for a short answer after thinking."""
 CHAT, OLLAMA = "openai-chat", "ollama"
 ECHO = ToolSpec(
     name="echo",
@@ -39,13 +39,13 @@ RED_DOT = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000080000000808020000004b6d29dc"
     "000000114944415478da63f8cfc08015310c2d090028ff3fc1ce77c84f0000000049454e44ae426082"
 )
-"""Eight by eight pixels; some servers refuse smaller ones."""
+"""An 8×8 image; some servers refuse smaller ones."""
 
 Tell = Callable[[Finding], None]
 
 
 class ProbeResponse(Struct, frozen=True):
-    """What came back for one request."""
+    """Result of one request."""
 
     message: Message | None = None
     payloads: tuple[bytes, ...] = ()
@@ -54,12 +54,12 @@ class ProbeResponse(Struct, frozen=True):
 
     @property
     def refused(self) -> bool:
-        """The server took offence at the request itself."""
+        """The server refused the request itself."""
         return isinstance(self.error, BadRequest | ContextOverflow)
 
 
 class Probe:
-    """One run over one model. Every finding is told as soon as it is there."""
+    """One run over one model; reports each finding immediately."""
 
     def __init__(self, choice: Choice, transport: Transport, tell: Tell) -> None:
         self._choice = choice
@@ -71,7 +71,7 @@ class Probe:
         self._findings: list[Finding] = []
 
     async def run(self, context: int | None = None) -> ProbeResult:
-        """`context` is the window the server has told of itself. Raises ProviderError when it does not answer at all."""
+        """`context` is the window reported by the server. Raises ProviderError if the model never answers."""
         plain = await self._first_answer()
         self._look_at(plain)
         await self._try_tools()
@@ -106,7 +106,7 @@ class Probe:
         schema: Mapping[str, Any] | None = None,
         system: str = "You are brief.",
     ) -> ProbeResponse:
-        """`flags` of the dialect are assumed for this request only, `extra` fields are put into its body."""
+        """`flags` change the dialect for this request, `extra` adds body fields."""
         choice = self._with_flags({**self._flags, **(flags or {})})
         format = format_of(choice)
         request = Request(
@@ -169,7 +169,7 @@ class Probe:
     # What is tried
 
     async def _first_answer(self) -> ProbeResponse:
-        """A plain answer; fields that the server names as unknown are dropped until it comes."""
+        """Get a plain answer, changing flags until the server accepts the request."""
         for flags in ({}, {"usage_option": False}, {"system_role": "user"}, {"max_tokens_field": "max_completion_tokens"}):
             if flags and self._choice.format != CHAT:
                 break
@@ -198,7 +198,7 @@ class Probe:
         self._report("cache counts", cached, "" if cached else "not told")
 
     async def _try_tools(self) -> None:
-        """Two calls are asked for, which tells whether calls come in parallel."""
+        """Ask for two calls, to detect parallel calls."""
         asked = "Use the tool echo twice, at the same time: once with the word red, once with the word blue."
         looks_for_text = {WRITTEN_CALLS: True} if self._choice.format in (CHAT, OLLAMA) else {}
         heard = await self._ask(asked, tools=(ECHO,), flags=looks_for_text)
@@ -219,7 +219,7 @@ class Probe:
             await self._try_results(heard.message)
 
     async def _calls_when_forced(self) -> bool:
-        """Some models do not call what they are asked to call unless they must."""
+        """Some models call tools only when forced."""
         heard = await self._ask("Use the tool echo with the word red.", tools=(ECHO,), extra={"tool_choice": "required"})
         called = heard.message is not None and any(call.tool == ECHO.name for call in heard.message.calls)
         self._report("tool choice", called, "required" if called else "cannot be forced")
@@ -272,5 +272,5 @@ def _answered(answer: Message, done: list[ToolPart]) -> tuple[Any, ...]:
 
 
 def _may_mean_unsupported(error: ProviderError) -> bool:
-    """Servers fall over a picture they cannot read rather than refuse it; a key or a limit is another matter."""
+    """Servers may crash on images instead of refusing them; key and rate limit errors are different."""
     return not isinstance(error, AuthError | RateLimited)

@@ -1,4 +1,4 @@
-"""What a probe found out about one model at one address, kept beside the weights: the format then follows it."""
+"""Cached probe results for one model at one address."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ SIGNS = {True: "yes", False: "no", None: "?"}
 
 
 class Finding(Struct, frozen=True):
-    """One line of what was tried."""
+    """One result line."""
 
     what: str
     works: bool | None
-    """None: it could not be told."""
+    """None: unknown."""
     words: str = ""
 
 
 class ProbeResult(Struct, frozen=True, kw_only=True):
     base_url: str
-    """Without a password and a query, which may hold a key."""
+    """Without credentials and query."""
     model: str
     probed: str
     """ISO 8601, UTC."""
     format: str = ""
-    """The wire format that works best; empty: the one it was probed in."""
+    """Best wire format; empty: the one probed."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
-    """Flags that differ from what was assumed."""
+    """Flags that differ from the assumed ones."""
     abilities: tuple[Ability, ...] | None = None
     context: int | None = None
-    """Window in tokens, if the server says."""
+    """Window in tokens, if reported."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -52,7 +52,7 @@ def place_of(cache: Path, base_url: str, model: str) -> Path:
 
 
 def read(cache: Path, choice: Choice) -> ProbeResult | None:
-    """None when this model was never probed there, or its card cannot be read."""
+    """None if never probed there, or unreadable."""
     try:
         card = msgspec.json.decode(place_of(cache, choice.base_url, choice.model.id).read_bytes(), type=ProbeResult)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -75,9 +75,9 @@ def write(cache: Path, card: ProbeResult) -> Path:
 
 
 def apply_probe(choice: Choice, card: ProbeResult, *, own: ProviderSettings, keeps_format: bool) -> Choice:
-    """The choice as the card says it is. `own` are a person's settings: they count more than what was found out.
+    """Apply probe results to a choice; the user's settings (`own`) take precedence.
 
-    `keeps_format`: the format was named for this run. Of two known windows the smaller one holds, unless a person named one.
+    `keeps_format`: the format was chosen for this run. The smaller of two known windows applies, unless the user set one.
     """
     model = choice.model
     row = next((each for each in own.models if each.id.lower() == model.id.lower()), ModelSettings(id=model.id))

@@ -16,7 +16,7 @@ from wolo.messages.message import Message, Producer, Usage
 from wolo.models.provider import PER_TOKEN, Price
 
 METADATA = "prefix"
-"""Under this name the metadata of an answer hold the `Prefix` of its request."""
+"""Metadata key of responses for the `Prefix` of their request."""
 UNKNOWN = b"\0" * DIGEST_BYTES
 SHORTENED = "the end of the history, which is shorter now"
 
@@ -24,30 +24,30 @@ Digests = list[bytes]
 
 
 class Prefix(Struct, frozen=True, omit_defaults=True):
-    """One request: the first `same` blocks of the one before, `new` ones, its last `again` blocks, `more` new ones."""
+    """Blocks of one request as changes: the first `same` of the previous one, `new` ones, its last `again`, `more` new ones."""
 
     after: str = ""
-    """Id of the answer to the request before; empty for the first."""
+    """Id of the response to the previous request; empty for the first."""
     same: int = 0
     new: bytes = b""
     again: int = 0
     more: bytes = b""
     size_bytes: int = 0
-    """Of all blocks."""
+    """Total size of all blocks."""
     same_bytes: int = 0
     differs: str = ""
-    """The label of the first block that is not what it was; empty while the request before is a beginning of this one."""
+    """Label of the first changed block; empty while the previous request is a prefix."""
 
 
 class PrefixWatch:
-    """Knows the blocks of the last answered request of one conversation."""
+    """Remembers the blocks of the last answered request."""
 
     def __init__(self) -> None:
         self._known: dict[str, Digests] = {}
-        """Of the last answers by their ids: one that was not kept leaves the one before it to compare with."""
+        """Blocks of the last two responses by id, in case the newest was not saved."""
 
     def compare(self, messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[Prefix, Digests]:
-        """`messages` are those of the request. What comes back goes to `answered` when an answer has come."""
+        """`messages` are those of the request. Pass the result to `answered` later."""
         before = next((each.id for each in reversed(messages) if METADATA in each.metadata), "") or next(iter(self._known), "")
         old = self._known.get(before)
         if old is None:
@@ -56,13 +56,13 @@ class PrefixWatch:
         return _compare_prefix(before, old, now, blocks), now
 
     def answered(self, answer: Message, prefix: Prefix, digests: Digests) -> Message:
-        """The answer with its prefix."""
+        """Add the prefix to the response's metadata."""
         self._known = {answer.id: digests, **({prefix.after: known} if (known := self._known.get(prefix.after)) else {})}
         return replace(answer, metadata={**answer.metadata, METADATA: msgspec.to_builtins(prefix)})
 
 
 def prefix_of(message: Message) -> Prefix | None:
-    """None where there is none, or one that cannot be read."""
+    """None if missing or unreadable."""
     try:
         return msgspec.convert(message.metadata[METADATA], Prefix) if METADATA in message.metadata else None
     except msgspec.ValidationError:
@@ -70,7 +70,7 @@ def prefix_of(message: Message) -> Prefix | None:
 
 
 def digests_of(message_id: str, messages: Sequence[Message]) -> Digests:
-    """The blocks of the request that this answer came for, put together from the answers before it."""
+    """Rebuild the blocks of a request from the prefixes of earlier responses."""
     by_id = {message.id: message for message in messages if METADATA in message.metadata}
     digests: Digests = []
     for prefix in reversed(list(_chain(message_id, by_id))):
@@ -84,7 +84,7 @@ def digests_of(message_id: str, messages: Sequence[Message]) -> Digests:
 
 
 def _chain(message_id: str, by_id: Mapping[str, Message]) -> Iterator[Prefix]:
-    """Newest first; every answer at most once, whatever a damaged session says."""
+    """Newest first; each response at most once, even in a damaged session."""
     waiting = dict(by_id)
     while message := waiting.pop(message_id, None):
         prefix = prefix_of(message)
@@ -95,7 +95,7 @@ def _chain(message_id: str, by_id: Mapping[str, Message]) -> Iterator[Prefix]:
 
 
 def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Block]) -> Prefix:
-    """A block that is not known any more is taken for the same; where nothing else differs, nothing is claimed."""
+    """Unknown blocks count as unchanged; if nothing else differs, no change is reported."""
     pairs = enumerate(zip(old, now, strict=False))
     same = next((at for at, (one, other) in pairs if one not in (other, UNKNOWN)), min(len(old), len(now)))
     differs = "" if same == len(old) else blocks[same].label if same < len(blocks) else SHORTENED
@@ -116,7 +116,7 @@ def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Bl
 
 
 def _tail(old: Digests, now: Digests, same: int) -> tuple[int, int]:
-    """How many of the last old blocks come again behind what changed, and where: a changed system prompt costs one digest."""
+    """Length and position of the unchanged tail, so that a changed system prompt costs one digest."""
     if same == len(old) or old[-1] not in now[same:]:
         return 0, same
     end = now.index(old[-1], same)
@@ -129,28 +129,28 @@ def _split(digests: bytes) -> Digests:
 
 
 SMALLEST_TOKENS = 1_024
-"""Shorter prefixes are cached by nobody."""
+"""No provider caches shorter prefixes."""
 SMALLEST_CERTAIN_TOKENS = 4_096
-"""Prefixes of this length are cached by all who cache at all."""
+"""Every caching provider caches prefixes of this length."""
 LOW_SHARE = 0.5
-"""A provider that read less than this share of what was the same has forgotten it."""
+"""A smaller share read from the cache counts as a miss."""
 IDLE_S = 300.0
-"""Most caches forget what was not asked for within five minutes."""
+"""Common cache lifetime."""
 
 Kind = Literal["model", "prefix", "provider"]
-"""Another model was asked; the request began differently; it began the same and was not read from the cache all the same."""
+"""Another model was asked; the prefix changed; the provider did not have the prefix."""
 
 
 class CacheMiss(Struct, frozen=True):
     kind: Kind
     block: str
-    """The first block that differed; empty when none did."""
+    """First changed block; empty if none."""
     reason: str
-    """For people; a clause."""
+    """Explanation as a clause."""
     tokens: int
-    """Read anew, by estimate."""
+    """Estimated tokens read again."""
     cost: float | None
-    """US dollars more than from the cache; None: the prices are not known."""
+    """Extra cost in US dollars; None: prices unknown."""
 
     @property
     def sentence(self) -> str:
@@ -159,8 +159,6 @@ class CacheMiss(Struct, frozen=True):
 
 
 class AnsweredRequest(Struct, frozen=True):
-    """One answered request."""
-
     number: int
     message: Message
     usage: Usage
@@ -176,7 +174,7 @@ class AnsweredRequest(Struct, frozen=True):
 
 
 def cache_use_by_request(messages: Iterable[Message], prices: Mapping[Producer, Price | None]) -> list[AnsweredRequest]:
-    """Every answer that was counted, in order. One that wolo wrote itself, as for the embedded model, was no request."""
+    """Answered requests in order. Responses written by wolo itself have no usage."""
     before: list[Message] = []
     looked: list[AnsweredRequest] = []
     for message in messages:
@@ -188,7 +186,7 @@ def cache_use_by_request(messages: Iterable[Message], prices: Mapping[Producer, 
 
 
 def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -> CacheMiss | None:
-    """`before` are the messages that were said until then. None also where nothing is known of the request."""
+    """`before` holds the messages until then. None also if nothing is known about the request."""
     prefix, usage = prefix_of(answer), answer.usage
     if prefix is None or usage is None or not prefix.after:
         return None
@@ -211,7 +209,7 @@ def prompt_tokens(usage: Usage) -> int:
 
 
 def _shared_tokens(usage: Usage, last: Usage) -> int:
-    """No more of it than the shorter of two prompts could come from the cache."""
+    """Upper bound for the tokens both prompts share."""
     return min(prompt_tokens(usage), prompt_tokens(last))
 
 
@@ -238,7 +236,7 @@ def _provider_miss(
 
 
 def _read_anew(usage: Usage, last: Usage, common_tokens: int) -> int:
-    """Of what both requests hold, all but the common beginning, or less if the provider says so."""
+    """Shared tokens that were not read from the cache."""
     return max(_shared_tokens(usage, last) - max(common_tokens, usage.cache_read_tokens), 0)
 
 
@@ -267,7 +265,7 @@ def _describe_difference(label: str) -> str:
 
 
 def _has_cached(before: Iterable[Message], producer: Producer | None) -> bool:
-    """Whether this model has ever used a cache in this conversation."""
+    """Check whether this model used a cache earlier in this conversation."""
     return any(
         each.usage is not None and each.producer == producer and (each.usage.cache_read_tokens or each.usage.cache_write_tokens)
         for each in before

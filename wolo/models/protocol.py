@@ -16,11 +16,11 @@ from wolo.messages.parts import MediaPart
 from wolo.models.provider import Choice
 
 NoticeLevel = Literal["info", "warning"]
-"""`info` is shown to those who asked for more (`-v`)."""
+"""`info` is shown only with `-v`."""
 
 
 MUST_BE_SENT = "must_be_sent"
-"""Under this name the metadata of a prompt say that it is not sent without its attachments."""
+"""Metadata key of prompts that must not be sent without their attachments."""
 
 
 def has_media(message: Message) -> bool:
@@ -33,12 +33,12 @@ class Question(Struct, frozen=True, kw_only=True):
     tools: tuple[ToolSpec, ...] = ()
     session_id: str = ""
     prompt_id: str = ""
-    """Id of the user message this turn answers."""
+    """Id of the user message of this turn."""
     max_tokens: int | None = None
 
 
 def request_for(choice: Choice, producer: Producer, question: Question, dropped_fields: frozenset[str] = frozenset()) -> Request:
-    """What a format is handed to encode."""
+    """Build the request that a format encodes."""
     return Request(
         model=choice.model.id,
         producer=producer,
@@ -59,42 +59,42 @@ def producer_of(choice: Choice, format: str) -> Producer:
 
 
 class Listener(Protocol):
-    """Told what happens while the answer comes. Awaited, in order."""
+    """Receives progress of a response; calls are awaited in order."""
 
     async def on_request(self, attempt: int, context_tokens: int) -> None: ...
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
-        """The deltas of one network read; called at most once a read."""
+        """Deltas of one network read; at most one call per read."""
         ...
 
     async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
-        """What was streamed since the last `on_request` is void. Another attempt follows after `delay_s`."""
+        """Discard deltas since the last `on_request`. The next attempt follows after `delay_s`."""
         ...
 
     async def on_replaced(self, error: ProviderError, model: str) -> None:
-        """`model` answers from here on, because the one before gave up with `error`; what was streamed is void."""
+        """`model` answers from now on because the previous one failed with `error`; discard its deltas."""
         ...
 
     async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None:
-        """A dropped field, a truncated context: something a person should know once."""
+        """Information for the user, such as a dropped field; sent once."""
         ...
 
 
 class ModelClient(Protocol):
     @property
     def choice(self) -> Choice:
-        """Who answers now."""
+        """The model that currently answers."""
         ...
 
     def think(self, level: ThinkingLevel) -> None:
-        """How much, from the next request on."""
+        """Set the thinking level from the next request on."""
         ...
 
     async def ask(self, question: Question, listener: Listener) -> Message:
-        """The whole answer, from one unbroken attempt: `finished`, with usage, cost and producer; its calls are pending.
+        """The whole response from one attempt: `finished`, with usage, cost and producer, and pending calls.
 
-        A call whose arguments cannot be read is already failed (`outcome="invalid"`). Raises the last ProviderError when
-        no attempt succeeded. CancelledError closes the connection and passes through.
+        Calls with unreadable arguments have already failed (`outcome="invalid"`). Raises the last ProviderError when every
+        attempt failed. CancelledError closes the connection.
         """
         ...
 
@@ -102,7 +102,7 @@ class ModelClient(Protocol):
 
 
 class LazyModelClient:
-    """An `ModelClient` in front of one that may not be there yet."""
+    """Opens the wrapped client at its first question."""
 
     def __init__(self, choice: Choice, open_it: Callable[[Choice], ModelClient]) -> None:
         self._choice = choice
@@ -129,11 +129,11 @@ class LazyModelClient:
 
 
 TEMPORARY = 75
-"""The exit status of what goes by itself: another model cures that, but not a wrong key or a request nobody accepts."""
+"""Exit status of transient failures, which another model avoids, unlike a wrong key or a bad request."""
 
 
 class FallbackModelClient:
-    """An `ModelClient` of two. The second is opened when it is needed first."""
+    """Uses a second client for the rest of a turn when the first is unavailable."""
 
     def __init__(self, first: ModelClient, second: Choice, open_second: Callable[[], ModelClient]) -> None:
         self._first = first
@@ -141,7 +141,7 @@ class FallbackModelClient:
         self._open_second = open_second
         self._second: ModelClient | None = None
         self._failure: ProviderError | None = None
-        """Why the first gave up in the turn under way."""
+        """Failure of the first client in this turn."""
         self._prompt_id = ""
         self._level: ThinkingLevel | None = None
 

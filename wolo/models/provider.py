@@ -1,4 +1,4 @@
-"""A provider and its models: what a catalogue file becomes."""
+"""Providers, models and prices, as read from catalogue files and settings."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Usage, UsageCost
 
 Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key", "none"]
-"""How requests carry the key: as `Authorization: Bearer`, in a header of this name, or not at all."""
+"""Key transport: `Authorization: Bearer`, a header of this name, or none."""
 
 Ability = Literal["tools", "thinking", "images", "audio", "files"]
 MEDIA: tuple[Ability, ...] = ("images", "audio", "files")
-"""Abilities that are flags as well, under the same names, in every format that leaves them open."""
+"""Attachment kinds; also dialect flags of the same name in most formats."""
 
 
 EditTool = Literal["edit", "apply_patch"]
-"""Which form of editing a model was trained on: passages to replace, or patches."""
+"""Editing tool a model was trained on: text replacement or patches."""
 EDIT_TOOLS: tuple[EditTool, ...] = ("edit", "apply_patch")
 
 Tokens = Annotated[int, Meta(gt=0)]
@@ -27,11 +27,11 @@ Dollars = Annotated[float, Meta(ge=0)]
 
 
 FACTS = (*MEDIA, "thinking_levels")
-"""Flags that tell of the model, not of the format: they hold in every format that has them."""
+"""Flags about the model rather than the format; they apply in every format that has them."""
 
 
 class Price(Struct, frozen=True, forbid_unknown_fields=True):
-    """US dollars per million tokens. None: not known. `source` and `date` say where the row comes from."""
+    """US dollars per million tokens; None: unknown. `source` and `date` document the row."""
 
     input: Dollars | None = None
     output: Dollars | None = None
@@ -43,26 +43,26 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Model(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
-    """As it goes on the wire."""
+    """Name sent to the server."""
     context: Tokens | None = None
-    """Window in tokens; None: not known."""
+    """Context window in tokens; None: unknown."""
     max_output: Tokens | None = None
     price: Price | None = None
     abilities: tuple[Ability, ...] = ("tools",)
     aliases: tuple[str, ...] = ()
     format: str = ""
-    """The wire format, where it is not the provider's."""
+    """Wire format, if different from the provider's."""
     edit_tool: EditTool | Literal[""] = ""
-    """Empty: as the provider says."""
+    """Empty: the provider's."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
-    """Flags of the format that differ from the provider's."""
+    """Dialect flags that differ from the provider's."""
 
 
 class OtherApi(Struct, frozen=True, forbid_unknown_fields=True):
-    """A second wire format that the same servers speak."""
+    """Another wire format of the same servers."""
 
     path: str = ""
-    """What comes behind the provider's address before the format's own path."""
+    """Path between the provider's address and the format's own path."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -72,88 +72,87 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     base_url: str
     format: str = "openai-chat"
     base_url_env: str = ""
-    """An environment variable that holds the address, where everyone has one of their own."""
+    """Environment variable with the address, where each user has their own."""
     base_url_path: str = ""
-    """What comes behind an address from `base_url_env`."""
+    """Path appended to an address from `base_url_env`."""
     key_env: tuple[str, ...] = ()
-    """Environment variables that may hold the key, best first; empty: no key is needed."""
+    """Environment variables for the key, in order of preference; empty: no key needed."""
     by_name_only: bool = False
-    """A key found in the environment is no wish to use it: it may be there for other reasons."""
+    """Do not select this provider just because its key is in the environment."""
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
-    """Put behind the address of every request, as gateways want it (Azure's `api-version`)."""
+    """Query parameters of every request, as some gateways require (Azure's `api-version`)."""
     auth: Auth | Literal[""] = ""
-    """Empty: as the servers of the format want it."""
+    """Empty: the format's default."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
-    """Flags of the wire format; the format owns their meaning."""
+    """Dialect flags of the wire format."""
     also: Mapping[str, OtherApi] = field(default_factory=dict)
-    """Other formats, by name."""
+    """Other formats by name."""
     edit_tool: EditTool = "edit"
     most_tools: Annotated[int, Meta(gt=1)] | None = None
-    """How many tools a request may offer; None: no limit is known."""
-    """What its models are offered to change files with."""
+    """Maximum number of tools per request; None: unknown."""
     models: tuple[Model, ...] = ()
     default_model: str = ""
     loopback: bool = False
-    """A model server on this machine: no key is needed, and it may be silent for as long as it likes."""
+    """A server on this machine: needs no key, and has no silence timeout."""
     any_model: bool = False
-    """The list of models is not complete: a name that is not in it goes on the wire as it is."""
+    """The list of models is incomplete: unknown names are sent as they are."""
     hint: str = ""
-    """What a person may do when the key is refused."""
+    """Advice for rejected keys."""
 
 
 class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of `providers.NAME.models`: a model of one's own, or what is different about one of the catalogue."""
+    """A row of `providers.NAME.models`: a custom model, or changes to one of the catalogue."""
 
     id: Annotated[str, Meta(min_length=1)]
     context: Tokens | None = None
     max_output: Tokens | None = None
     price: Price | None = None
     abilities: tuple[Ability, ...] | None = None
-    """Media that are not among them are not sent; a model without tools is asked in the text protocol."""
+    """Attachments not listed are not sent; models without tools use the text protocol."""
     aliases: tuple[str, ...] | None = None
     format: str | None = None
     edit_tool: EditTool | None = None
-    """What it is offered to change files with: passages to replace, or patches."""
+    """Editing tool: text replacement or patches."""
     dialect: Mapping[str, Any] | None = None
 
 
 class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """`providers.NAME` of the settings: what a person changes about a provider, or a provider of their own."""
+    """`providers.NAME` of the settings: changes to a provider, or a custom one."""
 
     base_url: str | None = None
-    """Ends where the format's own path begins, such as `/chat/completions`. A provider of another address gets a key only if one
-    is named here."""
+    """Base URL, up to the format's own path such as `/chat/completions`. At a changed address a key is only sent if it is named
+    here."""
     api: str | None = None
-    """The wire format, such as `openai-chat` or `anthropic`."""
+    """Wire format, such as `openai-chat` or `anthropic`."""
     api_key: str = ""
-    """The key, or where it is: `$NAME` is a variable of the environment, `!COMMAND` a program whose first line is the key."""
+    """The key; `$NAME` reads an environment variable, `!COMMAND` the first line a program prints."""
     key_env: tuple[str, ...] | None = None
-    """Environment variables that may hold the key, best first."""
+    """Environment variables for the key, in order of preference."""
     label: str | None = None
-    """What people call it."""
+    """Display name."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request, beside the provider's own; `${NAME}` in a value is a variable of the environment."""
+    """Additional headers of every request; `${NAME}` refers to the environment."""
     query: Mapping[str, str] = field(default_factory=dict)
-    """Put behind the address of every request; `${NAME}` in a value is a variable of the environment."""
+    """Query parameters of every request; `${NAME}` refers to the environment."""
     auth: Auth | None = None
     """How requests carry the key."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
-    """Flags of the wire format that this server needs."""
+    """Dialect flags for this server."""
     edit_tool: EditTool | None = None
-    """What its models are offered to change files with."""
+    """Editing tool of its models."""
     models: tuple[ModelSettings, ...] = ()
-    """Added to the catalogue's; of one that is there, only what is said here changes."""
+    """Additional models; for a catalogue model, only the fields set here change."""
     default_model: str | None = None
-    """Meant where only the provider is named."""
+    """Model to use when only the provider is named."""
     loopback: bool | None = None
-    """A server on this machine: no key is needed, and it may be silent for as long as it likes."""
+    """A server on this machine: needs no key, and has no silence timeout."""
     any_model: bool | None = None
-    """A name that is not listed goes on the wire as it is."""
+    """Send unknown model names as they are."""
 
 
 class Choice(Struct, frozen=True):
-    """The model of a conversation: everything needed to reach it but the transport."""
+    """A selected model with everything needed to reach it except the transport."""
 
     provider: Provider
     model: Model
@@ -171,7 +170,7 @@ class Choice(Struct, frozen=True):
 
     @property
     def most_tools(self) -> int | None:
-        """Of a request. In the text protocol tools are text."""
+        """Per request; unlimited in the text protocol, where tools are text."""
         return None if self.format == "xml" else self.provider.most_tools
 
     @property
@@ -184,9 +183,9 @@ PER_TOKEN = 1e-6
 
 
 def cost_of(usage: Usage, price: Price | None) -> UsageCost | None:
-    """None when a price that this usage needs is not known.
+    """None when a needed price is unknown.
 
-    Without prices of their own, cache reads and writes cost what fresh tokens cost: that is how providers bill them.
+    Without their own price, cache reads and writes cost as much as fresh tokens, as providers bill them.
     """
     if price is None or price.input is None or price.output is None:
         return None
@@ -202,5 +201,5 @@ def cost_of(usage: Usage, price: Price | None) -> UsageCost | None:
 
 
 def is_known(price: Price | None) -> bool:
-    """Whether every usage can be priced: what a budget in money needs."""
+    """Check that every usage can be priced, as a cost limit requires."""
     return price is not None and price.input is not None and price.output is not None

@@ -1,7 +1,6 @@
-"""A model that answers what it answered before: the recorded answers in their order, each to the question it was asked then.
+"""A model that replays recorded responses, and compares each request with the recorded one.
 
-It needs no key and no network. What is asked now is compared with what was asked then, so that a replay ends where the two
-part: with the step, and with what is different.
+Needs no key and no network. A replay stops at the first difference, naming the step and what differs.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from wolo.models.provider import Choice
 from wolo.models.tokens import TokenEstimate
 
 PIECE_CHARS = 80
-"""So much of a text comes at once."""
+"""Characters per delta."""
 NOTHING_MORE = "Nothing more was recorded of this turn."
 
 Kind = Literal["request", "preamble", "result", "call", "left over"]
-"""What was asked, what requests begin with, what came of a call, whether it ran at all, or how much of the record was used."""
+"""Location of a difference: request, request prefix, tool result, tool call, or unused recording."""
 
 
 class Divergence(Struct, frozen=True, kw_only=True):
-    """Where a replay is no longer what was recorded."""
+    """First difference between replay and recording."""
 
     step: int
-    """Counts the requests to the model, from 1."""
+    """Number of the model request, from 1."""
     kind: Kind
     where: str
     expected: str
@@ -48,7 +47,7 @@ class Divergence(Struct, frozen=True, kw_only=True):
 
 
 class ReplayDiverged(Exception):
-    """Ends a replay at once, through the loop and whatever runs in it."""
+    """Ends a replay immediately."""
 
     def __init__(self, divergence: Divergence) -> None:
         super().__init__(divergence.where)
@@ -56,33 +55,33 @@ class ReplayDiverged(Exception):
 
 
 class RecordedAnswer(Struct, frozen=True, kw_only=True):
-    """One request, and what came back."""
+    """A recorded request and its response."""
 
     step: int
     sent: Callable[[], tuple[Message, ...]]
-    """Put together when it is needed: all of them together would be the square of a long session."""
+    """Built on demand, because all requests together grow quadratically."""
     answer: Message
-    """As it came, with calls that have not begun; one without parts was empty, and was not kept."""
+    """As received, with pending calls; empty responses have no parts."""
     stopped: bool = False
-    """A person, or the end of the process, stopped it while it was streaming."""
+    """The stream was interrupted by the user or the end of the process."""
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """The answers of one turn."""
+    """The recorded responses of one turn."""
 
     answers: tuple[RecordedAnswer, ...]
     step: int
-    """Of the request that follows them, should there be one."""
+    """Number of the request after them."""
     is_complete: bool
-    """The turn came to its own end, so that none may follow."""
+    """The turn ended by itself, so no request may follow."""
 
 
 Check = Callable[[RecordedAnswer, Question], None]
-"""A further comparison of a question with what was recorded. Raises Diverged."""
+"""Additional comparison of a request with the recording. Raises ReplayDiverged."""
 
 
 class RecordedModel:
-    """`begin` hands it the answers of a turn. `of` gives a text as it is compared, `here` one as the calls of today need it."""
+    """`begin` sets the responses of a turn. `of` normalizes text for comparison, `here` maps recorded paths to current ones."""
 
     def __init__(
         self,
@@ -95,8 +94,8 @@ class RecordedModel:
         check: Check | None,
         given: Callable[[int], None] = lambda place: None,
     ) -> None:
-        """`stop` interrupts the turn. The calls `unfinished` were stopped on record. `given` hears of each
-        answer, by its place in the script."""
+        """`stop` interrupts the turn. The calls in `unfinished` were interrupted when recorded. `given` receives the index of
+        each replayed response."""
         self.choice = choice
         self._of = of
         self._here = here
@@ -108,16 +107,16 @@ class RecordedModel:
         self._at = 0
         self._estimate = TokenEstimate()
         self._alike: dict[tuple[int, int], tuple[Message, Message]] = {}
-        """Holds both, so that no other takes their place in memory."""
+        """Pairs known to be equal; stores the messages so that their ids stay valid."""
 
     @property
     def upcoming(self) -> RecordedAnswer | None:
-        """What the next request is answered with."""
+        """Response to the next request."""
         return self._script.answers[self._at] if self._at < len(self._script.answers) else None
 
     @property
     def step(self) -> int:
-        """Of the request that was answered last."""
+        """Number of the last answered request."""
         following = self.upcoming
         return max(1, (following.step if following else self._script.step) - 1)
 
@@ -128,7 +127,7 @@ class RecordedModel:
         self.choice = replace(self.choice, thinking=level)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        pass
 
     async def ask(self, question: Question, listener: Listener) -> Message:
         recorded = self.upcoming
@@ -149,7 +148,7 @@ class RecordedModel:
         return answer
 
     def _refuse_another(self, question: Question) -> None:
-        """Raises Diverged where the recorded turn had come to its own end."""
+        """Raises ReplayDiverged if the recorded turn had ended by itself."""
         if self._script.is_complete:
             last = comparable_text(question.messages[-1], self._of)
             raise ReplayDiverged(
@@ -169,7 +168,7 @@ class RecordedModel:
             self._check(recorded, question)
 
     def _is_same(self, one: Message, other: Message) -> bool:
-        """What was the same in the question before is so again."""
+        """Results of earlier comparisons are reused."""
         pair = (id(one), id(other))
         if pair in self._alike:
             return True
@@ -186,14 +185,14 @@ class RecordedModel:
         return f"{messages[at].role}:\n{comparable_text(messages[at], self._of, self._unfinished)}"
 
     def _part(self, part: AnyPart) -> AnyPart:
-        """A call names files where they are now."""
+        """Map file names in a call to their current location."""
         if not isinstance(part, ToolPart):
             return part
         return replace(part, input=_mapped(part.input, self._here), raw_input=self._here(part.raw_input))
 
 
 def before_calls_ran(message: Message) -> Message:
-    """A recorded answer before any of its calls was looked at. What could not be read then stays so."""
+    """The recorded response before any call was processed; unreadable calls stay failed."""
     return replace(message, parts=tuple(_pending_call(part) if isinstance(part, ToolPart) else part for part in message.parts))
 
 

@@ -1,4 +1,4 @@
-"""What is worth another try, and when: one table, and the functions that read it."""
+"""Retry rules: which errors are retried, how often and when."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from wolo.formats.errors.retry_after import LONGEST_WAIT_S
 ATTENDED_TOTAL_S = 600.0
 HEADLESS_TOTAL_S = 60.0
 LEAST_WAIT_S = 0.1
-"""Where less is left of the total time, it is over."""
+"""Stop when less of the total time is left."""
 JITTER = 0.25
-"""A wait is shortened by up to this share, so that many conversations do not come back at the same instant."""
+"""Waits are shortened randomly by up to this share, to spread requests."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """`retry.*` of the settings."""
 
     tries: Annotated[int, Meta(ge=1)] | None = None
-    """At most this many attempts; none: the table's own number."""
+    """Maximum attempts; none: by kind of error."""
     total_s: Annotated[float, Meta(ge=0)] | None = None
-    """Longest time from the first failure to the last attempt; none: 600 at the keyboard, 60 headless."""
+    """Maximum time from the first failure to the last attempt; none: 600 when attended, 60 headless."""
     idle_s: Annotated[float, Meta(ge=0)] | None = None
-    """Longest silence within an answer, 0 for no limit; none: 300, or no limit for a model server on this machine."""
+    """Maximum silence within a response, 0 for no limit; none: 300, or no limit for servers on this machine."""
     first_byte_s: Annotated[float, Meta(ge=0)] | None = None
-    """Longest silence before an answer begins, 0 for no limit; none: 120, no longer than `idle_s`; on this machine `idle_s`."""
+    """Maximum silence before a response, 0 for no limit; none: 120 but at most `idle_s`; on this machine `idle_s`."""
 
 
 class RetryRule(NamedTuple):
     tries: int
-    """0: until the total time is over."""
+    """0: until the total time is used up."""
     waits_s: tuple[float, ...]
-    """The wait after the first failure, the second, …; the last one repeats."""
+    """Waits after each failure; the last one repeats."""
 
 
 NO_CONNECTION = RetryRule(0, (0.5, 1, 2, 4, 8, 16, 30))
-"""There is no connection, and nothing was answered: a laptop that was moved, a server that is started again."""
+"""No connection, such as a lost network or a restarting server."""
 SERVER_FAILURE = RetryRule(5, (0.5, 1, 2, 4, 8, 16, 30))
-"""The connection broke or the server failed: mostly over in a moment."""
+"""Broken connections and server errors, usually brief."""
 RATE_LIMIT = RetryRule(8, (2, 5, 15, 30, 60, 90, 120))
-"""Too many requests: these windows last minutes."""
+"""Rate limits, with windows of minutes."""
 UNCLEAR = RetryRule(3, (0.5, 1))
-"""The provider failed without a reason: mostly it will fail again."""
+"""Unexplained errors, which usually repeat."""
 BAD_OUTPUT = RetryRule(2, (0.5,))
-"""The model spoilt its own answer: another throw of the dice may do, a third hardly ever does."""
+"""Invalid model output; a second attempt may succeed, a third rarely."""
 NO_RETRY = RetryRule(1, ())
-"""Another try would get the same answer."""
+"""A retry would fail the same way."""
 
 RATE_LIMIT_CODES = frozenset({"1234", "1302", "1303", "1305", "1312"})
-"""GLM's own codes for overload, with whatever HTTP status they come."""
+"""GLM codes for overload, with any HTTP status."""
 UNCLEAR_CODES = frozenset({"1200", "1230", "tool_use_failed"})
 BAD_OUTPUT_CODES = frozenset(
     {
@@ -61,18 +61,18 @@ BAD_OUTPUT_CODES = frozenset(
         *("MALFORMED_RESPONSE", "OTHER", "IMAGE_OTHER", "NO_IMAGE"),
     }
 )
-"""Why Gemini breaks an answer off."""
+"""Gemini finish reasons for invalid output."""
 
 
 def total_s(settings: Settings, *, attended: bool) -> float:
-    """Longest time from the first failure to the last attempt. `attended`: a person is there, who can stop it."""
+    """Maximum time from the first failure to the last attempt. `attended`: a user can stop it."""
     if settings.total_s is not None:
         return settings.total_s
     return ATTENDED_TOTAL_S if attended else HEADLESS_TOTAL_S
 
 
 def rule_for(error: ProviderError, *, has_fallback: bool = False) -> RetryRule:
-    """`has_fallback`: another model answers as soon as this one is given up, so nobody waits for the network."""
+    """With `has_fallback`, do not wait for the network, since another model answers."""
     if not error.retryable or (error.delay_s or 0) > LONGEST_WAIT_S:
         return NO_RETRY
     if isinstance(error, Unreachable) and not has_fallback:
@@ -85,7 +85,7 @@ def rule_for(error: ProviderError, *, has_fallback: bool = False) -> RetryRule:
 
 
 def tries_for(error: ProviderError, settings: Settings, *, has_fallback: bool = False) -> int:
-    """0: until the total time is over."""
+    """0: until the total time is used up."""
     tries = rule_for(error, has_fallback=has_fallback).tries
     return tries if tries == NO_RETRY.tries or settings.tries is None else settings.tries
 
@@ -99,7 +99,7 @@ def next_wait_s(
     *,
     has_fallback: bool = False,
 ) -> float | None:
-    """How long to wait before attempt + 1; None: give up. `spent_s` counts from the first failure."""
+    """Seconds before attempt + 1; None: give up. `spent_s` counts from the first failure."""
     tries = tries_for(error, settings, has_fallback=has_fallback)
     if tries and attempt >= tries:
         return None
@@ -113,5 +113,5 @@ def next_wait_s(
 
 
 def system_random() -> float:
-    """From 0 to 1, without importing the `random` module at start."""
+    """Uniform in [0, 1), without importing `random` at start-up."""
     return int.from_bytes(os.urandom(4)) / 2**32

@@ -1,4 +1,4 @@
-"""What settings say by reference: a variable of the environment, or a program whose first line is the key."""
+"""Resolve references in settings: environment variables, and programs that print a key."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from wolo.places import settings_folder
 
 COMMAND: Final = "!"
 COMMAND_S: Final = 10.0
-"""A program that asks somebody for a password would wait for ever: nobody can answer it here."""
+"""Timeout of a key program, which may wait for input that cannot be given."""
 VARIABLE: Final = re.compile(r"\$\{(?P<braced>[A-Za-z_]\w*)\}|^\$(?P<whole>[A-Za-z_]\w*)$")
-"""`$NAME` as the whole value, `${NAME}` anywhere in one."""
+"""`$NAME` as the whole value, `${NAME}` anywhere."""
 
 
 def is_reference(value: str) -> bool:
-    """Whether it holds no secret itself."""
+    """Check that the value contains no secret itself."""
     return VARIABLE.fullmatch(value.strip()) is not None
 
 
 def is_there(value: str, environ: Mapping[str, str]) -> bool:
-    """Whether it can be read, as far as that shows without running anything."""
+    """Check that the reference can be resolved, without running programs."""
     return bool(value.strip()) and not _missing(value.strip(), environ)
 
 
 def resolve(value: str, environ: Mapping[str, str], *, setting: str) -> str:
-    """Variables filled in. Raises ConfigError for one that is not set."""
+    """Expand variables. Raises ConfigError for unset ones."""
     value = value.strip()
     if missing := _missing(value, environ):
         raise ConfigError(f"{setting} is to come from ${missing}, which is not set.", hint=f"export {missing}=…")
@@ -38,7 +38,7 @@ def resolve(value: str, environ: Mapping[str, str], *, setting: str) -> str:
 
 
 def resolve_key(value: str, environ: Mapping[str, str], *, setting: str) -> str:
-    """As `resolve`; and `!program arguments` is run, without a shell. What it says is never shown."""
+    """Like `resolve`, and run `!program arguments` without a shell. Its output is never shown."""
     if not value.strip().startswith(COMMAND):
         return resolve(value, environ, setting=setting)
     return _first_line(value.strip().removeprefix(COMMAND), setting)
@@ -82,7 +82,7 @@ def _first_line(command: str, setting: str) -> str:
 
 
 def _read_output(process: subprocess.Popen[bytes], program: str, setting: str) -> bytes:
-    """All that the program prints; it is ended, with whatever it started, when it takes too long."""
+    """Output of the program; it and its children are killed after the timeout."""
     try:
         return process.communicate(timeout=COMMAND_S)[0]
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""An estimate of tokens before the model counts: a quarter of the bytes, and a little for every message."""
+"""Estimate tokens: a quarter of the bytes, plus a constant per message."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from wolo.messages.roles import AgentMessage
 
 BYTES_PER_TOKEN = 4
-"""Of UTF-8: one token is four Latin letters, two Cyrillic ones, or one and a third Chinese characters."""
+"""UTF-8 bytes: one token is four Latin letters, two Cyrillic ones, or 1⅓ Chinese characters."""
 ROLE_TOKENS = 4
-"""What marks the role of a system, user or assistant message."""
+"""Overhead of a system, user or assistant message."""
 TOOL_ROLE_TOKENS = 10
-"""What marks a tool's result and the call it belongs to."""
+"""Overhead of a tool result and its call."""
 TEXT_CALL_TOKENS = 10
-"""The frame of a call that is spelled in the text."""
+"""Overhead of a call written in the text."""
 TEXT_CALL_MARK = "<tool>"
 IMAGE_TOKENS = 1_000
 AUDIO_BYTES_PER_TOKEN = 500
-"""About 25 tokens a second of compressed speech."""
+"""About 25 tokens per second of compressed speech."""
 FILE_BYTES_PER_TOKEN = 40
-"""A page of a PDF is some 60 kB and 1,500 tokens."""
+"""A PDF page has about 60 kB and 1,500 tokens."""
 
 _json = msgspec.json.Encoder()
 _arguments: Codec[dict[str, Any]] = Codec(dict)
@@ -39,7 +39,7 @@ def estimate_text(text: str) -> int:
 
 
 def estimate_message(message: Message | AgentMessage) -> int:
-    """Both forms of a conversation add up to the same: a result counts with its call, or in the message that holds it."""
+    """Equal for both message forms: a result counts with its call, or in the message that contains it."""
     if not isinstance(message, Message):
         return _estimate_by_role(message)
     tokens = ROLE_TOKENS + sum(estimate_part(part) for part in message.parts)
@@ -62,7 +62,7 @@ def estimate_tools(tools: Sequence[ToolSpec]) -> int:
 
 
 class TokenEstimate:
-    """The estimate of a growing conversation: every message and tool list is measured once."""
+    """Estimates a growing conversation, measuring each message and tool list once."""
 
     def __init__(self) -> None:
         self._measured: dict[str, tuple[Message, int]] = {}
@@ -75,7 +75,7 @@ class TokenEstimate:
         return known[1]
 
     def request(self, messages: Sequence[Message], *, system: str = "", tools: tuple[ToolSpec, ...] = ()) -> int:
-        """What the model has to read: system prompt, tools and messages."""
+        """Estimate of system prompt, tools and messages."""
         if self._tools[0] is not tools:
             self._tools = (tools, estimate_tools(tools))
         prompt = estimate_text(system) + ROLE_TOKENS if system else 0
@@ -86,15 +86,15 @@ Stored = TypeVar("Stored", bound="Message | AgentMessage")
 
 
 class ConversationMemory(Generic[Stored]):
-    """The newest messages of a conversation, up to a number of estimated tokens; system messages stay.
+    """Newest messages within a token limit; system messages are always kept.
 
-    Results leave with the calls that they answer.
+    Results are removed together with their calls.
     """
 
     def __init__(self, limit_tokens: int) -> None:
         self.limit_tokens = limit_tokens
         self.tokens = 0
-        """The estimate of what is remembered; above the limit only where system messages alone are."""
+        """Estimate of the remembered messages; exceeds the limit only with system messages."""
         self._messages: list[Stored] = []
 
     @property
@@ -102,7 +102,7 @@ class ConversationMemory(Generic[Stored]):
         return tuple(self._messages)
 
     def add(self, message: Stored) -> tuple[Stored, ...]:
-        """Returns the messages that were removed, oldest first; a message that does not fit alone is among them."""
+        """Returns the removed messages, oldest first; an oversized message is removed itself."""
         self._messages.append(message)
         self.tokens += estimate_message(message)
         removed: list[Stored] = []

@@ -1,4 +1,4 @@
-"""The body of an HTTP answer: a stream of events or lines, one JSON document, or something that no model says."""
+"""Read HTTP response bodies: event streams, JSON lines, or one JSON document."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ LARGEST_REFUSAL_BYTES = 64 * 1024
 LARGEST_ANSWER_BYTES = 256 * MEBIBYTE
 LARGEST_DOCUMENT_BYTES = 64 * MEBIBYTE
 DONE = b"[DONE]"
-"""The last event of a Chat Completions stream."""
+"""Final event of a Chat Completions stream."""
 REST_S = 3.0
-"""How long the rest of a body may take when nothing in it is needed: after the last event, or in a refusal."""
+"""Time to read the unneeded rest of a body."""
 PATIENCE = 4
-"""Keep-alive comments count as received bytes; after so many idle limits without an event the stream is dead all the same."""
+"""Number of idle timeouts during which keep-alive comments are accepted without an event."""
 SNIFFED_BYTES = 8
-"""So many bytes tell a stream from a document."""
+"""Bytes needed to tell a stream from a document."""
 AHEAD_BYTES = 1 * MEBIBYTE
-"""So much may have been read and not yet been taken."""
+"""Maximum bytes read ahead."""
 STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 SHOWN_LETTERS = 200
 AUTOMATIC_HEADER = 32
-"""Tells zlib to recognise gzip and deflate by their first bytes."""
+"""Makes zlib detect gzip and deflate."""
 
 LINES_KINDS = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
 
@@ -49,7 +49,7 @@ Shape = Literal["stream", "lines", "document", "page", "nothing"]
 
 
 async def read_batches(response: httpx2.Response, call: Call) -> AsyncIterator[Batch]:
-    """Waits until it is clear what the body is. Raises for everything that is no answer."""
+    """Detect the kind of body. Raises for everything that is not a model response."""
     if call.tap:
         call.tap(_head(response))
     body = _Body(response, call)
@@ -74,7 +74,7 @@ async def read_batches(response: httpx2.Response, call: Call) -> AsyncIterator[B
 
 
 class _Body:
-    """Reads piece by piece, and no more than an answer may hold."""
+    """Reads the body in pieces, up to a size limit."""
 
     def __init__(self, response: httpx2.Response, call: Call) -> None:
         self._next = aiter(response.stream).__anext__  # type: ignore[arg-type]  # an async response has an async stream
@@ -97,7 +97,7 @@ class _Body:
         return piece
 
     async def _unpack(self) -> bytes:
-        """Never more than a mebibyte at once, however well it was packed."""
+        """At most one mebibyte at a time, whatever the compression ratio."""
         assert self._unpacker
         while True:
             piece = self._unpacker.decompress(self._packed or await self._next(), MEBIBYTE)
@@ -115,7 +115,7 @@ class _Body:
         return b"".join(pieces)
 
     async def some(self, head: bytes = b"") -> bytes:
-        """The beginning, for an error message: what comes soon, even if the connection then breaks."""
+        """Beginning of the body for an error message, even if the connection breaks."""
         taken = head
         with contextlib.suppress(TimeoutError, _broken()):
             async with asyncio.timeout(REST_S):
@@ -125,7 +125,7 @@ class _Body:
 
 
 async def _shape(body: _Body, kind: str) -> tuple[bytes, Shape]:
-    """What the body is, told by how it begins: servers name the wrong content type now and then."""
+    """Detect the kind of body by its first bytes, since content types may be wrong."""
     head = b""
     while piece := await body.read():
         head = (head + piece).lstrip()
@@ -165,10 +165,9 @@ async def _payloads(head: bytes, body: _Body, call: Call, splitter: SseSplitter 
 
 
 class _Reader:
-    """Gives everything that has come by now as one piece.
+    """Returns everything received so far as one piece.
 
-    Servers send every event in a chunk of its own, and each chunk is a piece; taking them one by one costs more than all the
-    rest of reading an answer.
+    Servers send each event in its own chunk; processing chunks one by one would dominate the cost of reading.
     """
 
     def __init__(self, body: _Body) -> None:
@@ -182,7 +181,7 @@ class _Reader:
         self._task = asyncio.create_task(self._fill())
 
     async def read(self) -> bytes:
-        """Empty at the end. Raises what the body raised, after what came before it."""
+        """Empty at the end. Raises errors of the body after the data before them."""
         if not self._pieces and not self._ended:
             self._something.clear()
             await self._something.wait()
@@ -195,7 +194,7 @@ class _Reader:
         return piece
 
     async def skip_rest(self) -> None:
-        """Read to the end of a body that has said all: only then can its connection be used again."""
+        """Read the body to its end, so that the connection can be reused."""
         with contextlib.suppress(TimeoutError, BadAnswer, _broken()):
             async with asyncio.timeout(REST_S):
                 while await self.read():
@@ -241,7 +240,7 @@ async def _refusal(response: httpx2.Response, call: Call, body: _Body) -> Except
 
 
 def _unpacker(encoding: str) -> zlib._Decompress | None:
-    """For servers that compress although they were asked not to."""
+    """Decompressor for servers that compress although asked not to."""
     if encoding.strip().lower() in ("", "identity"):
         return None
     if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
@@ -252,7 +251,7 @@ def _unpacker(encoding: str) -> zlib._Decompress | None:
 
 
 def _words(body: bytes) -> str:
-    """The beginning of what a person would read there."""
+    """Readable beginning of a body."""
     text = body.decode("utf-8", "replace")
     words = " ".join((html_text(text) or text).split())
     return "".join(letter for letter in words if letter.isprintable())[:SHOWN_LETTERS] or "nothing readable"
@@ -271,18 +270,18 @@ def _broken() -> type[Exception]:
 
 MOST_BYTES = 4_000_000
 MOST_CALLS = 2_000
-"""In one answer."""
+"""Maximum calls per response."""
 KEEP_ALIVES = (b'"ping"', b'"keepalive"')
-"""Events by which a server says that it still works: they may come for as long as comments may."""
+"""Keep-alive events, accepted as long as keep-alive comments."""
 _KIND_BYTES = 80
-"""So early in an event stands what it is."""
+"""The event type appears within this many bytes."""
 
 
 class StreamLimits:
-    """Follows one answer. Only text, reasoning and calls count: an event that carries none of them is silence."""
+    """Limits one response. Only text, reasoning and calls count; other events are silence."""
 
     def __init__(self, max_bytes: int, idle_s: float, clock: Callable[[], float]) -> None:
-        """`idle_s` 0: silence may last."""
+        """`idle_s` 0: no limit."""
         self._max_bytes = max_bytes
         self._idle_s = idle_s
         self._clock = clock
@@ -290,17 +289,17 @@ class StreamLimits:
         self._slots: set[int] = set()
         self._size_bytes = 0
         self._grown = clock()
-        """When something came last."""
+        """Time of the last growth."""
         self._ended: float | None = None
 
     def since_end_s(self) -> float:
-        """How long the answer has been complete and has not grown; asked from its end on."""
+        """Seconds since the complete response last grew; call only after its end."""
         if self._ended is None:
             self._ended = self._clock()
         return self._clock() - max(self._ended, self._grown)
 
     def take(self, payloads: Sequence[bytes], deltas: Sequence[Delta], held_chars: int) -> None:
-        """Raises BadAnswer when the answer is too long or makes too many calls, Unavailable when nothing came for too long."""
+        """Raises BadAnswer for too much text or too many calls, Unavailable for too long silence."""
         self._told_bytes += size_of(deltas)
         size_bytes = self._told_bytes + held_chars
         if size_bytes > self._max_bytes:

@@ -1,4 +1,4 @@
-"""HTTP streaming: a request goes out on httpx2, the payloads of the answer come back as they arrive."""
+"""HTTP transport on httpx2, with streamed responses and TLS certificates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 30.0
 KEEP_ALIVE_S = 90.0
-"""An idle connection is kept this long: tools run between two requests of a turn."""
+"""Lifetime of idle connections, since tools run between requests."""
 KEPT_CONNECTIONS = 8
 ACCEPT: Mapping[Framing, str] = {
     "sse": "text/event-stream, application/json",
@@ -29,9 +29,9 @@ ACCEPT: Mapping[Framing, str] = {
 
 
 class HttpTransport:
-    """Keeps its connections between requests; one serves a whole conversation.
+    """Reuses connections within a conversation.
 
-    Redirects are not followed: the key belongs to the address it was given for.
+    Redirects are not followed, because the key belongs to the given address.
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
@@ -85,9 +85,9 @@ class HttpTransport:
 
 
 async def _open(engine: httpx2.AsyncHTTPTransport, call: Call, limits: Mapping[str, float | None]) -> httpx2.Response:
-    """Sends the request and reads the head of the answer.
+    """Send the request and read the response head.
 
-    A kept connection may have been closed by the server just now: then nothing was answered, and it goes out again.
+    The server may have closed a reused connection: then the request is sent again.
     """
     import httpx2  # noqa: PLC0415  # loaded with the engine
 
@@ -110,7 +110,7 @@ async def _open(engine: httpx2.AsyncHTTPTransport, call: Call, limits: Mapping[s
 
 
 class _ConnectionTrace:
-    """Notices whether a request opened a connection of its own."""
+    """Detects whether a request opened a new connection."""
 
     new = False
 
@@ -120,7 +120,8 @@ class _ConnectionTrace:
 
 
 def ssl_context(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """For connections that are verified, always. Takes 20 to 50 ms. Raises ConfigError."""
+    """Verifying TLS context with the system's certificates and SSL_CERT_FILE or SSL_CERT_DIR. Takes 20 to 50 ms. Raises
+    ConfigError."""
     import httpx2  # noqa: PLC0415  # 60 ms, and the prompt is already on the screen
 
     context = httpx2.create_ssl_context(trust_env=False)

@@ -1,4 +1,4 @@
-"""What went wrong below HTTP, as a sentence for people: who was called, what happened, what to do now."""
+"""Explain network errors to the user: host, cause and remedy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wolo.models.address import display_url, host_of
 from wolo.models.http.transport import Call
 
 DISCONNECTED = ("disconnected", "peer closed")
-"""Words of the engine for a connection that was closed too early, which it takes for a breach of protocol as well."""
+"""httpx wordings for a connection closed early, which it reports as a protocol error."""
 TIMED_OUT = ("ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout")
 
 
 def describe_network_error(error: Exception, call: Call, *, proxy: str, answering: bool) -> ProviderError:
-    """`answering`: the answer had begun."""
+    """`answering`: the response had started."""
     host = host_of(call.url)
     via = f" through the proxy {host_of(proxy)}" if proxy else ""
     if type(error).__name__ in TIMED_OUT:
@@ -53,7 +53,7 @@ _CERTIFICATE_HINT = (
 
 
 def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailable]) -> ProviderError | None:
-    """`lost` is what a gap in the network is."""
+    """`lost` is the class for network failures."""
     match cause:
         case ssl.SSLCertVerificationError():
             return _permanent(f"The certificate of {host}{via} is not trusted: {cause.verify_message}.", _CERTIFICATE_HINT)
@@ -93,7 +93,7 @@ def _timed_out(kind: str, call: Call, host: str, answering: bool) -> ProviderErr
 
 
 def _permanent(message: str, hint: str) -> ProviderError:
-    """Unreachable in a way that another try will not cure."""
+    """Unavailable without retry."""
     error = Unavailable(message, hint=hint)
     error.retryable = False
     error.exit_code = 1
@@ -105,7 +105,7 @@ def _reason(error: Exception) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, what caused it, and what groups of attempts hold, innermost last."""
+    """The error, its causes and members of exception groups."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

@@ -18,23 +18,23 @@ from wolo.models.provider import Choice
 LOOKUP_S = 5.0
 MOST_BYTES = 4 << 20
 WINDOWS = ("n_ctx", "context_length", "max_model_len", "context_window", "max_context_length", "inputTokenLimit")
-"""What servers call a model's window; what one was started with (`n_ctx`) counts more than what the model was made for."""
+"""Names servers use for the context window; the configured one (`n_ctx`) comes first."""
 LEAST, MOST = 256, 100_000_000
-"""A number outside of these is no window."""
+"""Plausible window sizes."""
 
 
 def ask_window(choice: Choice) -> int | None:
-    """Tokens; None: the server does not say. Blocks."""
+    """Context window in tokens; None: not reported. Blocks."""
     return next((window for page in _pages(choice) if (window := _find_window(page))), None)
 
 
 def served_models(choice: Choice) -> list[str]:
-    """The ids of the models that the server lists; empty when it lists none. Blocks."""
+    """Model ids listed by the server; empty if none. Blocks."""
     return [row["id"] for row in _rows(choice) if isinstance(row.get("id"), str) and row["id"]]
 
 
 def _pages(choice: Choice) -> Iterator[Any]:
-    """llama.cpp and Ollama tell it beside `/v1`, the others describe the model in their list."""
+    """llama.cpp and Ollama report the window outside `/v1`, others in the model list."""
     if choice.provider.loopback or choice.provider.name == "custom":
         yield _read(choice, _beside(choice, "/props"))
         yield _read(choice, _beside(choice, "/api/show"), {"model": choice.model.id})
@@ -44,7 +44,7 @@ def _pages(choice: Choice) -> Iterator[Any]:
 
 
 def _rows(choice: Choice) -> list[dict[str, Any]]:
-    """Where the address is the host alone, the list is where Chat Completions has it."""
+    """For a base URL without path, the list is where Chat Completions has it."""
     for path in ("/models", "/v1/models"):
         page = _read(choice, join_url(choice.base_url, path, choice.provider.query))
         rows = page.get("data") or page.get("models") if isinstance(page, dict) else None
@@ -59,7 +59,7 @@ def _beside(choice: Choice, path: str) -> str:
 
 
 def _read(choice: Choice, url: str, question: Mapping[str, str] | None = None) -> Any:
-    """None for whatever is no JSON document."""
+    """None for anything but a JSON document."""
     where = urlsplit(url)
     kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
     connection = kind(where.hostname or "", where.port, timeout=LOOKUP_S)
@@ -77,7 +77,7 @@ def _read(choice: Choice, url: str, question: Mapping[str, str] | None = None) -
 
 
 def _find_window(page: Any) -> int | None:
-    """The first known name in the page, or in an object inside it."""
+    """First known name, also in nested objects."""
     if not isinstance(page, Mapping):
         return None
     for name in WINDOWS:
@@ -88,7 +88,7 @@ def _find_window(page: Any) -> int | None:
 
 
 CHAT = "openai-chat"
-"""All of them list their models where they speak it."""
+"""All local servers list their models in this format."""
 TIMEOUT_S = 0.5
 MAX_BYTES = 1 << 20
 
@@ -98,11 +98,11 @@ class Server(Struct, frozen=True):
     label: str
     base_url: str
     models: tuple[str, ...]
-    """As `-m` takes them; empty when the server does not say, or asks for a key."""
+    """As accepted by `-m`; empty if not listed or a key is required."""
 
 
 def find_servers(environ: Mapping[str, str]) -> list[Server]:
-    """Blocks for as long as the slowest of them takes, which is not long."""
+    """Blocks until every server answered or timed out."""
     found = []
     for name in PROVIDERS:
         provider = load(name, environ=environ)
@@ -115,7 +115,7 @@ def find_servers(environ: Mapping[str, str]) -> list[Server]:
 
 
 def _list_models(base_url: str) -> list[str] | None:
-    """None: nobody there, or nobody who speaks our language."""
+    """None: no compatible server."""
     where = urlsplit(base_url)
     connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=TIMEOUT_S)
     try:

@@ -6,28 +6,28 @@ from wolo.errors import BadAnswer
 
 MEBIBYTE = 1024 * 1024
 LARGEST_EVENT_BYTES = 32 * MEBIBYTE
-"""Room for a tool call with a whole file in one event; a stream that holds more is broken or hostile."""
+"""Large enough for a whole file in one tool call; larger events are errors."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class SseSplitter:
-    """Feed it what was received; it returns the `data` of every event that is now complete, in order.
+    """Returns the `data` of each completed event, in order.
 
-    Works on bytes: a character cut in two, or a separator such as U+2028 inside a JSON string, is nothing special.
-    Comments and the other fields (`event`, `id`, `retry`) are read over.
+    Works on bytes, so split characters and separators such as U+2028 need no care. Comments and other fields (`event`, `id`,
+    `retry`) are ignored.
     """
 
     def __init__(self, largest_event_bytes: int = LARGEST_EVENT_BYTES) -> None:
         self._limit_bytes = largest_event_bytes
         self._size_bytes = 0
         self._line: list[bytes] = []
-        """Pieces of the line that has no end yet; joined once, so that a long line costs linear time."""
+        """Pieces of the incomplete line, joined once for linear time."""
         self._data: list[bytes] = []
-        """The data lines of the event that has no end yet."""
+        """Data lines of the incomplete event."""
         self._after_return = False
-        """The last byte was a CR: a LF that follows belongs to it."""
+        """The last byte was a CR, so a following LF belongs to it."""
         self._start: bytes | None = b""
-        """The first bytes, until it is clear whether they are a byte order mark."""
+        """First bytes, until a byte order mark is ruled out."""
 
     def feed(self, received: bytes) -> list[bytes]:
         if self._start is not None and not (received := self._without_mark(received)):
@@ -47,7 +47,7 @@ class SseSplitter:
         return payloads
 
     def end(self) -> list[bytes]:
-        """The stream is over. The rule is to drop an event without its blank line; servers that forget it are real."""
+        """End of stream. Emits an event without its blank line, which some servers omit."""
         return self._read([b"".join(self._line), b""])
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
@@ -89,17 +89,17 @@ class SseSplitter:
 
 
 class LineSplitter:
-    """Feed it what was received; it returns every line that is now complete, in order.
+    """Returns each completed line, in order.
 
-    Works on bytes: a character cut in two, or a separator such as U+2028 inside a JSON string, is nothing special. A body whose
-    first line is nothing but a brace is one document, written over many lines: that comes as one, at the end.
+    Works on bytes, so split characters and separators such as U+2028 need no care. A body whose first line is a lone brace is
+    one document over many lines, returned at the end.
     """
 
     def __init__(self, largest_line_bytes: int = LARGEST_EVENT_BYTES) -> None:
         self._limit_bytes = largest_line_bytes
         self._size_bytes = 0
         self._held: list[bytes] = []
-        """Pieces of the line that has no end yet; joined once, so that a long line costs linear time."""
+        """Pieces of the incomplete line, joined once for linear time."""
         self._is_first = True
         self._is_document = False
 
@@ -123,7 +123,7 @@ class LineSplitter:
         return found
 
     def end(self) -> list[bytes]:
-        """The stream is over: the last line needs no line end."""
+        """End of stream; the last line needs no line end."""
         rest = b"".join(self._held)
         self._held = []
         return [rest.strip().removeprefix(BYTE_ORDER_MARK)] if self._is_document else _filled(rest)

@@ -1,4 +1,4 @@
-"""How JSON travels: a request goes out, the payloads of the answer come back in batches."""
+"""The transport interface: one request, and its payloads in batches; and the wire log."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from wolo.places import make_private
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP request, complete but for the wire."""
+    """One HTTP request."""
 
     url: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     first_byte_s: float = 120.0
-    """Longest silence before the first byte of the answer; 0 means no limit."""
+    """Timeout until the first byte; 0: none."""
     idle_s: float = 300.0
-    """Longest silence within the stream, counted on received bytes; 0 means no limit."""
+    """Timeout between bytes; 0: none."""
     tap: Callable[[bytes], None] | None = None
-    """Given everything that is received, as it came."""
+    """Receives all bytes unchanged."""
     framing: Framing = "sse"
 
 
 class Batch(Struct, frozen=True):
-    """The payloads (`data:` of events, or lines) that one read of the network completed, in order.
+    """Payloads (SSE `data:` or lines) completed by one network read, in order.
 
-    `whole` is set instead when the server answered with one JSON document and no stream.
+    `whole` is set instead for a response that is one JSON document.
     """
 
     payloads: tuple[bytes, ...] = ()
@@ -45,7 +45,7 @@ class Batch(Struct, frozen=True):
 
 
 class HttpStatusError(Exception):
-    """The server answered with something other than 200; the format knows what it means."""
+    """Response with a status other than 2xx; the format interprets it."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes, url: str) -> None:
         super().__init__(f"HTTP {status}")
@@ -57,9 +57,9 @@ class HttpStatusError(Exception):
 
 class Transport(Protocol):
     def send(self, call: Call) -> AsyncGenerator[Batch, None]:
-        """Raises `HttpStatusError`, or a ProviderError (`Unavailable`, `BadAnswer`) for what went wrong below HTTP.
+        """Raises `HttpStatusError`, or a ProviderError (`Unavailable`, `BadAnswer`) for network errors.
 
-        Leaving the iteration early closes the connection.
+        Closing the iterator closes the connection.
         """
         ...
 
@@ -67,10 +67,10 @@ class Transport(Protocol):
 
 
 class WireLog:
-    """Numbers its files from the first that is free, so that runs and conversations can share a directory."""
+    """Writes numbered request and response files; several runs can share a directory."""
 
     def __init__(self, directory: Path, secrets: Callable[[], ValueRedactor] = ValueRedactor) -> None:
-        """`secrets` takes out what is known by then."""
+        """`secrets` returns the redactor for everything known so far."""
         with _writing_to(directory):
             make_private(directory)
         self._directory = directory
@@ -78,7 +78,7 @@ class WireLog:
         self._number = 0
 
     def begin(self, body: bytes) -> Exchange:
-        """Writes the request; what is received goes into the exchange."""
+        """Write the request; the result receives the response."""
         with _writing_to(self._directory):
             with os.fdopen(self._create_next(), "wb") as file:
                 file.write(self._secrets().data(body))
@@ -95,7 +95,7 @@ class WireLog:
 
 
 class Exchange:
-    """The response of one request, written as it comes."""
+    """Writes one response as it arrives."""
 
     def __init__(self, directory: Path, descriptor: int, redactor: StreamRedactor) -> None:
         self._directory = directory

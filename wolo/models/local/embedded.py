@@ -39,13 +39,13 @@ LIBRARY: Final = re.compile(r"(lib[\w.+-]+\.so[\w.]*)")
 
 class ServerAddress(Struct, frozen=True):
     url: str
-    """Without a trailing slash; the API lies below `/v1`."""
+    """Without trailing slash; the API is below `/v1`."""
     key: str
     n_params: int
 
 
 class EmbeddedProcess:
-    """One child for one file of weights. It ends when told to, and by itself when this process is gone, however that went."""
+    """Child process for one weights file; ends with `stop`, or when this process ends."""
 
     def __init__(self, weights: Path, log: Path) -> None:
         self._log = log
@@ -69,13 +69,13 @@ class EmbeddedProcess:
         return self._child.poll() is not None
 
     async def ends_soon(self) -> bool:
-        """Whether it is on its way out: its connections break a moment before it is gone."""
+        """Check whether it is ending: connections break shortly before the process exits."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self._child.wait, STOP_S)
         return self.has_ended
 
     async def ready(self) -> ServerAddress:
-        """Returns once the model answers. Raises ProviderError when it never will."""
+        """Wait until the model can answer. Raises ProviderError if it never will."""
         if self._reading is None:
             # Not tied to this caller: one that is cancelled must not take the only line with it.
             self._reading = asyncio.get_running_loop().run_in_executor(None, _stdout(self._child).readline)
@@ -89,7 +89,7 @@ class EmbeddedProcess:
         return ServerAddress(url=said["url"], key=self._key, n_params=said["n_params"])
 
     def ending(self) -> Unavailable:
-        """What to say when the child has ended without being asked to."""
+        """Error for an unexpected end of the child."""
         code = self._child.poll()
         how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with status {code}"
         tail = self._log_tail()
@@ -97,7 +97,7 @@ class EmbeddedProcess:
         return Unavailable(f"The embedded model's process {how}.{f' Its last words: {tail}' if tail else ''}", hint=hint)
 
     def stop(self) -> None:
-        """Blocks for a moment. May be called twice."""
+        """Blocks briefly; idempotent."""
         if self._child.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._child.stdin.close()
@@ -125,7 +125,7 @@ class EmbeddedProcess:
 
 
 def _prepare_log(log: Path) -> int:
-    """Makes the file, readable by its owner alone, and tells where this child's words begin."""
+    """Create the private log file; returns the offset of this child's output."""
     make_private(log.parent)
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
@@ -152,7 +152,7 @@ def _no_engine(reason: str) -> tuple[str, str]:
 
 
 def _permanent(message: str, hint: str) -> ProviderError:
-    """Nothing was sent, and another try will not help."""
+    """Not retryable; nothing was sent."""
     error = ProviderError(message, hint=hint)
     error.exit_code = 2
     return error
@@ -162,7 +162,7 @@ DEFAULT: Final = "qwen2.5-coder-0.5b"
 ENGINE: Final = "xllamacpp"
 CONTEXT_TOKENS: Final = 8192
 SMALLEST_WITH_TOOLS: Final = 3_000_000_000
-"""Parameters. Smaller models cannot be trusted with tools and are driven in simple mode."""
+"""Parameters; smaller models run in simple mode because they cannot use tools."""
 FREE: Final = Price(input=0.0, output=0.0, cache_read=0.0, cache_write=0.0, source="runs on this machine")
 
 
@@ -171,12 +171,12 @@ def has_engine() -> bool:
 
 
 def is_ready(places: Places, model: str = DEFAULT) -> bool:
-    """Whether `local/MODEL` can answer without anything being fetched: engine and weights are on this machine."""
+    """Check that engine and weights are installed."""
     return has_engine() and is_available(find_weights(model), places.cache)
 
 
 class EmbeddedModel:
-    """The `ModelClient` of `local/NAME` and `local/PATH.gguf`. `start` may be called early; `ask` completes it."""
+    """Client for `local/NAME` and `local/PATH.gguf`. `start` may be called early; `ask` completes it."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class EmbeddedModel:
         download: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        """Raises ConfigError when there is no engine, no such model, or no weights for it (unless they may be downloaded)."""
+        """Raises ConfigError if engine, model or weights are missing and may not be downloaded."""
         if not has_engine():
             raise ConfigError(
                 "The engine of the embedded model is not installed.",
@@ -210,11 +210,11 @@ class EmbeddedModel:
 
     @property
     def pid(self) -> int | None:
-        """Of the child, once it was started."""
+        """Process id of the child, once started."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Lets the child load the weights while something else goes on. Does nothing while they are not in the cache."""
+        """Load the weights in the background; no effect unless they are cached."""
         if self._process is not None and self._process.has_ended:
             self._process.stop()
             self._process = None
@@ -240,7 +240,7 @@ class EmbeddedModel:
             raise
 
     def think(self, level: ThinkingLevel) -> None:
-        """None of these models thinks."""
+        """Embedded models do not think."""
 
     async def close(self) -> None:
         await self._transport.close()
@@ -249,7 +249,7 @@ class EmbeddedModel:
             self._process = None
 
     async def _prepare(self, listener: Listener) -> Path:
-        """Fetches or joins the weights in a thread that stops when this is cancelled."""
+        """Download or join the weights in a thread that stops on cancellation."""
         assert self._wanted is not None  # a file of the user's own needs no preparing
         if self._progress is None:
             await listener.on_notice(f"Preparing the embedded model, once ({format_size(self._wanted.size_bytes)}).")
@@ -279,11 +279,11 @@ class EmbeddedModel:
 
 
 class _Abandoned(Exception):
-    """Nobody waits for the weights any more."""
+    """Preparation was cancelled."""
 
 
 def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[WeightSpec | None, Path | None]:
-    """What is wanted (None: a file of the user's own) and where it lies (None: to be prepared)."""
+    """Weight spec (None: the user's own file) and path (None: not prepared yet)."""
     if model.lower().endswith(".gguf"):
         return None, own_file(model, cwd)
     wanted = find_weights(model)
@@ -293,7 +293,7 @@ def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[Wei
 
 
 def _own_file_choice(choice: Choice) -> Choice:
-    """A file of the user's own is in no catalogue, but its price and its window are known."""
+    """Add price and window, since the user's own file is in no catalogue."""
     return replace(choice, model=replace(choice.model, context=CONTEXT_TOKENS, price=FREE))
 
 
@@ -308,7 +308,7 @@ def _stoppable(progress: Progress | None, stop: threading.Event) -> Callable[[in
 
 
 def _as_provider_error(error: WoloError) -> ProviderError:
-    """Within a turn every failure of the model is the provider's; its exit status stays what it was."""
+    """Convert to ProviderError, keeping the exit status."""
     failure = ProviderError(error.message, hint=error.hint)
     failure.exit_code = error.exit_code
     return failure

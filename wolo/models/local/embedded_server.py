@@ -1,7 +1,7 @@
-"""The child process of the embedded model: llama.cpp behind loopback HTTP, gone as soon as its parent is.
+"""Child process of the embedded model: llama.cpp on loopback HTTP, ending with its parent.
 
-`python -m wolo.models.local.embedded_server MODEL.gguf` takes its key from WOLO_LOCAL_KEY and prints one JSON line, either
-`{"url", "n_params"}` or `{"error", "missing_engine"}`. It serves until its standard input ends; the engine writes to stderr.
+`python -m wolo.models.local.embedded_server MODEL.gguf` reads its key from WOLO_LOCAL_KEY and prints one JSON line, either
+`{"url", "n_params"}` or `{"error", "missing_engine"}`. It serves until stdin is closed; the engine logs to stderr.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 CONTEXT_TOKENS = 8192
 MAX_THREADS = 8
 PROMPT_CACHE_MIB = 128
-"""For prompts seen before; the engine would let it grow to 8 GiB."""
+"""Cache for earlier prompts; the engine's default grows to 8 GiB."""
 
 
 def main(argv: list[str]) -> None:
@@ -58,7 +58,7 @@ def _serve(path: str, key: str) -> tuple[object, dict[str, object]]:
 
 
 def _cores() -> int:
-    """The cores this process may use, which a container or `taskset` can make fewer than there are."""
+    """Usable cores, which a container or `taskset` may limit."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -76,7 +76,7 @@ def _say(line: dict[str, object]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Leaves without the engine's own clean-up, which can wait for ever when it comes before the first request."""
+    """Exit without the engine's cleanup, which can hang before the first request."""
     sys.stdin.buffer.read()
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""One small completion of the embedded model: a few messages go in, text streams out."""
+"""Completions of the embedded model: messages in, streamed text out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wolo.models.http.transport import Call, HttpStatusError, Transport
 FIRST_SEED = 1
 SECOND_SEED = 2
 SECOND_TEMPERATURE = 0.4
-"""At temperature 0 another seed would give the same text again."""
+"""At temperature 0 another seed would repeat the text."""
 
 Turn = tuple[str, str]
 """Role and text."""
@@ -26,25 +26,25 @@ class Sampling(Struct, frozen=True, kw_only=True):
     max_tokens: int
     stop: tuple[str, ...] = ()
     schema: Mapping[str, Any] | None = None
-    """The answer is JSON that fits: the server enforces it as a grammar."""
+    """Schema that the server enforces as a grammar."""
     retry: bool = False
-    """The first try failed: leave the beaten track."""
+    """Second attempt: use another seed and temperature."""
     shun_repeats: bool = False
-    """For prose, which a tiny model repeats without end; code repeats itself for good reason."""
+    """Penalise repetition; for prose only, since code repeats itself."""
 
 
 class Completion(Struct, frozen=True, kw_only=True):
     text: str
     cut_off: bool
-    """It hit `max_tokens`."""
+    """The response reached `max_tokens`."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Of the prompt, those the server still held."""
+    """Prompt tokens still cached by the server."""
     output_tokens: int = 0
 
 
 class LocalChat:
-    """Talks to the one model that its server serves."""
+    """Client for the one model of its server."""
 
     def __init__(self, transport: Transport, url: str, key: str) -> None:
         self._transport = transport
@@ -54,9 +54,9 @@ class LocalChat:
     async def complete(
         self, turns: Sequence[Turn], sampling: Sampling, on_text: Callable[[str], Awaitable[None]] | None = None
     ) -> Completion:
-        """A last turn of the assistant is a beginning that the model goes on from; the answer starts with it again.
+        """Complete a chat; a final assistant turn is continued, and repeated in the result.
 
-        Raises ProviderError. Cancelling closes the connection, which frees the model at once.
+        Raises ProviderError. Cancelling closes the connection and frees the model.
         """
         call = Call(url=self._url, body=_encode(turns, sampling), headers=self._headers, first_byte_s=0.0, idle_s=0.0)
         pieces: list[str] = []
@@ -148,7 +148,7 @@ _decoder = msgspec.json.Decoder(_Chunk)
 
 
 def _decode(payload: bytes) -> _Chunk:
-    """Raises the ProviderError that an error event means."""
+    """Raises a ProviderError for error events."""
     if payload == b"[DONE]":
         return _Chunk()
     try:

@@ -16,28 +16,28 @@ from wolo.models.local.local_chat import Turn
 from wolo.models.local.simple_texts import LANGUAGES, PROSE
 
 Plan = Literal["", "change", "project"]
-"""Why a file or listing was looked at: to write the file anew, or to say what the project is. Else to answer about it."""
+"""Reason for reading a file or listing: to rewrite the file, or to describe the project. Empty: to answer."""
 
 PLAN_KEY: Final = "simple_mode"
-"""Under this name the plan stands in the metadata of the message that makes the call."""
+"""Metadata key for the plan of a call."""
 ATTACHED: Final = "\n\n<stdin>\n"
 MAX_EARLIER_CHARS: Final = 400
 
 
 class SimpleTurn(Struct, frozen=True, kw_only=True):
     request: str
-    """All the text of the user's last message."""
+    """Full text of the user's last message."""
     question: str
-    """The same without what was attached or piped in."""
+    """The same without attached or piped text."""
     has_media: bool = False
     calls: tuple[ToolPart, ...] = ()
-    """Made since, oldest first."""
+    """Calls since then, oldest first."""
     plan: Plan = ""
-    """Of the last call."""
+    """Plan of the last call."""
     recent_path: str = ""
-    """The file that was written last in this conversation."""
+    """File written last in this conversation."""
     earlier: tuple[Turn, ...] = ()
-    """The exchange before this turn, cut short."""
+    """Previous exchange, truncated."""
 
     @property
     def has_attachment(self) -> bool:
@@ -82,7 +82,7 @@ def _recent_path(messages: Sequence[Message]) -> str:
 
 
 def _earlier(messages: Sequence[Message]) -> tuple[Turn, ...]:
-    """One exchange is all a tiny model can make use of."""
+    """Tiny models can use only one previous exchange."""
     for at in range(len(messages) - 1, -1, -1):
         if messages[at].is_prompt:
             answer = "".join(message.text for message in messages[at + 1 :] if message.role == "assistant")
@@ -100,7 +100,7 @@ _WORD: Final = re.compile(r"(?:[~./]*[\w-][\w./-]*)")
 
 
 class ProjectNames(Struct, frozen=True):
-    """Names only, relative to the directory; no file is opened."""
+    """File names relative to the folder; files are not opened."""
 
     folder: Path
     files: tuple[str, ...]
@@ -127,7 +127,7 @@ class ProjectNames(Struct, frozen=True):
 
 
 def list_names(folder: Path) -> ProjectNames:
-    """The files in the directory and its folders, one level deep, hidden ones and the usual heaps left out."""
+    """Files in the folder and its subfolders, one level deep, without hidden and generated ones."""
     files: list[str] = []
     for name, is_folder in _entries(folder):
         if not is_folder:
@@ -153,7 +153,7 @@ def _entries(folder: Path) -> list[tuple[str, bool]]:
 
 
 def named_files(request: str, names: ProjectNames) -> list[str]:
-    """The file names that stand in the request, as written: those that are there, and those that look like one to be made."""
+    """File names in the request: existing files, and names that look like new files."""
     found: list[str] = []
     for word in _WORD.findall(request):
         name = word.rstrip(".,;:!?/")
@@ -167,7 +167,7 @@ def _is_file(name: str, names: ProjectNames) -> bool:
 
 
 def _looks_like_file(name: str) -> bool:
-    """`Node.js` is a product, `node.js` might be a file: people write products with a capital."""
+    """`Node.js` is a product, `node.js` may be a file."""
     path = Path(name)
     if path.name in _WITHOUT_EXTENSION:
         return True
@@ -175,14 +175,14 @@ def _looks_like_file(name: str) -> bool:
 
 
 def meant_file(request: str, names: ProjectNames) -> str:
-    """A file whose name without extension is a word of the request: "explain the calculator"."""
+    """File whose stem is a word of the request: "explain the calculator"."""
     words = set(re.findall(r"\w+", request.lower()))
     meant = [name for name in names.files if Path(name).stem.lower() in words]
     return meant[0] if len(meant) == 1 else ""
 
 
 def free_name(name: str, names: ProjectNames) -> str:
-    """`name`, or the first of `name_2`, `name_3`, … that nothing has yet."""
+    """`name`, or the first unused of `name_2`, `name_3`, …."""
     path = Path(name)
     tries = (name, *(str(path.with_name(f"{path.stem}_{number}{path.suffix}")) for number in range(2, 100)))
     return next((each for each in tries if not names.exists(each)), f"{path.stem}_{os.urandom(4).hex()}{path.suffix}")

@@ -1,8 +1,8 @@
-"""Drives a model that is too small for tools: it is asked one small question at a time, and wolo makes the calls.
+"""Simple mode: drives models too small for tools with small questions, and makes the calls itself.
 
-A request becomes an action (one word, by grammar), then a file name (by grammar), then the file itself (fenced code that is begun
-for the model, and checked). What comes out are ordinary messages with ordinary calls, so guard, tools, events and session see
-nothing special. A turn is at most: look into a file, write it, say so.
+A request becomes an action (by grammar), a file name (by grammar), and the file (fenced code with a given start, then checked).
+The results are ordinary messages with ordinary calls, so permissions, tools, events and session work as usual. A turn reads a
+file, writes it and reports, at most.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ COMMAND_TOKENS: Final = 80
 ANSWER_TOKENS: Final = 300
 MAX_NAMES_SAID: Final = 8
 PROMPT_TOKENS: Final = 200
-"""What the instructions and examples of one question come to."""
+"""Estimated tokens of instructions and examples."""
 MAX_CHANGED_CHARS: Final = 4_000
-"""Of a file that is to be written anew as a whole: more would take a tiny model minutes, and it would forget half of it."""
+"""Maximum size of a file to rewrite; larger ones would take minutes and lose content."""
 
 _TOOLS_OF: Final[dict[Action, tuple[str, ...]]] = {
     "create": ("write",),
@@ -63,7 +63,7 @@ _MAKING: Final = re.compile(r"\b(new|create|make|write|generate)\b", re.IGNORECA
 
 
 class SimpleMode:
-    """An `Asker` that keeps nothing between two questions."""
+    """A stateless `ModelClient`."""
 
     def __init__(self, chat: LocalChat, choice: Choice, cwd: Path) -> None:
         self._chat = chat
@@ -75,13 +75,13 @@ class SimpleMode:
         return self._choice
 
     def think(self, level: ThinkingLevel) -> None:
-        """None of these models thinks."""
+        """Embedded models do not think."""
 
     async def close(self) -> None:
-        """The connection belongs to whoever made the chat."""
+        """The owner of the chat closes the connection."""
 
     async def ask(self, question: Question, listener: Listener) -> Message:
-        """The next step of the turn: a message with one call, or the final text. Raises ProviderError."""
+        """Next step of the turn: a message with one call, or the final text. Raises ProviderError."""
         turn = read_turn(question.messages)
         names = await asyncio.to_thread(list_names, self._cwd)
         step = _Step(self._chat, self._choice, turn, names, question, listener)
@@ -90,7 +90,7 @@ class SimpleMode:
 
 
 class _Step:
-    """One answer: some questions to the model, one message."""
+    """One response: several questions to the model, one message."""
 
     def __init__(
         self, chat: LocalChat, choice: Choice, turn: SimpleTurn, names: ProjectNames, question: Question, listener: Listener
@@ -165,7 +165,7 @@ class _Step:
         return await (self._ask_which() if self._names.files else self._create())
 
     async def _read(self) -> Message:
-        """Only where there is something to read: "explain recursion" is about no file."""
+        """Read only if a file is meant: "explain recursion" refers to none."""
         named = named_files(self._question, self._names)
         if not named and _ABOUT_PROJECT.search(self._question):
             if readme := self._names.readme:
@@ -181,7 +181,7 @@ class _Step:
         return await (self._ask_which() if points and self._names.files else self._talk())
 
     def _known_file(self, named: Sequence[str]) -> str:
-        """The file that is there and is meant; empty when there is none, or when it could be one of several."""
+        """The existing file that is meant; empty if none or ambiguous."""
         names = self._names
         if named:
             return next((name for name in named if names.exists(name)), "")
@@ -214,7 +214,7 @@ class _Step:
         return await self._say(f"There is no {name} in this folder. {there}")
 
     async def _ask_which(self) -> Message:
-        """Better than changing a file that was not meant."""
+        """Ask instead of changing the wrong file."""
         return await self._say(f"Which file do you mean? Say it again with its name. There are {self._some_names()}.")
 
     def _some_names(self) -> str:
@@ -244,7 +244,7 @@ class _Step:
                 return await self._say(describe_success(call))
 
     async def _after_failure(self, call: ToolPart) -> Message:
-        """A file that turned up unread is read once; everything else is told as it is."""
+        """Read an unexpected existing file once; report other failures."""
         has_read = any(earlier.tool == "read" for earlier in self._turn.calls)
         if call.tool == "write" and call.outcome == "error" and not has_read and "read" in self._tools:
             path = str(call.input.get("path", ""))
@@ -275,7 +275,7 @@ class _Step:
         return _json_text(completion.text)
 
     async def _answer(self, turns: Sequence[Turn]) -> Message:
-        """Free text, shown as it comes."""
+        """Stream a free-text answer."""
 
         async def show(text: str) -> None:
             await self._listener.on_deltas((TextDelta(text=text),))

@@ -15,11 +15,11 @@ from wolo.models.local.local_chat import Turn
 Action = Literal["create", "change", "read", "list", "shell", "answer"]
 
 MAX_QUESTION_CHARS: Final = 400
-"""Of a request, when only its purpose counts."""
+"""Length of a request when only its purpose matters."""
 MAX_REQUEST_CHARS: Final = 4_000
-"""Of a request, when all of it counts."""
+"""Length of a request when all of it matters."""
 MAX_EXCERPT_CHARS: Final = 3_000
-"""Of a file or listing that a question is about."""
+"""Length of a file or listing that a question is about."""
 
 _ACTIONS: Final = (
     "Choose what the user wants:\n"
@@ -116,7 +116,7 @@ LANGUAGES: Final = {
     ".ini": "ini",
     ".cfg": "ini",
 }
-"""Extension → the word after the fence. What is not here is `text`, but can be written all the same."""
+"""Extension → fence language; other files are `text`."""
 PROSE: Final = frozenset(("markdown", "text"))
 
 
@@ -182,7 +182,7 @@ def talk(request: str, earlier: Sequence[Turn]) -> list[Turn]:
 
 
 def shorten(text: str, chars: int) -> str:
-    """Both ends of a long text: a question may stand before or after what it is about."""
+    """Keep both ends, where the question may be."""
     if len(text) <= chars:
         return text
     head, tail = chars * 2 // 3, chars // 3
@@ -216,9 +216,9 @@ class FileText(Struct, frozen=True):
 
 
 def file_text(output: str) -> FileText:
-    """A file out of what the `read` tool says about it: the lines without their numbers.
+    """Extract a file from the output of `read`, without line numbers.
 
-    Lines may be missing in the middle: an old result is sent shortened where the window is small.
+    Lines may be missing, because old results are shortened in small windows.
     """
     lines = output.split("\n")
     numbered = [found[1] for line in lines if (found := _NUMBERED.fullmatch(line))]
@@ -232,7 +232,7 @@ def listing_of(output: str) -> list[str]:
 
 
 def describe_output(call: ToolPart) -> str:
-    """What a listing or a command brought to light, both ends of it when it is long."""
+    """Output of a listing or command, with the middle cut if long."""
     if call.tool == "glob":
         names = listing_of(call.output)
         if not names:

@@ -1,4 +1,4 @@
-"""Has a tiny model write one file: fenced code that is begun for it, checked, and asked for once more when it is no good."""
+"""Write one file with a tiny model: start the code for it, check the result, retry once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wolo.models.protocol import Listener
 
 FILE_TOKENS: Final = 1024
 PROSE_TOKENS: Final = 400
-"""A tiny model has said what it knows by then, and goes round in circles."""
+"""Tiny models repeat themselves beyond this."""
 TRIES: Final = 2
 OTHER_MODEL: Final = "Ask for something smaller, or use a larger model with --model."
 
@@ -31,12 +31,10 @@ Complete = Callable[[Sequence[Turn], Sampling, "CallStream | None"], Awaitable[C
 
 
 class FileRequest(Struct, frozen=True, kw_only=True):
-    """The file that is wanted."""
-
     path: str
     request: str
     old: str | None = None
-    """What the file holds now; None: there is no such file."""
+    """Current content; None: a new file."""
 
     @property
     def language(self) -> str:
@@ -61,7 +59,7 @@ class FileWriter:
         self._max_tokens = max_tokens
 
     async def write(self, order: FileRequest) -> tuple[str, str]:
-        """The id under which the call was shown, and the text. Raises BadAnswer when no try gave a file that can be used."""
+        """Call id used for display, and the text. Raises BadAnswer if every attempt failed."""
         fault = ""
         for attempt in range(1, TRIES + 1):
             if fault:
@@ -75,7 +73,7 @@ class FileWriter:
         raise BadAnswer(f"The embedded model could not write {order.path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
 
     async def _write_once(self, order: FileRequest, call_id: str, *, retry: bool) -> tuple[str, str]:
-        """The text, and what is wrong with it."""
+        """The text, and its problem if any."""
         turns = _turns(order)
         prefill = turns[-1][1]
         stream = CallStream(self._listener, call_id, order.path, prefill)
@@ -111,7 +109,7 @@ def _checked(order: FileRequest, text: str) -> tuple[str, str]:
 
 
 class CallStream:
-    """Passes code on as fragments of the arguments of a `write` call, without the beginning that was put in the model's mouth."""
+    """Streams code as arguments of a `write` call, without the given start."""
 
     def __init__(self, listener: Listener, call_id: str, path: str, prefill: str) -> None:
         self._listener = listener
@@ -146,7 +144,7 @@ def _inside(text: str) -> str:
 
 
 KEPT_SHARE: Final = 0.5
-"""A changed file that keeps fewer of the old lines than this has lost some; Python is looked at name by name instead."""
+"""Minimum share of lines a changed file must keep; Python is compared by definitions instead."""
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
 _REMOVING: Final = frozenset(("remove", "delete", "drop", "rename", "replace", "without"))
@@ -154,7 +152,7 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def syntax_problem(path: str, text: str) -> str:
-    """What is wrong with the text as a file of that name; empty when nothing is."""
+    """Syntax error of the text for this file type; empty if none."""
     if not text.strip():
         return "it is empty"
     try:
@@ -173,9 +171,9 @@ def syntax_problem(path: str, text: str) -> str:
 
 
 def restore_definitions(old: str, new: str, request: str) -> str:
-    """The new Python file with the functions and classes of the old one that the model left out.
+    """Restore definitions of the old file that the model omitted.
 
-    Tiny models answer "add a power function" with that function alone. A name may go only if the request says so.
+    Tiny models answer "add a power function" with that function alone. A name is removed only if the request says so.
     """
     try:
         old_tree, new_tree = _parse(old), _parse(new)
@@ -204,14 +202,14 @@ def restore_definitions(old: str, new: str, request: str) -> str:
 
 
 def loses_content(old: str, new: str) -> bool:
-    """Whether a changed file lacks too much of what it held to have been meant."""
+    """Check whether a changed file lost too many lines."""
     before = {line.strip() for line in old.splitlines() if line.strip()}
     after = {line.strip() for line in new.splitlines()}
     return len(before & after) < len(before) * KEPT_SHARE
 
 
 def whole_paragraphs(text: str) -> str:
-    """Prose that was cut off, up to the last sentence or line that is complete."""
+    """Truncate prose after the last complete sentence or line."""
     end = max(text.rfind(mark) + len(mark.rstrip()) for mark in (".\n", ". ", "!\n", "?\n", "\n\n"))
     return text[:end].rstrip() if end > len(text) // 2 else text.rpartition("\n")[0].rstrip() or text
 
@@ -225,13 +223,13 @@ def _parse(text: str) -> ast.Module:
 
 
 def _definitions(tree: ast.Module) -> dict[str, _Definition]:
-    """By name, in the order of the file; of two of one name the later counts."""
+    """Top-level definitions in file order; of duplicates the last wins."""
     by_name = {node.name: node for node in tree.body if isinstance(node, _FUNCTIONS)}
     return dict(sorted(by_name.items(), key=lambda item: item[1].lineno))
 
 
 def _span(node: _Definition) -> tuple[int, int]:
-    """First and last line, from 1, decorators included."""
+    """First and last line, from 1, including decorators."""
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return first, node.end_lineno or node.lineno
 
@@ -247,7 +245,7 @@ def _imports(text: str, tree: ast.Module) -> list[str]:
 
 
 def _imports_end(lines: list[str], tree: ast.Module) -> int:
-    """How many lines come before the place of one more import: the imports on top, else the docstring, else opening comments."""
+    """Number of lines before further imports: after imports, docstring or opening comments."""
     top = itertools.takewhile(lambda node: not isinstance(node, _FUNCTIONS), tree.body)
     ends = [node.end_lineno or 0 for node in top if isinstance(node, _IMPORTS)]
     if not ends and ast.get_docstring(tree) is not None:

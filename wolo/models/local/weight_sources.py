@@ -1,6 +1,6 @@
-"""Where weights come from: the maker's repository on a model hub, and part packages that happen to be installed.
+"""Sources of weights: the publisher's repository, and installed part packages.
 
-A source is asked for bytes and trusted with nothing: whoever asks compares the hash.
+Sources are untrusted: the caller verifies the hash.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 BLOCK_BYTES: Final = 1 << 20
 HUB: Final = "https://huggingface.co"
 TRIES: Final = 5
-"""So many times in a row a download may stop without having brought anything."""
+"""Attempts in a row without progress."""
 FIRST_WAIT_S: Final = 0.5
 SILENCE_S: Final = 60.0
 RANGE_REFUSED: Final = 416
 
 Progress = Callable[[int, int], None]
-"""Told the bytes done and the bytes in all; what it raises stops the work."""
+"""Receives bytes done and total; an exception stops the work."""
 
 
 class WeightSpec(Struct, frozen=True, kw_only=True):
-    """Weights as content: whoever yields bytes with this hash has yielded them."""
+    """Weights identified by their hash."""
 
     model: str
-    """As in `local/NAME`."""
+    """NAME in `local/NAME`."""
     repository: str
-    """The maker's, on the model hub."""
+    """The publisher's repository on the model hub."""
     revision: str
     file: str
     size_bytes: int
     sha256: str
     licence: str
     part_package: str
-    """Name of the packages that carry a slice of the file each, with `{}` for the number, which counts from 1."""
+    """Package name with `{}` for the part number, from 1."""
     parts: int
     extra: str
-    """The extra of wolo that installs them."""
+    """wolo extra that installs the packages."""
 
 
 class SourceIncomplete(WoloError):
-    """This source does not have the weights, or not all of them. `worth_saying`: there is more to it than absence."""
+    """The source lacks some of the weights. `worth_saying`: it has a part of them."""
 
     def __init__(self, message: str, *, worth_saying: bool = True) -> None:
         super().__init__(message)
@@ -60,24 +60,24 @@ class SourceIncomplete(WoloError):
 
 
 class WrongBytes(WoloError):
-    """This source has something else under the name."""
+    """The source has different content."""
 
 
 class Source(Protocol):
     name: str
-    """In a sentence: "NAME yielded other bytes"."""
+    """Subject of error messages."""
     suffix: str
-    """Of the file it works on; what is half done is of no use to another source."""
+    """Suffix of its temporary file."""
     can_resume: bool
-    """Whether a half-written file is of use to the next try."""
+    """A partial file can be continued."""
 
     def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
-        """Writes `target`, flushed to disk, and tells its SHA-256. Raises Incomplete or WrongBytes."""
+        """Write and flush `target`; returns its SHA-256. Raises SourceIncomplete or WrongBytes."""
         ...
 
 
 class PartPackages:
-    """Reads data files of installed packages; none of their code is imported or run."""
+    """Reads data files of installed packages without importing code."""
 
     name = "The installed packages"
     suffix = ".joining"
@@ -126,7 +126,7 @@ class PartPackages:
 
 
 class Repository:
-    """Downloads from the maker's repository, or the mirror that HF_ENDPOINT names; goes on where an earlier download stopped."""
+    """Downloads from the publisher's repository or HF_ENDPOINT; resumes partial downloads."""
 
     suffix = ".part"
     can_resume = True
@@ -149,7 +149,7 @@ class Repository:
         return found
 
     def _fetch(self, client: httpx2.Client, url: str, wanted: WeightSpec, target: Path, progress: Progress) -> str:
-        """Keeps asking for what is missing until it is all there."""
+        """Request the missing bytes until complete."""
         import httpx2  # noqa: PLC0415  # loaded by the caller
 
         tries_left, wait_s = TRIES, FIRST_WAIT_S
@@ -174,7 +174,7 @@ class Repository:
             wait_s *= 2
 
     def _fetch_rest(self, client: httpx2.Client, url: str, wanted: WeightSpec, target: Path, progress: Progress) -> bool:
-        """One request for the bytes that are missing; True when none is missing any more."""
+        """Request the missing bytes once; True when complete."""
         done_bytes = _size_bytes(target)
         if done_bytes == wanted.size_bytes:
             return True
@@ -195,7 +195,7 @@ class Repository:
         return done_bytes == wanted.size_bytes
 
     def _start_bytes(self, response: httpx2.Response, wanted: WeightSpec, asked_bytes: int) -> int:
-        """Where in the file this answer begins. Raises Incomplete for a refusal, _Busy when the next try may do better."""
+        """Offset of the response in the file. Raises SourceIncomplete if refused, _Busy if a retry may help."""
         match response.status_code:
             case 200 | 416:
                 return 0
@@ -211,7 +211,7 @@ class Repository:
 
 
 class _Busy(Exception):
-    """The server cannot answer just now."""
+    """The server is temporarily unavailable."""
 
 
 def hash_file(path: Path, progress: Callable[[int], None] = lambda done_bytes: None) -> str:
@@ -235,6 +235,6 @@ def _size_bytes(path: Path) -> int:
 
 
 def open_private(path: Path, flags: int) -> BinaryIO:
-    """For writing, readable by its owner alone; `flags` is O_TRUNC or O_APPEND."""
+    """Open for writing with owner-only permissions; `flags` is O_TRUNC or O_APPEND."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flags, 0o600)
     return os.fdopen(handle, "ab" if flags & os.O_APPEND else "wb")

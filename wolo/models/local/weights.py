@@ -1,7 +1,7 @@
-"""The weights of the embedded model: pinned by their hash, taken from the first source that yields exactly those bytes.
+"""Weights of the embedded model, pinned by hash and cached.
 
-The cache comes first; then, if a download was agreed to, the maker's repository; then installed part packages. A file of the
-user's own (`local/PATH.gguf`) is used where it lies. Everything here blocks: on an event loop, call it in a thread.
+Order: the cache, a permitted download from the publisher's repository, installed part packages. The user's own file
+(`local/PATH.gguf`) is used in place. All functions block: call them in a thread from an event loop.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class MissingWeights(ConfigError):
-    """No source had them; the hint says how to get them."""
+    """No source has the weights; the hint says how to get them."""
 
     @classmethod
     def of(cls, wanted: WeightSpec, reasons: str = "") -> MissingWeights:
@@ -85,7 +85,7 @@ def find_weights(model: str) -> WeightSpec:
 
 
 def own_file(path: str, cwd: Path) -> Path:
-    """The user's own weights. Raises ConfigError when they are not there or are something else."""
+    """The user's own weights file. Raises ConfigError if missing or not GGUF."""
     file = cwd / Path(path).expanduser()
     hint = "local/PATH.gguf names a file from the directory you are in; local//PATH.gguf an absolute one."
     try:
@@ -101,14 +101,14 @@ def own_file(path: str, cwd: Path) -> Path:
 
 
 def cached(wanted: WeightSpec, cache: Path) -> Path | None:
-    """The cached file if it is known to be right, which costs two `stat` calls and no hashing."""
+    """The cached file if verified before; costs two `stat` calls."""
     path = _cached_path(wanted, cache)
     stamp = _stamp(path, wanted)
     return path if stamp and stamp == _read_stamp(path) else None
 
 
 def is_available(wanted: WeightSpec, cache: Path) -> bool:
-    """True when the weights can be had without a download."""
+    """Check that no download is needed."""
     return cached(wanted, cache) is not None or _cached_path(wanted, cache).exists() or PartPackages().has(wanted)
 
 
@@ -120,9 +120,9 @@ def ensure_weights(
     progress: Progress = lambda done, total: None,
     environ: Mapping[str, str] | None = None,
 ) -> Path:
-    """The verified file in the cache, put there if need be. `progress` may raise to stop: nothing half done stays under its name.
+    """Return the verified cached file, fetching it if needed. `progress` may raise to stop.
 
-    Raises MissingWeights when no source has them, SessionError when they cannot be stored, Unavailable when the download failed.
+    Raises MissingWeights if no source has them, SessionError if they cannot be stored, Unavailable if the download failed.
     """
     path = _cached_path(wanted, cache)
     if found := cached(wanted, cache):
@@ -159,7 +159,7 @@ def _prepare_locked(wanted: WeightSpec, path: Path, sources: tuple[Source, ...],
 
 
 def _fetch_verified(source: Source, wanted: WeightSpec, scratch: Path, progress: Progress) -> None:
-    """Leaves exactly the wanted bytes in `scratch`, on disk. What cannot be continued later is deleted."""
+    """Store exactly the pinned bytes in `scratch`; data that cannot be resumed is deleted."""
     try:
         found = source.fetch(wanted, scratch, progress)
         if found != wanted.sha256:
@@ -174,7 +174,7 @@ def _fetch_verified(source: Source, wanted: WeightSpec, scratch: Path, progress:
 
 
 def _verify(wanted: WeightSpec, path: Path, progress: Progress) -> bool:
-    """A file without a fitting stamp is hashed: right, it gets one; wrong, it goes."""
+    """Hash a file without a valid stamp: stamp it if correct, else delete it."""
     try:
         right = path.stat().st_size == wanted.size_bytes and wanted.sha256 == hash_file(
             path, lambda done_bytes: progress(done_bytes, wanted.size_bytes)
@@ -193,7 +193,7 @@ def _cached_path(wanted: WeightSpec, cache: Path) -> Path:
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """Says that the file beside it was hashed when it had this size and time."""
+    """Records that the file was hashed with this size and time."""
 
     sha256: str
     size_bytes: int
@@ -233,7 +233,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _lock(path: Path, wanted: WeightSpec, progress: Progress) -> Iterator[None]:
-    """One process at a time; the next one finds the work done. `progress` is called while waiting, so that it can stop."""
+    """Only one process works at a time. `progress` is called while waiting and may stop it."""
     handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         while True:
@@ -248,7 +248,7 @@ def _lock(path: Path, wanted: WeightSpec, progress: Progress) -> Iterator[None]:
 
 
 def _make_room(wanted: WeightSpec, scratch: Path) -> None:
-    """Raises the error that running out of space would, before half a gigabyte is written for nothing."""
+    """Raise ENOSPC early if the file cannot fit."""
     begun_bytes = scratch.stat().st_size if scratch.exists() else 0
     volume = os.statvfs(scratch.parent)
     if volume.f_bavail * volume.f_frsize < wanted.size_bytes - begun_bytes:
