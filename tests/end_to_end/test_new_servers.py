@@ -50,14 +50,14 @@ def test_the_first_run_takes_the_url_of_a_server(provider: ProviderServer, tmp_p
         assert terminal.shows("another server (URL)")
         assert terminal.shows("install the embedded model")
         terminal.enter(provider.origin)
-        terminal.wait_for("Its API key")
+        terminal.wait_for("its API key")
         terminal.enter("sk-mine-0123456789abcdef")
         terminal.wait_for("Which model?")
         terminal.enter("2")
         terminal.wait_for("Name of this provider")
         terminal.enter("mine")
         assert terminal.wait_for_exit() == 0
-        assert terminal.shows("Saved: mine/large")
+        assert terminal.shows("mine/large is now your default model")
         assert terminal.shows("Hello from here.")
     assert settings()["model"] == "mine/large"
     assert settings()["providers"]["mine"]["base_url"] == provider.base_url
@@ -71,7 +71,7 @@ def test_a_url_is_typed_where_there_is_nothing_to_choose(provider: ProviderServe
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST="127.0.0.1:1") as terminal:
         terminal.wait_for("Which one?")
         terminal.enter("http://127.0.0.1:1/v1")
-        terminal.wait_for("Its API key")
+        terminal.wait_for("its API key")
         terminal.press("enter")
         terminal.wait_for("Name of the model")
         assert terminal.shows("No models are listed at")

@@ -253,7 +253,7 @@ def test_rewinding_leaves_files_alone_unless_asked(provider: ProviderServer) -> 
         terminal.enter("/rewind")
         terminal.wait_for("removed   new.txt")
         terminal.press("enter")
-        terminal.wait_for("Files were not changed back")
+        terminal.wait_for("Files were not changed")
     assert Path("new.txt").read_text() == "new\n"
 
 

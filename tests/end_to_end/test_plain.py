@@ -125,7 +125,7 @@ def test_a_slow_command_is_told_once_and_a_quick_one_is_not(provider: ProviderSe
     provider.script(sse(delta("Seventeen."), hold, finish("stop")))
     with plain(provider, "--plain") as terminal:
         terminal.enter("/help exit")
-        terminal.wait_for("the session is kept")
+        terminal.wait_for("the session is saved")
         wait_for_turn(terminal)
         terminal.enter("/btw how many?")
         terminal.wait_for("… asking a side question")
