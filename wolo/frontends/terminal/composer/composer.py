@@ -265,6 +265,8 @@ class Composer:
     def _edit_queued(self) -> None:
         if newest := self.queue.pop_newest():
             self.give_back(newest)
+            if (region := self._terminal.screen.region) is not None:
+                region.paint()
         else:
             self.buffer.history_backward()
 

@@ -28,6 +28,9 @@ class Stage(Protocol):
     def send(self, sequence: str) -> None:
         """Writes a control sequence to the terminal."""
 
+    def paint(self) -> None:
+        """Schedules a repaint."""
+
     def on_event(self, event: Event) -> None:
         """Updates the components of the region."""
 
