@@ -30,7 +30,7 @@ from wolo.tools.search.grep import Grep, GrepArgs
 from wolo.tools.search.ripgrep import stand_in
 from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
@@ -120,7 +120,7 @@ def edits(folder: Path) -> None:
 def looks(folder: Path) -> None:
     work = folder / "many"
     make_files(work, MANY_FILES)
-    watch = Watch(folder / "data" / "looks", (work,), "session")
+    watch = FileTracker(folder / "data" / "looks", (work,), "session")
     first = timed(lambda: watch.before("first"))
     watch.after("first")
     bare = median(5, lambda: sum(1 for _ in stats(work)))
@@ -189,7 +189,7 @@ def new_services(work: Path, folder: Path) -> ToolServices:
         ledger=FileLedger(folder / "locks"),
         save_output=keep,
         shell=ShellState(work, processes, Jobs(processes, folder / "jobs")),
-        watch=Watch(folder / "data" / work.name, (work,), "session"),
+        watch=FileTracker(folder / "data" / work.name, (work,), "session"),
     )
 
 

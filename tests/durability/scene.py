@@ -108,7 +108,7 @@ class Scene:
             elif line["type"] == "user":
                 self._printed[line["message"]["content"][0]["tool_use_id"]] = None
         self._said = errors.decode()
-        if re.search("Traceback|damaged|could not be read|may be missing|broke", self._said):
+        if re.search("Traceback|damaged|could not be read|may be lost|broke", self._said):
             self._failures.append(self._said)
         assert not self._failures, self._failures
         return process.returncode

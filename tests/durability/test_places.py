@@ -139,7 +139,7 @@ def test_what_others_could_read_is_closed_with_a_word(provider: ProviderServer, 
     (data / "wolo.db").chmod(0o644)
     done = ask(provider, isolated / "wolo", "-c")
     assert (done.exit_code, done.stdout) == (0, "Two.\n")
-    assert "private again" in done.stderr
+    assert "private now" in done.stderr
     assert stat.S_IMODE((data / "wolo.db").stat().st_mode) == 0o600
 
 

@@ -13,7 +13,7 @@ import pytest
 from wolo.errors import SessionError
 from wolo.replay.player import Replayed, ReplayOptions, replay
 from wolo.replay.replay_setup import from_file, prepare_workspace
-from wolo.workspace.landlock import Confined
+from wolo.workspace.landlock import ConfinedRunner
 
 CASSETTES = Path(__file__).parent.parent / "cassettes"
 WHOLE = (CASSETTES / "detours.cassette").read_bytes()
@@ -28,7 +28,7 @@ def play(data: bytes, folder: Path) -> Replayed:
         stage = prepare_workspace(recording, folder / "stage", None)
         info = recording.info
         rerun = ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given={}, is_strict=True)
-        return Confined(lambda: replay(rerun), stage.folder).run()
+        return ConfinedRunner(lambda: replay(rerun), stage.folder).run()
     finally:
         recording.store.close()
 

@@ -61,7 +61,7 @@ def test_of_several_titles_the_one_of_this_directory_is_meant(store: Store, tmp_
 
 
 def test_an_unknown_session_names_the_nearest(store: Store) -> None:
-    with pytest.raises(SessionError, match="none has been kept yet"):
+    with pytest.raises(SessionError, match="none has been saved yet"):
         store.find("anything")
     kept(store, "/", "Write a calculator", name="calculator", id="session_1")
     with pytest.raises(SessionError) as caught:

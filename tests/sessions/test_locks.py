@@ -133,8 +133,8 @@ def test_a_file_system_without_locks_is_refused(data: Path, monkeypatch: pytest.
         with monkeypatch.context() as kernel:
             # No file system here lacks locks, so the kernel's answer is what has to be pretended.
             kernel.setattr(fcntl, "flock", unsupported)
-            with pytest.raises(SessionError, match="has no locks"):
+            with pytest.raises(SessionError, match="has no file locks"):
                 store.lock(session.id)
-            with pytest.raises(SessionError, match="has no locks"):
+            with pytest.raises(SessionError, match="has no file locks"):
                 store.append(session.id, [said("one")])
         assert store.load(session.id).entries == ()

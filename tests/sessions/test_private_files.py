@@ -71,7 +71,7 @@ def test_files_that_others_could_read_are_repaired_with_a_word(tmp_path: Path) -
         path.chmod(mode)
     with Store.open(data) as store:
         assert len(store.warnings) == 3
-        assert all("private again" in warning for warning in store.warnings)
+        assert all("private now" in warning for warning in store.warnings)
     assert stat.S_IMODE((data / "wolo.db").stat().st_mode) == 0o600
     with Store.open(data) as store:
         assert store.warnings == ()
@@ -82,11 +82,11 @@ def test_what_others_could_write_is_refused(tmp_path: Path, name: str) -> None:
     data = tmp_path / "data"
     Store.open(data).close()
     (data / name).chmod(0o777)
-    with pytest.raises(SessionError, match="written by other users") as caught:
+    with pytest.raises(SessionError, match="writable by other users") as caught:
         Store.open(data)
     assert "chmod" in caught.value.hint
     (data / name).chmod(0o770)
-    with pytest.raises(SessionError, match="written by other users"):
+    with pytest.raises(SessionError, match="writable by other users"):
         Store.open(data)
 
 

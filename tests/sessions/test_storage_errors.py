@@ -154,7 +154,7 @@ def test_a_database_that_is_gone_is_missed(data: Path) -> None:
     Store.open(data).close()
     (data / "wolo.db").unlink()
     with Store.open(data) as store:
-        assert any("is gone; a new one was begun" in warning for warning in store.warnings)
+        assert any("is missing; a new one was created" in warning for warning in store.warnings)
     with Store.open(data) as store:
         assert store.warnings == ()
 
@@ -166,7 +166,7 @@ def test_a_log_that_is_gone_is_missed(data: Path) -> None:
     subprocess.run(python_argv("-c", code, data), env=environment(), check=False)
     (data / "wolo.db-wal").unlink()
     with Store.open(data) as store:
-        assert any("what was said last may be missing" in warning for warning in store.warnings)
+        assert any("the last messages may be lost" in warning for warning in store.warnings)
     with Store.open(data) as store:
         assert store.warnings == ()
 

@@ -35,7 +35,7 @@ def test_a_text_that_grows_is_told_once() -> None:
     assert told(*pieces, answer("Hello there")) == [("text", "Hel"), ("more", "lo"), ("more", " there")]
     assert told(pieces[0], PartialEntry(message_id="m", text=""), answer("Hi")) == [
         ("text", "Hel"),
-        ("note", "The answer broke off and is asked for again."),
+        ("note", "The answer was interrupted and is retried."),
         ("text", "Hi"),
     ]
 

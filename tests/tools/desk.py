@@ -11,7 +11,7 @@ from wolo.tools.background_jobs import Jobs
 from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.tool_values import Result
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
@@ -39,7 +39,7 @@ class Desk:
             workspace=Workspace(self.root),
             ledger=FileLedger(self.folder / "locks"),
             save_output=lambda name, data: self.folder / name,
-            watch=Watch(self.folder / "data" / "checkpoints", (Path(os.path.realpath(self.root)),), "session"),
+            watch=FileTracker(self.folder / "data" / "checkpoints", (Path(os.path.realpath(self.root)),), "session"),
             shell=self._shell(),
         )
 

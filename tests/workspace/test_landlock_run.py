@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.workspace.landlock import Confined
+from wolo.workspace.landlock import ConfinedRunner
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has Landlock")
 
@@ -20,7 +20,7 @@ async def run(command: str) -> str:
 
 
 def confined(command: str, folder: Path) -> str:
-    work = Confined(lambda: run(command), folder)
+    work = ConfinedRunner(lambda: run(command), folder)
     said = work.run()
     if not work.is_held:
         pytest.skip("this kernel has no Landlock")
@@ -62,4 +62,4 @@ def test_what_the_work_raises_is_raised(isolated: Path) -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        Confined(fail, isolated).run()
+        ConfinedRunner(fail, isolated).run()

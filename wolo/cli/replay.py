@@ -79,13 +79,13 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
     from wolo.replay.player import ReplayOptions, replay
     from wolo.replay.replay_setup import prepare_workspace
-    from wolo.workspace.landlock import Confined
+    from wolo.workspace.landlock import ConfinedRunner
 
     info = recording.info
     stage = prepare_workspace(recording, folder / "stage", at)
     rerun = ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given=given, is_strict=is_strict)
     os.environ["TMPDIR"] = str(stage.temporary)
-    confined = Confined(lambda: replay(rerun), stage.folder)
+    confined = ConfinedRunner(lambda: replay(rerun), stage.folder)
     replayed = confined.run()
     return replayed if confined.is_held else structs.replace(replayed, notices=(*replayed.notices, UNCONFINED))
 

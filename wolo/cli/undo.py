@@ -77,7 +77,7 @@ def _undoing(store: Store, info: SessionInfo) -> Undoing:
     places, cwd = find_places(), Path(info.cwd)
     root = find_root(cwd) if cwd.is_dir() else cwd
     watch = open_tracker(places, Workspace(root, (), cwd), info.id)
-    watch.make_up()
+    watch.recover_killed()
     return Undoing(watch, places.state / "file-locks", store.nodes(info.id), store.head(info.id), (), Path.cwd())
 
 

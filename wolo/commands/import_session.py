@@ -25,11 +25,11 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 def _import(name: str, cwd: Path) -> tuple[str, str]:
     """The id of the session, and a report."""
-    from wolo.sessions.exchange.importer import keep, read  # noqa: PLC0415  # all the formats, which few sessions need
+    from wolo.sessions.exchange.importer import import_session, read  # noqa: PLC0415  # all the formats, which few sessions need
 
     source = read(cwd / Path(name).expanduser())
     with Store.open(find_places().data) as store:
-        report = keep(store, source, str(cwd))
+        report = import_session(store, source, str(cwd))
     if report.was_there:
         return report.info.id, f"This was imported before, as {report.info.id}."
     count = "1 entry" if report.entries == 1 else f"{report.entries:,} entries"

@@ -19,7 +19,7 @@ from wolo.extensions.markdown_files import shown
 from wolo.extensions.skill_files import Skill, told
 from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 GROUP: Group = "Custom"
 FRESH_S = 2.0
@@ -121,14 +121,14 @@ async def _use(skill: Skill, context: CommandContext, rest: str) -> Outcome:
 
 def _is_users(command: WrittenCommand, conversation: Conversation) -> bool:
     """A link may lead into the workspace, where the model writes: such a file counts as the user's only if it is protected."""
-    real = led_to(command.path)
+    real = resolve_path(command.path)
     is_out_of_reach = not conversation.permissions.workspace.holds(Path(real)) or runs_code(real)
-    return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(led_to(find_places().config)))
+    return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(resolve_path(find_places().config)))
 
 
 def _may_attach(conversation: Conversation, path: Path) -> bool:
     """A project's command attaches only files that the model may read without approval."""
-    return conversation.permissions.judge.readable(Path(led_to(path)))
+    return conversation.permissions.judge.readable(Path(resolve_path(path)))
 
 
 def _footing(run: Run, conversation: Conversation, *, is_own: bool) -> CommandRights | None:

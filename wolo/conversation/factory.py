@@ -55,7 +55,7 @@ from wolo.guard.judge import Judge
 from wolo.guard.secrets.redactor import Secrets
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
-from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import FileLedger
 
 
@@ -93,7 +93,7 @@ class _Environment:
     history: MessageHistory
     hooks: ConversationHooks
     sandbox: SandboxSetup
-    tracker: Watch
+    tracker: FileTracker
     notices: tuple[str, ...]
 
 

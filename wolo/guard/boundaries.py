@@ -10,7 +10,7 @@ from pathlib import Path
 from wolo.guard import protected_paths
 from wolo.guard.shell.named_paths import NamedPaths, TooManyFiles, expand, file_pattern, may_name, real_path, spelling_pattern
 from wolo.guard.shell.words import Word, name_of, unquoted, unwrapped
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 
 class Boundaries:
@@ -79,7 +79,9 @@ def _link_targets(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [
-                led_to(each.path) for each in entries if each.is_symlink() and protected_paths.is_protected_name(f"/{each.name}")
+                resolve_path(each.path)
+                for each in entries
+                if each.is_symlink() and protected_paths.is_protected_name(f"/{each.name}")
             ]
     except OSError:
         return []

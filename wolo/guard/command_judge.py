@@ -16,7 +16,7 @@ from wolo.guard.safe_commands import PROGRAMS, SafeList
 from wolo.guard.shell.named_paths import NamedPaths, named_in_text, named_paths
 from wolo.guard.shell.parser import Command, Directory, Line, TooComplex, read_line
 from wolo.guard.shell.words import name_of
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 Confine = Literal["never", "unless_allowed", "always"]
 """Selects the commands that run inside the sandbox. `unless_allowed` exempts what the user, or a rule of the user, allowed."""
@@ -46,7 +46,7 @@ class CommandJudge:
         named = _named(line, self._boundaries.home)
         if self._boundaries.names_own(line.text, named):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
-        if self._removes_own(line.text, led_to(line.cwd), named.paths):
+        if self._removes_own(line.text, resolve_path(line.cwd), named.paths):
             return Verdict("deny", "The command would change a directory that contains wolo's own files: name a narrower one.")
         if are_changed_by(line.text):
             return Verdict("deny", "The command would change wolo's own settings, which only the user may do.")
@@ -175,7 +175,7 @@ class CommandJudge:
     def _where(self, line: Line) -> str:
         if any(directory is None for directory in _directories(line)):
             return "The command changes to a directory that is not known before it runs."
-        start = line.commands[0].directories[0] if line.commands else led_to(line.cwd)
+        start = line.commands[0].directories[0] if line.commands else resolve_path(line.cwd)
         if start is None or not self._boundaries.is_inside(start):
             return "The command would run outside the workspace."
         goals = (goal for command in line.commands or () for goal in command.moves_to)
@@ -192,12 +192,12 @@ def _named(line: Line, home: str) -> NamedPaths:
     if line.commands is None:
         from wolo.guard.shell.nested_commands import without_documents  # noqa: PLC0415  # rarely needed
 
-        return named_in_text(without_documents(line.text), led_to(line.cwd), home)
+        return named_in_text(without_documents(line.text), resolve_path(line.cwd), home)
     paths: list[str] = []
     patterns: list[str] = []
     for command in line.commands:
         for directory in command.directories:
-            named = named_paths(command.words, directory or led_to(line.cwd), home)
+            named = named_paths(command.words, directory or resolve_path(line.cwd), home)
             paths += named.paths
             patterns += named.patterns
     return NamedPaths(paths, patterns)
@@ -208,7 +208,7 @@ def _directories(line: Line) -> Iterable[Directory]:
 
 
 def _real_directories(line: Line) -> Iterable[str]:
-    return {directory for directory in _directories(line) if directory is not None} or {led_to(line.cwd)}
+    return {directory for directory in _directories(line) if directory is not None} or {resolve_path(line.cwd)}
 
 
 def _is_of(line: Line, programs: frozenset[str]) -> bool:

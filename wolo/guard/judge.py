@@ -26,7 +26,7 @@ from wolo.guard.rules import Rule, Verdict, is_too_wide, parse_rule, strictest, 
 from wolo.guard.safe_commands import SafeList
 from wolo.guard.shell.words import printable
 from wolo.places import find_home
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 LONG_ADDRESS = 256
 """Characters of host, path and query together."""
@@ -182,12 +182,12 @@ class Judge:
 
     def readable(self, path: Path) -> bool:
         """Tells whether a search may show this file's content without asking. Only the last part of the path may be a link."""
-        intent = ReadIntent(Path(led_to(path)), str(path)) if path.is_symlink() else ReadIntent(path)
+        intent = ReadIntent(Path(resolve_path(path)), str(path)) if path.is_symlink() else ReadIntent(path)
         return self._judge_read(intent, None).decision == "allow"
 
     def rule_against_reading(self, path: Path) -> Rule | None:
         """The deny rule that applies to a file by any of its paths; None if there is none."""
-        return self._book.find("deny", "read", Paths(led_to(path), os.path.normpath(Path(self._start, path))))
+        return self._book.find("deny", "read", Paths(resolve_path(path), os.path.normpath(Path(self._start, path))))
 
     def may_fetch(self, url: str) -> bool:
         """Tells whether a redirect to `url` may be followed without asking."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wolo.messages.terminal_text import clean_line
-from wolo.workspace.processes.process_runner import Processes, Program, Start
+from wolo.workspace.processes.process_runner import Processes, Program, ProgramStart
 
 LONGEST_LINE_BYTES = 64 * 1024 * 1024
 """Maximum message size: one message per line."""
@@ -67,7 +67,7 @@ async def start_server(
     """Raises OSError when it cannot be started."""
     its_input, to_it = os.pipe()
     from_it, its_output = os.pipe()
-    start = Start(argv=argv, cwd=cwd, env=env, stdin=its_input, stdout=its_output)
+    start = ProgramStart(argv=argv, cwd=cwd, env=env, stdin=its_input, stdout=its_output)
     try:
         program = processes.start(start, said.add, in_background=True)
     except BaseException:

@@ -19,7 +19,7 @@ from wolo.sessions.exchange.json_files import read_lines
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
-from wolo.workspace.search.walk import Bounds, Stopped, walk
+from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
 
 VERSION = 1
 MAX_FILE_BYTES = 256 << 10
@@ -107,10 +107,10 @@ def _files(tape: RecordedTurns, stage: ReplayWorkspace, redactor: Redactor) -> I
 def _small_workspace(root: Path) -> Iterable[Path]:
     """The files git would see; none if there are many."""
     try:
-        found = [root / name for name in walk(root, Bounds(MAX_WORKSPACE_FILES * 10, 2.0))]
+        found = [root / name for name in walk(root, WalkLimits(MAX_WORKSPACE_FILES * 10, 2.0))]
         if len(found) > MAX_WORKSPACE_FILES or sum(path.stat().st_size for path in found) > MAX_WORKSPACE_BYTES:
             return ()
-    except (Stopped, OSError):
+    except (WalkStopped, OSError):
         return ()
     return found
 

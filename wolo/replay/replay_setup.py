@@ -51,7 +51,7 @@ def from_file(path: Path, folder: Path) -> Recording:
     cwd = found.header.cwd if found else source.cwd or str(folder)
     store = Store.open(folder / "data")
     try:
-        info = importer.keep(store, source, cwd).info
+        info = importer.import_session(store, source, cwd).info
         loaded = store.load(info.id)
     except BaseException:
         store.close()

@@ -184,10 +184,10 @@ def _begin(path: Path, version: int, use: OpenState) -> list[str]:
     if log.exists() and log.stat().st_size:
         raise SessionError(
             f"{path} is gone, but its log {log.name} is still there.",
-            hint="Put the database back beside it; or move the log aside to start afresh.",
+            hint="Restore the database, or move the log aside to start with a new one.",
         )
     create(path, version)
-    return [f"The session database {path} that was here is gone; a new one was begun."] if use.existed else []
+    return [f"The session database {path} is missing; a new one was created."] if use.existed else []
 
 
 def _attach(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
@@ -211,12 +211,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[migrati
         # With a rollback journal, only EXTRA also makes the removal of the journal durable.
         connection.execute("PRAGMA synchronous = EXTRA")
     elif use.lost_log:
-        warnings.append(
-            f"{log_path(path).name} is gone, though nobody had closed the sessions: what was said last may be missing."
-        )
+        warnings.append(f"{log_path(path).name} is missing although the sessions were not closed: the last messages may be lost.")
     if "delete" in (journal, wanted):
         warnings.append(
-            f"{path.parent} is not a local disk: sessions are kept there more slowly. WOLO_HOME can name another place."
+            f"{path.parent} is not a local disk: saving sessions there is slower. Set WOLO_HOME to another directory."
         )
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version <= len(steps):
@@ -234,7 +232,7 @@ class ReadOnlyDatabase:
         self._stack = ExitStack()
         try:
             if not path.stat().st_size:
-                raise SessionError(f"{path} is empty.", hint="There is no session in it.")
+                raise SessionError(f"{path} is empty.", hint="It contains no session.")
             self._connection = self._stack.enter_context(only_reading(path))
             check_ours(self._connection, path)
         except (sqlite3.Error, OSError) as error:
@@ -257,7 +255,7 @@ class ReadOnlyDatabase:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Raises StorageReadOnly."""
-        raise StorageReadOnly(f"{self.path} can only be read here.", hint="Set WOLO_HOME to a directory that can be written.")
+        raise StorageReadOnly(f"{self.path} is read-only here.", hint="Set WOLO_HOME to a directory that can be written.")
         yield self._connection
 
     def rescue(self, why: str) -> str:

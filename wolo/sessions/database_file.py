@@ -232,7 +232,7 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> int:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID or version < 1:
-        raise DatabaseDamaged(path, "its header is broken") if _holds_our_tables(connection) else not_a_database(path)
+        raise DatabaseDamaged(path, "its header is damaged") if _holds_our_tables(connection) else not_a_database(path)
     return int(version)
 
 
@@ -249,8 +249,8 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
         version = check_ours(connection, path)
         if version > known:
             raise DatabaseTooNew(
-                f"{path} was written by a newer wolo (its format is {version}, this one knows {known}).",
-                hint="Upgrade wolo. The file was not touched.",
+                f"{path} was written by a newer wolo (format {version}, this one supports {known}).",
+                hint="Upgrade wolo. The file was not changed.",
             )
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
         if thoroughly:

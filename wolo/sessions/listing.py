@@ -143,15 +143,17 @@ def _has_beginning(session_id: str, spec: str) -> bool:
 
 
 def _ambiguous(spec: str, matches: Sequence[SessionInfo]) -> SessionError:
-    lines = [f"  {info.id}  {info.name or info.title or '(nothing said yet)'}" for info in matches[:CANDIDATES_SHOWN]]
+    lines = [f"  {info.id}  {info.name or info.title or '(no messages yet)'}" for info in matches[:CANDIDATES_SHOWN]]
     if len(matches) > CANDIDATES_SHOWN:
         lines.append(f"  … and {len(matches) - CANDIDATES_SHOWN} more")
-    return SessionError(f"“{spec}” could be {len(matches)} sessions:\n" + "\n".join(lines), hint="Give the id, or more of it.")
+    return SessionError(
+        f"“{spec}” could be {len(matches)} sessions:\n" + "\n".join(lines), hint="Give the id, or a longer prefix."
+    )
 
 
 def unknown(spec: str, everything: Sequence[SessionInfo]) -> SessionError:
     if not everything:
-        return SessionError(f"There is no session “{spec}”: none has been kept yet.", hint='Start one: wolo "your task"')
+        return SessionError(f"There is no session “{spec}”: none has been saved yet.", hint='Start one: wolo "your task"')
     from difflib import get_close_matches  # noqa: PLC0415  # 5 ms, and only on the way to an error
 
     spellings = {

@@ -38,7 +38,7 @@ class Loaded(Struct, frozen=True):
         total = len(self.entries) + self.skipped
         was = "was" if self.skipped == 1 else "were"
         return (
-            f"{self.skipped} of {total} entries of session {self.info.id} cannot be read and {was} left out; the rest is intact."
+            f"{self.skipped} of {total} entries of session {self.info.id} cannot be read and {was} skipped; the rest is intact."
         )
 
 
@@ -88,7 +88,7 @@ class LoadLimit:
 
 
 def too_large_notice(unread: int) -> str:
-    return f"This session is larger than any model's window: its first {unread:,} entries are not sent. The session keeps them."
+    return f"This session is larger than any model's window: its first {unread:,} entries are not sent. They remain saved."
 
 
 def opening(unread: int) -> CompactionEntry:

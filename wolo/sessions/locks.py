@@ -60,7 +60,7 @@ def database_lock(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]
     except LockHeld as other:
         raise SessionError(
             f"Another wolo has locked the session database for {wait_s:.0f} seconds and does not answer.",
-            hint="It may be stopped: continue it (fg) or end it, then try again.",
+            hint="It may be stopped: resume it (fg) or quit it, then try again.",
         ) from other
     try:
         yield
@@ -78,7 +78,7 @@ class SessionLock:
         except LockHeld as other:
             raise SessionError(
                 f"Session {session_id} is in use by another wolo{_named(other.holder)}.",
-                hint="End the other one first; --fork goes on in a copy.",
+                hint="Quit the other one first; --fork continues in a copy.",
             ) from other
         with suppress(OSError):  # on a full disk the lock still holds; others cannot show the holder
             os.ftruncate(self._descriptor, 0)
@@ -169,8 +169,8 @@ def try_lock(descriptor: int, path: Path) -> bool:
         if error.errno not in _UNSUPPORTED:
             raise storage_error(error, path) from error
         raise SessionError(
-            f"The file system of {path.parent} has no locks, so sessions there could be damaged by a second wolo.",
-            hint="Set WOLO_HOME to a directory on a local disk, or keep nothing with --no-session.",
+            f"The file system of {path.parent} has no file locks, so a second wolo could damage sessions there.",
+            hint="Set WOLO_HOME to a directory on a local disk, or run with --no-session.",
         ) from error
     return True
 

@@ -33,7 +33,7 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Seq
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return f"The session database was brought to format {len(steps) + 1}; the old one is kept as {backup}."
+    return f"The session database was migrated to format {len(steps) + 1}; the old one is saved as {backup}."
 
 
 def backups(path: Path) -> list[Path]:

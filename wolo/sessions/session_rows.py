@@ -30,7 +30,9 @@ def new_session_id(now: float) -> str:
 
 def check_id(session_id: str) -> str:
     if not _ID.match(session_id):
-        raise SessionError(f"{session_id!r} cannot be a session id.", hint="Use letters, digits, _ . and -, at most 128 of them.")
+        raise SessionError(
+            f"{session_id!r} is not a valid session id.", hint="Use letters, digits, _ . and -, at most 128 of them."
+        )
     return session_id
 
 
@@ -39,7 +41,7 @@ def check_name(name: str) -> str:
     plain = name.strip()
     if not plain or len(plain) > NAME_LIMIT or not plain.isprintable() or re.search(r"[/\\]|^[.-]", plain):
         raise SessionError(
-            f"{name[:NAME_LIMIT]!r} cannot be the name of a session.",
+            f"{name[:NAME_LIMIT]!r} is not a valid session name.",
             hint=f"Use up to {NAME_LIMIT} visible characters without / or \\, not beginning with . or -",
         )
     return plain
@@ -69,7 +71,7 @@ def require_free(connection: sqlite3.Connection, session_id: str, name: str | No
     if listing.read(connection, session_id):
         raise SessionError(f"There is already a session {session_id}.", hint="Choose another id.")
     if name and listing.named(connection, name):
-        raise SessionError(f"There is already a session named {name}.", hint=f"Go on with it (-r {name}) or choose another name.")
+        raise SessionError(f"There is already a session named {name}.", hint=f"Resume it (-r {name}) or choose another name.")
 
 
 def head_and_last(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
@@ -77,7 +79,7 @@ def head_and_last(connection: sqlite3.Connection, session_id: str) -> tuple[int,
     query = "SELECT head, (SELECT max(seq) FROM entries WHERE session = sessions.id) FROM sessions WHERE id = ?"
     row = connection.execute(query, (session_id,)).fetchone()
     if row is None:
-        raise SessionError(f"Session {session_id} is gone.", hint="It was deleted; `wolo sessions list` shows what there is.")
+        raise SessionError(f"Session {session_id} is gone.", hint="It was deleted; `wolo sessions list` shows the others.")
     return row[0], max(row[0], row[1] or 0)
 
 

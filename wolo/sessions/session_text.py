@@ -135,7 +135,7 @@ def _text(node: Node) -> str | None:
         case MessageEntry(message=message) if message.is_prompt:
             return message.text.strip() or "(an attachment)"
         case CompactionEntry(summary=summary) if summary is not None:
-            return "(what was said before was summed up)"
+            return "(earlier messages were compacted)"
     return None
 
 
@@ -181,14 +181,14 @@ class EntryFollower:
                 case ResultsEntry(parts=parts):
                     yield from self._results(parts)
                 case BranchEntry():
-                    yield EntryLine("note", "The conversation goes on from an earlier place.")
+                    yield EntryLine("note", "The conversation continues from an earlier entry.")
                 case CompactionEntry():
-                    yield EntryLine("note", "Old parts of the conversation are sent shortened from here on.")
+                    yield EntryLine("note", "The conversation was compacted.")
 
     def _take_back(self) -> Iterator[EntryLine]:
         if self._told:
             self._told = ""
-            yield EntryLine("note", "The answer broke off and is asked for again.")
+            yield EntryLine("note", "The answer was interrupted and is retried.")
 
     def _message(self, message: Message) -> Iterator[EntryLine]:
         if message.role != "assistant":

@@ -15,11 +15,11 @@ from typing import Any, Protocol, TypeVar
 from wolo.errors import SessionError
 from wolo.places import make_private
 
-_FULL_HINT = "Free some space and try again; everything up to here is kept. With --no-session nothing needs to be kept."
-_READ_ONLY_HINT = "Make it writable, set WOLO_HOME to a directory that is, or keep nothing with --no-session."
-_DAMAGED_HINT = "End every wolo that is running, then start one again: it sets the file aside and saves what can be read."
-_FAILED_HINT = "Check the disk, its quota and the limit on file sizes (ulimit -f), or keep nothing with --no-session."
-_FOREIGN_HINT = "The file was not touched. Move it aside, or set WOLO_HOME to another directory."
+_FULL_HINT = "Free some space and try again; everything so far is saved. Or run with --no-session."
+_READ_ONLY_HINT = "Make it writable, set WOLO_HOME to a writable directory, or run with --no-session."
+_DAMAGED_HINT = "Quit all running wolo processes and start one again: it moves the file aside and saves what can be read."
+_FAILED_HINT = "Check the disk, its quota and the limit on file sizes (ulimit -f), or run with --no-session."
+_FOREIGN_HINT = "The file was not changed. Move it aside, or set WOLO_HOME to another directory."
 
 
 class StorageReadOnly(SessionError):
@@ -45,16 +45,16 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     # The low byte is SQLite's primary result code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:
-        return SessionError(f"The disk is full: {path} cannot take the newest entry.", hint=_FULL_HINT)
+        return SessionError(f"The disk is full: {path} has no room for the newest entry.", hint=_FULL_HINT)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
-        return StorageReadOnly(f"Sessions cannot be written: {path} or its directory is read-only.", hint=_READ_ONLY_HINT)
+        return StorageReadOnly(f"Cannot save sessions: {path} or its directory is read-only.", hint=_READ_ONLY_HINT)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DatabaseDamaged(path, str(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return SessionError(f"Another program holds {path} and does not let go.", hint="End that program, then try again.")
+        return SessionError(f"Another program holds {path} and does not release it.", hint="Quit that program and try again.")
     if code == sqlite3.SQLITE_IOERR:
         return SessionError(f"The disk failed: {path} cannot be read or written ({error}).", hint=_FAILED_HINT)
-    return SessionError(f"Sessions cannot be kept in {path}: {error}.", hint="Check the disk, or keep nothing with --no-session.")
+    return SessionError(f"Cannot save sessions in {path}: {error}.", hint="Check the disk, or run with --no-session.")
 
 
 def not_a_database(path: Path) -> SessionError:
@@ -66,9 +66,9 @@ def _explain_os(error: OSError, path: Path) -> SessionError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return SessionError(f"The disk is full: {where} cannot be written.", hint=_FULL_HINT)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return StorageReadOnly(f"Sessions cannot be written: no permission for {where}.", hint=_READ_ONLY_HINT)
+        return StorageReadOnly(f"Cannot save sessions: no permission for {where}.", hint=_READ_ONLY_HINT)
     reason = (error.strerror or str(error)).lower()
-    return SessionError(f"Sessions cannot be kept: {where}: {reason}.", hint=_READ_ONLY_HINT)
+    return SessionError(f"Cannot save sessions: {where}: {reason}.", hint=_READ_ONLY_HINT)
 
 
 def make_directory(path: Path) -> list[str]:
@@ -89,7 +89,7 @@ def check_file(path: Path) -> list[str]:
     except OSError as error:
         raise storage_error(error, path) from error
     if not stat.S_ISREG(found.st_mode):
-        raise SessionError(f"{path} is not a regular file.", hint="Move it aside; wolo keeps its sessions there.")
+        raise SessionError(f"{path} is not a regular file.", hint="Move it aside; wolo saves its sessions there.")
     return _check_private(path, found, 0o600)
 
 
@@ -109,13 +109,13 @@ def sync_file(path: Path) -> None:
 def _check_private(path: Path, found: os.stat_result, mode: int) -> list[str]:
     if found.st_uid != os.geteuid():
         raise SessionError(
-            f"{path} belongs to another user, so sessions are not kept there.",
-            hint="Run wolo as that user, or set WOLO_HOME to a directory of your own.",
+            f"{path} belongs to another user, so sessions are not saved there.",
+            hint="Run wolo as that user, or set WOLO_HOME to a directory that you own.",
         )
     if found.st_mode & 0o022:
         raise SessionError(
-            f"{path} can be written by other users, so what it says cannot be trusted.",
-            hint=f"If nobody has tampered with it: chmod go-rwx '{path}'",
+            f"{path} is writable by other users, so its content cannot be trusted.",
+            hint=f"If no one has tampered with it: chmod go-rwx '{path}'",
         )
     if not found.st_mode & 0o077:
         return []
@@ -123,7 +123,7 @@ def _check_private(path: Path, found: os.stat_result, mode: int) -> list[str]:
         path.chmod(mode)
     except OSError as error:
         raise storage_error(error, path) from error
-    return [f"{path} could be read by other users; it is private again."]
+    return [f"{path} was readable by other users; it is private now."]
 
 
 C = TypeVar("C", bound=type)

@@ -110,7 +110,7 @@ class Store:
                 raise
 
             database = ReadOnlyDatabase(path)
-            why = "A newer wolo wrote these sessions" if isinstance(error, DatabaseTooNew) else "These sessions cannot be written"
+            why = "A newer wolo wrote these sessions" if isinstance(error, DatabaseTooNew) else "These sessions are read-only"
             warning = f"{why}: {path} is opened for reading only."
             return cls(database, data_dir / "blobs", SessionLocks(data_dir / "locks"), (warning,), time.time, is_read_only=True)
 

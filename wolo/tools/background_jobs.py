@@ -17,8 +17,8 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.places import make_private
 from wolo.tools.clipping import clean
-from wolo.workspace.processes.output_capture import Printed
-from wolo.workspace.processes.process_runner import MOST_PROCESSES, Cause, Processes, Program, Start
+from wolo.workspace.processes.output_capture import CapturedOutput
+from wolo.workspace.processes.process_runner import MOST_PROCESSES, Cause, Processes, Program, ProgramStart
 from wolo.workspace.processes.process_tree import Member
 
 MOST_RUNNING = 20
@@ -138,7 +138,7 @@ class Jobs:
             raise ToolError("There are no jobs.")
         raise ToolError(f"There is no job {id}; there are {there}." if id is not None else f"Which job? There are {there}.")
 
-    def start(self, command: str, start: Start, *, timeout_s: float | None, confined: bool) -> Job:
+    def start(self, command: str, start: ProgramStart, *, timeout_s: float | None, confined: bool) -> Job:
         """Raises OSError where it cannot be started, ToolError when there are too many."""
         if len(self.running) >= MOST_RUNNING:
             start.tidy()
@@ -272,7 +272,7 @@ class JobOutput:
         self.size_bytes = 0
         self.newest = b""
         """Its last lines, also when they were looked at."""
-        self._unread = Printed(_NEWS_BYTES)
+        self._unread = CapturedOutput(_NEWS_BYTES)
         self._line = bytearray()
         self._kept_bytes = 0
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -292,7 +292,7 @@ class JobOutput:
     def read_new(self) -> bytes:
         """What has come since the last look, both ends of it when it was much."""
         self._pass_on(len(self._line))
-        unread, self._unread = self._unread, Printed(_NEWS_BYTES)
+        unread, self._unread = self._unread, CapturedOutput(_NEWS_BYTES)
         head, tail = unread.take()
         note = f"\n[… {unread.omitted_bytes:,} bytes left out …]\n".encode() if unread.omitted_bytes else b""
         return head + note + tail

@@ -20,7 +20,7 @@ from wolo.messages.parts import ToolKind
 from wolo.tools.background_jobs import Jobs
 from wolo.tools.tool_values import BUILTIN as BUILTIN_SUBAGENTS
 from wolo.tools.tool_values import AskQuestions, Result, SubagentOffer
-from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.atomic_write import FileChange
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.process_runner import Processes
@@ -117,7 +117,7 @@ class ToolServices:
     recall: Callable[[], Sequence[Message]] = tuple
     """The whole conversation so far, including messages that are no longer sent."""
     sandbox: CommandSandbox = field(default_factory=CommandSandbox)
-    watch: Watch | None = None
+    watch: FileTracker | None = None
     """Detects changes of the workspace by commands; None: such changes are not tracked."""
     record_change: Callable[[str, FileChange], None] = lambda call_id, change: None
     """Called with the call's id right before a tool changes a file; an exception prevents the change."""

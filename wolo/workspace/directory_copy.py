@@ -36,11 +36,11 @@ def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Cop
     notices: list[str] = []
     leaves_git = _measure(source / GIT, most_bytes).size_bytes > MAX_GIT_BYTES
     if leaves_git:
-        notices.append(f"{GIT} is larger than {MAX_GIT_BYTES >> 20} MB and was left out of the copy.")
+        notices.append(f"{GIT} is larger than {MAX_GIT_BYTES >> 20} MB and was not copied.")
     sizes = _measure(source, most_bytes, leaving_out=GIT if leaves_git else "")
     if sizes.size_bytes > most_bytes or sizes.entries > MAX_ENTRIES:
         raise SessionError(
-            f"{source} is too large to be copied: more than {most_bytes >> 20} MB, or {MAX_ENTRIES:,} files.",
+            f"{source} is too large to copy: more than {most_bytes >> 20} MB, or {MAX_ENTRIES:,} files.",
             hint="Name a smaller directory to start from, such as a fresh checkout: --at DIR.",
         )
     skipped: list[str] = []
@@ -49,8 +49,8 @@ def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Cop
     for entry in _entries(source, leaving_out=GIT if leaves_git else ""):
         _copy(entry, source, target, skipped)
     if skipped:
-        many = f"{len(skipped)} files could not be read and are not in the copy, {skipped[0]} among them."
-        notices.append(f"{skipped[0]} could not be read and is not in the copy." if len(skipped) == 1 else many)
+        many = f"{len(skipped)} files could not be read and were not copied, {skipped[0]} among them."
+        notices.append(f"{skipped[0]} could not be read and was not copied." if len(skipped) == 1 else many)
     return Copied(sizes.entries, sizes.size_bytes, tuple(notices))
 
 
@@ -66,7 +66,9 @@ def _copy(entry: os.DirEntry[str], source: Path, target: Path, skipped: list[str
             shutil.copy2(entry.path, place)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise SessionError(f"There is no room for a copy of {source}.", hint="TMPDIR names where copies go.") from error
+            raise SessionError(
+                f"No space left for a copy of {source}.", hint="Set TMPDIR to a directory with more space."
+            ) from error
         skipped.append(os.path.relpath(entry.path, source))
 
 

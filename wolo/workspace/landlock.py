@@ -104,7 +104,7 @@ T = TypeVar("T")
 _POLL_S = 0.1
 
 
-class Confined(Generic[T]):
+class ConfinedRunner(Generic[T]):
     """Runs a coroutine on its own thread and event loop, restricted to one folder.
 
     Landlock restricts a thread and its children; the waiting thread stays unrestricted and can clean up. `is_held` tells whether
@@ -135,7 +135,7 @@ class Confined(Generic[T]):
         return self._results[0]
 
     def _play(self) -> None:
-        self.is_held = confine(self._folder)
+        self.is_held = restrict_writes(self._folder)
         try:
             self._results.append(asyncio.run(self._main()))
         except BaseException as error:  # re-raised in `run`
@@ -154,7 +154,7 @@ class Confined(Generic[T]):
                 return  # it ended at this moment
 
 
-def confine(folder: Path) -> bool:
+def restrict_writes(folder: Path) -> bool:
     """Restricts this thread to writing below `folder` and to devices. False where the system cannot do that."""
     if version() < 1:
         return False

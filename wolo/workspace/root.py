@@ -14,13 +14,13 @@ from wolo.errors import ToolError, UsageError
 from wolo.places import find_home
 
 
-def led_to(path: str | os.PathLike[str]) -> str:
+def resolve_path(path: str | os.PathLike[str]) -> str:
     """`os.path.realpath`, which before Python 3.13 raises at links of `/proc` of other users' processes."""
     try:
         return os.path.realpath(path)
     except OSError:
         above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  # text all along
-        return os.path.join(led_to(above), name) if name else above  # noqa: PTH118  # the same
+        return os.path.join(resolve_path(above), name) if name else above  # noqa: PTH118  # the same
 
 
 _MAX_PATH_BYTES = 4096
@@ -123,7 +123,7 @@ def current_directory() -> Path:
 
 
 def _real(path: Path) -> Path:
-    return Path(led_to(path))
+    return Path(resolve_path(path))
 
 
 def _refuse_unusable(given: str) -> None:

@@ -43,10 +43,10 @@ def exported(store: Store, session_id: str, redactor: Redactor | None = None) ->
     return b"".join(pieces)
 
 
-def imported(store: Store, path: Path, content: bytes | None = None, cwd: str = "") -> importer.Report:
+def imported(store: Store, path: Path, content: bytes | None = None, cwd: str = "") -> importer.ImportReport:
     if content is not None:
         path.write_bytes(content)
-    return importer.keep(store, importer.read(path), cwd or str(Path.cwd()))
+    return importer.import_session(store, importer.read(path), cwd or str(Path.cwd()))
 
 
 def texts(store: Store, session_id: str) -> list[str]:

@@ -60,7 +60,7 @@ ROWS = [
 
 
 def kept(store: Store, folder: Path, rows: list[Any]) -> str:
-    return importer.keep(store, read(folder, rows), str(folder)).info.id
+    return importer.import_session(store, read(folder, rows), str(folder)).info.id
 
 
 def rows_out(store: Store, session_id: str) -> list[Any]:

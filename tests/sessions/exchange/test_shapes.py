@@ -49,7 +49,7 @@ def exported(store: Store, session_id: str, format: str, redactor: Redactor | No
     return b"".join(pieces)
 
 
-def read(folder: Path, content: bytes | list[Any], format: str = "") -> importer.Source:
+def read(folder: Path, content: bytes | list[Any], format: str = "") -> importer.ImportSource:
     path = folder / "given"
     path.write_bytes(content if isinstance(content, bytes) else b"\n".join(json.dumps(row).encode() for row in content))
     return importer.read(path, format)
@@ -135,7 +135,7 @@ def test_a_format_that_is_none_names_those_there_are(store: Store, tmp_path: Pat
 def test_a_file_that_is_no_session_is_refused_in_a_sentence(tmp_path: Path, content: bytes) -> None:
     for format in ("", *importer.formats()):
         with pytest.raises(SessionError):
-            importer.keep(None, read(tmp_path, content, format), "")  # type: ignore[arg-type]  # it never comes to the store
+            importer.import_session(None, read(tmp_path, content, format), "")  # type: ignore[arg-type]  # it never comes to the store
 
 
 # Thread rows
@@ -229,7 +229,7 @@ def test_what_is_compacted_goes_out_shortened_and_comes_in_whole(store: Store, t
 
 def test_rows_for_nobody_but_agentpress_go_out_as_they_came(store: Store, tmp_path: Path) -> None:
     status = row("status", {"status_type": "x"}, is_llm_message=False)
-    report = importer.keep(store, read(tmp_path, [status, row("user", "hello")]), str(tmp_path))
+    report = importer.import_session(store, read(tmp_path, [status, row("user", "hello")]), str(tmp_path))
     assert report.info.id == "t-1"
     assert json.loads(exported(store, "t-1", "rows").splitlines()[0]) == status
 
@@ -334,7 +334,7 @@ def test_numbers_beyond_all_bounds_lose_no_message(store: Store, tmp_path: Path,
         '{"message_id": "n", "type": "user", "content": "hello"}',
         f'{{"schema_version": "ATIF-v1.6", "steps": [{step}]}}',
     ):
-        info = importer.keep(store, read(tmp_path, content.encode()), str(tmp_path)).info
+        info = importer.import_session(store, read(tmp_path, content.encode()), str(tmp_path)).info
         loaded = store.load(info.id)
         assert loaded.skipped == 0
         assert replay_entries.messages(loaded.entries)[-1].text == "hello"

@@ -85,7 +85,7 @@ def test_a_summary_that_is_encrypted_leaves_everything_in_view(tmp_path: Path) -
     }
     imported = read(tmp_path, words("user", "One."), words("assistant", "Two."), sealed, words("user", "Three."))
     assert (len(imported.messages), imported.left_out) == (3, ())
-    assert "only its provider can read" in imported.notices[0]
+    assert "encrypted summary" in imported.notices[0]
 
 
 @pytest.mark.parametrize("order", ["item first", "event first", "item alone", "event alone"])

@@ -152,7 +152,7 @@ def test_whole_numbers_keep_their_value(store: Store, tmp_path: Path, format: st
     session_id = keep(store, Path.cwd(), said(user("go"), Message(role="assistant", parts=(call,), finished=True)))
     content = exported(store, session_id, format)
     store.delete(session_id)
-    report = importer.keep(store, read(tmp_path, content), str(tmp_path))
+    report = importer.import_session(store, read(tmp_path, content), str(tmp_path))
     (again,) = messages_of(store, report.info.id)[1].calls
     assert again.input == given
     assert [type(number) for number in again.input["n"]] == [int] * len(NUMBERS)
@@ -169,7 +169,7 @@ def test_numbers_of_others_keep_their_value_too(store: Store, tmp_path: Path) ->
         {"tool_call_id": "c", "function_name": "f", "arguments": given}
     ]}  # fmt: skip
     for content in ([asked], [bare], {"schema_version": "ATIF-v1.6", "session_id": "s", "steps": [step]}):
-        report = importer.keep(store, read(tmp_path, json.dumps(content).encode()), str(tmp_path))
+        report = importer.import_session(store, read(tmp_path, json.dumps(content).encode()), str(tmp_path))
         (call,) = messages_of(store, report.info.id)[0].calls
         assert call.input == given
 

@@ -110,7 +110,7 @@ def test_what_is_said_while_a_tool_runs_comes_behind_its_result() -> None:
 def test_what_was_undone_is_left_out_and_the_latest_words_stay_in_view() -> None:
     imported = CODE.read(CODE.path())
     assert not any("wrong turn" in text for text in texts(imported.messages))
-    assert imported.notices == ("The conversation of a subagent was left out.", "2 messages that were undone were left out.")
+    assert imported.notices == ("The conversation of a subagent was left out.", "2 undone messages were left out.")
     assert texts(in_view(imported))[:2] == ["user: Be quick.", "compaction_summary: The sum skips its first number."]
 
 

@@ -84,7 +84,7 @@ def test_a_database_alone_means_its_newest_session(tmp_path: Path) -> None:
     connection.close()
     imported = opencode.read(tmp_path / "opencode.db")
     assert imported.title == "Repair the sum"
-    assert imported.notices[0] == "The newest of 2 sessions was taken: ses_01."
+    assert imported.notices[0] == "The newest of 2 sessions was imported: ses_01."
 
 
 def test_an_answer_in_steps_becomes_an_answer_a_step() -> None:
@@ -127,7 +127,7 @@ def test_what_was_undone_is_left_out(tmp_path: Path) -> None:
     connection.close()
     imported = opencode.read(source)
     assert len(imported.messages) == 3
-    assert "6 messages that were undone were left out." in imported.notices
+    assert "6 undone messages were left out." in imported.notices
 
 
 @pytest.mark.parametrize("damage", ["{", "null", '"text"', "\x00", '{"role":'])

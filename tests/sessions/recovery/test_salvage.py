@@ -113,7 +113,7 @@ def test_a_file_of_which_nothing_can_be_read_is_set_aside_and_that_is_said(fille
     filled.write_bytes(content)
     there, _, (warning,) = kept(filled.parent)
     assert there == {}
-    assert "Nothing could be read from it and there is no backup, so a new one was begun" in warning
+    assert "Nothing could be read from it and there is no backup, so a new one was created" in warning
     assert (only_folder(filled.parent) / "wolo.db").read_bytes() == content
 
 
@@ -126,7 +126,7 @@ def test_where_nothing_can_be_read_the_newest_backup_that_is_sound_takes_its_pla
     filled.write_bytes(b"")
     there, _, warnings = kept(filled.parent)
     assert set(there.values()) == {ENTRIES}
-    assert "the backup wolo-20260102T000000-v1.db took its place" in warnings[0]
+    assert "the backup wolo-20260102T000000-v1.db replaced it" in warnings[0]
     assert len(list(backups.iterdir())) == 3
 
 
@@ -271,7 +271,7 @@ def test_a_damaged_database_that_another_wolo_has_open_is_left_alone(filled: Pat
         filled.write_bytes(b"\xff" * filled.stat().st_size)
         with pytest.raises(SessionError, match="damaged") as caught:
             Store.open(filled.parent)
-        assert "End every wolo that is running" in caught.value.hint
+        assert "Quit all running wolo processes" in caught.value.hint
         assert caught.value.exit_code == 3
         assert not (filled.parent / "quarantine").exists()
         assert digest(filled) != before
@@ -445,4 +445,4 @@ def test_a_backup_of_an_older_format_is_brought_forward(filled: Path) -> None:
     filled.write_bytes(b"")
     with Store.open(filled.parent, steps=steps) as store:
         assert len(store.list()) == 3
-        assert any("took its place" in warning for warning in store.warnings)
+        assert any("replaced it" in warning for warning in store.warnings)

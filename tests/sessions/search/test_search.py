@@ -186,14 +186,14 @@ def test_the_newest_comes_first(store: Store, find: Find) -> None:
     [
         ('"open', "not closed"),
         ("tool:", "needs a value"),
-        ("since:yesterday", "does not know the time"),
-        ("since:99999-01-01", "does not know the time"),
+        ("since:yesterday", "cannot parse the time"),
+        ("since:99999-01-01", "cannot parse the time"),
         ("role:dog", "role dog"),
         ("tol:shell", "no filter tol:"),
         ("", "no word"),
         ("-> ( *", "no word"),
-        ("-only", "not wanted"),
-        ("word -tool:shell", "turned round"),
+        ("-only", "only negated words"),
+        ("word -tool:shell", "negated with"),
     ],
 )
 def test_what_cannot_be_meant_is_said_in_a_sentence(words: str, sentence: str) -> None:

@@ -347,7 +347,7 @@ def test_a_file_that_cannot_be_written_puts_back_those_before_it() -> None:
         assert sorted(path.name for path in desk.root.iterdir()) == ["a", "closed", "gone"]
     assert said.splitlines() == [
         "Nothing was changed: one of the files could not be written.",
-        "`closed/new`: `closed/new` may not be accessed (permission denied).",
+        "`closed/new`: `closed/new` cannot be accessed (permission denied).",
         "Written before it and put back: `deep/er/new`, `a`.",
     ]
     assert [(change.path.name, change.before, change.after) for change in told] == [
@@ -390,7 +390,7 @@ async def test_what_could_not_be_put_back_is_told(desk: Desk) -> None:
     with pytest.raises(ToolError) as error:
         await patch(desk, "*** Update File: a", "@@", "-1", "+one", "*** Update File: b", "@@", "-2", "+two")
     assert error.value.message.splitlines()[0] == "The patch was applied in part."
-    assert "`a` was changed and could not be put back: The file was changed in the meantime." in error.value.message
+    assert "`a` was changed and could not be put back: The file was changed meanwhile." in error.value.message
     assert a.read_text() == "somebody else's\n"
 
 

@@ -24,7 +24,7 @@ from wolo.tools import background_jobs
 from wolo.tools.background_jobs import Job, Jobs
 from wolo.tools.shell.shell import ShellArgs
 from wolo.tools.tool_values import Result
-from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes
 
 
@@ -214,7 +214,7 @@ async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(d
     desk.put("go", "")
     await until(lambda: path.read_bytes().endswith(b"x\ntwo\n") or path.read_bytes().endswith(b"xtwo\n"))
     next_one = Processes(desk.folder / "commands")
-    await next_one.run(["true"], cwd=desk.root, env={}, timeout_s=5, printed=Printed())
+    await next_one.run(["true"], cwd=desk.root, env={}, timeout_s=5, printed=CapturedOutput())
     next_one.close_all()
     assert len(alive(n)) == 1
     assert len(list((desk.folder / "commands").iterdir())) == 1

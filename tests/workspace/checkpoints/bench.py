@@ -7,10 +7,10 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from wolo.workspace.checkpoints.checkpoint_store import Store
-from wolo.workspace.checkpoints.path_state import Changes
+from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
+from wolo.workspace.checkpoints.path_state import ChangedPaths
 from wolo.workspace.checkpoints.restore import Outcome, restore
-from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.checkpoints.undo_plan import Plan, plan
 from wolo.workspace.files.atomic_write import content_hash, write_atomic
 
@@ -26,12 +26,12 @@ class Bench:
         self.turns: list[str] = []
         self.watch = self.new_watch()
 
-    def new_watch(self, session: str = "session") -> Watch:
+    def new_watch(self, session: str = "session") -> FileTracker:
         """What a wolo that is started now would have."""
-        return Watch(self.folder / "wolo" / "checkpoints", (self.root,), session)
+        return FileTracker(self.folder / "wolo" / "checkpoints", (self.root,), session)
 
     @property
-    def store(self) -> Store:
+    def store(self) -> CheckpointStore:
         store = self.watch.store
         assert store is not None
         return store
@@ -50,10 +50,10 @@ class Bench:
         expected = content_hash(path.read_bytes()) if path.is_file() else None
         write_atomic(path, data, locks=self.locks, expected=expected, note=lambda change: self.watch.note("call", change))
 
-    def command(self, work: Callable[[], object], call: str = "command") -> Changes:
-        self.watch.before(call)
+    def command(self, work: Callable[[], object], call: str = "command") -> ChangedPaths:
+        self.watch.before_command(call)
         work()
-        return self.watch.after(call)
+        return self.watch.after_command(call)
 
     # What a person does
 

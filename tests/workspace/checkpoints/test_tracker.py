@@ -49,7 +49,7 @@ def test_a_disk_that_is_full_stops_the_change_with_a_sentence(bench: Bench) -> N
     with pytest.raises(ToolError, match="disk is full"):
         bench.write("a", os.urandom(200_000))
     with pytest.raises(ToolError, match="disk is full"):
-        bench.watch.before("command")
+        bench.watch.before_command("command")
     assert path.stat().st_size == 200_000
     bench.store._connection.execute("PRAGMA max_page_count = 100000")
     bench.command(path.unlink)
@@ -80,10 +80,10 @@ def test_damage_that_shows_later_is_set_aside_too(bench: Bench) -> None:
     content[4096:] = os.urandom(len(content) - 4096)
     database.write_bytes(content)
     bench.watch = bench.new_watch()
-    bench.watch.make_up()
+    bench.watch.recover_killed()
     bench.turn()
     bench.write("b", "x")
-    assert any("set aside" in text for text in bench.watch.take_notices())
+    assert any("moved aside" in text for text in bench.watch.take_notices())
     bench.undo()
     assert not (bench.root / "b").exists()
 
@@ -104,8 +104,8 @@ def test_a_second_look_reads_only_what_changed(bench: Bench, monkeypatch: pytest
     bench.turn()
     bench.command(lambda: None)
     read: list[str] = []
-    kept = scan.Look._read
-    monkeypatch.setattr(scan.Look, "_read", lambda self, path: (read.append(path), kept(self, path))[1])
+    kept = scan.Scan._read
+    monkeypatch.setattr(scan.Scan, "_read", lambda self, path: (read.append(path), kept(self, path))[1])
     bench.watch = bench.new_watch()
     changes = bench.command(lambda: bench.put("folder1/file1", "other"))
     assert names(bench, changes.changed) == ["folder1/file1"]
@@ -195,9 +195,9 @@ def test_two_wolos_in_one_workspace_keep_their_changes_apart(bench: Bench) -> No
     bench.turn()
     other.begin_turn("other turn")
     bench.command(lambda: None)
-    other.before("other")
+    other.before_command("other")
     bench.put("theirs", "x")
-    assert names(bench, other.after("other").made) == ["theirs"]
+    assert names(bench, other.after_command("other").made) == ["theirs"]
     bench.command(lambda: bench.put("mine", "x"))
     bench.undo()
     assert set(bench.picture()) == {"theirs"}
@@ -211,13 +211,13 @@ def test_what_either_of_two_wolos_may_have_done_is_undone_by_neither(bench: Benc
     other = bench.new_watch("other session")
     bench.turn()
     other.begin_turn("other turn")
-    bench.watch.before("mine")
+    bench.watch.before_command("mine")
     bench.put("alone", "mine for sure")
-    other.before("theirs")
+    other.before_command("theirs")
     bench.put("shared", "two")
-    bench.watch.after("mine")
+    bench.watch.after_command("mine")
     bench.put("at last", "theirs for sure")
-    other.after("theirs")
+    other.after_command("theirs")
     for turns, sure in ((bench.turns, ["alone"]), (["other turn"], ["at last"])):
         plan = bench.plan(turns)
         assert names(bench, (step.path for step in plan.steps)) == sure
@@ -231,8 +231,8 @@ def test_what_either_of_two_wolos_may_have_done_is_undone_by_neither(bench: Benc
 def test_a_job_is_told_apart_from_the_person_between_turns(bench: Bench) -> None:
     bench.put("mine", "one")
     bench.turn()
-    bench.watch.before("job")
-    bench.watch.after("job", runs_on=True)
+    bench.watch.before_command("job")
+    bench.watch.after_command("job", runs_on=True)
     bench.put("by job", "x")
     bench.watch.end_turn(lambda: True)
     bench.put("mine", "two")
@@ -250,7 +250,7 @@ def test_a_job_is_told_apart_from_the_person_between_turns(bench: Bench) -> None
 
 def test_wolos_own_files_are_left_out_wherever_they_lie(bench: Bench) -> None:
     inside = bench.root / ".home"
-    bench.watch = tracker.Watch(inside / "checkpoints", (bench.root,), "session", leave_out=[str(inside)])
+    bench.watch = tracker.FileTracker(inside / "checkpoints", (bench.root,), "session", leave_out=[str(inside)])
     bench.turn()
     bench.command(lambda: (inside / "log").write_text("x"))
     assert bench.plan().steps == ()
@@ -340,7 +340,7 @@ def test_what_changes_while_a_killed_wolos_command_was_not_made_up_for_is_unclea
     bench.put("mine", "one")
     other = bench.new_watch("other session")
     other.begin_turn("other turn")
-    other.before("other")
+    other.before_command("other")
     monkeypatch.setattr(attribution, "is_dead_owner", lambda owner: True)
     bench.put("mine", "two")
     bench.turn()

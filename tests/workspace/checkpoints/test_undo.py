@@ -237,11 +237,11 @@ def test_only_the_named_paths_go_back(bench: Bench) -> None:
 def test_a_killed_command_is_made_up_for_at_the_next_start(bench: Bench) -> None:
     bench.put("a", "one")
     bench.turn()
-    bench.watch.before("command")
+    bench.watch.before_command("command")
     bench.put("a", "two")
     bench.put("new", "x")
     bench.watch = bench.new_watch()
-    bench.watch.make_up()
+    bench.watch.recover_killed()
     bench.undo()
     assert {name: content for name, (_, _, content) in bench.picture().items()} == {"a": b"one"}
     assert bench.store.running() == []

@@ -171,7 +171,7 @@ def test_a_touched_file_is_not_a_changed_one(target: Path, locks: Path) -> None:
 
 
 def test_a_file_that_appeared_or_went_away_counts_as_changed(target: Path, locks: Path) -> None:
-    with pytest.raises(FileChanged, match="appeared"):
+    with pytest.raises(FileChanged, match="was created"):
         write(target, b"new", locks, None)
     target.unlink()
     with pytest.raises(FileChanged, match="deleted"):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.workspace.files.atomic_write import FileChange, FileChanged, content_hash
-from wolo.workspace.files.multi_file_write import NotTogether, Put, Removal, Step, change_together
+from wolo.workspace.files.multi_file_write import MultiFileError, Put, Removal, Step, apply_changes
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
 def test_files_are_made_replaced_and_removed(work: Path, tmp_path: Path) -> None:
     (work / "a").write_bytes(b"1")
     (work / "b").write_bytes(b"2")
-    done = change_together(
+    done = apply_changes(
         [Removal(work / "b", content_hash(b"2")), Put(work / "a", b"one", content_hash(b"1")), Put(work / "c/d", b"new", None)],
         locks=tmp_path / "locks",
     )
@@ -39,7 +39,7 @@ def test_nothing_is_touched_when_one_of_the_files_is_not_what_it_should_be(work:
     steps: list[Step] = [Put(work / "a", b"one", content_hash(b"1")), Put(work / "n/ew", b"x", None)]
     for last in (Put(work / "b", b"two", content_hash(b"2")), Removal(work / "gone/x", "0"), Put(work / "b", b"new", None)):
         with pytest.raises(FileChanged):
-            change_together([*steps, last], locks=tmp_path / "locks", note=told.append)
+            apply_changes([*steps, last], locks=tmp_path / "locks", note=told.append)
     assert tree(work) == before
     assert told == []
     assert not (work / "n").exists()
@@ -77,14 +77,14 @@ def test_whenever_it_fails_everything_is_as_before(tmp_path: Path, data: st.Data
         if len(told) == fails_at:
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(NotTogether) as failed:
-        change_together(steps, locks=tmp_path / "locks", note=note)
+    with pytest.raises(MultiFileError) as failed:
+        apply_changes(steps, locks=tmp_path / "locks", note=note)
     assert tree(work) == before
     assert sorted(path for path in work.rglob("*") if path.is_dir()) == folders
     assert failed.value.left == ()
     assert len(failed.value.put_back) == fails_at - 1
     assert list((tmp_path / "locks").iterdir()) == []
-    change_together(steps, locks=tmp_path / "locks")
+    apply_changes(steps, locks=tmp_path / "locks")
     assert {name for name, _ in tree(work).items()} == {
         str(step.path.relative_to(work)) for step in steps if isinstance(step, Put)
     }

@@ -11,11 +11,11 @@ from tests import unprivileged
 from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import MODES
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 
 def where(paths: list[str]) -> list[str]:
-    return [led_to(path) for path in paths]
+    return [resolve_path(path) for path in paths]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="links that only their owner may follow are in /proc of Linux")

@@ -17,7 +17,7 @@ import pytest
 from tests import unprivileged
 from tests.workspace.living import alive, gone
 from wolo.workspace.processes import process_tree
-from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Finished, Processes
 from wolo.workspace.processes.process_tree import end_orphans
 
@@ -33,9 +33,9 @@ def processes() -> Iterator[Processes]:
 
 
 async def run(
-    processes: Processes, script: str, *, timeout_s: float = 20, printed: Printed | None = None
+    processes: Processes, script: str, *, timeout_s: float = 20, printed: CapturedOutput | None = None
 ) -> tuple[Finished, bytes]:
-    printed = printed or Printed()
+    printed = printed or CapturedOutput()
     finished = await processes.run(
         ["bash", "--noprofile", "--norc", "-c", script], cwd=Path.cwd(), env=ENV, timeout_s=timeout_s, printed=printed
     )
@@ -55,7 +55,7 @@ async def test_a_program_that_cannot_be_started_is_an_oserror_and_leaks_nothing(
     before = len(list(OPEN.iterdir()))
     for argv, cwd in ((["/no/such/program"], Path.cwd()), (["true"], Path("/no/such/folder"))):
         with pytest.raises(FileNotFoundError):
-            await processes.run(argv, cwd=cwd, env=ENV, timeout_s=5, printed=Printed())
+            await processes.run(argv, cwd=cwd, env=ENV, timeout_s=5, printed=CapturedOutput())
     assert len(list(OPEN.iterdir())) == before
 
 
@@ -126,7 +126,7 @@ async def test_it_is_the_mark_in_the_limits_that_finds_a_process_without_an_envi
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wolo.workspace.processes.process_runner.fix_mark", lambda pid, number: None)
-    monkeypatch.setattr("wolo.workspace.processes.process_runner.restrained", lambda number: nullcontext())
+    monkeypatch.setattr("wolo.workspace.processes.process_runner.limited", lambda number: nullcontext())
     n = f"7{time.monotonic_ns() % 10**9}"
     await run(processes, f"{BACKGROUND['wiped environment'].format(n=n)}\nsleep 1")
     processes.close_all()
@@ -196,7 +196,7 @@ async def test_a_program_gets_the_chance_to_tidy_up_before_it_is_killed(processe
 
 async def test_a_cancelled_program_is_ended_and_what_it_printed_is_there(processes: Processes) -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
-    printed = Printed()
+    printed = CapturedOutput()
     task = asyncio.create_task(run(processes, f"echo part; (setsid sleep {n} &); sleep {n}", printed=printed))
     await until(lambda: printed.size_bytes > 0 and alive(n))
     task.cancel()
@@ -235,7 +235,7 @@ async def test_without_the_process_table_and_pidfd_the_group_is_ended_all_the_sa
 
 
 def test_both_ends_of_long_output_are_kept_in_bounded_memory() -> None:
-    printed = Printed(kept_bytes=1_000_000)
+    printed = CapturedOutput(kept_bytes=1_000_000)
     for number in range(300_000):
         printed.add(b"%09d\n" % number)
     head, tail = printed.take()
@@ -247,7 +247,7 @@ def test_both_ends_of_long_output_are_kept_in_bounded_memory() -> None:
 
 
 def test_short_output_is_kept_whole_however_it_comes() -> None:
-    printed = Printed(kept_bytes=10)
+    printed = CapturedOutput(kept_bytes=10)
     for piece in (b"abc", b"", b"defghijkl", b"mnop"):
         printed.add(piece)
     assert printed.take() == (b"abcdefghij", b"klmnop")
@@ -277,10 +277,10 @@ async def test_a_crowd_is_ended_while_it_grows(processes: Processes, monkeypatch
 
 def explode(folder: str) -> tuple[str, bytes, float]:
     async def play() -> tuple[str, bytes]:
-        processes, printed = Processes(), Printed()
+        processes, printed = Processes(), CapturedOutput()
         shell = ["bash", "--noprofile", "--norc", "-c"]
         bomb = await processes.run(
-            [*shell, ":(){ :|:& };:; sleep 60"], cwd=Path(folder), env=ENV, timeout_s=60, printed=Printed()
+            [*shell, ":(){ :|:& };:; sleep 60"], cwd=Path(folder), env=ENV, timeout_s=60, printed=CapturedOutput()
         )
         await processes.run([*shell, "echo still here"], cwd=Path(folder), env=ENV, timeout_s=60, printed=printed)
         processes.close_all()
@@ -300,11 +300,11 @@ def test_a_fork_bomb_is_ended_and_the_next_command_runs() -> None:
 OWNER = """
 import asyncio, os, sys
 from pathlib import Path
-from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes
 processes = Processes()
 async def main():
-    await processes.run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ), timeout_s=9, printed=Printed())
+    await processes.run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ), timeout_s=9, printed=CapturedOutput())
     print("ready", flush=True)
     if sys.argv[2] == "wait":
         await asyncio.sleep(60)

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.tools.programs import find_ripgrep, needs_ripgrep
-from wolo.workspace.search.walk import Bounds, Stopped, walk
+from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
 
 
 def put(root: Path, *paths: str) -> None:
@@ -25,7 +25,7 @@ def put(root: Path, *paths: str) -> None:
 
 
 def seen(start: Path, top: Path | None = None) -> list[str]:
-    return list(walk(start, Bounds(), top=top))
+    return list(walk(start, WalkLimits(), top=top))
 
 
 def test_files_come_sorted_part_by_part_and_git_itself_is_not_among_them(tmp_path: Path) -> None:
@@ -90,20 +90,20 @@ def test_a_thousand_nested_folders_are_walked(tmp_path: Path) -> None:
         os.close(handle)
         handle = below
     os.close(handle)
-    bounds = Bounds()
+    bounds = WalkLimits()
     assert list(walk(tmp_path, bounds)) == []
     subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
 def test_the_walk_stops_at_its_bounds_and_says_so(tmp_path: Path) -> None:
     put(tmp_path, *(f"f{number:04}" for number in range(1000)))
-    with pytest.raises(Stopped, match="after 500 files"):
-        list(walk(tmp_path, Bounds(max_entries=500)))
-    with pytest.raises(Stopped, match="after 0 s"):
-        list(walk(tmp_path, Bounds(max_s=0)))
-    cancelled = Bounds()
+    with pytest.raises(WalkStopped, match="after 500 files"):
+        list(walk(tmp_path, WalkLimits(max_entries=500)))
+    with pytest.raises(WalkStopped, match="after 0 s"):
+        list(walk(tmp_path, WalkLimits(max_s=0)))
+    cancelled = WalkLimits()
     cancelled.cancel()
-    with pytest.raises(Stopped, match="on request"):
+    with pytest.raises(WalkStopped, match="on request"):
         list(walk(tmp_path, cancelled))
 
 
@@ -120,8 +120,8 @@ def test_an_ignore_file_of_any_size_does_not_outlast_the_bounds(tmp_path: Path, 
     put(tmp_path, *(f"a/b/file{number}.c" for number in range(600)))
     (tmp_path / ".gitignore").write_text(content)
     started = time.process_time()
-    with contextlib.suppress(Stopped):
-        assert len(list(walk(tmp_path, Bounds(max_s=2)))) == 601
+    with contextlib.suppress(WalkStopped):
+        assert len(list(walk(tmp_path, WalkLimits(max_s=2)))) == 601
     assert time.process_time() - started < 4
 
 
@@ -129,7 +129,7 @@ def test_a_long_ignore_file_costs_little_for_each_file(tmp_path: Path) -> None:
     put(tmp_path, *(f"src/package{number % 50}/module_{number}.py" for number in range(1500)))
     (tmp_path / ".gitignore").write_text("".join(f"*.{number}\nbuild{number}/\n/dist{number}\n" for number in range(500)))
     started = time.process_time()
-    assert len(list(walk(tmp_path, Bounds()))) == 1501
+    assert len(list(walk(tmp_path, WalkLimits()))) == 1501
     assert time.process_time() - started < 3
 
 
@@ -137,7 +137,7 @@ def test_a_long_ignore_file_costs_little_for_each_file(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_opened_is_counted(tmp_path: Path) -> None:
     put(tmp_path, "shut/a", "open/b")
     (tmp_path / "shut").chmod(0)
-    bounds = Bounds()
+    bounds = WalkLimits()
     assert list(walk(tmp_path, bounds)) == ["open/b"]
     assert bounds.unreadable_folders == 1
     (tmp_path / "shut").chmod(0o700)

@@ -19,9 +19,9 @@ from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.export_stream import Write
-    from wolo.sessions.exchange.importer import Report, Source
+    from wolo.sessions.exchange.importer import ImportReport, ImportSource
     from wolo.sessions.exchange.importers.discovery import FoundSession
-    from wolo.sessions.exchange.jsonl import Checked
+    from wolo.sessions.exchange.jsonl import ChainReport
 
 STDIN = "-"
 
@@ -38,7 +38,7 @@ def export_session(
         ),
     ] = "jsonl",
     output: Annotated[str, typer.Option("--output", "-o", help="Write to this file.", metavar="FILE", show_default=False)] = "",
-    redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Take secrets out; jsonl may keep them.")] = True,
+    redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Take secrets out; jsonl may import_session them.")] = True,
 ) -> None:
     """Write a session for others to read, or for another machine."""
     from wolo.conversation.resources.secrets import redactor
@@ -87,7 +87,7 @@ def import_session(
 
     Then `-c` goes on with it.
     """
-    from wolo.sessions.exchange.importer import keep, read
+    from wolo.sessions.exchange.importer import import_session, read
 
     if agent and not file:
         list_elsewhere(agent, as_json=as_json)
@@ -98,7 +98,7 @@ def import_session(
     with _given(str(find_elsewhere(agent, file)) if agent else file) as path:
         source = read(path, format)
         with open_store() as store:
-            report = keep(store, source, _directory(source))
+            report = import_session(store, source, _directory(source))
     if as_json:
         print_json(_as_row(report))
         return
@@ -145,7 +145,7 @@ def _given(file: str) -> Iterator[Path]:
         yield Path(copy.name)
 
 
-def _directory(source: Source) -> str:
+def _directory(source: ImportSource) -> str:
     """This one, unless somebody is there to say otherwise."""
     here, there = str(Path.cwd()), source.cwd
     if not there or not sys.stdin.isatty() or not sys.stderr.isatty():
@@ -163,7 +163,7 @@ def _directory(source: Source) -> str:
     return here if typer.confirm(f"Keep it for {here} instead?", default=True, err=True) else there
 
 
-def _as_row(report: Report) -> dict[str, Any]:
+def _as_row(report: ImportReport) -> dict[str, Any]:
     return {
         "id": report.info.id,
         "title": report.info.title,
@@ -177,7 +177,7 @@ def _as_row(report: Report) -> dict[str, Any]:
     }
 
 
-def _sentences(report: Report, source: Source) -> Iterator[str]:
+def _sentences(report: ImportReport, source: ImportSource) -> Iterator[str]:
     info = report.info
     if report.was_there:
         yield f"This was imported before: it is session {info.id} of {info.cwd}. Nothing was added."
@@ -192,7 +192,7 @@ def _sentences(report: Report, source: Source) -> Iterator[str]:
     yield f"Go on with it: wolo -r {info.id}"
 
 
-def _verdict(checked: Checked, name: str) -> dict[str, Any]:
+def _verdict(checked: ChainReport, name: str) -> dict[str, Any]:
     broken = checked.broken
     return {
         "session": name,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints.checkpoint_store import Store
-from wolo.workspace.checkpoints.path_state import Noted, State, as_text, content, observe
-from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
+from wolo.workspace.checkpoints.path_state import RecordedChange, State, as_text, content, observe
+from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.line_diff import diff_lines
 
 MAX_BYTES = 1 << 20
@@ -27,19 +27,19 @@ class Changed(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def paths_changed(watch: Watch) -> list[str]:
+def paths_changed(watch: FileTracker) -> list[str]:
     """Absolute paths, newest first; reads no file."""
     noted = watch.store.of_session(watch.session) if watch.store is not None else ()
     return list(dict.fromkeys(each.change.path for each in reversed(list(noted))))
 
 
-def changed_by(watch: Watch, only: Sequence[Path] = ()) -> list[Changed]:
+def changed_by(watch: FileTracker, only: Sequence[Path] = ()) -> list[Changed]:
     """`only`: limit to these paths and everything below them."""
     store = watch.store
     if store is None:
         return []
     wanted = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
-    by_path: dict[str, list[Noted]] = {}
+    by_path: dict[str, list[RecordedChange]] = {}
     for noted in store.of_session(watch.session):
         path = Path(noted.change.path)
         if not wanted or any(place == path or place in path.parents for place in wanted):
@@ -65,7 +65,7 @@ def patch(changed: Changed, where: Path) -> Iterator[str]:
     yield from diff_lines(sides[0] or "", sides[1] or "").text.splitlines()
 
 
-def _net(store: Store, path: str, noted: Sequence[Noted]) -> Changed | None:
+def _net(store: CheckpointStore, path: str, noted: Sequence[RecordedChange]) -> Changed | None:
     """None: unchanged."""
     before, after = noted[0].change.before, noted[-1].change.after
     if before.is_like(after) and before.mode == after.mode:

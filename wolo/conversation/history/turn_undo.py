@@ -24,7 +24,7 @@ from wolo.workspace.checkpoints import undo_plan as undo_changes
 from wolo.workspace.checkpoints.path_state import as_line, as_text
 from wolo.workspace.checkpoints.restore import restore
 from wolo.workspace.checkpoints.scan import LeftOut
-from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.checkpoints.undo_plan import Plan
 
 UNDO, REDO = "undo", "redo"
@@ -84,7 +84,7 @@ class Undoing:
     """Needs the lock of the session."""
 
     def __init__(
-        self, watch: Watch, locks: Path, nodes: Sequence[Node], head: int, history: Sequence[Message], where: Path
+        self, watch: FileTracker, locks: Path, nodes: Sequence[Node], head: int, history: Sequence[Message], where: Path
     ) -> None:
         """`history` replaces `nodes` for an unsaved session."""
         self._watch = watch

@@ -19,7 +19,7 @@ from wolo.places import make_private
 from wolo.workspace.processes.command_environment import never_passes
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.process_table import status_of
-from wolo.workspace.processes.run_with_input import run_told
+from wolo.workspace.processes.run_with_input import run_with_input
 
 _READ_WITHIN_S = 10.0
 _MOST_BYTES = 256 * 1024
@@ -121,7 +121,7 @@ async def variables_set(
     `before` is the environment of commands without it.
     """
     script = 'set -a; . "$1" >/dev/null 2>&1; exec env -0'
-    heard = await run_told(
+    heard = await run_with_input(
         *(processes, [shell, "-c", script, shell, str(file)], b""),
         cwd=cwd,
         env=before,

@@ -26,7 +26,7 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Places
 from wolo.tools.background_jobs import Jobs
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
-from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import read_file
 from wolo.workspace.processes.command_environment import never_passes
 from wolo.workspace.processes.process_runner import Processes
@@ -41,7 +41,7 @@ class ConversationFiles:
     judge: Judge
 
     @property
-    def tracker(self) -> Watch:
+    def tracker(self) -> FileTracker:
         assert self.services.watch is not None  # a conversation always has one
         return self.services.watch
 
@@ -174,21 +174,21 @@ class SandboxSetup:
         return replace(profile, closed=()) if "/" in readable else profile
 
 
-def open_tracker(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> Watch:
+def open_tracker(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> FileTracker:
     own = places.own
     roots = (workspace.root, *workspace.extra)
-    return Watch(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
+    return FileTracker(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
 
 
-def track_session(places: Places, workspace: Workspace, sink: SessionSink) -> Watch:
+def track_session(places: Places, workspace: Workspace, sink: SessionSink) -> FileTracker:
     """The tracker of a conversation. Changes by the last command of a killed process are recorded first."""
     watch = open_tracker(places, workspace, sink.session_id, marks_kill=True)
     if sink.is_started:
-        watch.make_up()
+        watch.recover_killed()
     return watch
 
 
-def tracking_emit(emit: Emit, watch: Watch, processes: Processes) -> Emit:
+def tracking_emit(emit: Emit, watch: FileTracker, processes: Processes) -> Emit:
     """Also notifies the tracker, and emits its notices."""
 
     async def emit_tracked(event: Event) -> None:

@@ -16,7 +16,7 @@ from wolo.messages.message import NUDGE, Message
 from wolo.tools.clipping import clean
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.workspace.processes.command_environment import command_environment, find_program
-from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.output_capture import CapturedOutput
 
 _KEPT_BYTES = 2 << 20
 """Of each end of the output."""
@@ -59,7 +59,7 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
     call = CallContext(services, confined=confined)
     await call.prepare()
     for _ in range(MOST_TRIES):
-        printed = Printed(_KEPT_BYTES)
+        printed = CapturedOutput(_KEPT_BYTES)
         enclosed = call.enclosed([shell, *options, "-c", command], place)
         finished = await services.shell.processes.run(
             enclosed.argv,

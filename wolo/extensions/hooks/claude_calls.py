@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.tools.editing.patch_parser import AddFile, DeleteFile, UpdateFile, read_patch
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 _TITLE_CHARS = 60
 CLAUDE_NAMES: Mapping[str, str] = {
@@ -165,7 +165,7 @@ def _with_home(path: str, start: Path) -> str:
 
 def _real(path: Path) -> str:
     try:
-        return str(led_to(path))
+        return str(resolve_path(path))
     except (OSError, ValueError):
         return os.path.normpath(path)
 

@@ -22,7 +22,7 @@ from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_of
 from wolo.extensions.hooks.response import NOTHING, Answer, combined, read_answer, restricted
 from wolo.extensions.referenced_files import files_named, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
-from wolo.workspace.processes.run_with_input import run_told
+from wolo.workspace.processes.run_with_input import run_with_input
 
 SLOW_S = 1.0
 """What takes longer is told."""
@@ -152,7 +152,7 @@ class Hooks:
             if not placed.is_still_allowed():
                 return _failed(placed, "has changed since you allowed it and is not run")
             try:
-                heard = await run_told(
+                heard = await run_with_input(
                     self._environment.processes,
                     [self._environment.shell, "-c", hook.command],
                     json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"),

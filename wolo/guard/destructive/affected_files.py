@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from wolo.guard.shell.named_paths import TooManyFiles, expand
 from wolo.guard.shell.words import Word
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 MAX_ENTRIES = 20_000
 MAX_S = 0.2
@@ -56,7 +56,7 @@ class ExecutionContext:
         return [path for path in found if os.path.lexists(path) and not self._is_scratch(path)]
 
     def _is_scratch(self, path: str) -> bool:
-        real = led_to(path)
+        real = resolve_path(path)
         if any(real == root or real.startswith(root + "/") for root in self._roots):
             return False
         return any(real == place or real.startswith(place + "/") for place in _SCRATCH)
@@ -94,7 +94,7 @@ def _count(paths: Sequence[str], index: Index) -> tuple[int, int, str]:
 
 
 def _files_below(paths: Sequence[str]) -> Iterator[str]:
-    waiting = [os.path.join(led_to(os.path.dirname(path)), os.path.basename(path)) for path in paths]  # noqa: PTH118, PTH119, PTH120  # many
+    waiting = [os.path.join(resolve_path(os.path.dirname(path)), os.path.basename(path)) for path in paths]  # noqa: PTH118, PTH119, PTH120  # many
     while waiting:
         path = waiting.pop()
         if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114  # as above
@@ -149,7 +149,7 @@ class Index(NamedTuple):
 
 def read_index(start: str) -> Index:
     """Reads the index of the repository around `start`."""
-    folder = led_to(start)
+    folder = resolve_path(start)
     while not os.path.lexists(f"{folder}/.git"):
         parent = os.path.dirname(folder)  # noqa: PTH120  # as above
         if parent == folder:

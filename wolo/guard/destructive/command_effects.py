@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from wolo.guard.destructive.affected_files import UNKNOWN, Check, ExecutionContext, Loss, counted, untracked
 from wolo.guard.shell.words import WRAPPERS, name_of
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 _TAKE_VALUE = {"truncate": "sr", "shred": "ns", "mv": "tS", "cp": "tS", "install": "tSmog", "ln": "tS", "tee": ""}
 """Short options that take a value."""
@@ -154,7 +154,7 @@ def _all_existing(words: Sequence[str], context: ExecutionContext) -> list[str] 
 
 def _is_in_git(path: str, context: ExecutionContext) -> bool:
     folder, _, name = path.rpartition("/")
-    real = f"{led_to(folder or '/')}/{name}"
+    real = f"{resolve_path(folder or '/')}/{name}"
     try:
         return context.index.has_unchanged(real)
     except OSError:

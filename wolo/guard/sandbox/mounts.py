@@ -19,7 +19,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox.cleanup import sweep
 from wolo.guard.sandbox.python_launcher import bare_python, text_of
 from wolo.places import make_private
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 _NOTHING = "/dev/null"
 TEMPORARY = ("/tmp", "/var/tmp")
@@ -211,7 +211,7 @@ def host_sockets(*, by_modes: bool, is_seen: Callable[[str], bool] = lambda path
     named = [(fields[6], os.fsdecode(fields[7])) for line in lines if len(fields := line.split(maxsplit=7)) == 8]
     relative = {inode: path for inode, path in named if path[0] not in "/@"}
     absolute = [path for _, path in named if path.startswith("/")]
-    there = dict.fromkeys(led_to(path) for path in (*absolute, *_located(relative)) if os.path.lexists(path))
+    there = dict.fromkeys(resolve_path(path) for path in (*absolute, *_located(relative)) if os.path.lexists(path))
     reached = (_closed_above(path) or path for path in there) if by_modes else there
     found = [path for path in dict.fromkeys(reached) if is_seen(path)]
     if len(found) > _MOST:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE, RUNS_CODE_BELOW, fold, is_readable
 from wolo.guard.sandbox.mounts import is_below, topmost_missing
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 _MOST_POINTER_BYTES = 4096
 _MOST_SETTINGS_BYTES = 1 << 16
@@ -39,7 +39,7 @@ def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
     Raises ToolError for a protected name at the top that is a link, and if the search is incomplete.
     """
     below = (nested or Nested(root)).look()
-    goals = [goal for link in below.links if is_below(goal := led_to(link), root) and os.path.lexists(goal)]
+    goals = [goal for link in below.links if is_below(goal := resolve_path(link), root) and os.path.lexists(goal)]
     present = [*_at_the_top(root), *below.paths, *goals]
     repositories = [path for path in present if path.endswith("/.git")]
     pointed = [place for path in repositories for place in _git_places(path)]
@@ -72,7 +72,7 @@ def _at_the_top(root: str) -> list[str]:
             if not is_protected(entry.path):
                 continue
             if entry.is_symlink():
-                if is_readable(entry.path) and _is_protected_file_of(root, led_to(entry.path)):
+                if is_readable(entry.path) and _is_protected_file_of(root, resolve_path(entry.path)):
                     continue
                 raise ToolError(
                     f"sandbox denied: {entry.path} is a link, and the sandbox cannot prevent a link "
@@ -110,7 +110,7 @@ def _submodule_paths(git: str) -> Iterator[str]:
     except OSError:
         return
     for named in re.findall(r"(?im)^[ \t]*path[ \t]*=[ \t]*([^\n\0]+)", settings):
-        place = led_to(Path(worktree, named.strip().strip('"')))
+        place = resolve_path(Path(worktree, named.strip().strip('"')))
         if is_below(place, worktree) and Path(place).is_dir():
             yield f"{place}/.git"
 
@@ -125,7 +125,7 @@ def _referenced_by_git(place: str, worktree: str) -> Iterator[str]:
     for name, value in re.findall(r"(?im)^[ \t]*(hookspath|path|attributesfile)[ \t]*=[ \t]*([^\n\0]+)", settings):
         base = place if name.lower() == "path" else worktree
         named = re.split(r"[ \t][;#]", value.strip())[0].strip().strip('"')
-        goal = led_to(Path(base, os.path.expanduser(named)))  # noqa: PTH111  # text all along
+        goal = resolve_path(Path(base, os.path.expanduser(named)))  # noqa: PTH111  # text all along
         if not named.startswith("%(") and not is_below(worktree, goal):
             yield goal
 

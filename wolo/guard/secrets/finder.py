@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from wolo.guard import protected_paths
 from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 NEAR_LEVELS = 3
 NEAR_ENTRIES = 4_000
@@ -99,7 +99,7 @@ def _decoded(data: bytes) -> str:
 
 def _secret_target(path: str) -> str:
     """The target of a name if either is a secret name; otherwise empty."""
-    real = led_to(path)
+    real = resolve_path(path)
     return real if protected_paths.is_secret(os.path.abspath(path)) or protected_paths.is_secret(real) else ""  # noqa: PTH100  # links stay
 
 
@@ -140,7 +140,7 @@ def _secret_file(entry: os.DirEntry[str], roots: Sequence[str]) -> str:
         return ""
     if not entry.is_symlink():
         return entry.path
-    real = led_to(entry.path)
+    real = resolve_path(entry.path)
     return real if any(real.startswith(f"{root}/") for root in roots) else ""
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.shell.words import Word, unquoted
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 _AROUND = re.compile(r"[=:@,\s;|&<>()]+")
 _PIECE = re.compile(r"""[^\s;|&()<>,"'`{}$\\]+""")
@@ -47,7 +47,7 @@ def named_paths(words: Iterable[Word], cwd: str, home: str) -> NamedPaths:
                 named.append(real_path(cwd, piece))
         if word.has_glob:
             try:
-                named += map(led_to, expand(word, cwd))
+                named += map(resolve_path, expand(word, cwd))
             except TooManyFiles:
                 patterns.append(os.path.normpath(word.text if word.text[0] == "/" else f"{cwd}/{word.text}"))
     return NamedPaths(named, patterns)
@@ -76,7 +76,7 @@ def real_path(cwd: str, given: str) -> str:
     for part in given.split("/"):
         path = f"{path}/{part}"
         if part in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114  # text all along
-            return led_to(os.path.join(cwd, given))  # noqa: PTH118  # the same
+            return resolve_path(os.path.join(cwd, given))  # noqa: PTH118  # the same
     return path
 
 

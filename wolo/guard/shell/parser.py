@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wolo.guard.shell.words import BUILTINS, TAKES_LITERAL_WORDS, Word, is_reviewable, plain_words
-from wolo.workspace.root import led_to
+from wolo.workspace.root import resolve_path
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -266,7 +266,7 @@ class _Walk:
     def _as_real(self, directories: Directories) -> Directories:
         for directory in directories:
             if directory not in self._real and directory is not None:
-                self._real[directory] = led_to(directory)
+                self._real[directory] = resolve_path(directory)
         return tuple(self._real[directory] for directory in directories)
 
 
@@ -282,6 +282,6 @@ def _goal(words: tuple[Word, ...], directory: Directory, home: str) -> Directory
         return None
     goal = operands[0].text if operands else home
     logical = os.path.normpath(f"{directory}/{goal}" if goal[:1] != "/" else goal)
-    physical = f"{led_to(directory)}/{goal}" if goal[:1] != "/" else goal
+    physical = f"{resolve_path(directory)}/{goal}" if goal[:1] != "/" else goal
     # bash removes `..` from the name; the kernel goes up from the target of a link.
-    return logical if led_to(logical) == led_to(physical) else None
+    return logical if resolve_path(logical) == resolve_path(physical) else None

@@ -1,1 +1,1 @@
-"""Sessions out and in again, in the shapes of others and in wolo's own."""
+"""Exports sessions to files and imports them."""

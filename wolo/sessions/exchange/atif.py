@@ -1,6 +1,6 @@
-"""ATIF, the Agent Trajectory Interchange Format: steps of a user, an agent and a system, as evaluation harnesses read them.
+"""Reads and writes ATIF, the Agent Trajectory Interchange Format of evaluation harnesses.
 
-Written is version 1.6, the first in which pictures have a place. Read is every version 1: what a later one adds is passed over.
+It writes version 1.6, the first one with images. It reads every version 1, ignoring unknown fields.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class _Totals:
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    """Step by step. Raises SessionError when there is none: a trajectory has at least one."""
+    """Raises SessionError for a session without messages: a trajectory has at least one step."""
     totals = _Totals()
     for message in filter(text_export.is_for_readers, MessageStream(store, info.id, redactor)):
         totals.add(message)
         out(b",\n" if totals.steps > 1 else _head(info, redactor))
         out(_json(_step(message, totals.steps)))
     if not totals.steps:
-        raise SessionError(f"Nothing was said in session {info.id} yet.", hint="A trajectory has at least one step.")
+        raise SessionError(f"Session {info.id} has no messages.", hint="A trajectory has at least one step.")
     out(b'\n],"final_metrics":' + _json(totals.metrics()) + b"}\n")
 
 
@@ -79,7 +79,7 @@ def read(source: Path) -> Imported:
     found = read_document(source)
     steps = found.get("steps") if isinstance(found, dict) else None
     if not isinstance(steps, list):
-        raise SessionError(f"{source} has no steps, so it is no trajectory.", hint="Say what it is with --format.")
+        raise SessionError(f"{source} has no steps, so it is not a trajectory.", hint="Name its format with --format.")
     agent, extra = record(found, "agent"), record(found, "extra")
     reader, model = ChatReader(), text(agent, "model_name")
     places = [_read_step(step, reader) for step in steps]
@@ -89,10 +89,10 @@ def read(source: Path) -> Imported:
             messages[at] = completed(messages[at], own[OWN])
     version = str(found.get("schema_version", ""))
     notices = (
-        [] if re.match(r"ATIF-v1\.\d+$", version) else [f"It calls itself {version or 'nothing'}; it was read as {VERSION}."]
+        [] if re.match(r"ATIF-v1\.\d+$", version) else [f"Its version is {version or 'not stated'}; it was read as {VERSION}."]
     )
     if found.get("continued_trajectory_ref"):
-        notices.append("It goes on in another file, which was not read.")
+        notices.append("It continues in another file, which was not read.")
     return Imported(
         id=text(found, "session_id"),
         title=text(extra, "title"),
@@ -145,7 +145,7 @@ def _agent_fields(message: Message) -> Step:
 
 
 def _distinct(calls: tuple[ToolPart, ...]) -> list[tuple[str, ToolPart]]:
-    """Results name their call, so within a step no two calls may go by one id."""
+    """Call ids must be unique within a step, because results refer to them."""
     seen: dict[str, ToolPart] = {}
     for call in calls:
         seen[call.wire_id if call.wire_id not in seen else call.id] = call
@@ -167,7 +167,7 @@ def _result(call: ToolPart) -> str | list[Step]:
 
 
 def _content(parts: list[Any]) -> str | list[Step]:
-    """A text, unless there is a picture; what else is attached is told in words."""
+    """Text, or a list of items when there is an image; other attachments are described in words."""
     items = [_item(part) for part in parts]
     if all(item["type"] == "text" for item in items):
         return "".join(item["text"] for item in items)
@@ -190,7 +190,7 @@ def _read_alone(step: Step) -> Message:
 
 
 def _read_step(step: Any, reader: ChatReader) -> int | None:
-    """The place of its message; None: it has none."""
+    """Returns the index of its message; None without one."""
     if not isinstance(step, dict) or text(step, "source") not in SOURCES:
         reader.skipped += 1
         return None
@@ -215,7 +215,7 @@ def _read_result(result: Step, reader: ChatReader, then: float) -> None:
     if call_id is not None:
         reader.add({"role": "tool", "tool_call_id": call_id, "content": content}, timestamp=then)
     elif content:
-        reader.add({"role": "user", "content": content}, id=new_id("msg"), timestamp=then)  # what nobody asked for, it was told
+        reader.add({"role": "user", "content": content}, id=new_id("msg"), timestamp=then)  # a result without a call
 
 
 def _read_content(content: Any) -> Any:

@@ -22,7 +22,7 @@ Write = Callable[[bytes], object]
 
 
 def write_file(path: Path, write_to: Callable[[Write], None]) -> None:
-    """Whole or not at all, and readable by its owner alone: a session may hold anything. Raises SessionError."""
+    """Writes a file completely or not at all, readable by its owner only. Raises SessionError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():
@@ -46,7 +46,7 @@ class _Named(Struct, frozen=True):
 
 
 class _About(Struct, frozen=True):
-    """Of an entry no more than which message it concerns."""
+    """Decodes of an entry only the message it concerns."""
 
     kind: str
     message_id: str = ""
@@ -55,7 +55,7 @@ class _About(Struct, frozen=True):
 
 
 class MessageStream:
-    """Can be gone through more than once. Secrets are taken out of what it yields."""
+    """The messages up to the head, without secrets, in bounded memory. Can be iterated more than once."""
 
     def __init__(self, store: Store, session_id: str, redactor: Redactor | None) -> None:
         self._store = store
@@ -64,7 +64,7 @@ class MessageStream:
         self._way = _way_to(store, session_id)
         self._last_changes: dict[str, int] = {}
         self.compaction: CompactionEntry | None = None
-        """What holds of what is sent."""
+        """The compaction in force."""
         for row in store.raw.rows(session_id):
             if row.seq in self._way and row.body is not None:
                 self._note(row.seq, row.body)
@@ -92,7 +92,7 @@ class MessageStream:
 
 
 def _way_to(store: Store, session_id: str) -> frozenset[int]:
-    """The places of the entries from the first to the head, as `Store.load` follows them."""
+    """The `seq` of the entries from the first to the head, as `Store.load` follows them."""
     head, _ = store.raw.ends(session_id)
     parents = dict(store.raw.places(session_id))
     way, wanted = set(), head

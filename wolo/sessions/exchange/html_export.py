@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 FORMAT = "html"
 RENDERED_CHARACTERS = 20_000
-"""A longer text is shown as it was written: what Markdown could mean takes time with the square of its length."""
+"""A longer text is shown as written: rendering time grows with the square of its length."""
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
@@ -104,7 +104,7 @@ def _page(info: SessionInfo, said: MessageStream, redactor: Redactor | None) -> 
 
 
 def _renderer() -> MarkdownIt:
-    """HTML in the text stays text, addresses of scripts are no links, and pictures from elsewhere are not fetched."""
+    """HTML in the text stays text, script URLs are no links, and remote images are not loaded."""
     from markdown_it import MarkdownIt  # noqa: PLC0415  # for this shape only
 
     return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")

@@ -1,4 +1,4 @@
-"""A file becomes a session of this directory: wolo's own entry by entry, any other as the conversation it tells of."""
+"""Imports a file as a session: wolo's own format entry by entry, other formats as a conversation."""
 
 from __future__ import annotations
 
@@ -29,43 +29,46 @@ DIGEST_BYTES = 16
 ID_SHOWN = 200
 
 
-class Source(Struct, frozen=True, kw_only=True):
-    """A file that was read, and what can be told of it before it is kept."""
+class ImportSource(Struct, frozen=True, kw_only=True):
+    """A file that was read, before import."""
 
     format: str
     label: str
     cwd: str
-    """The directory it was about."""
+    """The directory named in the file."""
     skipped: int
     notices: tuple[str, ...]
     origin: jsonl.Origin
     facts: SessionFields
-    """With the id it would like to have; empty: any."""
+    """With the preferred id, or an empty one."""
     survey: jsonl_import.Survey | None = None
     imported: Imported | None = None
     path: Path
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class ImportReport(Struct, frozen=True, kw_only=True):
     info: SessionInfo
     format: str
     entries: int
     skipped: int
     notices: tuple[str, ...]
     was_there: bool = False
-    """It had been imported before; nothing was added."""
+    """The file was imported before; nothing was added."""
     wanted_id: str = ""
-    """The id it came with, which another session has."""
+    """The id in the file, when another session has it."""
 
 
 def formats() -> tuple[str, ...]:
     return (jsonl.FORMAT, *(shape.name for shape in IMPORT_FORMATS))
 
 
-def read(path: Path, format: str = "") -> Source:
-    """`format` empty: told from the content. Raises UsageError for an unknown name and SessionError for a file that is none."""
+def read(path: Path, format: str = "") -> ImportSource:
+    """Reads a file; an empty `format` is detected from the content.
+
+    Raises UsageError for an unknown format and SessionError for a file without a session.
+    """
     if format and format not in formats():
-        raise UsageError(f"Wolo cannot import {format}.", hint=f"It can import {', '.join(formats())}.")
+        raise UsageError(f"Unknown import format {format}.", hint=f"Choose one of {', '.join(formats())}.")
     if (chosen := import_format(format)) is not None:
         return _foreign(path, chosen)
     glimpse = preview(path)
@@ -74,25 +77,25 @@ def read(path: Path, format: str = "") -> Source:
     shape = recognise(glimpse)
     if shape is None:
         raise SessionError(
-            f"{path} is no session that wolo knows.", hint=f"Say what it is with --format: {', '.join(formats())}."
+            f"{path} is not a session in a known format.", hint=f"Name its format with --format: {', '.join(formats())}."
         )
     return _foreign(path, shape)
 
 
-def keep(store: Store, source: Source, cwd: str) -> Report:
-    """Durable when it returns; then it is the latest session of `cwd`. Raises SessionError."""
+def import_session(store: Store, source: ImportSource, cwd: str) -> ImportReport:
+    """Imports as the latest session of `cwd`, durable on return. Raises SessionError."""
     with store.raw.import_lock():
-        return _keep(store, source, cwd)
+        return _import(store, source, cwd)
 
 
-def _keep(store: Store, source: Source, cwd: str) -> Report:
+def _import(store: Store, source: ImportSource, cwd: str) -> ImportReport:
     origin = msgspec.json.encode(source.origin)
     known = store.raw.find_imported(origin)
     if known is not None:
         if known.cwd == listing.directory(cwd):
             store.raw.touch(known.id)
         entries = store.raw.ends(known.id)[1]
-        return Report(info=known, format=source.format, entries=entries, skipped=0, notices=(), was_there=True)
+        return ImportReport(info=known, format=source.format, entries=entries, skipped=0, notices=(), was_there=True)
     facts, notices = _free(store, source.facts)
     facts = msgspec.structs.replace(
         facts, cwd=listing.directory(cwd), created=_dated(facts.created), updated=_dated(facts.updated)
@@ -102,7 +105,7 @@ def _keep(store: Store, source: Source, cwd: str) -> Report:
     if source.survey:
         for name, data in jsonl_import.outputs(source.path):
             store.store_blob(info.id, name, data)
-    return Report(
+    return ImportReport(
         info=info,
         format=source.format,
         entries=store.raw.ends(info.id)[1],
@@ -112,21 +115,21 @@ def _keep(store: Store, source: Source, cwd: str) -> Report:
     )
 
 
-def _own(path: Path) -> Source:
+def _own(path: Path) -> ImportSource:
     found = jsonl_import.survey(path)
     if not found.kept:
-        raise SessionError(f"{path} holds no entry that can be read.", hint="It may have been cut off; export it again.")
+        raise SessionError(f"{path} has no readable entry.", hint="It may be truncated; export it again.")
     header = found.header or jsonl.Header(version=jsonl.VERSION, id="")
     origin = jsonl.Origin(format=jsonl.FORMAT, digest=found.digest)
     if found.is_exact:
         origin = msgspec.structs.replace(origin, header=found.header_line, last=len(found.kept))
     facts = SessionFields(
         **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated")},
-        parent=None if is_task(header.parent) else header.parent,  # who brings it along wants to see it
+        parent=None if is_task(header.parent) else header.parent,  # the user who imports it wants to see it
         cwd=header.cwd,
         head=found.head,
     )
-    return Source(
+    return ImportSource(
         format=jsonl.FORMAT,
         label="a session of wolo",
         cwd=header.cwd,
@@ -141,21 +144,21 @@ def _own(path: Path) -> Source:
 
 def _remarks(found: jsonl_import.Survey) -> Iterator[str]:
     if found.header is None:
-        yield "Its first line, which says what it is, cannot be read; what could be found out was."
+        yield "Its header line cannot be read; the fields were derived from the entries."
     elif found.header.version > jsonl.VERSION:
-        yield f"A newer wolo wrote it (version {found.header.version}); what this one does not know was left out."
+        yield f"A newer wolo wrote it (version {found.header.version}); unknown parts were left out."
     if found.checked.redacted:
-        yield f"Secrets were taken out of {found.checked.redacted} of its entries before."
+        yield f"Secrets were redacted in {found.checked.redacted} of its entries."
     if found.checked.broken and not found.skipped:
-        yield f"It was changed since it was written: entry {found.checked.broken.seq} {found.checked.broken.text}."
+        yield f"It was changed after the export: entry {found.checked.broken.seq} {found.checked.broken.text}."
     if not found.is_exact:
-        yield "Its entries were bound together anew, so their hashes differ from those in the file."
+        yield "Its entries were linked again, so their hashes differ from the file."
 
 
-def _foreign(path: Path, shape: ImportFormat) -> Source:
+def _foreign(path: Path, shape: ImportFormat) -> ImportSource:
     imported = shape.read(path)
     if not imported.messages:
-        raise SessionError(f"Nothing was said in {path}.", hint=f"It was read as {shape.label}; --format says otherwise.")
+        raise SessionError(f"{path} has no messages.", hint=f"It was read as {shape.label}; name another format with --format.")
     created = imported.created or next((message.timestamp for message in imported.messages if message.timestamp), 0.0)
     facts = SessionFields(
         id=plain(imported.id)[:ID_SHOWN],
@@ -165,7 +168,7 @@ def _foreign(path: Path, shape: ImportFormat) -> Source:
         created=created or time.time(),
         updated=max((message.timestamp for message in imported.messages), default=0.0) or created or time.time(),
     )
-    return Source(
+    return ImportSource(
         format=shape.name,
         label=shape.label,
         cwd=imported.cwd,
@@ -183,7 +186,7 @@ def _dated(then: float) -> float:
 
 
 def _free(store: Store, facts: SessionFields) -> tuple[SessionFields, list[str]]:
-    """An id and a name that nobody has."""
+    """Replaces an id or a name that is taken."""
     notices = []
     try:
         taken = not facts.id or store.raw.has(check_id(facts.id))
@@ -198,12 +201,12 @@ def _free(store: Store, facts: SessionFields) -> tuple[SessionFields, list[str]]
             holder = None
             facts = msgspec.structs.replace(facts, name=None)
         if holder is not None:
-            notices.append(f"It was named {facts.name}, as session {holder.id} is; it has no name now.")
+            notices.append(f"It was named {facts.name}, like session {holder.id}; the name was dropped.")
             facts = msgspec.structs.replace(facts, name=None)
     return facts, notices
 
 
-def _entries(source: Source) -> Iterator[tuple[float, AnyEntry]]:
+def _entries(source: ImportSource) -> Iterator[tuple[float, AnyEntry]]:
     assert source.imported is not None
     for message in source.imported.messages:
         yield message.timestamp, MessageEntry(message=_storable(message))
@@ -212,7 +215,7 @@ def _entries(source: Source) -> Iterator[tuple[float, AnyEntry]]:
 
 
 def _storable(message: Message) -> Message:
-    """As it is, if it can be read again; where numbers stand in it that no JSON knows, without what is of least account."""
+    """Returns the message, or one without arguments, usage and metadata when it cannot be encoded as JSON."""
     try:
         MESSAGES.decode(MESSAGES.encode(message))
     except (msgspec.MsgspecError, OverflowError, ValueError, RecursionError):
@@ -237,13 +240,13 @@ def _linked(entries: Iterable[tuple[float, AnyEntry]], now: float) -> Iterator[S
 
 
 def _answered_by(messages: Sequence[Message]) -> str:
-    """The model that spoke last, by the name it can be asked for."""
+    """`provider/model` of the last answer."""
     wrote = next((message.producer for message in reversed(messages) if message.producer), None)
     return f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider and wrote.model else ""
 
 
 def _digest(messages: Sequence[Message]) -> str:
-    """Of what was said, whatever ids and times a reader gave to it."""
+    """Hashes the content, without ids and times."""
     running = blake2b(digest_size=DIGEST_BYTES)
     for message in messages:
         running.update(msgspec.json.encode([message.role, repr(list(map(_nameless, message.parts)))]) + b"\n")

@@ -1,7 +1,7 @@
-"""What must be changed in one JSON value to make it another, itself as JSON.
+"""Computes the difference of two JSON values as JSON, and applies it.
 
-Shapes of others have no place for much of what a message holds. They carry the difference between the message and what a reader
-would make of it, so that wolo loses nothing and other readers need not care.
+Formats of other agents cannot hold all of a message. An export adds the difference between the message and what an importer would
+read, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ VALUE, FIELDS, GONE, ITEMS = "=", ".", "-", "[]"
 
 
 def missing_in(read: Message, message: Message) -> dict[str, Any]:
-    """What a reader got wrong."""
+    """The difference between a message and what an importer has read."""
     return difference(_plain(read), _plain(message)) or {}
 
 
 def completed(read: Message, change: Any) -> Message:
-    """What the reader would have got right; as it was read where somebody has changed that since."""
+    """Applies the difference; returns `read` where the file was changed since."""
     try:
         return msgspec.convert(applied(_plain(read), change), Message)
     except (ValueError, msgspec.MsgspecError):
@@ -29,7 +29,7 @@ def completed(read: Message, change: Any) -> Message:
 
 
 def difference(old: Any, new: Any) -> dict[str, Any] | None:
-    """None: nothing."""
+    """None for equal values."""
     if old == new and type(old) is type(new):
         return None
     if isinstance(old, dict) and isinstance(new, dict):
@@ -44,7 +44,7 @@ def difference(old: Any, new: Any) -> dict[str, Any] | None:
 
 
 def applied(old: Any, change: Any) -> Any:
-    """Raises ValueError when the change is none, or belongs to another value."""
+    """Raises ValueError when the change does not fit the value."""
     try:
         return _applied(old, change)
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:

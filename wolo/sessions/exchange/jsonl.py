@@ -1,4 +1,9 @@
-"""Writes a session in wolo's own lossless format, and verifies its hash chain."""
+"""Writes a session in wolo's own lossless format, and verifies its hash chain.
+
+A header line is followed by one line per entry, of all branches, with its hashes and its JSON byte for byte, and by the outputs
+stored in files. An imported session is exported as the same bytes. A redacted entry keeps its hash, so that the chain still
+holds, and has a seal: the hash of the redacted body, chained to the previous seal.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="session
     name: str | None = None
     title: str = ""
     cwd: str = ""
-    """The directory it belonged to when it was written."""
+    """Its directory at the time of the export."""
     model: str = ""
     mode: str = ""
     created: float = 0.0
@@ -47,14 +52,14 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prev_hash: str = ""
     hash: str
     seal: str = ""
-    """Secrets were taken out of the body; empty when it is whole."""
+    """Set for a redacted body."""
     body: Raw = Raw()
     damaged: str = ""
-    """In place of the body: base64 of what is no JSON any more."""
+    """Base64 of a body that is not JSON."""
 
 
 class Output(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file of the session that holds no entry; its name begins with the hash of what is in it."""
+    """A file of the session; its name begins with the hash of its content."""
 
     blob: str
     seal: str = ""
@@ -62,19 +67,19 @@ class Output(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Origin(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Kept with a session that was imported."""
+    """Stored with an imported session."""
 
     format: str
     digest: str
-    """Of what was imported, so that it is known again."""
+    """Hash of what was imported, to recognise it again."""
     header: str = ""
-    """The first line of a file of wolo's own that was taken in unchanged."""
+    """Header line of a wolo file that was imported unchanged."""
     last: int = 0
-    """How many entries there were then."""
+    """Number of entries at that time."""
 
 
 class Seals:
-    """The chain over what was redacted."""
+    """The hash chain over redacted bodies."""
 
     def __init__(self) -> None:
         self._last = b""
@@ -88,7 +93,7 @@ class Seals:
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    """All of the session as it is now; without a redactor, everything in it."""
+    """Writes the session as of now; without a redactor, with secrets."""
     encode = msgspec.json.Encoder().encode
     seals = Seals()
     out(_header(store, info, redactor) + b"\n")
@@ -99,14 +104,14 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
         try:
             data = path.read_bytes()
         except OSError:
-            continue  # `sessions verify` says that it is gone
+            continue  # `sessions verify` reports it
         clean = redactor.data(data) if redactor else data
         seal = "" if clean == data else seals.next(path.name.encode(), clean)
         out(encode(Output(blob=path.name, seal=seal, data=clean)) + b"\n")
 
 
 def origin_of(store: Store, session_id: str) -> Origin | None:
-    """None: it was made here."""
+    """None for a session that was not imported."""
     try:
         return msgspec.json.decode(store.raw.origin(session_id), type=Origin)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -119,7 +124,7 @@ def _header(store: Store, info: SessionInfo, redactor: Redactor | None) -> bytes
     known = {field: getattr(info, field) for field in Header.__struct_fields__ if hasattr(info, field)}
     line = msgspec.json.encode(Header(version=VERSION, head=head, entries=last, **known))
     if origin and origin.last == last and msgspec.json.decode(origin.header, type=Header).id == info.id:
-        line = origin.header.encode()  # nothing was said since: what came in goes out
+        line = origin.header.encode()  # unchanged since the import
     return redactor.body(line) if redactor else line
 
 
@@ -144,8 +149,7 @@ def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], sea
 
 
 def _whole_pieces(rows: Iterator[StoredRow], redactor: Redactor) -> dict[int, str]:
-    """What pieces of a streamed answer become where a secret stands in them, perhaps across two: the last one holds it all,
-    those before it are empty and so take back nothing but themselves."""
+    """Redacts streamed pieces, in which a secret may span two: the last piece holds all text, the others are empty."""
     runs: dict[str, list[tuple[int, str]]] = {}
     changed: dict[int, str] = {}
 
@@ -180,37 +184,37 @@ def _is_json(body: bytes) -> bool:
     return b"\n" not in body
 
 
-class Broken(Struct, frozen=True):
+class BrokenEntry(Struct, frozen=True):
     seq: int
     text: str
-    """What is wrong with the entry, as the rest of a sentence."""
+    """The problem, as the rest of a sentence."""
 
 
-class Checked(Struct, frozen=True):
+class ChainReport(Struct, frozen=True):
     entries: int
     redacted: int
-    """So many stand there without their secrets; what is left of them is what was made of them then."""
-    broken: Broken | None
-    """The first."""
+    """Number of redacted entries; their seals are verified."""
+    broken: BrokenEntry | None
+    """The first problem."""
 
 
-class Walk:
-    """Takes entry after entry, of all branches, in the order in which they were added."""
+class ChainCheck:
+    """Verifies entries of all branches in the order they were added."""
 
     def __init__(self) -> None:
         self.entries = 0
         self.redacted = 0
-        self.broken: Broken | None = None
+        self.broken: BrokenEntry | None = None
         self._hashes: dict[int, bytes] = {}
         self._last = 0
         self._seals = Seals()
 
     @property
-    def checked(self) -> Checked:
-        return Checked(self.entries, self.redacted, self.broken)
+    def checked(self) -> ChainReport:
+        return ChainReport(self.entries, self.redacted, self.broken)
 
     def add(self, row: StoredRow, seal: str = "") -> bool:
-        """Whether it is what was kept."""
+        """False when it was changed."""
         wrong = self._wrong(row, seal)
         if wrong is not None:
             self.note(*wrong)
@@ -223,40 +227,40 @@ class Walk:
     def add_output(self, name: str, data: bytes, seal: str, is_own: bool) -> bool:
         fits = self._seals.next(name.encode(), data) == seal if seal else is_own
         if not fits:
-            self.note(self._last, f"is sound, as all are, but an output, {name}, was changed")
+            self.note(self._last, f"is intact, like all others, but an output, {name}, was changed")
         return fits
 
     def end(self, entries: int) -> None:
-        """So many there should be."""
+        """Checks the number of entries."""
         if self._last < entries:
-            self.note(self._last + 1, f"is missing: it ends behind entry {self._last} of {entries}")
+            self.note(self._last + 1, f"is missing: the session ends after entry {self._last} of {entries}")
 
     def note(self, seq: int, text: str) -> None:
         if self.broken is None:
-            self.broken = Broken(seq, text)
+            self.broken = BrokenEntry(seq, text)
 
     def unreadable(self, line: int) -> None:
         self.note(self._last + 1, f"cannot be read (line {line})")
 
     def _wrong(self, row: StoredRow, seal: str) -> tuple[int, str] | None:
         if row.seq <= self._last:
-            return row.seq, "stands in the wrong place"
+            return row.seq, "is in the wrong place"
         if row.seq > self._last + 1:
             return self._last + 1, "is missing"
         if row.parent and row.parent not in self._hashes:
-            return row.seq, "does not say which entry it follows"
+            return row.seq, "does not name the entry it follows"
         if row.prev_hash != self._hashes.get(row.parent, b""):
-            return row.seq, f"does not follow entry {row.parent} as that is now" if row.parent else "is not the first"
+            return row.seq, f"does not follow entry {row.parent} in its present state" if row.parent else "is not the first"
         if row.body is None:
-            return row.seq, "is gone: the file that held it is not there"
+            return row.seq, "is missing: its file does not exist"
         if seal:
             fits = self._seals.next(row.hash, row.body) == seal
-            return None if fits else (row.seq, "was changed after its secrets were taken out")
-        return None if row.is_intact else (row.seq, "is not what was kept")
+            return None if fits else (row.seq, "was changed after its secrets were redacted")
+        return None if row.is_intact else (row.seq, "was changed")
 
 
-def check(store: Store, session_id: str) -> Checked:
-    walk = Walk()
+def check(store: Store, session_id: str) -> ChainReport:
+    walk = ChainCheck()
     for row in store.raw.rows(session_id):
         walk.add(row)
     walk.end(max(store.raw.ends(session_id)))
@@ -264,13 +268,13 @@ def check(store: Store, session_id: str) -> Checked:
         try:
             data = path.read_bytes()
         except OSError:
-            walk.note(walk.entries, f"is sound, as all are, but the file of an output, {path.name}, is gone")
+            walk.note(walk.entries, f"is intact, like all others, but the file of an output, {path.name}, is missing")
         else:
             walk.add_output(path.name, data, "", is_own(path.name, data))
     return walk.checked
 
 
 def is_own(name: str, data: bytes) -> bool:
-    """The name of an output begins with the hash of what is in it."""
+    """The name of an output begins with the hash of its content."""
     digest = blobs.name_of(data)
     return name[: len(digest)] == digest

@@ -1,4 +1,4 @@
-"""A file of wolo's own read back: looked through first, then taken in row by row, so that its size does not matter."""
+"""Imports wolo's own format in two passes, in bounded memory."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from wolo.sessions.entries import (
     link_row,
 )
 from wolo.sessions.exchange.json_files import END_OF_TIME, FilePreview, read_lines
-from wolo.sessions.exchange.jsonl import Checked, Header, Line, Output, Walk, is_own
+from wolo.sessions.exchange.jsonl import ChainCheck, ChainReport, Header, Line, Output, is_own
 
 DIGEST_BYTES = 16
 NAME_HEX = 32
 
 
 class _Cassette(Struct, tag="cassette", tag_field="wolo"):
-    """The first line of a recording, which holds a session among other things."""
+    """Header line of a cassette, which contains a session."""
 
 
 class _File(Struct, tag="file", tag_field="wolo"):
-    """One of the files that a recording began with."""
+    """A file of a cassette's workspace."""
 
 
 _LINES, _OUTPUTS, _TOLD = (
@@ -45,30 +45,30 @@ _LINES, _OUTPUTS, _TOLD = (
 
 
 class Survey(Struct, frozen=True, kw_only=True):
-    """What a file holds."""
+    """Result of the first pass."""
 
     header: Header | None
-    """None when its line is gone."""
+    """None when the line is damaged."""
     header_line: str
     digest: str
     kept: tuple[int, ...]
-    """The places of the entries that can be read."""
+    """`seq` of the readable entries."""
     skipped: int
-    checked: Checked
+    checked: ChainReport
 
     @property
     def is_exact(self) -> bool:
-        """It can be taken in as it is; otherwise the entries are bound together anew."""
+        """It can be imported unchanged; otherwise the entries are linked again."""
         return not self.skipped and not self.checked.broken and not self.checked.redacted and self.header is not None
 
     @property
     def head(self) -> int:
-        """Where the conversation goes on, numbered as it will be here."""
+        """The head, renumbered."""
         wanted = self.header.head if self.header else 0
         return self.placed(wanted) if wanted in self.kept else len(self.kept)
 
     def placed(self, seq: int) -> int:
-        """The place that this entry gets, or the last one before it that there is; 0 for none."""
+        """New `seq` of an entry, or of the last one before it; 0 for none."""
         at = bisect_left(self.kept, seq)
         return at + 1 if at < len(self.kept) and self.kept[at] == seq else at
 
@@ -78,9 +78,9 @@ def matches(preview: FilePreview) -> bool:
 
 
 def survey(path: Path) -> Survey:
-    """Raises SessionError for a file that cannot be read."""
+    """Raises SessionError."""
     header, header_line, skipped = None, "", 0
-    walk = Walk()
+    walk = ChainCheck()
     kept: list[int] = []
     spoken: set[str] = set()
     results: list[tuple[int, str]] = []
@@ -123,13 +123,13 @@ def survey(path: Path) -> Survey:
 
 
 def _without(found: Survey, orphans: set[int]) -> Survey:
-    """Results whose calls are torn: nobody can be sent them, and what is left is to be sound."""
+    """Leaves out results whose calls are missing."""
     kept = tuple(seq for seq in found.kept if seq not in orphans)
     return msgspec.structs.replace(found, kept=kept, skipped=found.skipped + len(orphans))
 
 
 def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
-    """All that can be read; bound together anew where the file is not exact."""
+    """Yields the readable rows, linked again unless the file is exact."""
     hashes: dict[int, bytes] = {0: b""}
     kept = frozenset(found.kept)
     last = 0
@@ -147,7 +147,7 @@ def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
 
 
 def outputs(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Files of the session: what their names tell behind the hash, and what is in them."""
+    """Yields name, without the hash, and content."""
     for line in read_lines(path):
         read = _read(line)
         if isinstance(read, Output):
@@ -155,7 +155,7 @@ def outputs(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def row_of(line: Line) -> StoredRow | None:
-    """None for what cannot have been written: no hash, no time of ours."""
+    """None for a line that wolo cannot have written."""
     if not 0 <= line.time < END_OF_TIME:
         return None
     try:
@@ -166,7 +166,7 @@ def row_of(line: Line) -> StoredRow | None:
 
 
 def _read(line: bytes | None) -> Header | Line | Output | _Cassette | _File | None:
-    """None for a torn line, and for a kind that this wolo does not know."""
+    """None for a damaged line or an unknown kind."""
     for decoder in (_LINES, _OUTPUTS, _TOLD):
         try:
             (line or b"").decode()
@@ -177,7 +177,7 @@ def _read(line: bytes | None) -> Header | Line | Output | _Cassette | _File | No
 
 
 def _entry(row: StoredRow) -> AnyEntry | None:
-    """Whatever its hash says: a file may have been changed by hand."""
+    """Ignores the hash: the file may have been edited."""
     return decode_entry(row.body or b"")
 
 

@@ -1,4 +1,4 @@
-"""A session as a Markdown document. Nothing that was said can end a fence or begin one that swallows the rest."""
+"""Writes a session as a Markdown document that no content can break out of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMAT = "markdown"
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
 _HIGH = re.compile(r" {0,3}(?P<marks>#{1,2})(?=\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*")
-"""Makes a heading of the line before."""
+"""Turns the preceding line into a heading."""
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
@@ -31,20 +31,19 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
 
 
 def fenced(text: str, language: str = "") -> str:
-    """In a fence that is longer than any in the text."""
+    """Uses a longer fence than any in the text."""
     runs = re.findall(r"`{3,}", text)
     fence = "`" * max(3, *(len(run) + 1 for run in runs)) if runs else "```"
     return f"{fence}{language}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{fence}\n"
 
 
 def quoted(text: str) -> str:
-    """A quotation ends whatever was begun inside it."""
+    """A quotation ends any block begun inside it."""
     return "".join(f"> {line}".rstrip() + "\n" for line in text.split("\n"))
 
 
 def contained(text: str) -> str:
-    """An answer as it was written, but for what would reach beyond its end: a fence left open, HTML, headings of the document's
-    own rank."""
+    """Closes an open fence and neutralises HTML and top-level headings in an answer."""
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -55,7 +54,7 @@ def contained(text: str) -> str:
         elif found and ("`" not in found[2] or found[1][0] == "~"):
             fence = found[1]
         else:
-            line = _kept_low(line)
+            line = _neutralised(line)
         lines.append(line)
     if fence:
         lines.append(fence)
@@ -66,8 +65,8 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def _kept_low(line: str) -> str:
-    """A line that would be a heading as high as the speakers', or begin HTML."""
+def _neutralised(line: str) -> str:
+    """Neutralises a heading of the speakers' level, and HTML."""
     bare = line.lstrip()
     if found := _HIGH.match(line):
         return f"###{line[found.end('marks') :]}"
@@ -103,7 +102,7 @@ def _message(message: Message) -> Iterator[str]:
         else:
             yield f"\n{escaped(text_export.described(part))}\n"
     if message.error:
-        yield "\n" + quoted(f"**It ended badly:** {text_export.plain(message.error)}")
+        yield "\n" + quoted(f"**Error:** {text_export.plain(message.error)}")
 
 
 def _call(call: ToolPart) -> Iterator[str]:

@@ -34,18 +34,18 @@ TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
 class ChatReader:
-    """Takes messages one after the other; results find their calls, and a result without a call is dropped and counted."""
+    """Reads messages in order and adds results to their calls. A result without a call is skipped and counted."""
 
     def __init__(self) -> None:
         self.skipped = 0
         self.answered = ""
-        """The id of the part that the last result belongs to."""
+        """Part id of the call of the last result."""
         self._messages: list[Message] = []
         self._waiting: dict[str, list[int]] = {}
-        """For each id of a call without a result, the messages that hold one; the newest last."""
+        """Call id → indexes of messages with a call without a result, newest last."""
 
     def add(self, item: Any, *, id: str = "", timestamp: float = 0.0) -> int | None:
-        """The place of the message in `finish`; for a result that of its call's. None: it was dropped."""
+        """Returns the index of the message in `finish`, for a result that of its call; None when it was skipped."""
         if not isinstance(item, Mapping):
             self.skipped += 1
             return None
@@ -62,7 +62,7 @@ class ChatReader:
         )
 
     def keep(self, message: Message) -> int:
-        """A message that needs no reading."""
+        """Adds a finished message."""
         self._messages.append(message)
         for call in message.calls:
             if call.status == "pending":
@@ -97,7 +97,7 @@ def text_of(content: Any) -> str:
 
 
 def _ended(message: Message) -> Message:
-    """A call without a result may have run, for all that is known."""
+    """Marks calls without a result as interrupted: they may have run."""
     waiting = [replace(call, status="failed", outcome="interrupted") for call in message.calls if call.status == "pending"]
     return message.with_parts(waiting) if waiting else message
 
@@ -117,7 +117,7 @@ def _thinking(item: Mapping[str, Any]) -> Iterator[ThinkingPart]:
 
 
 def _spoken(content: Any) -> tuple[AnyPart, ...]:
-    """The content of a message, which is a text, a list of items, or one of them."""
+    """Content is a text, an item or a list of items."""
     if content is None or content == "":
         return ()
     if isinstance(content, str):
@@ -204,17 +204,17 @@ def _call(said: Mapping[str, Any], call_id: str) -> ToolPart:
 
 
 FORMAT = "openai"
-SYSTEM_STAYS = "It brings a system prompt of its own, which stays in force instead of wolo's."
+SYSTEM_STAYS = "It has its own system prompt, which is used instead of wolo's."
 
 FILLER = {"role": "assistant", "content": NO_ANSWER}
-"""Put between two messages of the user for the servers' sake; nobody said it."""
+"""Separates two user messages for servers that require it; not part of the conversation."""
 
 _BEGINS = re.compile(rb'\s*(?:\[\s*\{|\{\s*"(?:\w+"\s*:\s*"[^"]*",\s*")*messages"\s*:\s*\[)')
 _ROLE = re.compile(rb'"role"\s*:\s*"(?:system|developer|user|assistant|tool|function)"')
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    """Writes the list that `to_llm_messages` gives without a system prompt of wolo's, a message a line."""
+    """Writes the messages of `to_llm_messages`, without wolo's system prompt, one per line."""
     between = b"[\n"
     for item in _laid_out(iter(MessageStream(store, info.id, redactor))):
         out(between + msgspec.json.encode(item))
@@ -229,7 +229,6 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    """An array, an object that holds one as `messages`, or a message a line."""
     reader = ChatReader()
     items, torn = read_items(source, lambda item: isinstance(item, dict) and "role" in item, "messages")
     kept = without_embedded_results([item for item in items if isinstance(item, dict)])
@@ -246,7 +245,7 @@ def read(source: Path) -> Imported:
 
 
 def _laid_out(said: Iterator[Message]) -> Iterator[dict[str, Any]]:
-    """As `to_llm_messages` does, without holding the conversation."""
+    """As `to_llm_messages`, in bounded memory."""
     layout = ChatEncoder().layout()
     opening: list[Message] = []
     first = next(said, None)

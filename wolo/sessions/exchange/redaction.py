@@ -1,7 +1,7 @@
-"""Secrets taken out of what leaves: the values that are known, and whatever has the look of a key.
+"""Removes secrets from exports: known values, and whatever looks like a key.
 
-A value is also known where it stands as JSON text, as a part of an address, or in the bytes of an attachment. What merely looks
-like a key is told by the beginnings that vendors give theirs, or by the name it is assigned to.
+Known values are also found in JSON strings, URLs and attachments. Keys are recognised by the prefixes of vendors, or by the name
+they are assigned to.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from wolo.messages.secret_values import MIN_CHARS, PLACEHOLDER, ValueRedactor, e
 
 REDACTED = "[redacted]"
 MEDIA = ("image", "audio", "file")
-"""The kinds of parts whose `data` is base64."""
+"""Types of parts with base64 in `data`."""
 
 BEFORE_CHARACTERS = 80
-"""So far back the name is looked for that a value is assigned to."""
+"""Length of text searched for the name that a value is assigned to."""
 
 _PREFIXED = (
     r"sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{20,}",
@@ -44,7 +44,7 @@ _PREFIXED = (
     r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
 )
-"""How keys of known vendors begin."""
+"""Key prefixes of known vendors."""
 _BEGINNINGS = (
     *("sk-", "akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "xapp-", "aiza", "ya29."),
     *("hf_", "gsk", "xai", "pplx", "fw_", "fw-", "r8_", "npm_", "tgp_v1", "dop_v1", "nvapi", "lsv2_", "pypi-", "k_live_"),
@@ -56,11 +56,11 @@ _VALUE = r"(?=[^\s\"']{0,200}\d)(?=[^\s\"']{0,200}[A-Za-z])[A-Za-z0-9_~+/=.-]{12
 
 class _Pattern(NamedTuple):
     hints: tuple[str, ...]
-    """It is looked for only in a text that has one of these, in small letters."""
+    """Lower-case words; a text without any of them is not searched."""
     found: re.Pattern[str]
-    """What stands before the group `secret` stays."""
+    """The text before the group `secret` is kept."""
     after: re.Pattern[str] | None = None
-    """What must stand right before."""
+    """Must match right before."""
 
 
 _PATTERNS = (
@@ -88,7 +88,7 @@ _PLAIN_VALUE = re.compile(r"(?=.*\d)\S{8,}", re.DOTALL)
 
 
 class Redactor:
-    """Without any values it knows keys by their looks only."""
+    """Without values it recognises keys by their form only."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._known = ValueRedactor(form for value in values if value for form in encoded_forms(value))
@@ -104,7 +104,7 @@ class Redactor:
         return text
 
     def data(self, data: bytes) -> bytes:
-        """Text is read as text; in anything else only the known values are looked for."""
+        """Searches binary data for known values only."""
         try:
             text = data.decode()
         except UnicodeDecodeError:
@@ -112,7 +112,7 @@ class Redactor:
         return self.text(text).encode()
 
     def value(self, value: Any) -> Any:
-        """The same JSON value without secrets; the very same object where there are none."""
+        """Redacts a JSON value; returns the same object when it has no secrets."""
         if isinstance(value, str):
             clean = self.text(value)
             return value if clean == value else clean
@@ -124,7 +124,7 @@ class Redactor:
         return value
 
     def body(self, body: bytes) -> bytes:
-        """The same JSON text without secrets, byte for byte the same where there are none."""
+        """Redacts JSON text; returns the same bytes when it has no secrets."""
         try:
             value = msgspec.json.decode(body)
             clean = self.value(value)
@@ -166,5 +166,5 @@ def _without_secret(found: re.Match[str], after: re.Pattern[str] | None) -> str:
     if after is not None and not after.search(found.string[max(begin - BEFORE_CHARACTERS, 0) : begin]):
         return found[0]
     if re.fullmatch(PLACEHOLDER, found["secret"]):
-        return found[0]  # it tells nothing
+        return found[0]  # a placeholder is no secret
     return found[0][: found.start("secret") - begin] + REDACTED

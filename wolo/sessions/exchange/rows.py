@@ -1,4 +1,8 @@
-"""Reads and writes AgentPress thread rows, one JSON object a line."""
+"""Reads and writes AgentPress thread rows, one JSON object per line.
+
+A row's metadata hold what a row has no field for (usage, outcomes, producers), so an exported conversation is imported the same.
+Rows of other programs are exported as they were imported.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +35,17 @@ Row = dict[str, Any]
 
 TRUNCATED_CHARS = 400
 HINT = '... (truncated)\n\nmessage_id "{id}"\nUse expand-message tool to see full content'
-"""How a compressed content ends: a model that wants the rest knows what to ask for."""
+"""End of a compressed content: tells the model how to read the rest."""
 OWN = "wolo"
-"""Under this name the metadata hold what a row cannot say."""
+"""Metadata key of the difference to the message."""
 STATUS_TYPES = ("status", "llm_response_end")
 STATUS = "agentpress.status"
-"""What a message is called that keeps a row which is not for the model."""
+"""`custom_type` of a message that stores a row not meant for the model."""
 ROW = "row"
 
 
 def rows_of(message: Message, thread_id: str, compressed: bool) -> Iterator[Row]:
-    """The results of a compressed message are compressed; of one without results its own text is."""
+    """Yields a row for the message and one for each result. `compressed` truncates the results, or the text without any."""
     if message.custom_type == STATUS and isinstance(kept := message.metadata.get(ROW), dict):
         yield dict(kept)
         return
@@ -130,15 +134,15 @@ def _attached(part: MediaPart) -> dict[str, Any]:
 
 
 ORIGIN = "agentpress"
-"""The key of the metadata."""
+"""Metadata key of the imported rows."""
 AT, RESULT_ROWS = "at", "results"
 
 PlacedRow = tuple[int | None, Row]
-"""A row and its place in the file it came from; None: it came from none."""
+"""A row and its index in the imported file; None for a new row."""
 
 
 class Origin:
-    """The rows that one message was made of, while a file is read."""
+    """The rows that a message was imported from."""
 
     def __init__(self, at: int, row: Row) -> None:
         self._at = at
@@ -166,7 +170,7 @@ class Origin:
 
 
 def original_rows(message: Message, thread_id: str) -> list[PlacedRow]:
-    """The rows as they came; none for a message that did not come from rows, or was changed since."""
+    """The rows as imported; empty for a message that was not imported from rows, or changed since."""
     if message.custom_type == STATUS:
         return [(message.metadata.get(AT), row) for row in rows_of(message, thread_id, compressed=False)]
     kept = message.metadata.get(ORIGIN)
@@ -184,7 +188,7 @@ def original_rows(message: Message, thread_id: str) -> list[PlacedRow]:
 
 
 def in_original_order(groups: Iterator[Sequence[PlacedRow]]) -> Iterator[Row]:
-    """The rows of each message, results moved to behind the rows that stood before them."""
+    """Yields rows, moving results behind the rows that preceded them in the file."""
     waiting: list[tuple[int, int, Row]] = []
     count = 0
     for group in groups:
@@ -211,7 +215,7 @@ def _restored(row: Row, change: Any) -> Row:
 
 FORMAT = "rows"
 MESSAGE_FIELDS = {"role", "content", "tool_calls"}
-"""An object with one of these is a message; any other is what was said."""
+"""An object with one of these keys is a message; any other is content."""
 LLM_TYPES = ("system", "user", "assistant", "tool")
 
 
@@ -238,7 +242,6 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    """Rows a line, or an array of them."""
     found, torn = read_items(source, _is_row)
     if not any(map(_is_row, found)):
         raise SessionError(f"{source} holds no thread rows.", hint="A row has at least `type` and `content`.")
@@ -257,7 +260,7 @@ def read(source: Path) -> Imported:
 
 
 class _Reading:
-    """Rows become messages in their order; a row that is not for the model becomes one that never leaves."""
+    """Turns rows into messages; a row not meant for the model becomes a custom message."""
 
     def __init__(self) -> None:
         self._reader = ChatReader()
@@ -269,7 +272,7 @@ class _Reading:
         return self._reader.skipped
 
     def add(self, row: Row, at: int | None = None) -> None:
-        """`at` is the place in the file, where the row is to be kept as it is."""
+        """`at` is the index in the file, for a row to be exported as it is."""
         item = _llm_message(row)
         if item is None:
             place: int | None = self._reader.keep(_status(row))
@@ -298,7 +301,7 @@ class _Reading:
 
 
 def _with_difference(rows: list[Row], message: Message) -> Iterator[Row]:
-    """The first row tells what a reader of these rows would get wrong."""
+    """Adds the difference to what an importer would read, to the first row."""
     if message.custom_type != STATUS:
         reading = _Reading()
         for row in rows:
@@ -309,7 +312,7 @@ def _with_difference(rows: list[Row], message: Message) -> Iterator[Row]:
 
 
 def _llm_message(row: Row) -> dict[str, Any] | None:
-    """What of a row a model gets to see, in the words of Chat Completions; None: nothing."""
+    """The Chat Completions message of a row; None when the model does not see it."""
     kind, metadata = row["type"], _metadata(row)
     if kind not in LLM_TYPES or row.get("is_llm_message") is False:
         return None
@@ -326,7 +329,7 @@ def _llm_message(row: Row) -> dict[str, Any] | None:
 
 
 def _content(content: Any) -> Any:
-    """JSON text is read, any other text is what was said."""
+    """Parses JSON text; other text is content."""
     if not isinstance(content, str):
         return content
     try:
@@ -348,7 +351,7 @@ def _status(row: Row) -> Message:
 
 
 def _strays(rows: Sequence[Row]) -> set[int]:
-    """Places of user rows that are a tool's result spelled as text and answer no call. Wolo's own rows hold none."""
+    """Indexes of user rows that spell a tool result as text and answer no call. Wolo writes no such rows."""
     items = [(at, item) for at, row in enumerate(rows) if (item := _llm_message(row)) is not None]
     kept = {id(item) for item in without_embedded_results([item for _, item in items])}
     return {at for at, item in items if id(item) not in kept and OWN not in _metadata(rows[at])}
@@ -360,7 +363,7 @@ def _metadata(row: Row) -> dict[str, Any]:
 
 
 def _is_row(row: Any) -> bool:
-    """One of a type that wolo does not know has all that names a row; no model sees it."""
+    """A row of an unknown type needs all identifying fields; the model does not see it."""
     if not isinstance(row, dict) or not isinstance(row.get("type"), str) or "content" not in row:
         return False
     return row["type"] in (*LLM_TYPES, *STATUS_TYPES) or {"message_id", "thread_id"} <= row.keys()

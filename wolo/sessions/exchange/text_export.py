@@ -1,4 +1,4 @@
-"""What the shapes that people read have in common."""
+"""Formats messages and calls for Markdown and HTML exports."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from wolo.sessions.exchange.json_files import END_OF_TIME
 from wolo.sessions.listing import SessionInfo
 
 SUBJECTS = ("command", "path", "pattern", "url", "query", "id")
-"""The argument that says best what a call was about, the first of these that it has."""
+"""Arguments that describe a call best, in order of preference."""
 SUBJECT_CHARACTERS = 120
 
 SPEAKERS = {
     "user": "User",
     "assistant": "Assistant",
     "system": "System",
-    "branch_summary": "What came of another branch",
-    "compaction_summary": "Summary of what was said before",
+    "branch_summary": "Summary of another branch",
+    "compaction_summary": "Summary of earlier messages",
 }
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 
 
 def plain(text: str) -> str:
-    """Without what steers a terminal, turns text around or is no character at all."""
+    """Replaces control characters and marks that change the direction of text."""
     return _CONTROLS.sub("\ufffd", whole(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -41,12 +41,12 @@ def title(info: SessionInfo) -> str:
 
 
 def when(then: float) -> str:
-    """In UTC; empty when nobody knows."""
+    """In UTC; empty when unknown."""
     return datetime.fromtimestamp(then, UTC).strftime("%Y-%m-%d %H:%M UTC") if 0 < then < END_OF_TIME else ""
 
 
 def timestamp(then: float) -> str:
-    """ISO 8601; the beginning of time when nobody knows."""
+    """Returns ISO 8601; the Unix epoch when unknown."""
     return datetime.fromtimestamp(then if 0 < then < END_OF_TIME else 0.0, UTC).isoformat()
 
 
@@ -58,7 +58,7 @@ def subject(call: ToolPart) -> str:
 
 
 def outcome(call: ToolPart) -> str:
-    """Empty when it went well."""
+    """Empty for a successful call."""
     if call.status == "completed":
         return ""
     return (call.outcome or call.status).replace("_", " ")
@@ -69,7 +69,7 @@ def result(call: ToolPart) -> str:
 
 
 def described(part: MediaPart) -> str:
-    """For where it cannot be shown."""
+    """Describes an attachment that cannot be shown."""
     kind = part.media_type or part.type
     if isinstance(part, FilePart) and part.name:
         kind = f"{part.name}, {kind}"

@@ -94,7 +94,7 @@ class Index:
                 raise _explained(error, self.path) from error
             self._connection.close()
             _remove(self.path)
-            raise IndexDamaged(f"The search index {self.path} was damaged.", hint="Try again; wolo makes it again.") from error
+            raise IndexDamaged(f"The search index {self.path} was damaged.", hint="Try again; wolo rebuilds it.") from error
 
     @contextmanager
     def writing(self, wait_s: float) -> Iterator[sqlite3.Connection]:
@@ -230,7 +230,7 @@ def _locked(path: Path, wait_s: float) -> Iterator[None]:
     try:
         descriptor = acquire(path.with_suffix(".lock"), wait_s)
     except LockHeld as other:
-        raise SessionError("Another wolo is reading the sessions for the search.", hint="Try again in a moment.") from other
+        raise SessionError("Another wolo is updating the search index.", hint="Try again in a moment.") from other
     try:
         yield
     finally:
@@ -258,4 +258,4 @@ def _explained(error: sqlite3.Error | OSError, path: Path) -> SessionError:
         return storage_error(error, path)
     if "fts5" in str(error) and "module" in str(error):
         return SessionError("The SQLite of this Python has no full-text search (FTS5).", hint="Use another build of Python.")
-    return SessionError(f"The search index {path} cannot be used: {error}.", hint="It can be deleted; wolo makes it again.")
+    return SessionError(f"The search index {path} cannot be used: {error}.", hint="Delete it; wolo rebuilds it.")

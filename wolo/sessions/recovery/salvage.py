@@ -85,7 +85,7 @@ def _go_on(path: Path, version: int, unfinished: Path) -> str:
     folder = unfinished.with_name(f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.urandom(2).hex()}")
     unfinished.rename(folder)
     sync_directory(folder.parent)
-    return f"{(folder / REPORT).read_text('utf-8')} The damaged file is kept in {folder}."
+    return f"{(folder / REPORT).read_text('utf-8')} The damaged file is in {folder}."
 
 
 def _replace(path: Path, version: int, damaged: Path) -> None:
@@ -98,10 +98,10 @@ def _replace(path: Path, version: int, damaged: Path) -> None:
     if _holds_entries(damaged, path.parent / "blobs"):
         create(path, version, fill)
     elif backup := _newest_backup(path):
-        _write(report, f"{beginning}. Nothing could be read from it, so the backup {backup.name} took its place.")
+        _write(report, f"{beginning}. Nothing could be read from it, so the backup {backup.name} replaced it.")
         _put_back(backup, path)
     else:
-        _write(report, f"{beginning}. Nothing could be read from it and there is no backup, so a new one was begun.")
+        _write(report, f"{beginning}. Nothing could be read from it and there is no backup, so a new one was created.")
         create(path, version)
 
 

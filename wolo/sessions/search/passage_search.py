@@ -21,7 +21,7 @@ from wolo.sessions.listing import SessionInfo
 FILTERS = ("tool", "path", "model", "since", "until", "role", "cwd")
 HINT = 'Search for words, "phrases" and beginnings*; narrow with tool: path: model: role: cwd: since: until:.'
 
-TIMES = "Such as 7d, 12h, 2w or 2026-11-01."
+TIMES = "For example 7d, 12h, 2w or 2026-11-01."
 
 _TERM = re.compile(
     r"""(?P<not>-?)(?:(?P<name>[A-Za-z]+):(?!//|:))?(?:"(?P<quoted>[^"]*)(?P<end>"?)(?P<star1>\*?)|(?P<bare>\S*))"""
@@ -56,7 +56,7 @@ def parse(text: str, now: float) -> Query:
     for name, value, is_not in _terms(clean(text)):
         if name:
             if is_not:
-                raise UsageError(f"{name}: cannot be turned round with a “-”; only words can.", hint=HINT)
+                raise UsageError(f"{name}: cannot be negated with “-”; only words can.", hint=HINT)
             filters.setdefault(name, []).append(value)
         elif value == "OR" and wanted:
             either = True
@@ -68,9 +68,9 @@ def parse(text: str, now: float) -> Query:
             words.append(value.rstrip("*"))
             either = False
     if unwanted and not wanted:
-        raise UsageError("That says only what is not wanted.", hint="Add a word that is.")
+        raise UsageError("The search has only negated words.", hint="Add a word to search for.")
     if not wanted and not filters:
-        raise UsageError("There is no word to search for in that.", hint=HINT)
+        raise UsageError("There is no word to search for.", hint=HINT)
     match = " AND ".join(wanted)
     return Query(
         match=f"({match}) NOT ({' OR '.join(unwanted)})" if unwanted else match,
@@ -135,7 +135,7 @@ def _folded(values: Iterable[str]) -> tuple[str, ...]:
 def _role(value: str) -> str:
     role = value.casefold()
     if role not in _SPOKEN_ROLES:
-        raise UsageError(f"Nobody has the role {value}.", hint=f"There are {', '.join(_SPOKEN_ROLES)}.")
+        raise UsageError(f"Unknown role {value}.", hint=f"Choose one of {', '.join(_SPOKEN_ROLES)}.")
     return role
 
 
@@ -146,18 +146,18 @@ def moment(name: str, value: str, now: float) -> float:
     try:
         then = datetime.fromisoformat(value)
     except ValueError:
-        raise UsageError(f"{name} does not know the time {value}.", hint=TIMES) from None
+        raise UsageError(f"{name} cannot parse the time {value}.", hint=TIMES) from None
     try:
         ends = name == "until:" and len(value) <= len("2026-11-01")
         return (then + timedelta(days=1) if ends else then).timestamp()
     except (OverflowError, OSError, ValueError):
-        raise UsageError(f"{name} {value} is out of reach.", hint=TIMES) from None
+        raise UsageError(f"{name} {value} is out of range.", hint=TIMES) from None
 
 
 def _example(name: str) -> str:
     if name in ("since", "until"):
         return TIMES
-    return f"Such as {name}:{_SPOKEN_ROLES[0]}." if name == "role" else f"Write it without a blank: {name}:VALUE."
+    return f"For example {name}:{_SPOKEN_ROLES[0]}." if name == "role" else f"Write it without a space: {name}:VALUE."
 
 
 LOOKED_AT = 20_000
@@ -249,7 +249,7 @@ def _rows(connection: sqlite3.Connection, query: Query) -> list[tuple[int, str, 
     except sqlite3.OperationalError as error:
         if "fts5" not in str(error):
             raise
-        raise UsageError("This search cannot be understood.", hint=HINT) from error
+        raise UsageError("Cannot parse this search.", hint=HINT) from error
 
 
 def _marks(values: Sequence[object]) -> str:

@@ -22,7 +22,7 @@ from wolo.tools.tool_values import Diff, Result
 from wolo.workspace.files.atomic_write import FileChanged, Written, content_hash
 from wolo.workspace.files.encodings import UTF8, find_encoding, splice
 from wolo.workspace.files.file_reading import FileLedger, TextFile, read_file, read_whole
-from wolo.workspace.files.multi_file_write import NotTogether, Put, Removal, Step, change_together
+from wolo.workspace.files.multi_file_write import MultiFileError, Put, Removal, Step, apply_changes
 from wolo.workspace.files.safe_open import explain
 from wolo.workspace.root import Resolved
 
@@ -100,10 +100,10 @@ def _apply(args: ApplyPatchArgs, call: CallContext) -> Result:
     for _ in range(_TRIES):
         plan = _plan(sections, call)
         try:
-            written = change_together(plan.steps, locks=call.services.ledger.locks, note=call.note_change)
+            written = apply_changes(plan.steps, locks=call.services.ledger.locks, note=call.note_change)
         except FileChanged:
             continue  # somebody was faster: look again whether the passages are still there
-        except NotTogether as failed:
+        except MultiFileError as failed:
             raise ToolError(_report(failed, plan, call.services)) from failed
         return _result(plan, written, call.services)
     raise FileChanged("The files are being changed by another program all the time; nothing was written.")
@@ -131,7 +131,7 @@ def _plan(sections: Sequence[Section], call: CallContext) -> Plan:
     raise ToolError("\n\n".join((head, *wrong, *rest)))
 
 
-def _report(failed: NotTogether, plan: Plan, services: ToolServices) -> str:
+def _report(failed: MultiFileError, plan: Plan, services: ToolServices) -> str:
     """Exactly how far it came, file by file."""
     name = services.workspace.relative
     said = [f"`{name(failed.failed)}`: {_reason(failed.cause, name(failed.failed))}"]

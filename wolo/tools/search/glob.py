@@ -14,7 +14,7 @@ from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, find_fi
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
 from wolo.tools.tool_values import Listing, Result
-from wolo.workspace.search.walk import Bounds
+from wolo.workspace.search.walk import WalkLimits
 
 _MAX_NAMES = 500
 
@@ -46,7 +46,7 @@ class Glob:
         if not args.pattern.strip():
             raise ToolError("The pattern is empty.")
         resolved = call.resolve(args.path)
-        found = await find_files(resolved, args.pattern, call.services, Bounds(max_s=MAX_S))
+        found = await find_files(resolved, args.pattern, call.services, WalkLimits(max_s=MAX_S))
         names = _names(found, call.services)
         notes = found.notes
         if len(names) < len(found.files):

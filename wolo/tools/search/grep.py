@@ -24,7 +24,7 @@ from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
 from wolo.tools.tool_values import Listing, Result
 from wolo.workspace.processes.process_runner import Processes
-from wolo.workspace.search.walk import Bounds
+from wolo.workspace.search.walk import WalkLimits
 
 _DEFAULT_LIMIT = 200
 _MAX_LIMIT = 2000
@@ -100,7 +100,7 @@ class Grep:
 
     async def run(self, args: GrepArgs, call: CallContext) -> Result:
         _refuse_unusable(args)
-        bounds, looking = Bounds(max_s=MAX_S), Bounds(max_s=MAX_S * _LOOKING)
+        bounds, looking = WalkLimits(max_s=MAX_S), WalkLimits(max_s=MAX_S * _LOOKING)
         of_type = compile_type(args.type) if args.type else None
         found = await find_files(call.resolve(args.path), args.glob, call.services, looking, of_type)
         lines = _Lines(args, call.services, found.start)
@@ -115,7 +115,7 @@ class Grep:
 
 
 async def _search(
-    program: Sequence[str], args: GrepArgs, services: ToolServices, found: Found, bounds: Bounds, lines: _Lines
+    program: Sequence[str], args: GrepArgs, services: ToolServices, found: Found, bounds: WalkLimits, lines: _Lines
 ) -> list[Gap]:
     """Batch by batch until the limit, the time or the files are used up; on each processor one, their hits in order."""
     batches = _batches(found.files)
@@ -161,7 +161,7 @@ def _query(args: GrepArgs) -> Query:
 
 
 async def _search_batch(
-    program: Sequence[str], query: Query, batch: Sequence[str], start: Path, processes: Processes, bounds: Bounds
+    program: Sequence[str], query: Query, batch: Sequence[str], start: Path, processes: Processes, bounds: WalkLimits
 ) -> Searched:
     texts, not_read = await asyncio.to_thread(text_files, start, batch)
     if not texts:

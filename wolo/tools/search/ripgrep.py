@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.workspace.files.safe_open import open_folder, open_regular_in
 from wolo.workspace.processes import command_environment
-from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
@@ -165,7 +165,7 @@ async def _run(
     timeout_s: float,
     handles: tuple[int, ...] = (),
 ) -> Searched:
-    printed = Printed(_OUTPUT_BYTES)
+    printed = CapturedOutput(_OUTPUT_BYTES)
     try:
         finished = await processes.run(
             [*program, *_options(query), "--", *paths],

@@ -17,7 +17,7 @@ from wolo.tools.tool_arguments import missing
 from wolo.workspace.files.safe_open import explain
 from wolo.workspace.root import Resolved
 from wolo.workspace.search.globs import BadPattern, compile_glob
-from wolo.workspace.search.walk import Bounds, Stopped, walk
+from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
 
 MAX_S = 9.0
 """Of a search; with all around it an answer comes within ten seconds."""
@@ -67,7 +67,7 @@ def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
 
 
 async def find_files(
-    resolved: Resolved, glob: str | None, services: ToolServices, bounds: Bounds, of_type: re.Pattern[str] | None = None
+    resolved: Resolved, glob: str | None, services: ToolServices, bounds: WalkLimits, of_type: re.Pattern[str] | None = None
 ) -> Found:
     """Files at or below a path as git sees them, those that may not be read left out. Raises ToolError.
 
@@ -91,7 +91,7 @@ def not_read(count: int, kind: str) -> Gap:
 
 
 def _find_files(
-    resolved: Resolved, glob: str | None, of_type: re.Pattern[str] | None, services: ToolServices, bounds: Bounds
+    resolved: Resolved, glob: str | None, of_type: re.Pattern[str] | None, services: ToolServices, bounds: WalkLimits
 ) -> Found:
     mode = _mode(resolved, services)
     if stat.S_ISREG(mode):
@@ -107,7 +107,7 @@ def _find_files(
         for path in walk(resolved.path, bounds, top=top):
             if all(wanted.fullmatch(path) for wanted in filters):
                 _add(path, found, services)
-    except Stopped as stopped:
+    except WalkStopped as stopped:
         found.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
     if bounds.unreadable_folders:
         found.gaps.append(not_read(bounds.unreadable_folders, "folder"))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from wolo.tools.clipping import clean
 from wolo.tools.tool import CallContext
-from wolo.workspace.checkpoints.path_state import Changes
+from wolo.workspace.checkpoints.path_state import ChangedPaths
 
 _MAX_KEPT = 200
 
@@ -31,7 +31,7 @@ class ChangeTracking:
         """Raises ToolError where what the command may change cannot be saved: then it must not run."""
         if self._watch is None:
             return
-        look = asyncio.ensure_future(asyncio.to_thread(self._watch.before, self._call))
+        look = asyncio.ensure_future(asyncio.to_thread(self._watch.before_command, self._call))
         try:
             await asyncio.shield(look)
         except asyncio.CancelledError:
@@ -39,15 +39,15 @@ class ChangeTracking:
             self.after()
             raise
 
-    def after(self, *, runs_on: bool = False) -> Changes:
+    def after(self, *, runs_on: bool = False) -> ChangedPaths:
         """Blocks. `runs_on`: it has left something running, of which a later look will tell. Only the first call counts."""
         if self._watch is None or self._is_over:
-            return Changes()
+            return ChangedPaths()
         self._is_over = True
-        return self._watch.after(self._call, runs_on=runs_on)
+        return self._watch.after_command(self._call, runs_on=runs_on)
 
 
-def told(changes: Changes) -> dict[str, list[str]]:
+def told(changes: ChangedPaths) -> dict[str, list[str]]:
     """What is kept of it with the call; nothing where it is much."""
     kinds = {name: list(paths) for name, paths in zip(changes._fields, changes, strict=True) if paths}
     return kinds if sum(map(len, changes)) <= _MAX_KEPT else {}

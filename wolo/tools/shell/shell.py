@@ -22,10 +22,10 @@ from wolo.tools.shell.command_tracking import ChangeTracking, LiveOutput, shell_
 from wolo.tools.shell.jobs import tell
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Interrupted, Output, Result
-from wolo.workspace.checkpoints.path_state import Changes
+from wolo.workspace.checkpoints.path_state import ChangedPaths
 from wolo.workspace.processes.command_environment import command_environment, find_program
-from wolo.workspace.processes.output_capture import Printed
-from wolo.workspace.processes.process_runner import MOST_PROCESSES, Finished, Start
+from wolo.workspace.processes.output_capture import CapturedOutput
+from wolo.workspace.processes.process_runner import MOST_PROCESSES, Finished, ProgramStart
 from wolo.workspace.root import Workspace
 
 FILES = "files"
@@ -93,7 +93,7 @@ class _Run:
         self._call = call
         self._services = call.services
         self._place = _place(call.services)
-        self._printed = Printed()
+        self._printed = CapturedOutput()
         self._progress = LiveOutput(call.progress)
         self._moved_to: Path | None = None
         """None when the shell could not tell: it was killed, replaced itself, or its directory is gone."""
@@ -156,11 +156,11 @@ class _Run:
         first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
-    def _start(self, at_the_end: str = "", *fds: int, in_background: bool = False) -> Start:
+    def _start(self, at_the_end: str = "", *fds: int, in_background: bool = False) -> ProgramStart:
         shell = _shell(self._services.workspace)
         argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
         enclosed = self._call.enclosed(argv, self._place.cwd, in_background=in_background)
-        return Start(
+        return ProgramStart(
             argv=enclosed.argv,
             cwd=self._place.cwd,
             env=self._services.environment
@@ -171,7 +171,7 @@ class _Run:
             is_alone=enclosed.is_alone,
         )
 
-    def result(self, finished: Finished, changes: Changes) -> Result:
+    def result(self, finished: Finished, changes: ChangedPaths) -> Result:
         notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._lost(finished), *self._directory()]
         code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
         return self._told(notes, code if finished.cause == "exited" else None, changes)
@@ -182,11 +182,11 @@ class _Run:
             return ["what it left running with & has ended with it, here in the sandbox; use background for that"]
         return []
 
-    def interrupted(self, changes: Changes) -> Result:
+    def interrupted(self, changes: ChangedPaths) -> Result:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
         return replace(self._told(notes, None, changes), outcome="interrupted")
 
-    def _told(self, notes: list[str], code: int | None, changes: Changes) -> Result:
+    def _told(self, notes: list[str], code: int | None, changes: ChangedPaths) -> Result:
         body = clip_and_keep(
             self._services.secrets.hide_data(self._output()),
             name=f"shell-{self._call.call_id or 'output'}.txt",

@@ -9,14 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.workspace.checkpoints.checkpoint_store import Running
-from wolo.workspace.checkpoints.path_state import Change, Changes, Source, State
+from wolo.workspace.checkpoints.checkpoint_store import RunningCommand
+from wolo.workspace.checkpoints.path_state import Change, ChangedPaths, Source, State
 from wolo.workspace.processes.process_table import is_dead_owner
 
 _SCRIPT = 'read -r word || : > "$1"'
 
 
-class LastBreath:
+class KillMarker:
     def __init__(self, folder: Path) -> None:
         """Raises OSError when the child cannot be started."""
         self.path = folder / f"killed-{os.urandom(8).hex()}"
@@ -46,7 +46,7 @@ class LastBreath:
         self._child.wait()
 
 
-def killed_ns(path: Path) -> int:
+def killed_at_ns(path: Path) -> int:
     """Time of the kill; 0 when unknown."""
     try:
         return path.stat().st_mtime_ns
@@ -58,7 +58,7 @@ _TICK_NS = 5_000_000
 """Resolution of file system clocks."""
 
 
-class Asking(NamedTuple):
+class ScanOwner(NamedTuple):
     """The conversation that scans."""
 
     session: str
@@ -69,7 +69,7 @@ class Asking(NamedTuple):
     """Its commands that are running or left processes running."""
 
 
-def whose_command(running: Sequence[Running], asking: Asking) -> tuple[Running | None, Source]:
+def find_command(running: Sequence[RunningCommand], asking: ScanOwner) -> tuple[RunningCommand | None, Source]:
     """Finds the command that made the changes. With commands of several sessions, or only background jobs, it is unclear.
 
     Between turns the user may change the same files.
@@ -86,7 +86,7 @@ def whose_command(running: Sequence[Running], asking: Asking) -> tuple[Running |
     return (running[0], "unclear") if running else (None, "unclear")
 
 
-def source_by(change: Change, end_ns: int) -> Source | None:
+def source_after_kill(change: Change, end_ns: int) -> Source | None:
     """Attributes a change after the kill of its wolo at `end_ns`; None for a change by someone else.
 
     A file created later was not created by a command that died with its wolo; some commands live on, so a changed one is unclear.
@@ -103,12 +103,12 @@ def source_by(change: Change, end_ns: int) -> Source | None:
     return "command" if changed_ns < end_ns + _TICK_NS else None
 
 
-def makes(told: Change, now: State) -> bool:
+def is_recorded(told: Change, now: State) -> bool:
     """A tool has already recorded this change."""
     return now.is_like(told.after)
 
 
-def summed(changes: Iterable[Change]) -> Changes:
+def summed_changes(changes: Iterable[Change]) -> ChangedPaths:
     """Sums up the changes to files and links, from first to last state."""
     first: dict[str, State] = {}
     last: dict[str, State] = {}
@@ -121,4 +121,4 @@ def summed(changes: Iterable[Change]) -> Changes:
         was_file, is_file = before.kind in ("file", "link"), now.kind in ("file", "link")
         if was_file or is_file:
             kinds["changed" if was_file and is_file else "made" if is_file else "gone"].append(path)
-    return Changes(*(tuple(sorted(paths)) for paths in kinds.values()))
+    return ChangedPaths(*(tuple(sorted(paths)) for paths in kinds.values()))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from wolo.errors import ToolError
 from wolo.places import make_private
-from wolo.workspace.checkpoints.path_state import Change, Noted, State, digest
+from wolo.workspace.checkpoints.path_state import Change, RecordedChange, State, digest
 
 BUSY_MS = 20_000
 """Another wolo may be making its first scan."""
@@ -39,15 +39,15 @@ CREATE TABLE running (
 CREATE TABLE steps (id INTEGER PRIMARY KEY, session TEXT NOT NULL, turns TEXT NOT NULL, done INTEGER NOT NULL, at REAL NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
-NOT_SAVED = "What is there now could not be saved for an undo ({reason}); nothing was changed."
-NOT_READ = "What is kept for an undo cannot be read: {reason}."
+NOT_SAVED = "Cannot save the present state for undo: {reason}. Nothing was changed."
+NOT_READ = "Cannot read the undo data: {reason}."
 
 
 class Damaged(ToolError):
     """The file is unreadable and can be moved aside."""
 
 
-def place(folder: Path, root: Path) -> Path:
+def store_path(folder: Path, root: Path) -> Path:
     """Path of the file for a workspace, given by its real path."""
     name = "".join(letter if letter.isalnum() else "-" for letter in root.name)[:40] or "root"
     return folder / f"{name}-{sha256(os.fsencode(root)).hexdigest()[:16]}.db"
@@ -91,7 +91,7 @@ def set_aside(path: Path) -> None:
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
 
 
-def as_told(error: sqlite3.Error, words: str) -> ToolError:
+def store_error(error: sqlite3.Error, words: str) -> ToolError:
     is_damage = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
     return (Damaged if is_damage else ToolError)(words.format(reason=_reason_of(error)))
 
@@ -100,7 +100,7 @@ def _reason_of(error: sqlite3.Error) -> str:
     text = str(error)
     if "full" in text:
         return "the disk is full"
-    return "another wolo is busy with it" if "locked" in text or "busy" in text else text
+    return "another wolo is using it" if "locked" in text or "busy" in text else text
 
 
 _LEAST_PACKED_BYTES = 200
@@ -109,7 +109,7 @@ _COLUMNS = (
 )
 
 
-class Running(NamedTuple):
+class RunningCommand(NamedTuple):
     """A command that has not ended as far as is known."""
 
     id: int
@@ -121,11 +121,11 @@ class Running(NamedTuple):
     """Id of the last change before it began."""
     runs_on: int
     """It left processes running."""
-    breath: str
+    kill_marker: str
     """File name of the kill marker; empty without one."""
 
 
-class Store:
+class CheckpointStore:
     """May be used from any thread. A `writing` block is durable when it ends, or rolled back."""
 
     def __init__(self, path: Path) -> None:
@@ -161,7 +161,7 @@ class Store:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise as_told(error, NOT_SAVED) from error
+                    raise store_error(error, NOT_SAVED) from error
                 raise
 
     def set_aside(self) -> None:
@@ -174,7 +174,7 @@ class Store:
             try:
                 return self._connection.execute(query, values).fetchall()
             except sqlite3.Error as error:
-                raise as_told(error, NOT_READ) from error
+                raise store_error(error, NOT_READ) from error
 
     def keep(self, data: bytes) -> bytes:
         """Stores content; returns its hash."""
@@ -199,7 +199,7 @@ class Store:
             return None
         return data if digest(data) == key else None
 
-    def add(self, noted: Iterable[Noted]) -> None:
+    def add(self, noted: Iterable[RecordedChange]) -> None:
         with self._lock:
             self._connection.executemany(
                 "INSERT INTO changes (session, turn, call, source, step, at, path, before_kind, before_hash, before_mode, "
@@ -210,28 +210,33 @@ class Store:
     def last_change(self) -> int:
         return int(self._found("SELECT coalesce(max(id), 0) FROM changes")[0][0])
 
-    def of_turns(self, turns: Sequence[str]) -> list[Noted]:
+    def of_turns(self, turns: Sequence[str]) -> list[RecordedChange]:
         """In order."""
         return [noted for _, noted in self._changes(f"turn IN ({', '.join('?' * len(turns))})", turns)]
 
-    def of_session(self, session: str) -> list[Noted]:
+    def of_session(self, session: str) -> list[RecordedChange]:
         return [noted for _, noted in self._changes("session = ?", (session,))]
 
-    def of_step(self, step: int) -> list[Noted]:
+    def of_step(self, step: int) -> list[RecordedChange]:
         return [noted for _, noted in self._changes("step = ?", (step,))]
 
-    def of_path(self, path: str, after: int) -> list[Noted]:
+    def of_path(self, path: str, after: int) -> list[RecordedChange]:
         """After that change."""
         return [noted for _, noted in self._changes("path = ? AND id > ?", (os.fsencode(path), after))]
 
-    def _changes(self, where: str, values: Sequence[str | int | bytes]) -> list[tuple[int, Noted]]:
+    def _changes(self, where: str, values: Sequence[str | int | bytes]) -> list[tuple[int, RecordedChange]]:
         """Yields ids and changes."""
         with self._lock:
             found = self._connection.execute(
                 f"SELECT {_COLUMNS} FROM changes WHERE {where} ORDER BY id", tuple(values)
             ).fetchall()
         return [
-            (id, Noted(Change(os.fsdecode(path), State(*states[:3]), State(*states[3:])), session, turn, call, source, step))
+            (
+                id,
+                RecordedChange(
+                    Change(os.fsdecode(path), State(*states[:3]), State(*states[3:])), session, turn, call, source, step
+                ),
+            )
             for id, session, turn, call, source, step, path, *states in found
         ]
 
@@ -255,7 +260,7 @@ class Store:
         query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
         return int(self._found(query, (session, "\n".join(turns)))[0][0])
 
-    def of_unfinished_steps(self) -> list[Noted]:
+    def of_unfinished_steps(self) -> list[RecordedChange]:
         return [noted for _, noted in self._changes("step IN (SELECT id FROM steps WHERE done = 0)", ())]
 
     def take_over(self, unfinished: int, step: int, planned: Container[str]) -> None:
@@ -266,14 +271,14 @@ class Store:
             self._connection.execute("DELETE FROM changes WHERE step = ?", (unfinished,))
             self._connection.execute("DELETE FROM steps WHERE id = ?", (unfinished,))
 
-    def begin_running(self, session: str, turn: str, call: str, owner: str, breath: str) -> int:
+    def begin_running(self, session: str, turn: str, call: str, owner: str, kill_marker: str) -> int:
         with self._lock:
-            row = (session, turn, call, owner, self.last_change(), breath)
+            row = (session, turn, call, owner, self.last_change(), kill_marker)
             query = "INSERT INTO running (session, turn, call, owner, changes, runs_on, breath) VALUES (?, ?, ?, ?, ?, 0, ?)"
             return int(self._connection.execute(query, row).lastrowid or 0)
 
-    def running(self) -> list[Running]:
-        return [Running(*row) for row in self._found("SELECT * FROM running ORDER BY id")]
+    def running(self) -> list[RunningCommand]:
+        return [RunningCommand(*row) for row in self._found("SELECT * FROM running ORDER BY id")]
 
     def leave_running(self, id: int) -> None:
         with self._lock:
@@ -334,7 +339,7 @@ class Store:
             self._connection.executescript("PRAGMA incremental_vacuum")  # `execute` would stop after the first page
 
 
-def _row(noted: Noted, at: float) -> tuple[str | int | float | bytes, ...]:
+def _row(noted: RecordedChange, at: float) -> tuple[str | int | float | bytes, ...]:
     change = noted.change
     whose = (noted.session, noted.turn, noted.call, noted.source, noted.step, at)
     return (*whose, os.fsencode(change.path), *change.before, *change.after)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import msgpack
 
-from wolo.workspace.checkpoints.path_state import UNKEPT, UNKNOWN_MODE, Kind, State
+from wolo.workspace.checkpoints.path_state import NOT_STORED, UNKNOWN_MODE, Kind, State
 
 _COARSE_NS = 1_000_000
 RACY_NS = 50_000_000
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
     kind: Kind
     """Empty for entries not covered."""
     stamp: Stamp = ()
-    hash: bytes = UNKEPT
+    hash: bytes = NOT_STORED
     mode: int = UNKNOWN_MODE
 
     @property

@@ -18,24 +18,24 @@ Source = Literal["tool", "in place", "command", "unclear", "undo"]
 """Author of a change: a tool replacing a file, one writing in place, a command, possibly a command, an undo."""
 
 UNKNOWN_MODE = -1
-UNKEPT = b""
+NOT_STORED = b""
 """Stands for the hash of content that is not stored."""
 
 
 class State(NamedTuple):
     kind: Kind = ""
-    hash: bytes = UNKEPT
+    hash: bytes = NOT_STORED
     """Of the file's content or the link's target."""
     mode: int = UNKNOWN_MODE
 
     @property
     def is_known(self) -> bool:
         """The state can be restored."""
-        return self.kind in ("", "folder") or self.hash != UNKEPT
+        return self.kind in ("", "folder") or self.hash != NOT_STORED
 
     def is_like(self, other: State) -> bool:
         """Compares all but the mode."""
-        return self.kind == other.kind and (self.kind in ("", "folder") or (self.hash == other.hash and self.hash != UNKEPT))
+        return self.kind == other.kind and (self.kind in ("", "folder") or (self.hash == other.hash and self.hash != NOT_STORED))
 
 
 ABSENT = State()
@@ -52,7 +52,7 @@ class Change(NamedTuple):
         return self.before.kind == self.after.kind and UNKNOWN_MODE not in modes(self) and len({*modes(self)}) == 2
 
 
-class Noted(NamedTuple):
+class RecordedChange(NamedTuple):
     """A change as stored."""
 
     change: Change
@@ -64,7 +64,7 @@ class Noted(NamedTuple):
     """The undo that made it."""
 
 
-class Changes(NamedTuple):
+class ChangedPaths(NamedTuple):
     """Absolute paths of files that a command changed."""
 
     made: tuple[str, ...] = ()
@@ -124,11 +124,11 @@ def observe_in(folder: int, name: str) -> State:
     if stat.S_ISLNK(status.st_mode):
         return State("link", digest(os.fsencode(os.readlink(name, dir_fd=folder))))
     if stat.S_ISDIR(status.st_mode):
-        return State("folder", UNKEPT, mode)
+        return State("folder", NOT_STORED, mode)
     if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-        return State("file", UNKEPT, mode)
+        return State("file", NOT_STORED, mode)
     data = content_in(folder, name)
-    return State("file", UNKEPT if data is None else digest(data), mode)
+    return State("file", NOT_STORED if data is None else digest(data), mode)
 
 
 def content_in(folder: int, name: str) -> bytes | None:

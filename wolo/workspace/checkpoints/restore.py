@@ -14,8 +14,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints.checkpoint_store import Store
-from wolo.workspace.checkpoints.path_state import UNKEPT, UNKNOWN_MODE, Change, Noted, State, content, digest, observe_in
+from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
+from wolo.workspace.checkpoints.path_state import (
+    NOT_STORED,
+    UNKNOWN_MODE,
+    Change,
+    RecordedChange,
+    State,
+    content,
+    digest,
+    observe_in,
+)
 from wolo.workspace.checkpoints.undo_plan import CHANGED_SINCE, NOT_KEPT, Conflict, Plan
 from wolo.workspace.files.atomic_write import FileChanged, sync_folder, write_locked
 from wolo.workspace.files.file_locks import locked, new_temporary_name, note_temporary
@@ -33,7 +42,7 @@ class Outcome(NamedTuple):
     conflicts: tuple[Conflict, ...]
 
 
-def restore(store: Store, plan: Plan, locks: Path, *, session: str, turns: Sequence[str]) -> Outcome:
+def restore(store: CheckpointStore, plan: Plan, locks: Path, *, session: str, turns: Sequence[str]) -> Outcome:
     """Carries out a plan. After a kill at any moment the same plan can be made and completed; `store.end_step` marks it done.
 
     Raises ToolError, before any change, when the present contents cannot be stored.
@@ -46,7 +55,7 @@ def restore(store: Store, plan: Plan, locks: Path, *, session: str, turns: Seque
         if unfinished:
             store.take_over(unfinished, number, {step.path for step in steps})
         noted = [step._replace(before=begun.get(step.path, step.before)) for step in steps]
-        store.add(Noted(step, session, "", "", "undo", number) for step in noted)
+        store.add(RecordedChange(step, session, "", "", "undo", number) for step in noted)
     work = _Restoring(store, locks)
     failed = work.run(steps)
     bad = {conflict.path for conflict in failed}
@@ -59,7 +68,7 @@ def restore(store: Store, plan: Plan, locks: Path, *, session: str, turns: Seque
     )
 
 
-def _kept(store: Store, steps: Sequence[Change]) -> tuple[list[Change], list[Conflict]]:
+def _kept(store: CheckpointStore, steps: Sequence[Change]) -> tuple[list[Change], list[Conflict]]:
     """Stores the present content of each path; returns the steps that can be reverted and the conflicts."""
     kept, lost = [], []
     for step in steps:
@@ -77,7 +86,7 @@ def _kept(store: Store, steps: Sequence[Change]) -> tuple[list[Change], list[Con
 
 
 class _Restoring:
-    def __init__(self, store: Store, locks: Path) -> None:
+    def __init__(self, store: CheckpointStore, locks: Path) -> None:
         self.left: set[str] = set()
         """Folders not removed because they hold other files."""
         self._store = store
@@ -229,7 +238,7 @@ def _unlocked(folder: Path) -> Iterator[None]:
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & _OWNER == _OWNER:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    change = Change(str(folder), State("folder", UNKEPT, mode), State("folder", UNKEPT, mode | _OWNER))
+    change = Change(str(folder), State("folder", NOT_STORED, mode), State("folder", NOT_STORED, mode | _OWNER))
     _set_mode(change, mode | _OWNER)
     try:
         yield

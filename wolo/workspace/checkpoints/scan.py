@@ -15,8 +15,8 @@ from typing import NamedTuple
 from msgspec import json
 
 from wolo.workspace.checkpoints.directory_cache import Entry, Listing, Stamp, rule_stamps, stamp_of, trusted
-from wolo.workspace.checkpoints.path_state import ABSENT, UNKEPT, Change, State, as_text
-from wolo.workspace.search.walk import Bounds, Rules, Stopped, is_ignored, rules_in
+from wolo.workspace.checkpoints.path_state import ABSENT, NOT_STORED, Change, State, as_text
+from wolo.workspace.search.walk import Rules, WalkLimits, WalkStopped, is_ignored, rules_in
 
 MAX_FILE_BYTES = 10 << 20
 MAX_ENTRIES = 100_000
@@ -48,10 +48,10 @@ class LeftOut(NamedTuple):
         return json.encode((*lists, self.later)).decode()
 
 
-class Look:
+class Scan:
     """Compares trees with the listings in `known`, by path, and updates them.
 
-    Raises walk.Stopped on a limit; `known` must then be discarded.
+    Raises walk.WalkStopped on a limit; `known` must then be discarded.
     """
 
     def __init__(self, known: dict[str, Listing], leave_out: Iterable[str], keep: Callable[[bytes], bytes]) -> None:
@@ -63,7 +63,7 @@ class Look:
         self._leave_out = frozenset(leave_out)
         self._keep = keep
         self._began = time.monotonic()
-        self._bounds = Bounds(MAX_ENTRIES, MAX_S)
+        self._bounds = WalkLimits(MAX_ENTRIES, MAX_S)
         self._entries = 0
         self._large: list[str] = []
         self._special: list[str] = []
@@ -113,18 +113,18 @@ class Look:
     def _shut(self, visit: _Visit, old: Listing | None, mode: int) -> None:
         """Handles a folder that became unreadable: its content is not known to be gone."""
         if old is not None and old.mode != mode and visit.inner:
-            self.changes.append(Change(visit.path, State("folder", UNKEPT, old.mode), State("folder", UNKEPT, mode)))
+            self.changes.append(Change(visit.path, State("folder", NOT_STORED, old.mode), State("folder", NOT_STORED, mode)))
             self._put(visit.path, Listing((), mode, old.rules, old.entries))
 
     def _relist(
         self, visit: _Visit, old: Listing | None, status: os.stat_result, entries: dict[str, os.DirEntry[str]]
     ) -> list[_Visit]:
         path, mode = visit.path, stat.S_IMODE(status.st_mode)
-        state = State("folder", UNKEPT, mode)
+        state = State("folder", NOT_STORED, mode)
         if visit.is_new:
             self.changes.append(Change(path, ABSENT, state))
         elif old is not None and old.mode != mode and visit.inner:
-            self.changes.append(Change(path, State("folder", UNKEPT, old.mode), state))
+            self.changes.append(Change(path, State("folder", NOT_STORED, old.mode), state))
         before = old.entries if old is not None else {}
         for name in before.keys() - entries.keys():
             self._gone(f"{path}/{name}", before[name])
@@ -222,7 +222,7 @@ class Look:
         elif was.kind == "folder" and (listing := self.known.get(path)):
             for name, entry in listing.entries.items():
                 self._gone(f"{path}/{name}", entry)
-            self.changes.append(Change(path, State("folder", UNKEPT, listing.mode), ABSENT))
+            self.changes.append(Change(path, State("folder", NOT_STORED, listing.mode), ABSENT))
             self._put(path, None)
 
     def _put(self, path: str, listing: Listing | None) -> None:
@@ -235,7 +235,7 @@ class Look:
     def _count(self, path: str, listing: Listing) -> None:
         self._entries += len(listing.entries)
         if self._entries > MAX_ENTRIES:
-            raise Stopped(f"after {MAX_ENTRIES:,} files and folders")
+            raise WalkStopped(f"after {MAX_ENTRIES:,} files and folders")
         self._ignored += [f"{path}/{name}" for name, entry in listing.entries.items() if not entry.kind and name != ".git"]
 
     def _read(self, path: str) -> tuple[Entry, Stamp]:
@@ -258,10 +258,10 @@ class Look:
         """Returns the stamp to remember and the hash of the stored content."""
         if stamp[_SIZE] > MAX_FILE_BYTES:
             self._large.append(path)
-            return stamp, UNKEPT
+            return stamp, NOT_STORED
         if time.monotonic() - self._began > _KEEP_S:
             self._later += 1
-            return stamp, UNKEPT
+            return stamp, NOT_STORED
         remembered = trusted(stamp)
         try:
             handle = os.open(path, _READ)
@@ -272,7 +272,7 @@ class Look:
                 os.close(handle)
         except OSError:
             self._unreadable.append(path)
-            return stamp, UNKEPT
+            return stamp, NOT_STORED
         return (remembered if is_steady else ()), self._keep(data)
 
 

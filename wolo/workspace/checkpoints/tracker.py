@@ -17,14 +17,32 @@ from threading import RLock
 import msgspec
 
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints.attribution import Asking, LastBreath, killed_ns, makes, source_by, summed, whose_command
-from wolo.workspace.checkpoints.checkpoint_store import Damaged, Store, place
+from wolo.workspace.checkpoints.attribution import (
+    KillMarker,
+    ScanOwner,
+    find_command,
+    is_recorded,
+    killed_at_ns,
+    source_after_kill,
+    summed_changes,
+)
+from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore, Damaged, store_path
 from wolo.workspace.checkpoints.directory_cache import Listing, decode, hashes
-from wolo.workspace.checkpoints.path_state import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_line
-from wolo.workspace.checkpoints.scan import LeftOut, Look
+from wolo.workspace.checkpoints.path_state import (
+    ABSENT,
+    NOT_STORED,
+    UNKNOWN_MODE,
+    Change,
+    ChangedPaths,
+    RecordedChange,
+    Source,
+    State,
+    as_line,
+)
+from wolo.workspace.checkpoints.scan import LeftOut, Scan
 from wolo.workspace.files.atomic_write import FileChange
 from wolo.workspace.processes.process_table import owner_name
-from wolo.workspace.search.walk import Stopped
+from wolo.workspace.search.walk import WalkStopped
 
 MAX_STORE_BYTES = 2 << 30
 _PRUNED = "pruned"
@@ -32,7 +50,7 @@ _PRUNE_EVERY_S = 24 * 3600.0
 _KEPT_S = 30 * 24 * 3600.0
 
 
-def prune(store: Store, listings: Mapping[str, Listing]) -> None:
+def prune(store: CheckpointStore, listings: Mapping[str, Listing]) -> None:
     """Removes old changes and contents, once a day or when the store is large. Raises ToolError."""
     now, pruned = time.time(), store.fact(_PRUNED)
     if pruned and now - float(pruned) < _PRUNE_EVERY_S and store.size_bytes() < MAX_STORE_BYTES:
@@ -59,7 +77,7 @@ _MOST_NAMED = 3
 log = logging.getLogger(__name__)
 
 
-class Watch:
+class FileTracker:
     """All methods block, take turns and may be called from any thread."""
 
     def __init__(
@@ -76,14 +94,14 @@ class Watch:
         self._roots = tuple(roots)
         self._leave_out = tuple(leave_out)
         self._lock = RLock()
-        self._store: Store | None = None
+        self._store: CheckpointStore | None = None
         self._is_closed = self._is_broken = False
         self._known: dict[str, Listing] | None = None
         self._generation = ""
         self._running: dict[str, int] = {}
         """Calls that have not ended or left processes running."""
         self._marks_kill = marks_kill
-        self._breath: LastBreath | None = None
+        self._marker: KillMarker | None = None
         self._too_much = ""
         self._notices: list[str] = []
         self._said: set[str] = set()
@@ -93,29 +111,29 @@ class Watch:
         it.
         """
 
-        def keep(store: Store) -> None:
+        def keep(store: CheckpointStore) -> None:
             store.add(self._noted(call, change, store))
 
         with self._lock:
             self._write(keep)
 
-    def before(self, call: str) -> None:
+    def before_command(self, call: str) -> None:
         """Scans before a command. Raises ToolError when there is no room to store its effects."""
 
-        def begin(store: Store) -> None:
+        def begin(store: CheckpointStore) -> None:
             self._look(store)
-            breath = self._breathing(store)
-            self._running[call] = store.begin_running(self.session, self.turn, call, owner_name(), breath)
+            marker = self._kill_marker(store)
+            self._running[call] = store.begin_running(self.session, self.turn, call, owner_name(), marker)
 
         with self._lock:
             self._write(begin)
 
-    def after(self, call: str, *, runs_on: bool = False) -> Changes:
+    def after_command(self, call: str, *, runs_on: bool = False) -> ChangedPaths:
         """Scans after a command that ended or left processes running; returns its changes. Never raises."""
         with self._lock:
             store, number = self._store, self._running.get(call)
             if store is None or number is None or self._is_closed:
-                return Changes()
+                return ChangedPaths()
             try:
                 with store.writing():
                     found = self._look(store, call)
@@ -124,9 +142,9 @@ class Watch:
                     else:
                         store.end_running(number)
             except ToolError as error:
-                self._say(f"What that command changed cannot be undone: {error.message}")
+                self._say(f"The command's changes cannot be undone: {error.message}")
                 self._known = None
-                return Changes()
+                return ChangedPaths()
             if not runs_on:
                 del self._running[call]
             return found
@@ -144,10 +162,10 @@ class Watch:
                 self._running = {call: number for call, number in self._running.items() if number not in ended}
             self.turn = ""
 
-    def make_up(self) -> None:
+    def recover_killed(self) -> None:
         """Records what the commands of a killed wolo did in this session. The session must be locked; never raises."""
         with self._lock:
-            if not place(self._folder, self._roots[0]).exists() or (store := self._open()) is None:
+            if not store_path(self._folder, self._roots[0]).exists() or (store := self._open()) is None:
                 return
             try:
                 killed = [each.id for each in store.running() if each.session == self.session]
@@ -164,7 +182,7 @@ class Watch:
             return taken
 
     @property
-    def store(self) -> Store | None:
+    def store(self) -> CheckpointStore | None:
         """None when nothing can be stored."""
         with self._lock:
             return self._open()
@@ -172,7 +190,7 @@ class Watch:
     def not_covered(self) -> LeftOut:
         """As of the last scan of this workspace."""
         with self._lock:
-            store = self._open() if place(self._folder, self._roots[0]).exists() else None
+            store = self._open() if store_path(self._folder, self._roots[0]).exists() else None
             with suppress(msgspec.DecodeError, ToolError):
                 return msgspec.json.decode(store.fact(LEFT_OUT) if store else "[]", type=LeftOut)
             return LeftOut()
@@ -181,8 +199,8 @@ class Watch:
         """`forget` removes all records of this conversation."""
         with self._lock:
             store, self._is_closed = self._store, True
-            if self._breath is not None:
-                self._breath.close()
+            if self._marker is not None:
+                self._marker.close()
             if store is None:
                 return
             try:
@@ -196,7 +214,7 @@ class Watch:
             store.close()
             self._store = None
 
-    def _noted(self, call: str, change: FileChange, store: Store) -> list[Noted]:
+    def _noted(self, call: str, change: FileChange, store: CheckpointStore) -> list[RecordedChange]:
         path = str(change.path)
         before, after = ABSENT, ABSENT
         if change.before is not None:
@@ -205,25 +223,25 @@ class Watch:
             mode = change.before_mode if change.before is not None else UNKNOWN_MODE
             after = State("file", store.keep(change.after), mode)
         source: Source = "in place" if change.in_place else "tool"
-        folders = [Change(str(folder), ABSENT, State("folder", UNKEPT)) for folder in change.folders]
-        return [Noted(each, self.session, self.turn, call, source) for each in (*folders, Change(path, before, after))]
+        folders = [Change(str(folder), ABSENT, State("folder", NOT_STORED)) for folder in change.folders]
+        return [RecordedChange(each, self.session, self.turn, call, source) for each in (*folders, Change(path, before, after))]
 
-    def _look(self, store: Store, call: str = "") -> Changes:
+    def _look(self, store: CheckpointStore, call: str = "") -> ChangedPaths:
         """Scans and attributes the differences to `call` or to a running command. Needs a `writing` block."""
         if self._too_much:
-            return Changes()
+            return ChangedPaths()
         began = time.monotonic()
-        look = Look(self._listings(store), self._leave_out, store.keep)
+        look = Scan(self._listings(store), self._leave_out, store.keep)
         is_first = not look.known
         try:
             for root in self._roots:
                 look.at(str(root))
-        except Stopped as stopped:
-            self._too_much = f"The workspace is too large to be looked at around commands (stopped {stopped})"
-            self._say(f"{self._too_much}; only what wolo's own tools change can be undone.")
+        except WalkStopped as stopped:
+            self._too_much = f"The workspace is too large to scan around commands (stopped {stopped})"
+            self._say(f"{self._too_much}; only changes made by wolo's own tools can be undone.")
             store.put_listings((path, None) for path, _ in store.listings())
             self._known = None
-            return Changes()
+            return ChangedPaths()
         except BaseException:
             self._known = None
             raise
@@ -235,9 +253,9 @@ class Watch:
         if look.renewed or is_first:
             store.put_fact(LEFT_OUT, look.left_out.encode())
         self._tell(look.left_out, time.monotonic() - began, is_first=is_first)
-        return summed(look.changes)
+        return summed_changes(look.changes)
 
-    def _listings(self, store: Store) -> dict[str, Listing]:
+    def _listings(self, store: CheckpointStore) -> dict[str, Listing]:
         """Of the last scan by any process."""
         generation = store.fact(GENERATION)
         if self._known is None or generation != self._generation:
@@ -248,51 +266,55 @@ class Watch:
             self._generation = generation
         return self._known
 
-    def _put_down(self, store: Store, changes: Sequence[Change], call: str) -> None:
+    def _put_down(self, store: CheckpointStore, changes: Sequence[Change], call: str) -> None:
         """Attributes changes to a running command. Changes recorded by tools are left out; those that no command can have made
         are the user's.
         """
-        asking = Asking(self.session, self.turn, self._running.get(call), self._running.values())
-        whose, source = whose_command(store.running(), asking) if changes else (None, "unclear")
+        asking = ScanOwner(self.session, self.turn, self._running.get(call), self._running.values())
+        whose, source = find_command(store.running(), asking) if changes else (None, "unclear")
         if whose is None:
             return
         told = {path: store.of_path(path, whose.changes) for path in {change.path for change in changes}}
-        unknown = [change for change in changes if not any(makes(noted.change, change.after) for noted in told[change.path])]
-        is_killed = whose.breath and whose.id not in self._running.values()
-        end_ns = killed_ns(store.path.with_name(whose.breath)) if is_killed else 0
-        sources = [source_by(change, end_ns) if end_ns else source for change in unknown]
+        unknown = [
+            change for change in changes if not any(is_recorded(noted.change, change.after) for noted in told[change.path])
+        ]
+        is_killed = whose.kill_marker and whose.id not in self._running.values()
+        end_ns = killed_at_ns(store.path.with_name(whose.kill_marker)) if is_killed else 0
+        sources = [source_after_kill(change, end_ns) if end_ns else source for change in unknown]
         store.add(
-            Noted(change, whose.session, whose.turn, whose.call, source)
+            RecordedChange(change, whose.session, whose.turn, whose.call, source)
             for change, source in zip(unknown, sources, strict=True)
             if source is not None
         )
 
-    def _catch_up(self, store: Store, ended: Sequence[int]) -> None:
+    def _catch_up(self, store: CheckpointStore, ended: Sequence[int]) -> None:
         """Scans on behalf of commands that were not waited for."""
         try:
             with store.writing():
                 self._look(store)
-                breaths = [each.breath for each in store.running() if each.id in ended and each.id not in self._running.values()]
+                markers = [
+                    each.kill_marker for each in store.running() if each.id in ended and each.id not in self._running.values()
+                ]
                 for each in ended:
                     store.end_running(each)
-            for breath in filter(None, breaths):
-                store.path.with_name(breath).unlink(missing_ok=True)
+            for marker in filter(None, markers):
+                store.path.with_name(marker).unlink(missing_ok=True)
         except ToolError as error:
             self._known = None
-            self._say(f"What a command changed before cannot be undone: {error.message}")
+            self._say(f"Changes of an earlier command cannot be undone: {error.message}")
 
-    def _breathing(self, store: Store) -> str:
+    def _kill_marker(self, store: CheckpointStore) -> str:
         if not self._marks_kill:
             return ""
-        if self._breath is None:
+        if self._marker is None:
             try:
-                self._breath = LastBreath(store.path.parent)
+                self._marker = KillMarker(store.path.parent)
             except OSError as error:
-                log.info("nobody sees when this process is killed: %s", error)
+                log.info("cannot start the kill marker: %s", error)
                 return ""
-        return self._breath.path.name
+        return self._marker.path.name
 
-    def _write(self, work: Callable[[Store], None]) -> None:
+    def _write(self, work: Callable[[CheckpointStore], None]) -> None:
         """Runs one transaction, in a new file if the present one is damaged. Raises ToolError."""
         if (store := self._open()) is None:
             return
@@ -303,28 +325,28 @@ class Watch:
             log.warning("%s", damage.message)
             store.set_aside()
             self._store = self._known = None
-            self._say(f"{store.path} is damaged and was set aside: what was done before cannot be undone any more.")
+            self._say(f"{store.path} is damaged and was moved aside: earlier changes can no longer be undone.")
             if (store := self._open()) is not None:
                 with store.writing():
                     work(store)
 
-    def _open(self) -> Store | None:
+    def _open(self) -> CheckpointStore | None:
         if self._store is None and not self._is_closed and not self._is_broken:
             try:
-                self._store = Store(place(self._folder, self._roots[0]))
+                self._store = CheckpointStore(store_path(self._folder, self._roots[0]))
             except (OSError, sqlite3.Error) as error:
                 self._is_broken = True
-                self._say(f"Nothing can be undone: what is needed for it cannot be kept in {as_line(self._folder)} ({error}).")
+                self._say(f"Undo is not available: cannot save its data in {as_line(self._folder)} ({error}).")
         return self._store
 
     def _tell(self, left_out: LeftOut, took_s: float, *, is_first: bool) -> None:
         if is_first and took_s > _SLOW_S:
-            self._say(f"The workspace was saved for undo before the first command; that took {took_s:.0f} s, once.")
+            self._say(f"Saved the workspace for undo before the first command; this took {took_s:.0f} s, once.")
         if left_out.large:
             self._say(f"Too large to be saved for undo when a command changes it: {_named(left_out.large)}.")
         if left_out.later:
             files = "1 file is" if left_out.later == 1 else f"{left_out.later:,} files are"
-            self._say(f"{files} not saved for undo yet; the next command goes on with that.")
+            self._say(f"{files} not saved for undo yet; the next command continues.")
 
     def _say(self, text: str) -> None:
         if text not in self._said:

@@ -12,12 +12,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.workspace.checkpoints.checkpoint_store import Store
-from wolo.workspace.checkpoints.path_state import UNKNOWN_MODE, Change, Noted, State, content, observe
+from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
+from wolo.workspace.checkpoints.path_state import UNKNOWN_MODE, Change, RecordedChange, State, content, observe
 
-CHANGED_SINCE = "changed since, by somebody else"
-NOT_KEPT = "what it held before is not kept"
-UNCLEAR = "nobody knows whether a command or somebody else changed it"
+CHANGED_SINCE = "changed since by someone else"
+NOT_KEPT = "its previous content is not saved"
+UNCLEAR = "unclear whether a command or someone else changed it"
 
 
 class Conflict(NamedTuple):
@@ -32,7 +32,7 @@ class Plan(NamedTuple):
     """Changed paths that cannot be restored."""
 
 
-def plan(store: Store, changes: Sequence[Noted], only: Iterable[Path] = ()) -> Plan:
+def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterable[Path] = ()) -> Plan:
     """`only` limits it to these paths and below."""
     wanted = tuple(only)
     steps: list[Change] = []
@@ -53,14 +53,16 @@ def plan(store: Store, changes: Sequence[Noted], only: Iterable[Path] = ()) -> P
     return Plan(tuple(steps), tuple(conflicts))
 
 
-def _by_path(changes: Iterable[Noted]) -> dict[str, list[Noted]]:
-    found: dict[str, list[Noted]] = {}
+def _by_path(changes: Iterable[RecordedChange]) -> dict[str, list[RecordedChange]]:
+    found: dict[str, list[RecordedChange]] = {}
     for noted in changes:
         found.setdefault(noted.change.path, []).append(noted)
     return found
 
 
-def _undo_one(store: Store, path: str, noted: Sequence[Noted], begun: Change | None) -> Change | Conflict | None:
+def _undo_one(
+    store: CheckpointStore, path: str, noted: Sequence[RecordedChange], begun: Change | None
+) -> Change | Conflict | None:
     """None when nothing has to change. `begun` is what a killed undo was about to do."""
     try:
         now = state = observe(path)
@@ -74,7 +76,7 @@ def _undo_one(store: Store, path: str, noted: Sequence[Noted], begun: Change | N
                 return Conflict(path, NOT_KEPT if unkept else CHANGED_SINCE)
             state = before
     except OSError as error:
-        return Conflict(path, f"it cannot be looked at: {error.strerror}")
+        return Conflict(path, f"cannot read it: {error.strerror}")
     if state == now:
         return None
     if state.kind in ("file", "link") and (not state.is_known or store.content(state.hash) is None):
@@ -82,7 +84,7 @@ def _undo_one(store: Store, path: str, noted: Sequence[Noted], begun: Change | N
     return Change(path, now, state)
 
 
-def _before(store: Store, noted: Noted, state: State) -> State | None:
+def _before(store: CheckpointStore, noted: RecordedChange, state: State) -> State | None:
     """State before a change, given the state after it; unchanged if the change was not made; None if neither fits."""
     before, after = noted.change.before, noted.change.after
     bears_mode = not noted.change.changes_mode or state.mode == after.mode
@@ -103,7 +105,7 @@ def _is_begun(begun: Change, now: State) -> bool:
     return now.mode in (target.mode, stat.S_IRWXU, target.mode | stat.S_IRWXU)
 
 
-def _is_torn(store: Store, noted: Noted, state: State) -> bool:
+def _is_torn(store: CheckpointStore, noted: RecordedChange, state: State) -> bool:
     """A kill during a write in place: each byte is the old or the new one."""
     if noted.source != "in place" or state.kind != "file":
         return False

@@ -112,12 +112,12 @@ def open_expected(folder: int, name: str, expected: str | None) -> int | None:
     except FileNotFoundError:
         if expected is None:
             return None
-        raise FileChanged("The file was deleted in the meantime.") from None
+        raise FileChanged("The file was deleted meanwhile.") from None
     try:
         if expected is None:
-            raise FileChanged("A file of this name appeared in the meantime.")
+            raise FileChanged("A file of this name was created meanwhile.")
         if content_hash(read_all(handle, UNLIMITED)) != expected:
-            raise FileChanged("The file was changed in the meantime.")
+            raise FileChanged("The file was changed meanwhile.")
     except BaseException:
         os.close(handle)
         raise
@@ -211,7 +211,7 @@ class _Save:
         try:
             os.link(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
         except FileExistsError:
-            raise FileChanged("A file of this name appeared in the meantime.") from None
+            raise FileChanged("A file of this name was created meanwhile.") from None
         except OSError as error:
             if error.errno not in _NO_LINK:
                 raise
@@ -235,7 +235,7 @@ class _Save:
                 )
             before = read_all(handle, UNLIMITED)
             if content_hash(before) != self.expected:
-                raise FileChanged("The file was changed in the meantime.")
+                raise FileChanged("The file was changed meanwhile.")
             self.note(FileChange(self.path, before, stat.S_IMODE(status.st_mode), self.data, in_place=True))
             try:
                 _write_over(handle, self.data)
@@ -304,7 +304,7 @@ def remove_locked(path: Path, *, expected: str, note: ChangeListener = ignore_ch
     try:
         handle = open_expected(folder, path.name, expected)
         if handle is None:
-            raise FileChanged("The file was deleted in the meantime.")
+            raise FileChanged("The file was deleted meanwhile.")
         try:
             status = os.fstat(handle)
             refuse_read_only(folder, path.name, status)

@@ -96,7 +96,7 @@ def splice(data: bytes, encoding: Encoding, text: str, pieces: Sequence[tuple[in
         begin = position + encoding.size(text[done_text:start])
         position = begin + encoding.size(text[start:end])
         if data[begin:position].decode(encoding.codec, encoding.errors) != text[start:end]:
-            raise ToolError(f"The text cannot be placed in the bytes of the file ({encoding.label}); nothing was changed.")
+            raise ToolError(f"The text cannot be located in the bytes of the file ({encoding.label}); nothing was changed.")
         out += data[done_bytes:begin] + encoding.encode(new)
         done_bytes, done_text = position, end
     return bytes(out + data[done_bytes:])

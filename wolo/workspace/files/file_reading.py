@@ -236,7 +236,7 @@ def _find_line(handle: int, number: int) -> int | None:
         missing -= count
         position += len(chunk)
     if position >= _SCAN_BYTES:
-        raise ToolError(f"Line {number} lies more than {_SCAN_BYTES >> 20} MiB into the file; cut it out with `shell`.")
+        raise ToolError(f"Line {number} is more than {_SCAN_BYTES >> 20} MiB into the file; extract it with `shell`.")
     return None
 
 

@@ -47,7 +47,7 @@ class Removal(NamedTuple):
 Step = Put | Removal
 
 
-class NotTogether(Exception):
+class MultiFileError(Exception):
     """A file could not be changed; the others were reverted, except those in `left`."""
 
     def __init__(self, failed: Path, cause: Exception, put_back: Sequence[Path], left: Sequence[tuple[Path, Exception]]) -> None:
@@ -59,10 +59,10 @@ class NotTogether(Exception):
         """Files that could not be reverted, and why."""
 
 
-def change_together(steps: Sequence[Step], *, locks: Path, note: ChangeListener = ignore_change) -> dict[Path, Written | None]:
+def apply_changes(steps: Sequence[Step], *, locks: Path, note: ChangeListener = ignore_change) -> dict[Path, Written | None]:
     """Applies steps on different files, writes first. The result is None for a removed file.
 
-    `note` is also called for changes that revert earlier ones. Raises FileChanged, before any change, or NotTogether.
+    `note` is also called for changes that revert earlier ones. Raises FileChanged, before any change, or MultiFileError.
     """
     with ExitStack() as held:
         journals: dict[Path, int | None] = {}
@@ -70,29 +70,29 @@ def change_together(steps: Sequence[Step], *, locks: Path, note: ChangeListener 
             try:
                 journals[step.path] = held.enter_context(locked(step.path, locks))
             except ToolError as error:
-                raise NotTogether(step.path, error, (), ()) from error
+                raise MultiFileError(step.path, error, (), ()) from error
         for step in steps:
             _check(step)
         return _Changes(journals, note, held).make(steps)
 
 
 def _check(step: Step) -> None:
-    """Raises FileChanged or NotTogether."""
+    """Raises FileChanged or MultiFileError."""
     try:
         folder = open_folder(step.path.parent)
     except FileNotFoundError as error:
         if step.expected is None:
             return
-        raise FileChanged("The file was deleted in the meantime.") from error
+        raise FileChanged("The file was deleted meanwhile.") from error
     except OSError as error:
-        raise NotTogether(step.path, error, (), ()) from error
+        raise MultiFileError(step.path, error, (), ()) from error
     try:
         if (handle := open_expected(folder, step.path.name, step.expected)) is not None:
             os.close(handle)
     except FileChanged:
         raise
     except (OSError, ToolError) as error:
-        raise NotTogether(step.path, error, (), ()) from error
+        raise MultiFileError(step.path, error, (), ()) from error
     finally:
         os.close(folder)
 
@@ -115,7 +115,7 @@ class _Changes:
                 done[step.path] = self._take(step)
             except Exception as error:
                 put_back, left = self._take_back(done)
-                raise NotTogether(step.path, error, put_back, left) from error
+                raise MultiFileError(step.path, error, put_back, left) from error
         return done
 
     def _take(self, step: Step) -> Written | None:

@@ -80,21 +80,21 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
-    (stat.S_ISLNK, "a link that appeared just now"),
+    (stat.S_ISLNK, "a link that was just created"),
 )
 _REASONS = {
     errno.ENOENT: "does not exist",
-    errno.EACCES: "may not be accessed (permission denied)",
-    errno.EPERM: "may not be changed (the system does not permit it)",
-    errno.ENOTDIR: "cannot exist: a part of the path is a file, not a folder",
+    errno.EACCES: "cannot be accessed (permission denied)",
+    errno.EPERM: "cannot be changed (operation not permitted)",
+    errno.ENOTDIR: "cannot exist: part of its path is a file, not a folder",
     errno.EISDIR: "is a folder",
-    errno.ELOOP: "cannot be reached: a part of the path became a link",
+    errno.ELOOP: "cannot be reached: part of its path became a link",
     errno.ENAMETOOLONG: "has a name that is too long",
     errno.ENOSPC: "could not be written: the disk is full; nothing was changed",
     errno.EDQUOT: "could not be written: your disk quota is used up; nothing was changed",
     errno.EFBIG: "could not be written: it would be larger than allowed; nothing was changed",
-    errno.EROFS: "lies on a read-only file system",
-    errno.ETXTBSY: "is a program that is running",
+    errno.EROFS: "is on a read-only file system",
+    errno.ETXTBSY: "is a running program",
 }
 
 
@@ -184,10 +184,10 @@ def _refuse_special(status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "is a folder")
     if not stat.S_ISREG(status.st_mode):
-        kind = next((words for is_kind, words in _KINDS if is_kind(status.st_mode)), "no plain file")
-        raise ToolError(f"This is {kind}, not a plain file.")
+        kind = next((words for is_kind, words in _KINDS if is_kind(status.st_mode)), "no regular file")
+        raise ToolError(f"This is {kind}, not a regular file.")
     if status.st_dev in _kernel_devices():
-        raise ToolError("This is a window into the kernel, not a file on a disk.")
+        raise ToolError("This is a kernel interface, not a file on disk.")
 
 
 def _kernel_devices() -> set[int]:

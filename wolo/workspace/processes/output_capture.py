@@ -18,7 +18,7 @@ _PAUSE_S = 0.05
 """Pause after each burst of a flood, for other work."""
 
 
-class Printed:
+class CapturedOutput:
     """Both ends of a program's output. Readable at any time, also after a cancellation."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
@@ -58,7 +58,7 @@ class Printed:
             self.omitted_bytes += dropped
 
 
-class Output:
+class OutputReader:
     """Reads a program's output continuously, so that the program never blocks."""
 
     def __init__(self, fd: int, take: OnOutput, *, in_background: bool = False) -> None:

@@ -15,27 +15,27 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wolo.workspace.processes.output_capture import OnOutput, Output, Printed
+from wolo.workspace.processes.output_capture import CapturedOutput, OnOutput, OutputReader
 from wolo.workspace.processes.process_table import (
     MARK_NAME,
     Mark,
     count_tasks,
     fix_mark,
     is_apart,
+    limited,
     new_family,
     new_mark,
-    restrained,
 )
 from wolo.workspace.processes.process_tree import (
     Member,
     ProcessTree,
     detached,
     end_family,
+    end_leftovers,
     end_orphans,
-    end_what_was_left,
     forget_ended,
-    leave_trace,
-    let_go,
+    mark_detached,
+    write_marker,
 )
 
 GRACE_S = 1.5
@@ -58,7 +58,7 @@ Cleanup = Callable[[], None]
 """Must not raise."""
 
 
-class Start(Struct, frozen=True, kw_only=True):
+class ProgramStart(Struct, frozen=True, kw_only=True):
     """A program to run."""
 
     argv: Sequence[str]
@@ -99,7 +99,7 @@ class Finished(Struct, frozen=True):
 class Program:
     """A started program."""
 
-    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: Output, tidy: Cleanup) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: OutputReader, tidy: Cleanup) -> None:
         self.tree = tree
         self.output = output
         self.started = time.monotonic()
@@ -173,7 +173,7 @@ class Processes:
         self._mark: Mark | None = None
         self._running: list[Program] = []
         if traces is not None:
-            end_what_was_left(traces)
+            end_leftovers(traces)
 
     async def run(
         self,
@@ -182,7 +182,7 @@ class Processes:
         cwd: Path,
         env: Mapping[str, str],
         timeout_s: float,
-        printed: Printed,
+        printed: CapturedOutput,
         on_output: OnOutput | None = None,
         pass_fds: Sequence[int] = (),
         tidy: Cleanup = lambda: None,
@@ -199,7 +199,7 @@ class Processes:
             if on_output is not None:
                 on_output(chunk)
 
-        program = self.start(Start(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, tidy=tidy), take)
+        program = self.start(ProgramStart(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, tidy=tidy), take)
         try:
             cause = await program.wait(timeout_s)
             if is_alone:
@@ -211,12 +211,12 @@ class Processes:
             raise
         return Finished(program.exit_code, time.monotonic() - program.started, cause, leftovers, overrun)
 
-    def start(self, start: Start, take: OnOutput, *, in_background: bool = False) -> Program:
+    def start(self, start: ProgramStart, take: OnOutput, *, in_background: bool = False) -> Program:
         """Starts a program; its output goes to `take`. Raises OSError."""
         mark = self._next_mark()
         reading, writing = os.pipe()
         try:
-            with restrained(mark.number):
+            with limited(mark.number):
                 process = subprocess.Popen(
                     start.argv,
                     stdin=subprocess.DEVNULL if start.stdin is None else start.stdin,
@@ -234,7 +234,7 @@ class Processes:
         finally:
             os.close(writing)
         fix_mark(process.pid, mark.number)
-        output = Output(reading, take, in_background=in_background)
+        output = OutputReader(reading, take, in_background=in_background)
         program = Program(process, ProcessTree(process.pid, mark), output, start.tidy)
         self._running.append(program)
         return program
@@ -267,7 +267,7 @@ class Processes:
 
         None when it cannot be recorded: a later wolo would end it.
         """
-        if self._traces is None or not let_go(self._traces, program.tree.mark):
+        if self._traces is None or not mark_detached(self._traces, program.tree.mark):
             return None
         self._running.remove(program)
         return program.output.hand_over()
@@ -297,7 +297,7 @@ class Processes:
     def _next_mark(self) -> Mark:
         if self._mark is None:
             self._mark = new_mark(new_family())
-            self._trace = leave_trace(self._traces, self._mark.family) if self._traces else None
+            self._trace = write_marker(self._traces, self._mark.family) if self._traces else None
             if self._trace is None:
                 end_orphans(detached(self._traces) if self._traces else ())
             elif self._traces is not None:

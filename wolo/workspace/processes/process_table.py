@@ -181,7 +181,7 @@ _MAX_CPU_S = 24 * 3600
 
 
 @contextlib.contextmanager
-def restrained(number: int) -> Iterator[None]:
+def limited(number: int) -> Iterator[None]:
     """Applies the limits and the mark to processes started in the block.
 
     They are set on wolo itself meanwhile: limits set from outside come too late for a quick program.

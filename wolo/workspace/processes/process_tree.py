@@ -199,17 +199,17 @@ def _signal_group(leader: int, number: signal.Signals) -> bool:
 _DETACHED = "detached-"
 
 
-def leave_trace(folder: Path, family: int) -> Path | None:
+def write_marker(folder: Path, family: int) -> Path | None:
     """Writes a marker file that remains if this process is killed. None when it cannot be written."""
     return _put(folder, f"{owner_name()}-{family}")
 
 
-def let_go(folder: Path, mark: Mark) -> bool:
+def mark_detached(folder: Path, mark: Mark) -> bool:
     """Exempts the processes with this mark from cleanup. False when that cannot be recorded."""
     return _put(folder, f"{_DETACHED}{mark.number}") is not None
 
 
-def end_what_was_left(folder: Path) -> None:
+def end_leftovers(folder: Path) -> None:
     """Ends commands of killed wolos, if marker files tell of any: a search at every start would be slow."""
     names = _names(folder)
     dead = {name: family for name in names if (family := _family_of_dead(name))}

@@ -10,14 +10,14 @@ from typing import IO
 
 from msgspec import Struct
 
-from wolo.workspace.processes.output_capture import Output, Printed
-from wolo.workspace.processes.process_runner import INTERRUPT_GRACE_S, Cause, Processes, Start
+from wolo.workspace.processes.output_capture import CapturedOutput, OutputReader
+from wolo.workspace.processes.process_runner import INTERRUPT_GRACE_S, Cause, Processes, ProgramStart
 
 _DRAIN_S = 0.3
 """Longest wait for stdout when another process holds it open."""
 
 
-class Heard(Struct, frozen=True, kw_only=True):
+class ProgramResult(Struct, frozen=True, kw_only=True):
     exit_code: int
     """The program's code; minus the signal's number after a signal."""
     cause: Cause
@@ -25,7 +25,7 @@ class Heard(Struct, frozen=True, kw_only=True):
     stderr: bytes
 
 
-async def run_told(
+async def run_with_input(
     processes: Processes,
     argv: Sequence[str],
     told: bytes,
@@ -34,23 +34,23 @@ async def run_told(
     env: Mapping[str, str],
     timeout_s: float,
     kept_bytes: int,
-) -> Heard:
+) -> ProgramResult:
     """Raises OSError when it cannot be started. A cancellation ends the whole tree and is passed on."""
-    printed, errors = Printed(kept_bytes), Printed(kept_bytes)
+    printed, errors = CapturedOutput(kept_bytes), CapturedOutput(kept_bytes)
     reading, writing = os.pipe()
     try:
         with _unnamed_file() as file:
             file.write(told)
             file.flush()
             file.seek(0)
-            start = Start(argv=argv, cwd=cwd, env=env, stdin=file.fileno(), stdout=writing)
+            start = ProgramStart(argv=argv, cwd=cwd, env=env, stdin=file.fileno(), stdout=writing)
             program = processes.start(start, errors.add)
     except BaseException:
         os.close(reading)
         raise
     finally:
         os.close(writing)
-    output = Output(reading, printed.add)
+    output = OutputReader(reading, printed.add)
     leftovers: Sequence[object] = ()
     try:
         cause = await program.wait(timeout_s)
@@ -64,7 +64,9 @@ async def run_told(
             output.discard()
         else:
             output.close()
-    return Heard(exit_code=program.exit_code, cause=cause, stdout=b"".join(printed.take()), stderr=b"".join(errors.take()))
+    return ProgramResult(
+        exit_code=program.exit_code, cause=cause, stdout=b"".join(printed.take()), stderr=b"".join(errors.take())
+    )
 
 
 def _unnamed_file() -> IO[bytes]:

@@ -129,7 +129,7 @@ def _bracket(part: str, start: int) -> tuple[str, int]:
         member, position = _bracket_member(part, position)
         members += member
     if position >= len(part):
-        raise BadPattern("`[` opens a set of characters that is never closed; write \\[ for the character itself.")
+        raise BadPattern("`[` is not closed; write \\[ for the character itself.")
     if not members:
         return "(?!)" if not negated else "[^/]", position + 1
     return f"(?!/)[{'^' if negated else ''}{members}]", position + 1
@@ -139,7 +139,7 @@ def _bracket_member(part: str, position: int) -> tuple[str, int]:
     if part.startswith("[:", position) and (end := part.find(":]", position)) > 0:
         name = part[position + 2 : end]
         if name not in _CLASSES:
-            raise BadPattern(f"[:{name}:] is not a class of characters.")
+            raise BadPattern(f"[:{name}:] is not a character class.")
         return _CLASSES[name], end + 2
     low, position = _bracket_character(part, position)
     if part[position : position + 1] == "-" and part[position + 1 : position + 2] not in ("", "]"):
@@ -169,7 +169,7 @@ def _expand_braces(glob: str) -> list[str]:
             for left, right in pairwise(cuts):
                 waiting.append((text[:opening] + text[left + 1 : right] + text[closing + 1 :], opening))
         if len(done) + len(waiting) > _MAX_ALTERNATIVES:
-            raise BadPattern("The braces stand for too many alternatives.")
+            raise BadPattern("The braces expand to too many alternatives.")
     return done
 
 

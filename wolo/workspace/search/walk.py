@@ -24,11 +24,11 @@ _CHECK_EVERY = 256
 """Entries between two checks of the time."""
 
 
-class Stopped(Exception):
+class WalkStopped(Exception):
     """A walk ended early; the message continues "stopped"."""
 
 
-class Bounds(Struct):
+class WalkLimits(Struct):
     """Limits of a walk; its time starts at construction. `cancel` may be called from another thread."""
 
     max_entries: int = 400_000
@@ -50,25 +50,25 @@ class Bounds(Struct):
         return max(0.0, self._deadline - time.monotonic())
 
     def count(self) -> None:
-        """Counts an entry. Raises Stopped."""
+        """Counts an entry. Raises WalkStopped."""
         self._seen += 1
         if self._seen > self.max_entries:
-            raise Stopped(f"after {self.max_entries:,} files and folders")
+            raise WalkStopped(f"after {self.max_entries:,} files and folders")
         if self._seen % _CHECK_EVERY == 0:
             self.check()
 
     def check(self) -> None:
-        """Raises Stopped."""
+        """Raises WalkStopped."""
         if self._cancelled:
-            raise Stopped("on request")
+            raise WalkStopped("on request")
         if not self.seconds_left():
-            raise Stopped(f"after {self.max_s:g} s")
+            raise WalkStopped(f"after {self.max_s:g} s")
 
 
-def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[str]:
+def walk(start: Path, bounds: WalkLimits, *, top: Path | None = None) -> Iterator[str]:
     """Yields files below `start`, relative to it, heeding ignore files from the parent `top` down.
 
-    An ignored `start` is walked by its own ignore files alone. Raises Stopped.
+    An ignored `start` is walked by its own ignore files alone. Raises WalkStopped.
     """
     levels = [_enter(str(start), "", _rules_above(start, top or start, bounds), bounds)]
     while levels:
@@ -126,21 +126,21 @@ class _Level(Struct, frozen=True):
     rules: tuple[Rules, ...]
 
 
-def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: Bounds) -> _Level:
+def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: WalkLimits) -> _Level:
     bounds.check()
     entries = _entries(folder, bounds)
     names = {entry.name for entry in entries if entry.name in (".git", ".gitignore")}
     return _Level(path, iter(entries), rules_in(folder, path, rules, names, bounds))
 
 
-def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[str], bounds: Bounds) -> tuple[Rules, ...]:
+def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[str], bounds: WalkLimits) -> tuple[Rules, ...]:
     """Returns the rules for a folder: those from above, and those of its own files among `names`."""
     if ".git" in names:
         above = ()  # a nested repository: rules of the outer one do not apply
     return (*above, *(Rules(lines, below=len(path)) for lines in _read_lines(folder, names, bounds)))
 
 
-def _entries(folder: str, bounds: Bounds) -> list[os.DirEntry[str]]:
+def _entries(folder: str, bounds: WalkLimits) -> list[os.DirEntry[str]]:
     entries: list[os.DirEntry[str]] = []
     try:
         with os.scandir(folder) as found:
@@ -163,7 +163,7 @@ def _nearest(verdicts: Iterable[bool | None]) -> bool:
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
-def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[Rules, ...]:
+def _rules_above(start: Path, top: Path, bounds: WalkLimits) -> tuple[Rules, ...]:
     """Rules of the ignore files between `top` and `start`; none when they ignore the start itself."""
     if top not in start.parents:
         return ()
@@ -180,7 +180,7 @@ def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[Rules, ...]:
     return tuple(Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in found)
 
 
-def _read_lines(folder: str, names: Container[str], bounds: Bounds) -> list[_Lines]:
+def _read_lines(folder: str, names: Container[str], bounds: WalkLimits) -> list[_Lines]:
     """Reads a folder's ignore file, after the repository's private excludes."""
     texts = []
     if ".git" in names:
@@ -190,7 +190,7 @@ def _read_lines(folder: str, names: Container[str], bounds: Bounds) -> list[_Lin
     return [lines for text in texts if (lines := _compile(text, bounds)).pieces]
 
 
-def _compile(text: str, bounds: Bounds) -> _Lines:
+def _compile(text: str, bounds: WalkLimits) -> _Lines:
     lines = text.removeprefix("\ufeff").split("\n")
     pieces: list[tuple[re.Pattern[str], bool]] = []
     for end in range(len(lines), 0, -_MAX_JOINED):

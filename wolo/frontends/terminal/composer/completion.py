@@ -18,7 +18,7 @@ from wolo.commands.command import Command, CommandContext, named
 from wolo.errors import WoloError
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.root import find_root
-from wolo.workspace.search.walk import Bounds, Stopped, walk
+from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
 
 MENTION = re.compile(r'(?<![\w@])@(?:"([^"]*)|([^\s"@:]*))$')
 MOST_OFFERED = 50
@@ -155,7 +155,7 @@ def _distance(wanted: str, name: str) -> int:
 def _look(directory: Path) -> Iterator[str]:
     folders: set[str] = set()
     try:
-        found = walk(directory, Bounds(max_entries=MOST_ENTRIES, max_s=MOST_S), top=find_root(directory))
+        found = walk(directory, WalkLimits(max_entries=MOST_ENTRIES, max_s=MOST_S), top=find_root(directory))
         for number, name in enumerate(found):
             if number % AT_ONCE == 0:
                 time.sleep(BREATH_S)
@@ -165,5 +165,5 @@ def _look(directory: Path) -> Iterator[str]:
                 folders.add(folder)
                 yield f"{folder}/"
                 folder = folder.rpartition("/")[0]
-    except Stopped:
+    except WalkStopped:
         return

@@ -1,1 +1,1 @@
-"""Writes sessions in the form that other agents keep."""
+"""Exports sessions in the formats of other agents."""

@@ -1,1 +1,1 @@
-"""Readers of the sessions that other agents keep: they look at the files and never touch them."""
+"""Reads the session files of other agents, without changing them."""

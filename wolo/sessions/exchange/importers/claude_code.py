@@ -1,7 +1,7 @@
-"""Sessions of Claude Code: a file of JSON lines, each linked to the one it followed.
+"""Imports sessions of Claude Code: JSON lines, each linked to its parent.
 
-What one answer of the model says is spread over several lines, the results of its calls come as lines of the user's, and a
-rewind begins a branch. So the file is gone through twice: first for the links, then for what stands on the way to the last word.
+An answer is spread over several lines, results are user lines, and a rewind starts a branch. So the file is read twice: for the
+links, then for the lines on the path to the last message.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from wolo.sessions.exchange.json_files import (
 )
 
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-"""The type of a line → where the title stands in it. The first of them that there is counts, and its last line."""
+"""Line type → field of the title, by preference; the last line of a type counts."""
 STOPPED = "[Request interrupted by user"
 SYNTHETIC = "<synthetic>"
-FOUND = "The provider ran this itself; what came of it is sealed."
+FOUND = "The provider ran this itself; its result is encrypted."
 FINISHED: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -74,28 +74,28 @@ REFUSALS: Mapping[str, Outcome] = {
     "request interrupted by user": "interrupted",
     "cancelled: parallel tool call": "never_started",
 }
-"""How results begin that tell of calls which did not run to their end."""
+"""Phrases in results of calls that did not run to the end."""
 _COMMAND = re.compile(r"\s*(?:<(?:local-command-[a-z]+|command-name|command-message)>|Caveat: The messages below)")
-"""What Claude Code's own commands leave in the user's name."""
+"""Output of Claude Code's own commands, in user messages."""
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9]")
 FOLDER_CHARACTERS = 200
 
 
 class Node(Struct, frozen=True):
-    """A line with a place in the tree."""
+    """A line in the tree."""
 
     place: int
     parent: str
     is_said: bool
     is_aside: bool
     answer: str
-    """The id of the model's message this line is a piece of."""
+    """Message id of the answer it is a piece of."""
     calls: tuple[str, ...]
     results: tuple[str, ...]
 
 
 class Index(Struct):
-    """What the first time through the file tells."""
+    """Result of the first pass."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     titles: list[Record] = field(default_factory=list)
@@ -108,7 +108,7 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    """Raises SessionError when nothing in it is a conversation."""
+    """Raises SessionError without a conversation."""
     lines = JsonLines(source)
     index = _index(lines)
     asides = {uuid for uuid, node in index.nodes.items() if node.is_aside}
@@ -137,7 +137,7 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
-    """The sessions of a directory, newest first."""
+    """Lists the sessions of a directory, newest first."""
     folder = _FORBIDDEN.sub("-", str(cwd))
     pattern = f"{folder[:FOLDER_CHARACTERS]}*" if len(folder) > FOLDER_CHARACTERS else folder
     home = home_of(".claude", environ, "CLAUDE_CONFIG_DIR")
@@ -153,7 +153,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
 
 
 def _title(told: Sequence[Record], uuids: Container[str]) -> str:
-    """Older versions wrote summaries of other sessions into a new file; their lines are not in it."""
+    """Older versions copied summaries of other sessions into a new file; those are ignored."""
     for kind, name in TITLES.items():
         for each in reversed(told):
             is_own = "leafUuid" not in each or text(each, "leafUuid") in uuids
@@ -170,9 +170,6 @@ def _prompts(records: list[Record]) -> Iterator[str]:
                 yield said.strip()
 
 
-# The links
-
-
 def _index(lines: JsonLines) -> Index:
     index = Index()
     before = before_aside = ""
@@ -181,14 +178,14 @@ def _index(lines: JsonLines) -> Index:
         index.titles += [each] if kind in TITLES else []
         index.cwd = index.cwd or text(each, "cwd")
         if not uuid:
-            # Of no account to the conversation, unless it says something without having a place in it.
+            # Irrelevant, unless it has content but no place in the tree.
             index.skipped += kind in ("user", "assistant")
             continue
         is_aside = bool(each.get("isSidechain"))
         parent = text(each, "parentUuid") or text(each, "logicalParentUuid")
         is_lost = parent not in index.nodes if parent else kind != "user" or each.get("isCompactSummary")
         if is_lost:
-            # What it followed is torn, lies in another file, or was summarised: what was said just before is the best guess.
+            # The parent is damaged, in another file, or was summarised: the preceding line is the best guess.
             parent = before_aside if is_aside else before
         if uuid not in index.nodes:
             index.nodes[uuid] = _node(place, each, parent, is_aside=is_aside)
@@ -215,9 +212,9 @@ def _node(place: int, each: Record, parent: str, *, is_aside: bool) -> Node:
 
 
 def _chosen(nodes: dict[str, Node]) -> set[str]:
-    """The way to the last word, and beside it the pieces of the same answers and the results of their calls.
+    """The path to the last message, with all pieces of its answers and the results of their calls.
 
-    JsonLines of calls that ran side by side hang on different lines of one answer, so the way itself passes some of them by.
+    Parallel calls hang on different lines of an answer, so the path alone misses some.
     """
     at = next((uuid for uuid in reversed(nodes) if nodes[uuid].is_said), "")
     way: set[str] = set()
@@ -230,11 +227,8 @@ def _chosen(nodes: dict[str, Node]) -> set[str]:
     return chosen | {uuid for uuid, node in nodes.items() if calls.intersection(node.results)}
 
 
-# What is said
-
-
 class RecordReader:
-    """Takes the lines of the way in the order of the file."""
+    """Reads the chosen lines in file order."""
 
     def __init__(self) -> None:
         self.builder = ConversationBuilder()
@@ -316,12 +310,12 @@ class RecordReader:
         self.builder.add_result(text(block, "tool_use_id"), CallResult(output, outcome, media, at))
 
     def _summary(self, words: str, at: float) -> None:
-        """With a kept segment the latest messages stay, and the summary stands before them."""
+        """With a preserved segment, the summary is inserted before the messages that remain."""
         self.builder.summarise_before(self._by_uuid.get(self._kept_from), words, at=at)
         self._kept_from = ""
 
     def _queued(self, line: Record) -> None:
-        """What a person said while the model was at work."""
+        """Reads a message the user queued while the model was working."""
         attached = record(line, "attachment")
         if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
             said = [part for block in content(attached, "prompt") if (part := _said(block)) is not None]
@@ -330,7 +324,7 @@ class RecordReader:
 
 
 def _said(block: Record) -> AnyPart | None:
-    """None for what has no words, or is not known."""
+    """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
             return TextPart(text=text(block, "text")) if text(block, "text").strip() else None
@@ -351,7 +345,7 @@ def _said(block: Record) -> AnyPart | None:
 
 
 def _looked_up(block: Record, at: float) -> CallResult:
-    """What the provider's own tools found: of pages their titles and addresses, the rest of them is sealed."""
+    """Results of the provider's own tools: titles and URLs of pages; the rest is encrypted."""
     failed = text(record(block, "content"), "error_code")
     pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]
     found = "\n".join(filter(None, pages)) or FOUND
@@ -359,7 +353,7 @@ def _looked_up(block: Record, at: float) -> CallResult:
 
 
 def _producer(model: str) -> Producer:
-    """Claude Code can be led to other models and other hosts; a name of Anthropic's own is taken for one of theirs."""
+    """Claude Code can use other models and hosts; only Anthropic's model names count as Anthropic."""
     return producer("anthropic" if re.fullmatch(r"claude-[a-z0-9.-]+", model) else "claude-code", model)
 
 

@@ -1,7 +1,7 @@
-"""Sessions of Codex: a rollout, JSON lines of what went to the model and came from it, and of what happened beside that.
+"""Imports sessions of Codex: rollouts of Responses API items and events as JSON lines.
 
-What a person and the model say stands there twice or three times: as an item of the Responses API, as an event, in newer files
-also as a completed item. And among the items in the person's name is much that Codex put in it.
+Messages occur two or three times: as an item, as an event, in newer files also as a completed item. Many user items were added by
+Codex itself.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ from wolo.sessions.exchange.json_files import (
 
 LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 REMEMBERED = 32
-"""So many of the latest words are compared with what else tells them."""
+"""Number of recent messages compared to find repetitions."""
 _INJECTED = re.compile(r"\s*(?:<([a-zA-Z_ -]+)>.*</\1>\s*$|# AGENTS\.md instructions\b|<image\b)", re.DOTALL)
-"""What Codex says to the model in the person's name."""
+"""User messages that Codex adds."""
 _STAMPED = re.compile(r"rollout-[\dT-]{19}-(.+)")
 
 Source = Literal["item", "event", "completed"]
 
 
-class Heard(Struct):
-    """Words of the person or the model, and who has told them so far."""
+class SeenMessage(Struct):
+    """A message, and the kinds of records that contained it."""
 
     role: str
     words: str
@@ -83,9 +83,9 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    """Raises SessionError when nothing in it is a conversation."""
+    """Raises SessionError without a conversation."""
     if source.suffix == ".zst":
-        raise SessionError(f"{source} is compressed.", hint=f"Unpack it with `zstd -d {source.name}` and name what comes out.")
+        raise SessionError(f"{source} is compressed.", hint=f"Unpack it with `zstd -d {source.name}` and import the result.")
     lines = JsonLines(source)
     reader = RecordReader()
     for each in lines:
@@ -103,7 +103,7 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
-    """The sessions of a directory, newest first."""
+    """Lists the sessions of a directory, newest first."""
     home = home_of(".codex", environ, "CODEX_HOME")
     names = _names(home)
     found = []
@@ -129,7 +129,7 @@ def _prompts(there: Iterable[Record]) -> Iterator[str]:
 
 
 def _named(source: Path, id: str) -> str:
-    """The name given to it, which stands in an index beside the folder of all sessions."""
+    """The thread name from the index next to the sessions folder."""
     home = next((folder.parent for folder in source.absolute().parents if folder.name.endswith("sessions")), None)
     stamped = _STAMPED.fullmatch(source.stem)
     return _names(home).get(id or (stamped[1] if stamped else ""), "") if home else ""
@@ -146,7 +146,7 @@ class RecordReader:
         self.created = 0.0
         self.notices: list[str] = []
         self.builder = ConversationBuilder()
-        self._heard: list[Heard] = []
+        self._heard: list[SeenMessage] = []
         self._model = ""
         self._provider = "openai"
         self._answers = 0
@@ -178,7 +178,7 @@ class RecordReader:
                 self._compacted(payload, at)
 
     def finish(self) -> ConversationBuilder:
-        """What nobody else told and looks like a word of Codex's own is one."""
+        """Drops what looks added by Codex and occurs in no other kind of record."""
         self.builder.drafts = [draft for draft in self.builder.drafts if draft.is_prompt or draft.own is not None]
         return self.builder
 
@@ -189,8 +189,6 @@ class RecordReader:
         self.cwd = text(meta, "cwd") or self.cwd
         self.created = unix_time(meta.get("timestamp")) or at
         self._provider = text(meta, "model_provider") or self._provider
-
-    # Items
 
     def _item(self, item: Record, at: float) -> None:
         kind = text(item, "type")
@@ -224,8 +222,6 @@ class RecordReader:
         self._is_answering = False
         self.builder.add_result(text(item, "call_id"), result(item, at))
 
-    # Events
-
     def _event(self, event: Record, at: float) -> None:
         match event.get("type"):
             case "user_message":
@@ -242,9 +238,7 @@ class RecordReader:
             case "thread_rolled_back":
                 self._is_answering = False
                 gone = self.builder.undo_prompts(number(event, "num_turns"))
-                self.notices += counted(
-                    gone, "One message that was taken back was left out.", "{} messages that were taken back were left out."
-                )
+                self.notices += counted(gone, "One undone message was left out.", "{} undone messages were left out.")
             case "thread_name_updated":
                 self.title = text(event, "thread_name") or self.title
 
@@ -255,7 +249,7 @@ class RecordReader:
             self._say(role, "completed", parts_of({"content": blocks}), at)
 
     def _counted(self, info: Record) -> None:
-        """The same total again is no further answer."""
+        """An unchanged total is no further answer."""
         total, last = record(info, "total_token_usage"), record(info, "last_token_usage")
         if not last or (total and total == self._tokens):
             return
@@ -272,7 +266,7 @@ class RecordReader:
             )
 
     def _compacted(self, payload: Record, at: float) -> None:
-        """Of what was said before, only the person's own words that it names are still sent, and the summary."""
+        """Only the summary, and the user messages it names, are still sent."""
         self._is_answering = False
         replacement = records(payload, "replacement_history")
         summary = text(payload, "message")
@@ -280,9 +274,7 @@ class RecordReader:
         if summary.strip():
             self.builder.summarise(summary, at=at, keeps=lambda draft: draft.role == "user" and words_of(draft.parts) in kept)
         else:
-            self.notices.append("A summary that only its provider can read was left out; all that it stood for is sent instead.")
-
-    # What is said
+            self.notices.append("An encrypted summary was left out; the messages it replaced are sent instead.")
 
     def _say(self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = "") -> None:
         words = words_of(parts)
@@ -303,10 +295,10 @@ class RecordReader:
             draft.parts += [
                 TextPart(text=part.text, item_id=item_id, phase=known) for part in parts if isinstance(part, TextPart)
             ]
-        self._heard = [*self._heard[-REMEMBERED:], Heard(role, words, {source}, draft)]
+        self._heard = [*self._heard[-REMEMBERED:], SeenMessage(role, words, {source}, draft)]
 
-    def _told(self, role: str, source: Source, words: str) -> Heard | None:
-        """The same words from another side; what tells them may leave out what stands around them."""
+    def _told(self, role: str, source: Source, words: str) -> SeenMessage | None:
+        """Finds the same message from another kind of record, which may contain only part of it."""
         others = [each for each in reversed(self._heard) if each.role == role and source not in each.told_by]
         same = next((each for each in others if each.words == words), None)
         return same or next((each for each in others if _tells_of(each.words, words)), None)
@@ -318,7 +310,7 @@ class RecordReader:
 
 
 def _tells_of(a: str, b: str) -> bool:
-    """Whether one of them is a part of the other; a word of Codex's own may quote anything."""
+    """One contains the other; messages added by Codex may quote anything."""
     return bool(a and b) and (a in b or b in a) and not _INJECTED.match(a) and not _INJECTED.match(b)
 
 

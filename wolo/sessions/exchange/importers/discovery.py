@@ -1,4 +1,4 @@
-"""Sessions of another agent that lie about on this machine, before any of them is read."""
+"""Finds session files of other agents on this machine."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from wolo.sessions.exchange.json_files import (
 
 HEAD_BYTES = 256 * 1024
 TAIL_BYTES = 64 * 1024
-"""So much of a session is looked at for its title."""
+"""Parts of a file searched for its title."""
 
 
 class FoundSession(Struct, frozen=True):
     source: Path
-    """What the agent's reader takes."""
+    """For the agent's `read`."""
     id: str
     title: str
     updated: float
 
 
 def home_of(agent: str, environ: Mapping[str, str], *variables: str) -> Path:
-    """The directory an agent keeps its things in: where a variable says, or below the user's home."""
+    """The agent's directory: from a variable, or below the user's home."""
     named = next((environ[name] for name in variables if environ.get(name)), "")
     return Path(named).expanduser() if named else Path(environ.get("HOME") or Path.home()) / agent
 
@@ -42,7 +42,7 @@ def same_directory(a: str, b: Path) -> bool:
 
 
 def records_of(path: Path) -> list[Record]:
-    """Of an index, which is small; nothing when there is none."""
+    """Reads a small index; empty when missing."""
     try:
         return parse_objects(path.read_bytes())
     except OSError:
@@ -50,7 +50,7 @@ def records_of(path: Path) -> list[Record]:
 
 
 def head(path: Path) -> list[Record]:
-    """The records at the beginning; a torn one at the end of what is looked at is none."""
+    """The records at the beginning; an incomplete last one is ignored."""
     try:
         with path.open("rb") as file:
             return parse_objects(file.read(HEAD_BYTES))
@@ -59,7 +59,7 @@ def head(path: Path) -> list[Record]:
 
 
 def first(path: Path) -> Record:
-    """The record in the first line, which says what the rest is about."""
+    """The first record, which describes the session."""
     try:
         with path.open("rb") as file:
             return parse_object(file.readline(HEAD_BYTES)) or {}
@@ -85,7 +85,7 @@ def updated(path: Path) -> float:
 
 
 def children(path: Path, pattern: str) -> list[Path]:
-    """What matches below a directory; nothing when it cannot be looked into."""
+    """Matching paths; empty for an unreadable directory."""
     try:
         return list(path.glob(pattern))
     except OSError:

@@ -1,4 +1,4 @@
-"""Sessions of Kimi CLI: a folder with `context.jsonl`, what the model is sent, and `wire.jsonl`, what happened when."""
+"""Imports sessions of Kimi CLI: folders with `context.jsonl`, the model's messages, and `wire.jsonl`, an event log."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ REFUSALS: Mapping[str, Outcome] = {
 
 
 class Wire(Struct):
-    """What only the log of events tells."""
+    """Data found only in the event log."""
 
     title: str = ""
     created: float = 0.0
     steps: dict[str, tuple[float, Usage | None]] = field(default_factory=dict)
-    """When an answer came and what it cost, by the id of its first call; without one, by its text."""
+    """Time and usage of an answer, by the id of its first call, or by its text."""
 
 
 def matches(preview: FilePreview) -> bool:
@@ -77,7 +77,7 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    """`source`: the folder of a session, or a file in it. Raises SessionError when nothing in it is a conversation."""
+    """Reads a session folder or a file in it. Raises SessionError without a conversation."""
     if (own := kimi_v2.wire_of(source)) is not None:
         return kimi_v2.read(own)
     folder = source if source.is_dir() else source.parent
@@ -104,7 +104,7 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
-    """The sessions of a directory, newest first; also those of Kimi Code."""
+    """Lists the sessions of a directory, also those of Kimi Code, newest first."""
     home = home_of(".kimi", environ, "KIMI_SHARE_DIR")
     found = kimi_v2.find_sessions(cwd, environ)
     for path in children(home / "sessions", f"*{_folder_name(str(cwd))}/*/{CONTEXT}"):
@@ -126,7 +126,7 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
 
 
 def _cwd(folder: Path) -> str:
-    """The folder is named by a digest; which directories there are stands beside all of them."""
+    """Finds the directory whose digest names the folder."""
     known = records(read_object(folder.absolute().parent.parent.parent / "kimi.json"), "work_dirs")
     paths = (text(each, "path") for each in known)
     return next((path for path in paths if folder.absolute().parent.name.endswith(_folder_name(path))), "")
@@ -176,7 +176,7 @@ class RecordReader:
             case "system":
                 self._say(Draft("user", _said(line), timestamp=self._now, is_prompt=False))
             case _:
-                # Marks of Kimi's own begin with an underscore.
+                # Kimi's own records begin with an underscore.
                 self.builder.skipped += not role.startswith("_")
 
     def _user(self, line: Record) -> None:
@@ -214,7 +214,7 @@ def _said(line: Record) -> list[AnyPart]:
 
 
 def _part(block: Record) -> AnyPart | None:
-    """None for what has no words, or is not known."""
+    """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
             return TextPart(text=text(block, "text")) if text(block, "text").strip() else None

@@ -1,4 +1,4 @@
-"""Sessions of Kimi Code, which came after Kimi CLI: `agents/main/wire.jsonl`, a log of what was done to the conversation."""
+"""Imports sessions of Kimi Code, the successor of Kimi CLI: an event log, `agents/main/wire.jsonl`."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from wolo.sessions.exchange.json_files import (
 
 MAIN = Path("agents", "main", "wire.jsonl")
 ENCRYPTED = "kimi.encrypted"
-"""The kind of a blob: it is not kept whose it was, so it goes back to nobody."""
+"""Blob kind; the log does not name its model, so it is never sent."""
 SUBJECTS = frozenset({"context", "turn", "config"})
-"""How the types of its records begin; Kimi CLI's log has none of them."""
+"""Prefixes of its record types; Kimi CLI's log has none of them."""
 PEOPLE = ("", "user")
-"""The origins of what a person said."""
+"""Origins of user messages."""
 OWN = ("injection", "compaction_summary")
-"""The origins of what Kimi says about itself; its other words, such as those of a skill, belong to the conversation."""
+"""Origins of Kimi's own messages; others, such as a skill's, belong to the conversation."""
 FINISHED: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "tool_use": "tool_calls",
@@ -71,11 +71,11 @@ REFUSALS: Mapping[str, Outcome] = {
     "cancelled": "interrupted",
 }
 _REFERENCE = re.compile(r"blobref:([\w./+-]+);([0-9a-f]{16,64})")
-"""A medium that lies in a file of its own beside the log."""
+"""Reference to an attachment stored in a file."""
 
 
 def wire_of(source: Path) -> Path | None:
-    """The log of a session that is named by its folder or by the log itself; None when it is no session of Kimi Code."""
+    """The log of a session given by its folder or the log itself; None for other files."""
     if source.is_dir():
         return source / MAIN if (source / MAIN).is_file() else None
     is_one = source.name == MAIN.name and any(text(each, "type").partition(".")[0] in SUBJECTS for each in head(source))
@@ -83,7 +83,7 @@ def wire_of(source: Path) -> Path | None:
 
 
 def read(source: Path) -> Imported:
-    """`source`: the log. Raises SessionError when nothing in it is a conversation."""
+    """Raises SessionError without a conversation."""
     lines = JsonLines(source)
     reader = RecordReader(source.parent / "blobs")
     for each in lines:
@@ -101,14 +101,14 @@ def read(source: Path) -> Imported:
         skipped=lines.skipped,
         notices=[
             *counted(aside, "The conversation of a subagent was left out.", "The conversations of {} subagents were left out."),
-            *counted(reader.undone, "One message that was undone was left out.", "{} messages that were undone were left out."),
+            *counted(reader.undone, "One undone message was left out.", "{} undone messages were left out."),
         ],
     )
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     home = home_of(".kimi-code", environ, "KIMI_CODE_HOME")
-    # The folder's name is a digest; which directory it is about stands in its state, or in the index of all sessions.
+    # The folder is named by a digest; its directory is in its state or in the index of sessions.
     indexed = {text(each, "sessionId"): text(each, "workDir") for each in records_of(home / "session_index.jsonl")}
     found = []
     for path in children(home / "sessions", f"*/*/{MAIN}"):
@@ -131,7 +131,7 @@ class RecordReader:
         self._model = self._step = ""
         self._deferred: list[Draft] = []
         self._open: set[str] = set()
-        """The calls whose results are still to come: what is said meanwhile comes after them."""
+        """Calls without a result; messages that arrive meanwhile are added after the results."""
 
     def add(self, line: Record) -> None:
         at = unix_time(line.get("time")) or unix_time(line.get("created_at"))
@@ -217,7 +217,7 @@ class RecordReader:
         self._open.clear()
 
     def _compacted(self, line: Record, at: float) -> None:
-        """Older versions kept what came after so many messages; newer ones the person's latest words, and say how many."""
+        """Older versions keep everything after so many messages; newer ones a number of user messages."""
         self._settle()
         summary = text(line, "contextSummary") or text(line, "summary")
         summary = summary or " ".join(text(block, "text") for block in content(record(line, "summary")))
@@ -263,7 +263,7 @@ class RecordReader:
 
 
 def _behind(view: Iterable[Draft], count: int) -> Draft | None:
-    """What comes after so many messages, as Kimi Code counts them: each result is one of its own."""
+    """The draft after so many messages, as Kimi Code counts: each result is a message."""
     for draft in view:
         if count <= 0:
             return draft

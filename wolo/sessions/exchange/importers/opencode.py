@@ -1,7 +1,7 @@
-"""Sessions of OpenCode: rows of JSON in its SQLite database, before that files in a tree, and what `opencode export` prints.
+"""Imports sessions of OpenCode: from its SQLite database, older file trees, and `opencode export`.
 
-A database is opened for reading only. While OpenCode has it open SQLite keeps readers and writers apart; when nobody has, the
-file is taken as it stands; and where a crash left changes beside it, a private copy of both is read: nothing of it is touched.
+The database is only read: in place while OpenCode has it open or when it is complete, as a private copy when a crash left changes
+in its log.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from wolo.sessions.exchange.json_files import (
 
 MAGIC = b"SQLite format 3\0"
 DAMAGES = (sqlite3.Error, OSError, ValueError)
-"""What reading a damaged database ends in; SQLite's own complaint may hold bytes that are no text."""
+"""Errors of a damaged database; SQLite's messages may contain bytes that are not text."""
 _EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{')
-"""How what `opencode export` prints begins."""
+"""The beginning of an `opencode export`."""
 _SESSIONS = "SELECT id, directory, title, time_created, time_updated FROM session WHERE parent_id IS NULL"
 _MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
 _PARTS = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
 _NEWER = "SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY seq, time_created, id"
 
 
-class Kept(Struct):
-    """A session, wherever it lies."""
+class StoredSession(Struct):
+    """A session from any of the sources."""
 
     id: str
     info: Record
@@ -70,9 +70,9 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    """`source`: an export, a session's file in the tree, or the database, with the session's id behind it as if it were a folder.
+    """Reads an export, a session file of the tree, or the database, with a session id appended like a file name.
 
-    A database alone means its newest session. Raises SessionError when nothing in it is a conversation.
+    A database alone means its newest session. Raises SessionError without a conversation.
     """
     notices: list[str] = []
     if source.parent.is_file():
@@ -82,12 +82,12 @@ def read(source: Path) -> Imported:
     given = read_object(source)
     if "messages" in given:
         messages = [MessageRow(record(each, "info"), records(each, "parts")) for each in records(given, "messages")]
-        return _imported(source, Kept(text(record(given, "info"), "id"), record(given, "info"), messages), notices)
+        return _imported(source, StoredSession(text(record(given, "info"), "id"), record(given, "info"), messages), notices)
     return _imported(source, _from_tree(source, given), notices)
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
-    """The sessions of a directory, newest first."""
+    """Lists the sessions of a directory, newest first."""
     home = _home(environ)
     found: dict[str, FoundSession] = {}
     for path in children(home / "storage" / "session", "*/ses_*.json"):
@@ -111,9 +111,6 @@ def _home(environ: Mapping[str, str]) -> Path:
     return Path(base) / "opencode" if base else home_of(".local/share/opencode", environ)
 
 
-# The database
-
-
 def _is_database(source: Path) -> bool:
     try:
         with source.open("rb") as file:
@@ -135,27 +132,27 @@ def _from_database(path: Path, id: str, notices: list[str]) -> Imported:
                 missing = f"There is no session {id} in {path}." if id else f"{path} holds no session of OpenCode."
                 raise SessionError(missing, hint="`wolo sessions import --from opencode` lists those of this directory.")
             if not id and len(listed) > 1:
-                notices.append(f"The newest of {len(listed)} sessions was taken: {chosen}.")
+                notices.append(f"The newest of {len(listed)} sessions was imported: {chosen}.")
             return _imported(path, _session(connection, *listed[chosen]), notices)
     except DAMAGES as error:
         hint = "If OpenCode can still open it, `opencode export ID` writes a file that wolo reads."
         raise SessionError(f"{path} cannot be read as a database of OpenCode: {error}.", hint=hint) from error
 
 
-def _session(connection: sqlite3.Connection, id: str, directory: str, title: str, created: object, _: object) -> Kept:
+def _session(connection: sqlite3.Connection, id: str, directory: str, title: str, created: object, _: object) -> StoredSession:
     (subagents,) = connection.execute("SELECT count(*) FROM session WHERE parent_id = ?", (id,)).fetchone()
     columns = {str(row[1]) for row in connection.execute("PRAGMA table_info(session)")}
     column = "revert" if "revert" in columns else "NULL"
     (revert,) = connection.execute(f"SELECT {column} FROM session WHERE id = ?", (id,)).fetchone() or (None,)
     info = {"directory": directory, "title": title, "time": {"created": created}, "revert": _json(revert)}
-    kept = Kept(id, info, (), subagents)
+    kept = StoredSession(id, info, (), subagents)
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     rows = connection.execute(_MESSAGES, (id,)).fetchall() if {"message", "part"} <= tables else []
     kept.told = _rows(connection, kept, rows) if rows or "session_message" not in tables else _newer_rows(connection, kept)
     return kept
 
 
-def _newer_rows(connection: sqlite3.Connection, kept: Kept) -> Iterator[MessageRow]:
+def _newer_rows(connection: sqlite3.Connection, kept: StoredSession) -> Iterator[MessageRow]:
     for id, kind, packed in connection.execute(_NEWER, (kept.id,)):
         data = _json(packed)
         kept.skipped += not data
@@ -163,7 +160,7 @@ def _newer_rows(connection: sqlite3.Connection, kept: Kept) -> Iterator[MessageR
             yield each
 
 
-def _rows(connection: sqlite3.Connection, kept: Kept, rows: list[tuple[object, object]]) -> Iterator[MessageRow]:
+def _rows(connection: sqlite3.Connection, kept: StoredSession, rows: list[tuple[object, object]]) -> Iterator[MessageRow]:
     for id, data in rows:
         each = MessageRow({**_json(data), "id": str(id)}, [])
         for (packed,) in connection.execute(_PARTS, (id,)):
@@ -204,19 +201,16 @@ def _connected(uri: str) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-# The tree of files
-
-
-def _from_tree(source: Path, info: Record) -> Kept:
-    """`storage/session/PROJECT/ID.json`, beside it `message/ID/*.json` and `part/MESSAGE/*.json`."""
+def _from_tree(source: Path, info: Record) -> StoredSession:
+    """Files: `storage/session/PROJECT/ID.json`, `message/ID/*.json` and `part/MESSAGE/*.json`."""
     id, storage = text(info, "id") or source.stem, source.absolute().parent.parent.parent
-    kept = Kept(id, info, ())
+    kept = StoredSession(id, info, ())
     kept.subagents = sum(text(read_object(each), "parentID") == id for each in children(source.parent, "ses_*.json"))
     kept.told = _files(storage, kept)
     return kept
 
 
-def _files(storage: Path, kept: Kept) -> Iterator[MessageRow]:
+def _files(storage: Path, kept: StoredSession) -> Iterator[MessageRow]:
     infos = []
     for path in children(storage / "message" / kept.id, "*.json"):
         info = read_object(path)
@@ -228,7 +222,7 @@ def _files(storage: Path, kept: Kept) -> Iterator[MessageRow]:
         yield MessageRow(info, [part for part in parts if part])
 
 
-def _imported(source: Path, kept: Kept, notices: list[str]) -> Imported:
+def _imported(source: Path, kept: StoredSession, notices: list[str]) -> Imported:
     gathered, undone = gather(kept.told, text(record(kept.info, "revert"), "messageID"))
     return gathered.imported(
         source,
@@ -241,6 +235,6 @@ def _imported(source: Path, kept: Kept, notices: list[str]) -> Imported:
         notices=[
             *notices,
             *counted(kept.subagents, "The session of a subagent was left out.", "The sessions of {} subagents were left out."),
-            *counted(undone, "One message that was undone was left out.", "{} messages that were undone were left out."),
+            *counted(undone, "One undone message was left out.", "{} undone messages were left out."),
         ],
     )

@@ -1,4 +1,4 @@
-"""Reads OpenCode's messages and parts, old and new."""
+"""Reads OpenCode's messages and parts, of old and new versions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ REFUSALS: Mapping[str, Outcome] = {
     "tool execution was interrupted": "interrupted",
 }
 NOT_CARRIED = ("text/plain", "application/x-directory")
-"""Files of these kinds stand in the text already."""
+"""Files of these types are already part of the text."""
 
 
 class MessageRow(Struct):
@@ -57,7 +57,7 @@ class MessageRow(Struct):
 
 
 def gather(told: Iterable[MessageRow], reverted: str) -> tuple[ConversationBuilder, int]:
-    """The conversation, and how many of its messages were undone: `reverted` is the first of them."""
+    """Reads messages up to the one with id `reverted`; returns the builder and the number of undone messages."""
     reader = RecordReader()
     undone = 0
     for each in told:
@@ -158,7 +158,7 @@ class RecordReader:
     def _summary(self, told: MessageRow, at: float) -> None:
         words = "\n\n".join(text(part, "text") for part in told.parts if part.get("type") == "text").strip()
         if not words:
-            return  # it was stopped, and stands for nothing
+            return  # an aborted summary
         self.builder.summarise_before(self._by_id.get(self._tail), words, at=at)
         self._tail = ""
 
@@ -176,7 +176,7 @@ def _said(part: Record, wrote: Producer) -> AnyPart | None:
 
 
 def _thinking(part: Record, wrote: Producer) -> ThinkingPart | None:
-    """What the provider's library needs to hear its thought again stands under the provider's name."""
+    """Signatures are stored under the provider's name."""
     thought, of = text(part, "text"), record(part, "metadata")
     anthropic, openai, google = record(of, "anthropic"), record(of, "openai"), record(of, "google")
     named = {
@@ -197,7 +197,7 @@ def _file(part: Record) -> MediaPart | TextPart:
 
 
 def _usage(of: Record) -> Usage | None:
-    """Newer versions count reasoning beside the output, which only the total tells."""
+    """Newer versions count reasoning separately from the output, which only the total shows."""
     tokens = record(of, "tokens")
     counts = [number(tokens, "input"), number(tokens, "output"), number(tokens, "reasoning")]
     cached = [number(record(tokens, "cache"), "read"), number(record(tokens, "cache"), "write")]
@@ -216,7 +216,7 @@ def _usage(of: Record) -> Usage | None:
 
 
 def told(kind: str, data: Record) -> MessageRow | None:
-    """None for a row that is no part of the conversation, such as a change of the model."""
+    """Converts a row of a newer version; None for one that is no message."""
     match kind:
         case "user":
             said = [{"type": "text", "text": text(data, "text")}]

@@ -1,4 +1,4 @@
-"""Sessions of pi: a header, then JSON lines that form a tree by `parentId`; the conversation is the way to the last line."""
+"""Imports sessions of pi: a header, then JSON lines that form a tree; the conversation is the path to the last line."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FORMATS: Mapping[str, str] = {
     "anthropic-messages": "anthropic",
     "google-generative-ai": "gemini",
 }
-"""What pi calls a wire format → what wolo calls it. Any other is none of wolo's."""
+"""Wire format of pi → of wolo; others are unknown."""
 FINISHED: Mapping[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
@@ -82,7 +82,7 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    """Raises SessionError when nothing in it is a conversation."""
+    """Raises SessionError without a conversation."""
     lines = JsonLines(source)
     header: Record = {}
     nodes: dict[str, Node] = {}
@@ -92,7 +92,7 @@ def read(source: Path) -> Imported:
             header = header or each
             continue
         title = text(each, "name") or title if each.get("type") == "session_info" else title
-        # The oldest files have no ids, and one that follows a torn line is taken to follow what stands before it.
+        # The oldest files have no ids; a line after a damaged one follows the line before that.
         id, parent = text(each, "id") or f"at {place}", text(each, "parentId")
         is_lost = parent not in nodes if parent else "id" not in each
         nodes.setdefault(id, Node(place, before if is_lost else parent, each.get("type") in ("message", "custom_message")))
@@ -116,7 +116,7 @@ def read(source: Path) -> Imported:
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
-    """The sessions of a directory, newest first."""
+    """Lists the sessions of a directory, newest first."""
     home = home_of(".pi/agent", environ, "PI_CODING_AGENT_DIR")
     folder = f"--{str(cwd).lstrip('/').replace('/', '-').replace(':', '-')}--"
     found = []
@@ -147,7 +147,7 @@ def _way(nodes: dict[str, Node]) -> list[str]:
 
 
 class RecordReader:
-    """Takes the lines of the way in their order."""
+    """Reads the lines of the path in order."""
 
     def __init__(self) -> None:
         self.builder = ConversationBuilder()
@@ -198,11 +198,11 @@ class RecordReader:
             self.builder.add(draft)
 
     def _put_in(self, message: Record, at: float) -> None:
-        """What an extension said to the model."""
+        """Reads a message of an extension."""
         self._say(Draft("user", _said(message), timestamp=at, is_prompt=False))
 
     def _ran(self, message: Record, at: float) -> None:
-        """A command that the person ran; with two marks before it, it is none of the model's business."""
+        """Reads a command run by the user; a private one is not sent to the model."""
         output = text(message, "output").strip() or "(no output)"
         code = message.get("exitCode")
         ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
@@ -233,7 +233,7 @@ class RecordReader:
         self.builder.add_result(call_id, CallResult(output, outcome, media, at))
 
     def _compacted(self, line: Record, at: float) -> None:
-        """The summary stands before the first message that was kept."""
+        """Inserts the summary before the first message that remains."""
         self.builder.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
 
 
@@ -255,7 +255,7 @@ def _part(block: Record, format: str) -> AnyPart | None:
 
 
 def _thinking(block: Record, format: str) -> ThinkingPart | None:
-    """The signature is what the format needs to hear its thought again: another thing in each of them."""
+    """The meaning of the signature depends on the wire format."""
     thought, signature = text(block, "thinking"), text(block, "thinkingSignature")
     if not thought and not signature:
         return None

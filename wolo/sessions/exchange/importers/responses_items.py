@@ -1,4 +1,4 @@
-"""Items of the Responses API, as agents that speak it keep them."""
+"""Reads items of the Responses API in other agents' files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from wolo.sessions.exchange.json_files import (
 )
 
 HOSTED = ("web_search_call", "image_generation_call")
-"""Calls that the provider runs itself: there is no item for their result."""
-SEARCHED = "The provider looked this up itself; what it found is not kept in the session."
+"""Calls run by the provider; there is no item for their result."""
+SEARCHED = "The provider ran this search itself; its result is not in the session file."
 REFUSALS: Mapping[str, Outcome] = {
     "rejected by user": "denied_by_person",
     "rejected by the user": "denied_by_person",
@@ -35,11 +35,11 @@ REFUSALS: Mapping[str, Outcome] = {
 }
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d+)")
 _FRAME = re.compile(r"\s*</?image\b[^>]*>\s*")
-"""What Codex writes around an image."""
+"""Written by Codex around an image."""
 
 
 def said(block: Record) -> AnyPart | None:
-    """None for what has no words, or is not known."""
+    """None for an empty or unknown block."""
     match block.get("type"):
         case "text" | "input_text" | "output_text":
             words = text(block, "text")
@@ -59,7 +59,7 @@ def words_of(parts: list[AnyPart]) -> str:
 
 
 def reasoning(item: Record, otherwise: str = "") -> ThinkingPart | None:
-    """`otherwise` is the thought where the item itself does not say it; None for an item that says nothing at all."""
+    """`otherwise` is the text for an item without one; None for an empty item."""
     pieces = pieces_of(item)
     field = CONTENT if pieces and all(name == CONTENT for name, _, _ in pieces) else SUMMARY
     thought = BETWEEN.join(piece for _, _, piece in pieces) or otherwise
@@ -68,7 +68,7 @@ def reasoning(item: Record, otherwise: str = "") -> ThinkingPart | None:
 
 
 def call(item: Record, at: float, otherwise_id: str) -> ToolPart | None:
-    """None for an item that does not say what was called."""
+    """None for an item without a tool name."""
     kind, tool = text(item, "type"), text(item, "name")
     arguments: Any = item.get("arguments")
     if kind == "custom_tool_call":
@@ -92,7 +92,7 @@ def hosted_result(item: Record, at: float) -> CallResult:
 
 
 def result(item: Record, at: float) -> CallResult:
-    """The output is text, a list of contents, or either wrapped up in an object or in the text of one."""
+    """The output is text, a list of blocks, or either one in an object or its JSON."""
     given = item.get("output") if "tools" not in item else json.dumps(item["tools"], ensure_ascii=False)
     inner = _inner(given)
     if inner:

@@ -1,4 +1,4 @@
-"""Sessions of Mistral Vibe: a folder with `messages.jsonl`, Chat Completions messages, and `meta.json`."""
+"""Imports sessions of Mistral Vibe: folders with `messages.jsonl` (Chat Completions) and `meta.json`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENDINGS: Mapping[str, Outcome] = {
     "skipped": "denied_by_person",
     "<tool_error>": "error",
 }
-"""How results begin that tell of calls which did not run to their end."""
+"""Beginnings of results of calls that did not run to the end."""
 
 
 def matches(preview: FilePreview) -> bool:
@@ -55,7 +55,7 @@ def matches(preview: FilePreview) -> bool:
 
 
 def read(source: Path) -> Imported:
-    """`source`: the folder of a session, or a file in it. Raises SessionError when nothing in it is a conversation."""
+    """Reads a session folder or a file in it. Raises SessionError without a conversation."""
     folder = source if source.is_dir() else source.parent
     meta = read_object(folder / META)
     lines = JsonLines(folder / MESSAGES)
@@ -71,12 +71,12 @@ def read(source: Path) -> Imported:
         cwd=_cwd(meta),
         created=began,
         skipped=lines.skipped,
-        notices=counted(int(bool(meta.get("parent_session_id"))), "The session that this one goes on from was left out.", ""),
+        notices=counted(int(bool(meta.get("parent_session_id"))), "The session that this one continues was left out.", ""),
     )
 
 
 def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
-    """The sessions of a directory, newest first."""
+    """Lists the sessions of a directory, newest first."""
     found = []
     for path in children(home_of(".vibe", environ, "VIBE_HOME") / "logs" / "session", f"*/{MESSAGES}"):
         meta = read_object(path.with_name(META))
