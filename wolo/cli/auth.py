@@ -75,7 +75,7 @@ async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyr
     import asyncio
 
     from wolo.diagnostics.provider_login import login_providers
-    from wolo.frontends.terminal.dialogs.login import ask_provider, log_in
+    from wolo.frontends.terminal.dialogs.login_dialog import ask_provider, log_in
     from wolo.frontends.terminal.display.line_prompt import Dismissed
     from wolo.frontends.terminal.display.terminal import hold_terminal
     from wolo.frontends.terminal.live.temporary_region import temporary_region

@@ -74,7 +74,7 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, format, _Errand(prompt, piped, files, last), came))
-        from wolo.frontends.terminal.repl.app import Task, start
+        from wolo.frontends.terminal.repl.terminal_runner import Task, start
 
         answer_signals(leave)
         leave_if(came)

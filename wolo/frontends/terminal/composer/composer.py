@@ -24,7 +24,7 @@ from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, cleaned
 from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Drafts
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.io.input_parser import is_within_paste
-from wolo.frontends.terminal.io.signals import AGAIN_WITHIN_S, suspend
+from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S, suspend
 from wolo.frontends.terminal.live.component import Row
 from wolo.places import find_places
 

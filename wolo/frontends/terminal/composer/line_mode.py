@@ -43,9 +43,6 @@ class LineMode:
                 await self._reading
         self._terminal.keyboard.hush()
 
-    def abandon(self) -> None:
-        """The terminal has its own modes all the time."""
-
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
         yield

@@ -15,7 +15,7 @@ from wolo.conversation.resources.model_selection import choose_now
 from wolo.diagnostics.provider_login import login_providers
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.embedded_model import about_embedded, offer_embedded
-from wolo.frontends.terminal.dialogs.login import find_provider, log_in, show_providers
+from wolo.frontends.terminal.dialogs.login_dialog import find_provider, log_in, show_providers
 from wolo.frontends.terminal.dialogs.new_server import add_server, try_out
 from wolo.frontends.terminal.dialogs.picker import ABOUT_SERVER, EMBEDDED, SERVER, SETUPS, Item, Menu, hinted_menu, pick
 from wolo.frontends.terminal.display.line_prompt import Dismissed, ask_line

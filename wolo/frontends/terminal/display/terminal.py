@@ -11,8 +11,8 @@ from typing import Protocol
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.keyboard import Keyboard
-from wolo.frontends.terminal.io.signals import Signals
 from wolo.frontends.terminal.io.terminal_output import Stdout
+from wolo.frontends.terminal.io.terminal_signals import Signals
 
 
 class Abandonable(Protocol):

@@ -13,7 +13,7 @@ Row = list[tuple[str, str]]
 
 
 class Component(Protocol):
-    """One part of the live region, drawn again after each `Painter.paint`; a keystroke alone draws none of them."""
+    """A part of the live region, drawn again after each `Painter.paint`; a keystroke alone draws none of them."""
 
     most_rows: int
     least_window_rows: int

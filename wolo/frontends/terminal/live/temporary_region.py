@@ -11,7 +11,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from rich.text import Text
 
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.io.signals import suspend
+from wolo.frontends.terminal.io.terminal_signals import suspend
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.panels.button_row import Choice, ChoicePanel
 

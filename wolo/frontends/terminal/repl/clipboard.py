@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +20,6 @@ from wolo.workspace.root import Workspace
 MOST_BYTES = 74_994
 """Limit of many terminals; some close the connection when they get more."""
 PROGRAM_S = 5.0
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^`]*$")
 
 
 def copy_command(actions: TerminalActions) -> Command:
@@ -75,19 +73,9 @@ async def copy(text: str, sender: Sender | None, workspace: Workspace) -> list[s
 
 def blocks(answer: str) -> list[str]:
     """Code blocks, without their fences."""
-    found: list[str] = []
-    fence = ""
-    lines: list[str] = []
-    for line in answer.split("\n"):
-        mark = _FENCE.match(line)
-        if not fence and mark:
-            fence, lines = mark[1], []
-        elif fence and line.strip() and line.strip().strip(fence[0]) == "" and len(line.strip()) >= len(fence):
-            found.append("\n".join(lines))
-            fence = ""
-        elif fence:
-            lines.append(line)
-    return [*found, "\n".join(lines)] if fence else found
+    from markdown_it import MarkdownIt  # noqa: PLC0415  # the first prompt needs no parser
+
+    return [token.content.removesuffix("\n") for token in MarkdownIt().parse(answer) if token.type == "fence"]
 
 
 def _answers(desk: CommandContext) -> list[str]:

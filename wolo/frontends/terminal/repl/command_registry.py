@@ -27,7 +27,7 @@ class CommandRegistry:
         return command is not None and command.while_working
 
     def doing(self, line: str) -> str:
-        """What the command does, for the status line: in its own words, or else its name."""
+        """Words for the status line: the command's own, or else its name."""
         command = self._find(line)
         return (command and command.doing) or f"/{split_command(line)[0]}"
 

@@ -74,7 +74,7 @@ async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Comma
 async def _log_in(terminal: Terminal, desk: CommandContext, rest: str) -> Outcome:
     """Saves a key; this conversation keeps the one it began with."""
     from wolo.diagnostics.provider_login import find_login_provider, login_providers  # noqa: PLC0415  # loads the HTTP stack
-    from wolo.frontends.terminal.dialogs.login import ask_provider, log_in  # noqa: PLC0415  # the same
+    from wolo.frontends.terminal.dialogs.login_dialog import ask_provider, log_in  # noqa: PLC0415  # the same
 
     try:
         provider = find_login_provider(rest) if rest else await ask_provider(login_providers(), terminal)

@@ -22,8 +22,8 @@ from wolo.frontends.terminal.composer.pastes import Chips
 from wolo.frontends.terminal.display.history_preview import recall
 from wolo.frontends.terminal.display.spinner import SLOW_S
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.io.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.io.terminal_output import Sender
+from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.repl.command_registry import CommandRegistry
 from wolo.frontends.terminal.repl.external_editor import edit

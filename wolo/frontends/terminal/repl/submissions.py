@@ -128,7 +128,7 @@ async def run_command(line: str, conversation: Conversation, terminal: Terminal)
 
 
 def is_note(line: str) -> bool:
-    """One line that begins with `#`; `#12` is a number."""
+    """A single line that begins with `#`; `#12` is a number."""
     return _NOTE.match(line) is not None
 
 
