@@ -530,7 +530,7 @@ def test_a_script_hears_each_time_that_a_server_is_not_there(provider: ProviderS
     set_up(silent=plain("silent", startup_timeout_s=1))
     for said in (
         "An MCP server cannot be used (`wolo mcp list` shows them all):\n  silent: it was not ready within 1 s",
-        "The MCP server silent is still starting: it could not be used last time, so it is not waited for.",
+        "The MCP server silent is still starting: it failed last time, so wolo does not wait for it.",
     ):
         provider.script(text("Done."))
         done = run_wolo("-p", *provider.flags, "go", timeout=120)
@@ -544,7 +544,7 @@ def test_several_servers_that_are_still_starting_are_one_notice(provider: Provid
     run_wolo("-p", *provider.flags, "go", timeout=120)
     provider.forget_prefix()
     done = run_wolo("-p", *provider.flags, "go", timeout=120)
-    why = "it could not be used last time, so it is not waited for"
+    why = "it failed last time, so wolo does not wait for it"
     assert f"wolo: 2 MCP servers are still starting:\n  one: {why}\n  two: {why}\n" in done.stderr
 
 

@@ -58,7 +58,7 @@ def test_headless_the_time_is_over_and_the_hint_names_who_was_asked(host: str) -
     ran = run_wolo("--json", "--set", "retry.total_s=1", "--base-url", address, "-m", "some-model", "-p", "go")
     error = json.loads(ran.stdout)["error"]
     assert (ran.exit_code, error["kind"]) == (75, "unavailable")
-    assert f"custom/some-model was asked at {address}" in error["hint"]
+    assert f"custom/some-model was contacted at {address}" in error["hint"]
     assert "--base-url" in error["hint"]
     assert ran.stderr.count("Retrying in") >= 2
 
@@ -68,5 +68,5 @@ def test_the_hint_about_a_provider_of_the_settings_names_its_setting() -> None:
     settings = ("--set", f"providers.mine.base_url=http://127.0.0.1:{port}/v1", "--set", "retry.total_s=0")
     ran = run_wolo(*settings, "-m", "mine/some-model", "-p", "go")
     assert ran.exit_code == 75
-    assert "mine/some-model was asked at" in ran.stderr
+    assert "mine/some-model was contacted at" in ran.stderr
     assert "providers.mine.base_url" in ran.stderr

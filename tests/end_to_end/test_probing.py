@@ -28,7 +28,7 @@ def test_a_server_without_tools_works_once_it_was_probed(provider: ProviderServe
     provider.otherwise = without_tools
     done = run_wolo("models", "probe", provider.base_url, "-m", "m", "--api-key", "k")
     assert done.exit_code == 0, done.stderr
-    assert "calls will be spelled in the text instead" in done.stdout
+    assert "calls will be written as text instead" in done.stdout
     asked = len(provider.requests)
     done = run_wolo("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "m", "make a file")
     assert (done.exit_code, done.stdout) == (0, "All done.\n"), done.stderr

@@ -123,7 +123,7 @@ def test_how_the_bytes_are_cut_changes_nothing(provider: ProviderServer, size_by
         ('{"command":"touch X", description":"y"}', "not valid JSON"),
         ('{"path":"a.txt"}}', "Extra data"),
         ('{"path":"a.txt"}{"path":"a.txt"}', "Extra data"),
-        ('{"path":"a.txt","path":"b.txt"}', "stands there twice"),
+        ('{"path":"a.txt","path":"b.txt"}', "is duplicated"),
         ('{"path":"a.txt","limit":NaN}', "NaN is not a JSON number"),
         ('{"path":' + "[" * 10_000 + "]" * 10_000 + "}", "nested"),
         ("", "`path` is missing"),

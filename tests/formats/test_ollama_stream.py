@@ -189,7 +189,7 @@ def test_without_its_last_line_a_stream_ended_early_and_its_calls_do_not_run() -
         b"[1]",
         b'"x"',
     ]
-    with pytest.raises(Unavailable, match="3 pieces of it were no JSON"):
+    with pytest.raises(Unavailable, match="3 chunks were not valid JSON"):
         decode(*lines)
     (call,) = decode(*lines, close=False).calls
     assert call.outcome == "never_started"

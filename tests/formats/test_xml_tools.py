@@ -203,7 +203,7 @@ def test_everything_else_is_text_to_the_letter(text: str) -> None:
         ('<tool>{"server_name":"local","arguments":{}}</tool>', "does not say `tool_name`"),
         ('<tool>{"tool_name":5,"arguments":{}}</tool>', "does not say `tool_name`"),
         ('<tool>{"tool_name":"read"}</tool>', "does not say `arguments`"),
-        ('<tool>{"tool_name":"read","tool_name":"write","arguments":{}}</tool>', "stands there twice"),
+        ('<tool>{"tool_name":"read","tool_name":"write","arguments":{}}</tool>', "is duplicated"),
         ('<tool>{"tool_name":"read","arguments":[]}</tool>', "not a JSON object but an array"),
         ('<tool>{"tool_name":"read","arguments":{"path":"a"', "no </tool> tag"),
         ('<tool>{"tool_name":"read","arguments":{}} and so on', "no </tool> tag"),

@@ -376,9 +376,9 @@ async def test_a_server_that_has_other_things_than_tools_is_ready_and_offers_non
 @pytest.mark.parametrize(
     ("status", "kind", "said"),
     [
-        (401, "application/json", "it wants a login (401)"),
-        (403, "text/plain", "it refuses what the headers say (403)"),
-        (404, "text/plain", "there is nothing (404)"),
+        (401, "application/json", "it requires a login (401)"),
+        (403, "text/plain", "access is denied (403)"),
+        (404, "text/plain", "not found (404)"),
         (500, "text/plain", "Server returned an error response"),
         (200, "text/html", "Unexpected content type: text/html"),
     ],
@@ -429,7 +429,7 @@ async def test_variables_stand_in_addresses_headers_and_the_environment(monkeypa
             why = {each.name: each.why for each in (await settled(servers)).statuses()}
         http.shutdown()
     assert set(heard) == {"/canary-1 Bearer canary-1"}
-    assert why["web"] == "it refuses what the headers say (403)"
+    assert why["web"] == "access is denied (403)"
     assert "does not begin with http:// or https://" in why["bad"]
     assert why["unset"] == "headers.Authorization is to come from $NOT_THERE, which is not set"
 

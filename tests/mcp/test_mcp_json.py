@@ -52,7 +52,7 @@ def test_the_spellings_of_others_are_understood() -> None:
         ({}, "it has neither a command nor a url"),
         ({"command": "x", "args": "y"}, "Expected `array`, got `str` - at `$.args`"),
         ({"url": "https://h", "type": "carrier pigeon"}, "there is no transport 'carrier pigeon'"),
-        ("npx", "it is no JSON object"),
+        ("npx", "it is not a JSON object"),
         ({"command": "x", "env": {"A": 1}}, "Expected `str`, got `int`"),
         ({"command": "x", "startup_timeout_s": -1}, "Expected `float` > 0"),
     ],

@@ -142,7 +142,7 @@ async def test_loopback_and_exempt_hosts_go_straight(server: ProviderServer) -> 
     async with running(Proxy(server.port)) as proxy:
         environ = {"http_proxy": f"http://127.0.0.1:{proxy.port}", "no_proxy": HOST}
         assert await ask(f"{server.base_url}/x", environ) == [b"one", b"[DONE]"]
-        with pytest.raises(ProviderError, match="cannot be found"):
+        with pytest.raises(ProviderError, match="cannot be resolved"):
             await ask(f"http://{HOST}/v1", environ)
     assert proxy.asked == []
 

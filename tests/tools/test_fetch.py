@@ -290,7 +290,7 @@ async def test_no_environment_lifts_that(here: Site, services: ToolServices, mon
 
 
 async def test_unknown_names_and_closed_ports_are_sentences(here: Site, services: ToolServices) -> None:
-    with pytest.raises(ToolError, match=r"The name of unknown\.example:\d+ cannot be found"):
+    with pytest.raises(ToolError, match=r"The host name unknown\.example:\d+ cannot be resolved"):
         await fetch(here.tool(), services, here.url(host="unknown.example"))
     with pytest.raises(ToolError, match=r"Nothing listens at site\.example:9"):
         await fetch(here.tool(), services, "http://site.example:9/")

@@ -16,7 +16,7 @@ ThinkingStyle = Literal["none", "glm", "deepseek", "kimi", "qwen", "template_kwa
 class ChatDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Defaults fit an unknown server."""
 
-    # What goes out
+    # Requests
 
     system_role: Literal["system", "developer", "user"] = "system"
     """Role of the system prompt."""
@@ -77,7 +77,7 @@ class ChatDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     reasoning_replay: ReasoningReplay = "always"
     """Assistant messages whose reasoning is replayed; never to another producer."""
 
-    # What comes in
+    # Responses
 
     think_tags: bool = True
     """Text starting with a think tag is reasoning up to the closing tag."""

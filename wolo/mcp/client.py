@@ -26,7 +26,7 @@ _PROJECT_DIR = "CLAUDE_PROJECT_DIR"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _EITHER = re.compile(r"(\$\{[A-Za-z_]\w*(?::-[^}]*)?\})|\$([A-Z_][A-Z0-9_]*)\b")
 """A bare `$NAME` must be upper case; other `$` are literal, as in passwords."""
-_STATUS = {401: "it wants a login (401)", 403: "it refuses what the headers say (403)", 404: "there is nothing (404)"}
+_STATUS = {401: "it requires a login (401)", 403: "access is denied (403)", 404: "not found (404)"}
 
 
 class Client:
@@ -138,7 +138,7 @@ class Client:
             if connection.changed.is_set() and not connection.ended.is_set():
                 connection.changed.clear()
                 self._listed(await connection.tools(), connection.instructions)
-                with suppress(TimeoutError):  # one that says so all the time is asked now and then
+                with suppress(TimeoutError):  # limits how often tools are listed
                     async with asyncio.timeout(_BETWEEN_LISTS_S):
                         await connection.ended.wait()
 
@@ -157,7 +157,7 @@ class Client:
         if server.url:
             url = _filled_in(server.url, environ, "url")
             if not is_address(url):
-                raise ConfigError("its url, with the variables in it, does not begin with http:// or https://.")
+                raise ConfigError("its url, with variables expanded, does not begin with http:// or https://.")
             connecting = sdk.connect_http(
                 url,
                 {name: _with_bare(value, environ, f"headers.{name}") for name, value in server.headers.items()},
@@ -186,12 +186,12 @@ class Client:
         if found is None:
             raise ConfigError(f"there is no program {command} on the PATH.")
         if "/" in command:
-            found = os.path.join(self._around.cwd, os.path.expanduser(command))  # noqa: PTH111, PTH118  # `./x` stays as it is
+            found = os.path.join(self._around.cwd, os.path.expanduser(command))  # noqa: PTH111, PTH118  # keeps `./x`
         return [found, *(_filled_in(word, environ, "args", may_lack=True) for word in self.server.args)]
 
     def _cwd(self) -> Path:
         named = _filled_in(self.server.cwd, self._variables, "cwd")
-        return Path(self._around.cwd, os.path.expanduser(named))  # noqa: PTH111  # Path's own raises for a user who is not there
+        return Path(self._around.cwd, os.path.expanduser(named))  # noqa: PTH111  # Path.expanduser raises for unknown users
 
     def _environment(self) -> dict[str, str]:
         own = {name: _with_bare(value, self._variables, f"env.{name}") for name, value in self.server.env.items()}
@@ -223,7 +223,7 @@ def _filled_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: 
         if environ.get(name):
             return environ[name]
         if otherwise is None and not may_lack:
-            raise ConfigError(f"{called} is to come from ${name}, which is not set.")
+            raise ConfigError(f"{called} refers to ${name}, which is not set.")
         return found[0] if otherwise is None else otherwise
 
     return _VARIABLE.sub(value, text)

@@ -40,7 +40,7 @@ _Item = SessionMessage | Exception
 _Transport = AbstractAsyncContextManager[tuple[Any, Any]]
 """SDK streams for incoming and outgoing messages."""
 
-logging.getLogger("mcp").setLevel(logging.CRITICAL)  # whoever asks hears what went wrong
+logging.getLogger("mcp").setLevel(logging.CRITICAL)  # errors are reported to the caller
 
 
 @asynccontextmanager
@@ -97,7 +97,7 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.DecodingError("it compresses what it sends, which it was asked not to")
-        assert isinstance(response.stream, httpx2.AsyncByteStream)  # what asynchronous transports give
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # always so for async transports
         has_events = response.headers.get("Content-Type", "").startswith("text/event-stream")
         response.stream = _Counted(response.stream, has_events=has_events)
         return response
@@ -189,7 +189,7 @@ class _Link:
 
     @property
     def _connected(self) -> Client:
-        assert self._client is not None  # `open` comes first
+        assert self._client is not None  # `open` is called first
         return self._client
 
     async def _hear(self, message: IncomingMessage) -> None:
@@ -215,7 +215,7 @@ async def _over_pipes(child: ServerProcess) -> AsyncIterator[tuple[Any, Any]]:
 async def _listen(child: ServerProcess, session: MemoryObjectSendStream[_Item]) -> None:
     """Skips lines that are not messages, such as banners."""
     async with session:
-        with suppress(ValueError, OSError):  # a line without an end, or a pipe that broke: as if it had ended
+        with suppress(ValueError, OSError):  # an overlong line or a broken pipe counts as the end
             while line := await child.lines.readline():
                 with suppress(ValidationError):
                     await session.send(SessionMessage(_message(line)))
@@ -236,7 +236,7 @@ def _message(line: bytes) -> types.JSONRPCMessage:
 
 async def _talk(child: ServerProcess, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
     async with session:
-        with suppress(OSError):  # nobody reads any more; the other pipe says that it has ended
+        with suppress(OSError):  # the process stopped reading; the other pipe reports the end
             async for each in session:
                 await child.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 

@@ -174,17 +174,17 @@ def _entries(data: bytes, where: str) -> Mapping[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{where} is no JSON: {error}.") from error
     if not isinstance(document, dict):
-        raise ConfigError(f"{where} is no JSON object.", hint='{"mcpServers": {"name": {"command": "…"}}}')
+        raise ConfigError(f"{where} is not a JSON object.", hint='{"mcpServers": {"name": {"command": "…"}}}')
     entries = document.get("mcpServers", document.get("servers", {}))
     if not isinstance(entries, dict):
-        raise ConfigError(f"{where}: mcpServers is no JSON object.", hint='{"mcpServers": {"name": {"command": "…"}}}')
+        raise ConfigError(f"{where}: mcpServers is not a JSON object.", hint='{"mcpServers": {"name": {"command": "…"}}}')
     return entries
 
 
 def _read(entry: object) -> Server:
     """Raises ValidationError."""
     if not isinstance(entry, dict):
-        raise msgspec.ValidationError("it is no JSON object")
+        raise msgspec.ValidationError("it is not a JSON object")
     named = {_OTHER_NAMES.get(name, name): value for name, value in entry.items() if value is not None}
     fields = {name: value for name, value in named.items() if name in _OURS}
     if isinstance(command := fields.get("command"), list) and command:

@@ -29,7 +29,7 @@ _AFTER_THE_PROMPT_S = 0.4
 State = Literal["ready", "known", "starting", "failed", "needs consent", "off"]
 """`known`: tools are cached; the server starts when one is called."""
 
-_FAILED_BEFORE = "it could not be used last time, so it is not waited for"
+_FAILED_BEFORE = "it failed last time, so wolo does not wait for it"
 _MOST_INSTRUCTIONS = 4000
 """Maximum characters of a server's instructions, which are part of every request."""
 
@@ -173,12 +173,12 @@ class Servers:
         """End all servers at once, without an event loop."""
         self._around.processes.close_all()
 
-    # Inside
+    # Internals
 
     def _add(self, wanted: ConfiguredServer) -> None:
         if not wanted.is_allowed or not wanted.server.enabled:
             return
-        from wolo.mcp.client import Client  # noqa: PLC0415  # most starts have no server
+        from wolo.mcp.client import Client  # noqa: PLC0415  # most runs have no server
 
         around = replace(self._around, cwd=wanted.folder or wanted.named_in or self._around.cwd)
         client = self._clients[wanted.name] = Client(wanted.name, wanted.server, around, partial(self._hear, wanted))
@@ -203,7 +203,7 @@ class Servers:
 
     def _take(self, client: Client, listed: Iterable[ListedTool], instructions: str) -> None:
         """Known tools keep their first definition, because it is part of the request prefix."""
-        from wolo.mcp.mcp_tool import RemoteTool  # noqa: PLC0415  # the same
+        from wolo.mcp.mcp_tool import RemoteTool  # noqa: PLC0415  # most runs have no server
 
         if said := clean(instructions[:_MOST_INSTRUCTIONS]).strip():
             self._instructions.setdefault(client.name, said)

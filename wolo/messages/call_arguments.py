@@ -49,12 +49,10 @@ def _parse(text: str) -> Any:
     except _NoNumber as error:
         raise Unreadable(_not_json(f"{error} is not a JSON number", text, text.find(str(error)))) from None
     except _TwoMeanings as error:
-        raise Unreadable(
-            f"not usable: the key {str(error)[:NEAR_CHARACTERS]!r} stands there twice, near {_near(text, 0)}"
-        ) from None
+        raise Unreadable(f"not usable: the key {str(error)[:NEAR_CHARACTERS]!r} is duplicated, near {_near(text, 0)}") from None
     except RecursionError:
         raise Unreadable(_too_deep(text)) from None
-    except ValueError:  # Python refuses to read integers of thousands of digits
+    except ValueError:  # Python limits the length of integers
         raise Unreadable(f"not usable: a number is too large, near {_near(text, 0)}") from None
 
 

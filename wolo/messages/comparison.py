@@ -91,7 +91,7 @@ def _part(part: AnyPart, of: Normalize, unfinished: Collection[str]) -> str:
             return _attached(part)
         case TextPart():
             return of(part.text)
-    return ""  # thinking goes back to its producer or nowhere
+    return ""  # thinking is not compared
 
 
 def _attached(part: ImagePart | AudioPart | FilePart) -> str:

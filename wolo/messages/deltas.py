@@ -179,7 +179,7 @@ class Assembler:
         if self._text is None:
             self._begin_text()
         piece = self._pieces[-1]
-        assert isinstance(piece, _Text)  # text is what is being written
+        assert isinstance(piece, _Text)  # the current piece is text
         piece.item_id = mark.item_id or piece.item_id
         piece.phase = mark.phase or piece.phase
         piece.blobs.extend(mark.blobs)

@@ -194,7 +194,7 @@ class Codec(Generic[T]):
 
     def __init__(self, kind: Any) -> None:
         """`kind` is the type T, or a union of tagged structs."""
-        # What metadata holds is up to hooks and extensions; a value that JSON does not know is kept as its text.
+        # Hooks and extensions may put any value into metadata; values unknown to JSON are stored as text.
         self._encoder = msgspec.json.Encoder(enc_hook=str)
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
 
@@ -202,7 +202,7 @@ class Codec(Generic[T]):
         try:
             return self._encoder.encode(value)
         except UnicodeEncodeError:
-            # Half a surrogate pair has no UTF-8: models and file names produce it. Better one mark than no entry.
+            # Lone surrogates from models or file names have no UTF-8; replace them rather than lose the entry.
             return self._encoder.encode(whole_throughout(msgspec.to_builtins(value, enc_hook=str)))
 
     def decode(self, data: bytes) -> T:

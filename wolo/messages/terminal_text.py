@@ -13,10 +13,10 @@ INVISIBLE = (
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """Control characters except line feed and tab."""
 
-# Compiled at first use: few starts of wolo show anything that needs them.
+# Compiled at first use, since most runs do not need them.
 _STRING_END = "[\x07\x1b\x9c\n]"
 _SEQUENCES = (
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI, also when its end is missing
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI, also unterminated
     r"|(?P<string>(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*)(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-~]?"
 )
@@ -58,7 +58,7 @@ class Cleaner:
         if end is None:
             return ""
         if end[0] == "\x1b" and end.end() == len(text):
-            self._held = "\x1b"  # perhaps half of the string's end
+            self._held = "\x1b"  # may be the first half of the terminator
             return ""
         self._in_string = False
         at = end.start()

@@ -26,7 +26,7 @@ def check_url(url: str, *, called: str = "the base URL") -> str:
     if not host or any(letter.isspace() or not letter.isprintable() for letter in text):
         raise ConfigError(f"{called} `{display_url(text)}` is not a usable URL.", hint=hint)
     if parts.fragment:
-        raise ConfigError(f"{called} `{display_url(text)}` must not go on with #.", hint=hint)
+        raise ConfigError(f"{called} `{display_url(text)}` must not contain #.", hint=hint)
     return text
 
 
@@ -126,7 +126,7 @@ def _matches(entry: str, target: SplitResult) -> bool:
 
 
 def _is_in_network(host: str, network: str) -> bool:
-    import ipaddress  # noqa: PLC0415  # only for the few who list a network in NO_PROXY
+    import ipaddress  # noqa: PLC0415  # only if NO_PROXY contains a network
 
     try:
         return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)

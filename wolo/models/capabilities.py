@@ -30,7 +30,7 @@ def no_effect_notice(choice: Choice) -> str:
     level = choice.thinking
     if level is None or _thinking_counts(choice, level):
         return ""
-    return f"Thinking level {level} has no effect: wolo knows no way to tell {choice.label} how much to think."
+    return f"Thinking level {level} has no effect: wolo cannot set it for {choice.label}."
 
 
 def unsupported_media(choice: Choice, message: Message) -> dict[Ability, int]:

@@ -85,7 +85,7 @@ def look_up(
     overrides = overrides or {}
     name, level = _split_level(spec.strip())
     if not name:
-        raise ConfigError("No model is named.", hint="It looks like --model zai/glm-5.2; `wolo models list` names them all.")
+        raise ConfigError("No model is named.", hint="It looks like --model zai/glm-5.2; `wolo models list` lists them all.")
     provider_name, model_name = _split_provider(name, environ, overrides)
     provider = _loaded(provider_name, api, overrides, environ)
     model, level = _find_model_and_level(provider, model_name, level)
@@ -153,7 +153,7 @@ def clean_key(key: str) -> str:
     return key
 
 
-# Reading a name
+# Parsing names
 
 
 def _split_level(spec: str) -> tuple[str, ThinkingLevel | None]:
@@ -185,7 +185,7 @@ def _no_address(spec: str, provider: Provider) -> ConfigError:
     ways = ["give it with --base-url", f"set providers.{provider.name}.base_url"]
     if provider.base_url_env:
         ways.insert(0, f"export {provider.base_url_env}=…")
-    return ConfigError(f"`{spec}` needs an address.", hint=f"You may {', or '.join(ways)}.")
+    return ConfigError(f"`{spec}` needs a base URL.", hint=f"You may {', or '.join(ways)}.")
 
 
 def _at_address(
@@ -202,7 +202,7 @@ def _at_address(
     known = _exact(first, overrides, aliases=DOTTED) if slash else ""
     model_name = (rest if known else name).strip()
     if not model_name or (not slash and _exact(name, overrides) == CUSTOM):
-        raise ConfigError("An address needs the name of a model.", hint="Add --model NAME, as the server calls it.")
+        raise ConfigError("A base URL needs a model name.", hint="Add --model NAME, as the server calls it.")
     provider = _loaded(known or CUSTOM, api, overrides, environ)
     if not api:
         provider = for_address(provider, base_url)
@@ -210,7 +210,7 @@ def _at_address(
         api_key = api_key or own_key(provider, environ, overrides.get(provider.name))
     elif provider.base_url:
         hint = "Check --api-key (or WOLO_API_KEY) and --base-url."
-        provider = replace(provider, headers={}, query={}, hint=hint)  # headers and query may hold a key as well
+        provider = replace(provider, headers={}, query={}, hint=hint)  # headers and query may contain a key too
     provider = resolve_references(provider, environ)
     model = _exact_model(provider, model_name) or Model(id=model_name)
     provider = in_format(provider, model.format) if model.format else provider
@@ -236,7 +236,7 @@ def _split_provider(name: str, environ: Mapping[str, str], overrides: Overrides)
     if not slash:
         return _named_alone(name, environ, overrides)
     if not first:
-        raise ConfigError(f"`{name}` names no provider.", hint="It looks like zai/glm-5.2; `wolo models list` names them all.")
+        raise ConfigError(f"`{name}` names no provider.", hint="It looks like zai/glm-5.2; `wolo models list` lists them all.")
     begun = [each for each in names_of(overrides) if each.lower().startswith(first.lower())]
     if len(begun) > 1:
         raise _several(first, begun)
@@ -264,7 +264,7 @@ def _named_alone(model_name: str, environ: Mapping[str, str], overrides: Overrid
             return provider.name, model_name
     labels = [f"{provider.name}/{model.id}" for provider in providers for model in provider.models]
     raise ConfigError(
-        f"No model is called `{model_name}`.", hint=did_you_mean(model_name, labels, "`wolo models list` names them all.")
+        f"No model is called `{model_name}`.", hint=did_you_mean(model_name, labels, "`wolo models list` lists them all.")
     )
 
 

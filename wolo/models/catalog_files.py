@@ -93,12 +93,12 @@ def _own_address(url: str, provider: Provider, *, called: str) -> str:
 
 
 def unknown_provider(name: str, overrides: Overrides) -> ConfigError:
-    more = "`wolo models list` names them; an endpoint of your own takes --base-url URL."
+    more = "`wolo models list` lists them; for a custom endpoint use --base-url URL."
     return ConfigError(f"There is no provider `{name}`.", hint=did_you_mean(name, names_of(overrides), more))
 
 
 def did_you_mean(word: str, names: Iterable[str], more: str) -> str:
-    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
+    import difflib  # noqa: PLC0415  # 5 ms, only after a typo
 
     folded, wanted = {name.lower(): name for name in names}, word.lower().strip()
     similar = difflib.get_close_matches(wanted, folded, NEAREST, 0.5)

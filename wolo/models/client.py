@@ -216,7 +216,7 @@ class HttpModelClient:
             self._dropped, self._choice, self._format = before
             return False
         what = f"{error.field}; they are" if error.field in MEDIA else f"the field `{error.field}`; it is"
-        await listener.on_notice(f"{self._choice.label} refuses {what} left out from now on.")
+        await listener.on_notice(f"{self._choice.label} refuses {what} omitted from now on.")
         return True
 
     def _drop(self, name: str) -> None:
@@ -269,7 +269,7 @@ def _name_provider(error: ProviderError, choice: Choice) -> None:
         where = "--base-url or WOLO_BASE_URL" if is_given else f"providers.{provider.name}.base_url"
         if provider.base_url_env and not is_given:
             where = f"{provider.base_url_env} or {where}"
-        error.hint = f"{choice.label} was asked at {display_url(choice.base_url)} ({where}). {error.hint}".rstrip()
+        error.hint = f"{choice.label} was contacted at {display_url(choice.base_url)} ({where}). {error.hint}".rstrip()
 
 
 async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, limits: StreamLimits) -> Batch | None:

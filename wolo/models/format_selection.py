@@ -150,7 +150,7 @@ def _wrong_flag(choice: Choice, flags: Mapping[str, object], kind: type[msgspec.
         takes = next((_takes(each.type) for each in msgspec.structs.fields(kind) if each.name == name), "")
         value = msgspec.json.encode(flags.get(name)).decode()
         return ConfigError(
-            f"The flag `{name}` of {choice.label} cannot be {value}: it takes {takes}.", hint=f"It stands in {setting}."
+            f"The flag `{name}` of {choice.label} cannot be {value}: it takes {takes}.", hint=f"It is set in {setting}."
         )
-    more = f"Its flags are {', '.join(known)}; they stand in {setting}."
+    more = f"Its flags are {', '.join(known)}; they are set in {setting}."
     return ConfigError(f"The format {choice.format} has no flag `{unknown}`.", hint=did_you_mean(unknown, known, more))

@@ -80,7 +80,7 @@ class Probe:
             await self._try_roles_and_limits()
             await self._try_schema()
         self._report(
-            "context window", None if context is None else True, "not told" if context is None else f"{context:,} tokens"
+            "context window", None if context is None else True, "not reported" if context is None else f"{context:,} tokens"
         )
         return ProbeResult(
             base_url=display_url(self._choice.base_url),
@@ -93,7 +93,7 @@ class Probe:
             findings=tuple(self._findings),
         )
 
-    # One request
+    # Requests
 
     async def _ask(
         self,
@@ -166,7 +166,7 @@ class Probe:
         self._findings.append(finding)
         self._tell(finding)
 
-    # What is tried
+    # Probes
 
     async def _first_answer(self) -> ProbeResponse:
         """Get a plain answer, changing flags until the server accepts the request."""
@@ -191,11 +191,11 @@ class Probe:
             names = sorted({part.field for part in thinking})
             self._report("reasoning", True, f"in {' and '.join(names)}")
         else:
-            self._report("reasoning", None, "none came; it may think when asked to")
+            self._report("reasoning", None, "none; it may need a thinking level")
         usage = plain.message.usage
-        self._report("token counts", usage is not None, "" if usage else "not told; wolo estimates them")
+        self._report("token counts", usage is not None, "" if usage else "not reported; wolo estimates them")
         cached = any(b"cached" in payload or b"cache_" in payload for payload in plain.payloads)
-        self._report("cache counts", cached, "" if cached else "not told")
+        self._report("cache counts", cached, "" if cached else "not reported")
 
     async def _try_tools(self) -> None:
         """Ask for two calls, to detect parallel calls."""
@@ -204,7 +204,7 @@ class Probe:
         heard = await self._ask(asked, tools=(ECHO,), flags=looks_for_text)
         calls = [call for call in heard.message.calls if call.tool == ECHO.name] if heard.message else []
         if heard.refused or (not calls and self._choice.format == CHAT and not await self._calls_when_forced()):
-            self._report("tools", False, "calls will be spelled in the text instead" if self._choice.format == CHAT else "")
+            self._report("tools", False, "calls will be written as text instead" if self._choice.format == CHAT else "")
             self._format = "xml" if self._choice.format == CHAT else ""
             return
         if heard.error:

@@ -102,7 +102,7 @@ def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Bl
     if not differs and UNKNOWN in old:
         return Prefix(more=b"".join(now), size_bytes=sum(block.size_bytes for block in blocks))
     again, at = _tail(old, now, same)
-    known = 0 if UNKNOWN in old[:same] else same  # what is only taken for the same is kept itself
+    known = 0 if UNKNOWN in old[:same] else same  # unknown blocks are stored in full
     return Prefix(
         after=before,
         same=known,
@@ -155,7 +155,7 @@ class CacheMiss(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         money = "" if self.cost is None else f" (${self.cost:.4f} more)"
-        return f"Prompt cache missed: {self.reason}; about {self.tokens:,} tokens were read anew{money}."
+        return f"Prompt cache missed: {self.reason}; about {self.tokens:,} tokens were read again{money}."
 
 
 class AnsweredRequest(Struct, frozen=True):
@@ -195,7 +195,7 @@ def find_miss(answer: Message, before: Sequence[Message], price: Price | None) -
         return None
     now, then = _name(answer.producer), _name(last.producer)
     if now != then:
-        reason = f"another model was asked, {now} after {then}"
+        reason = f"the model changed from {then} to {now}"
         return _cache_miss("model", prefix, reason, _read_anew(usage, last.usage, 0), price)
     if prefix.differs:
         smaller = min(_size_bytes(answer), _size_bytes(last))
@@ -231,7 +231,7 @@ def _provider_miss(
         return None
     idle_s = answer.timestamp - last.timestamp
     when = f"after {idle_s / 60:.0f} minutes without a request it had expired" if idle_s >= IDLE_S else "expired or evicted"
-    reason = f"the request began as the one before, but the provider did not have it any more ({when})"
+    reason = f"the prefix was unchanged, but it was no longer in the provider's cache ({when})"
     return _cache_miss("provider", prefix, reason, _read_anew(answer.usage, last.usage, 0), price)
 
 

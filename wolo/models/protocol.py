@@ -182,7 +182,7 @@ class FallbackModelClient:
         try:
             return await self._second.ask(question, listener)
         except ContextOverflow:
-            raise  # cured by sending less, and nothing else
+            raise  # only a shorter prompt helps
         except ProviderError as error:
             message = f"{failure.message} {self.choice.label} was asked instead: {error.message}"
             failure.message, failure.args, failure.hint = message, (message,), error.hint or failure.hint

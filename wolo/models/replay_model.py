@@ -143,7 +143,7 @@ class RecordedModel:
             await listener.on_deltas((delta,))
         if recorded.stopped:
             self._stop()
-            await asyncio.Event().wait()  # the interruption ends it
+            await asyncio.Event().wait()  # ended by the interruption
         self._given(self._at - 1)
         return answer
 
@@ -198,7 +198,7 @@ def before_calls_ran(message: Message) -> Message:
 
 def _pending_call(part: ToolPart) -> ToolPart:
     if part.status == "failed" and not part.end_time:
-        return part  # it came broken; whatever was looked at here has an end
+        return part  # unreadable on arrival; processed calls have an end time
     kept = {name: part.metadata[name] for name in (IN_FENCE,) if name in part.metadata}
     return replace(part, status="pending", outcome=None, output="", output_parts=(), start_time=0.0, end_time=0.0, metadata=kept)
 

@@ -33,7 +33,7 @@ def resolve(value: str, environ: Mapping[str, str], *, setting: str) -> str:
     """Expand variables. Raises ConfigError for unset ones."""
     value = value.strip()
     if missing := _missing(value, environ):
-        raise ConfigError(f"{setting} is to come from ${missing}, which is not set.", hint=f"export {missing}=…")
+        raise ConfigError(f"{setting} refers to ${missing}, which is not set.", hint=f"export {missing}=…")
     return VARIABLE.sub(lambda found: environ[found["braced"] or found["whole"]].strip(), value)
 
 
@@ -52,7 +52,7 @@ def _missing(value: str, environ: Mapping[str, str]) -> str:
 
 
 def _first_line(command: str, setting: str) -> str:
-    import shlex  # noqa: PLC0415  # few keep their key with a program
+    import shlex  # noqa: PLC0415  # rarely needed
 
     try:
         words = shlex.split(command)

@@ -47,7 +47,7 @@ def estimate_message(message: Message | AgentMessage) -> int:
 
 
 def _estimate_by_role(message: AgentMessage) -> int:
-    from wolo.messages.roles import ToolResult  # noqa: PLC0415  # wolo itself has stored messages only
+    from wolo.messages.roles import ToolResult  # noqa: PLC0415  # only API users pass role messages
 
     parts = [part for part in message.contents if not isinstance(part, ToolResult)]
     results = [part for part in message.contents if isinstance(part, ToolResult)]

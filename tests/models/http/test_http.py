@@ -265,7 +265,7 @@ async def test_a_connection_that_breaks_before_the_answer_may_be_tried_again(ser
 )
 async def test_what_is_no_http_is_called_so(server: ProviderServer, reply: Reply, said: str) -> None:
     server.script(reply)
-    with pytest.raises(Unavailable, match="not proper HTTP") as failed:
+    with pytest.raises(Unavailable, match="sent invalid HTTP") as failed:
         await received(call_to(server))
     assert said in failed.value.message
 
@@ -282,7 +282,7 @@ async def test_headers_without_end_are_cut_off(server: ProviderServer) -> None:
 async def test_silence_before_the_answer_ends_at_its_limit(server: ProviderServer) -> None:
     server.script(raw(ending="stall"))
     started = time.monotonic()
-    with pytest.raises(Unavailable, match=r"did not begin to answer: nothing came for 0\.2 s") as failed:
+    with pytest.raises(Unavailable, match=r"did not start to respond: nothing came for 0\.2 s") as failed:
         await received(call_to(server, first_byte_s=0.2, idle_s=60))
     assert time.monotonic() - started < 5
     assert failed.value.retryable
@@ -293,7 +293,7 @@ async def test_silence_before_the_answer_ends_at_its_limit(server: ProviderServe
 )
 async def test_silence_within_the_answer_ends_at_its_own_limit(server: ProviderServer, reply: Reply) -> None:
     server.script(reply)
-    with pytest.raises(Unavailable, match="went silent in the middle of the answer"):
+    with pytest.raises(Unavailable, match="stopped sending in the middle of the response"):
         await received(call_to(server, first_byte_s=60, idle_s=0.2))
 
 

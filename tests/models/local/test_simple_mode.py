@@ -173,7 +173,7 @@ async def test_a_file_that_could_be_one_of_several_is_asked_about(script: Script
     for name in ("a.py", "b.py"):
         Path(name).write_text("x = 1\n")
     turn = await script.turn("make it faster", said("change"))
-    assert turn.ended.answer == "Which file do you mean? Say it again with its name. There are a.py, b.py."
+    assert turn.ended.answer == "Which file do you mean? Repeat the request with its name. There are a.py, b.py."
 
 
 async def test_it_means_the_file_that_was_written_last(script: Script) -> None:

@@ -101,7 +101,7 @@ class Anthropic:
             (request.producer, opening, thinks),
             lambda: AnthropicLayout(self._dialect, request.producer, opening, thinking=thinks),
         )
-        assert isinstance(layout, AnthropicLayout)  # made two lines above
+        assert isinstance(layout, AnthropicLayout)  # created above
         return kept, layout.prefix
 
     def _body(
@@ -118,7 +118,7 @@ class Anthropic:
             room = MAX_MARKS
             long = self._dialect.long_cache
             cached = cached_stretches(kept)
-            if tools and not cached:  # the mark behind the system prompt serves for both
+            if tools and not cached:  # the mark after the system prompt covers both
                 tools = [*tools[:-1], with_mark(tools[-1], long=long)]
                 room -= 1
             system = [with_mark(each, long=long) for each in system]
@@ -131,7 +131,7 @@ class Anthropic:
         if system:
             body += [b',"system":', encode_json(system)]
         body.append(b',"messages":[')
-        body += [piece for each in encoded for piece in (each, b",")][:-1]  # joined once, with the rest: the history is large
+        body += [piece for each in encoded for piece in (each, b",")][:-1]  # joined only once because the history is large
         body.append(b"]")
         fields = option_fields(request, resolve_dialect(self._dialect, request.model), may_think=_may_think(kept))
         return b"".join([*body, b"," if fields else b"", encode_json(fields)[1:]])
@@ -302,7 +302,7 @@ def with_mark_at_end(kept: EncodedMessage) -> bytes:
     """Encode a message with a cache mark on its last block that supports one."""
     items = list(kept.layout_step.items)
     at = _markable(items)
-    assert at is not None  # `places` names no others
+    assert at is not None  # `mark_positions` returns no others
     item, block = at
     content = list(items[item]["content"])
     content[block] = {**content[block], "cache_control": MARK}

@@ -66,7 +66,7 @@ class AnthropicDecoder:
         """Skips invalid JSON. Raises a ProviderError for error events and for two mixed responses."""
         event = self._read(payload)
         if event is None or (self._ended and event.type != "message_start"):
-            return ()  # behind its end nothing belongs to the answer, be it a call or an error
+            return ()  # ignore everything after the end
         if self._prefilled:
             return [*self._begin_prefilled(event), *self._read_event(event, payload)]
         return self._read_event(event, payload)
@@ -103,7 +103,7 @@ class AnthropicDecoder:
         self._ended = True
         return [*deltas, *self._count(document.get("usage")), *self.close()]
 
-    # The answer as a whole
+    # Message events
 
     def _on_event(self, event: Event, payload: bytes) -> Sequence[Delta]:
         match event.type:
@@ -127,14 +127,14 @@ class AnthropicDecoder:
                 if is_error(read_object(payload) or {}):
                     raise classify(200, {}, payload)
             case _:
-                pass  # pings, and whatever is yet to come
+                pass  # pings and unknown events
         return ()
 
     def _begin_answer(self, message: Mapping[str, Any]) -> Sequence[Delta]:
         """Raises Unavailable when a proxy spliced a second response into the stream."""
         told = str(message.get("id") or "")
         if told and self._id and told != self._id:
-            raise Unavailable("The provider mixed two answers in one stream.", status=200)
+            raise Unavailable("The provider mixed two responses in one stream.", status=200)
         self._id = self._id or told
         self._prefilled = dict(enumerate(_blocks(message.get("content")) or ()))
         self._set_finish(message.get("stop_reason"), message.get("stop_details"))
@@ -149,7 +149,7 @@ class AnthropicDecoder:
         deltas: list[Delta] = []
         for index in [each for each in self._prefilled if is_end or each <= about]:
             block, is_before = self._prefilled.pop(index), is_end or index < about
-            if is_before or event.type != "content_block_start":  # that brings the block itself
+            if is_before or event.type != "content_block_start":  # that event contains the block itself
                 deltas += self._begin(index, block)
             if is_before:
                 deltas += self._complete(index)
@@ -169,14 +169,14 @@ class AnthropicDecoder:
             told = details.get("explanation") or details.get("category")
             self._explanation = whole(told) if isinstance(told, str) else ""
 
-    # Its blocks
+    # Block events
 
     def _index(self, event: Event) -> int:
         """Servers that do not number blocks send them one after another."""
         return event.index if event.index is not None else max(self._open, default=self._block_count)
 
     def _begin(self, index: int, block: Mapping[str, Any]) -> list[Delta]:
-        deltas = list(self._complete(index))  # an index that comes again is another block
+        deltas = list(self._complete(index))  # a repeated index means another block
         if self._block_count:
             deltas.append(BreakDelta())
         self._block_count += 1

@@ -45,7 +45,7 @@ class AnthropicDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     long_cache: bool = False
     """Cache tools and system prompt for an hour instead of five minutes (writes cost more)."""
 
-    # The rest
+    # Other
 
     max_tokens: int = 16_384
     """Output limit when neither request nor catalogue sets one; the field is required."""

@@ -87,7 +87,7 @@ class AnthropicLayout(Layout):
         if calls:
             yield {"role": "user", "content": self._results(calls, wire_ids)}
 
-    # What the user says
+    # User messages
 
     def _user_content(self, message: Message) -> list[Block]:
         blocks: list[Block] = []
@@ -107,7 +107,7 @@ class AnthropicLayout(Layout):
             notes = [each for each in media if isinstance(each, str)]
             inside = [each for each in media if not isinstance(each, str)]
             failed = outcome_of(call) != "ok"
-            if failed or not self._dialect.tool_result_media:  # a result that is an error takes text only
+            if failed or not self._dialect.tool_result_media:  # error results accept text only
                 behind, inside = [*behind, *inside], []
             text = result_text(call, notes)
             result: Block = {"type": "tool_result", "tool_use_id": wire_ids[call.id]}
@@ -115,7 +115,7 @@ class AnthropicLayout(Layout):
             results.append({**result, "is_error": True} if failed else result)
         return [*results, *behind]
 
-    # What the assistant says
+    # Assistant messages
 
     def _assistant_content(self, message: Message, wire_ids: dict[str, str]) -> list[Block]:
         """Blocks in their original order. Thinking at the end is removed because the API refuses it."""

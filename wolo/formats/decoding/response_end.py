@@ -52,7 +52,7 @@ def resolve_finish(word: str, reason: FinishReason | None = None, *, has_calls: 
     reason = reason or normalize_finish(word)
     if reason == "error":
         told = f": {said}" if said else "."
-        raise Unavailable(f'The provider broke the answer off with "{word}"{told}', code=word, status=200)
+        raise Unavailable(f'The provider aborted the response with "{word}"{told}', code=word, status=200)
     if reason == "overflow":
         raise ContextOverflow("The conversation no longer fits the model's window.", code=word, status=200)
     return "tool_calls" if reason == "stop" and has_calls else reason
@@ -60,7 +60,7 @@ def resolve_finish(word: str, reason: FinishReason | None = None, *, has_calls: 
 
 def ended_early_error(skipped: int = 0, where: str = "before the answer was complete") -> Unavailable:
     """`skipped` counts unreadable payloads."""
-    unread = f"; {skipped} pieces of it were no JSON" if skipped else ""
+    unread = f"; {skipped} chunks were not valid JSON" if skipped else ""
     return Unavailable(f"The stream ended early: the provider closed it {where}{unread}.")
 
 
@@ -68,7 +68,7 @@ SHOWN_CHARACTERS = 200
 
 
 def no_message_error() -> BadAnswer:
-    return BadAnswer("The server's answer holds no message.", hint="Check the base URL and the model name.", status=200)
+    return BadAnswer("The server's response contains no message.", hint="Check the base URL and the model name.", status=200)
 
 
 def bad_body_error(body: bytes) -> ProviderError:
@@ -77,7 +77,7 @@ def bad_body_error(body: bytes) -> ProviderError:
         json.loads(text, strict=False)
     except json.JSONDecodeError as error:
         if text and (error.pos >= len(text) or error.msg.startswith("Unterminated")):
-            return Unavailable("The server's answer ends in the middle of its JSON.", status=200)
+            return Unavailable("The server's response ends in the middle of its JSON.", status=200)
         what = "more than one JSON document" if error.msg.startswith("Extra data") else "no JSON"
     except (ValueError, RecursionError):
         what = "JSON that cannot be read"

@@ -30,7 +30,7 @@ def format_conversation_for_cache(messages: Sequence[Message | AgentMessage]) ->
     """
     own = tuple(each for each in messages if isinstance(each, Message))
     if len(own) < len(messages):
-        from wolo.messages.roles import to_messages  # noqa: PLC0415  # wolo itself has stored messages only
+        from wolo.messages.roles import to_messages  # noqa: PLC0415  # only API users pass role messages
 
         own = to_messages(messages)
     text = "\n\n".join(line for message in own for line in _message_lines(message))

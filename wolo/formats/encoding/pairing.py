@@ -21,7 +21,7 @@ OPENINGS: Mapping[Outcome, str] = {
     "never_started": "The turn was interrupted before this call. It was never started and had no effects.",
     "cut_off": "The answer was cut off at the output limit, so this call was not run. Split the work into smaller steps.",
     "invalid": "The arguments of this call could not be read, so it was not run.",
-    "error": "The call failed without saying why.",
+    "error": "The call failed without an error message.",
 }
 """Explanation for the model when the result gives none; each outcome has its own text."""
 
@@ -121,5 +121,5 @@ def _dump_arguments(arguments: Mapping[str, Any]) -> str:
     """JSON with blanks after commas and colons, as models write it."""
     try:
         return json.dumps(msgspec.json.decode(msgspec.json.encode(arguments)), ensure_ascii=False)
-    except UnicodeEncodeError:  # halves of characters; only arguments that no model wrote can hold them
+    except UnicodeEncodeError:  # lone surrogates, possible only in arguments no model wrote
         return whole(json.dumps(arguments, ensure_ascii=False, default=str))

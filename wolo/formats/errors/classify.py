@@ -117,7 +117,7 @@ def is_error(body: Mapping[str, Any]) -> bool:
     return body.get("success") is False or ("code" in body and bool(body.get("message") or body.get("msg")))
 
 
-# Judging
+# Classification
 
 
 def _kind_and_retryable(response: ErrorResponse) -> tuple[Kind, bool]:
@@ -221,7 +221,7 @@ def _apply_retry_header(error: ProviderError, headers: Mapping[str, str], retrya
     return error
 
 
-# Words for people
+# Messages and hints
 
 
 def _message(response: ErrorResponse) -> str:
@@ -242,29 +242,29 @@ def _redact_keys(text: str) -> str:
 
 def _hint(kind: Kind, response: ErrorResponse, provider_hint: str) -> str:
     if response.code == "1113":
-        return "Charge the account; a Coding Plan key works on the coding endpoint only (provider zai-coding)."
+        return "Add credit to the account; a Coding Plan key works on the coding endpoint only (provider zai-coding)."
     if response.code == "1311":
         return "Choose a model that the plan includes."
     if matches(REASONING_WITH_TOOLS, response.message):
-        return "Turn thinking off for this model; here it does not go together with tools."
+        return "Turn thinking off for this model; it cannot be combined with tools."
     if kind is AuthError:
         return provider_hint or "Check the API key and whether it belongs to this provider."
     if response.code == "DeploymentNotFound":
         return "The model is the name of your deployment; the base URL is that of the resource it is in."
     if found := re.search(NOT_PULLED, response.message):
-        return f"`ollama pull {found[1]}` fetches it; `wolo models list` and `ollama list` show what there is."
+        return f"`ollama pull {found[1]}` fetches it; `wolo models list` and `ollama list` list the available models."
     if matches(NO_MEMORY, response.words):
         return "Choose a smaller model, or free some memory on the machine it runs on."
     if matches(NO_TOOLS, response.words):
         return "Choose a model that can call tools."
     if matches(NO_THINKING, response.words):
-        return "This model does not think: leave --thinking away."
+        return "This model does not think: omit --thinking."
     if matches(UNKNOWN_MODEL, response.words) or response.code in ("1211", "model_not_found"):
         return "`wolo models list` shows the models; the name must be the server's own."
     if response.status in (404, 405) or response.is_page:
-        return "Check the base URL: it ends where the API's own path begins, mostly in /v1."
+        return "Check the base URL: it usually ends in /v1."
     if kind is QuotaExhausted:
-        return "Look at the balance and the plan of your account with this provider."
+        return "Check the balance and plan of your account with this provider."
     if kind is ContentRefused:
-        return "Say it differently, or use another model with --model."
+        return "Rephrase the prompt, or use another model with --model."
     return ""

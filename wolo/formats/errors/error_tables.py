@@ -20,7 +20,7 @@ from wolo.errors import (
 Kind = type[ProviderError]
 
 CODES: Mapping[str, Kind] = {
-    # OpenAI and those who took its names
+    # OpenAI and compatible servers
     "rate_limit_exceeded": RateLimited,
     "insufficient_quota": QuotaExhausted,
     "billing_hard_limit_reached": QuotaExhausted,
@@ -94,9 +94,9 @@ def kind_of(codes: Iterable[str], status: int) -> tuple[str, Kind] | None:
 
 GLM_CODES: Mapping[str, tuple[type[ProviderError], bool]] = {
     **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), (AuthError, False)),
-    **dict.fromkeys(("1100", "1110", "1111", "1112", "1121"), (AuthError, False)),  # the account is locked or missing
-    "1113": (QuotaExhausted, False),  # no balance, or a plan's key on the general endpoint
-    "1120": (Unavailable, True),  # the account cannot be reached just now
+    **dict.fromkeys(("1100", "1110", "1111", "1112", "1121"), (AuthError, False)),  # account locked or missing
+    "1113": (QuotaExhausted, False),  # no balance, or a plan key on the general endpoint
+    "1120": (Unavailable, True),  # account temporarily unavailable
     **dict.fromkeys(("1200", "1230"), (Unavailable, True)),
     **dict.fromkeys(("1210", "1211", "1212", "1213", "1214", "1215"), (BadRequest, False)),
     "1220": (AuthError, False),

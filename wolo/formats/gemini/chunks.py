@@ -172,7 +172,7 @@ class OpenCalls:
             self._open = _Arguments()
         elif blobs:
             deltas.append(CallDelta(self._count - 1, blobs=blobs))
-        assert self._open is not None  # it goes on, or has just begun
+        assert self._open is not None  # continued or just started
         self._open.add(args, call.partial_args or ())
         return deltas if call.will_continue else [*deltas, *self.close()]
 

@@ -114,7 +114,7 @@ class GeminiDecoder:
             raise read_refusal(200, {}, payload, self._hint)
         return deltas
 
-    # What is said
+    # Content
 
     def _hear(self, candidate: Candidate, deltas: list[Delta]) -> None:
         if candidate.content is not None:
@@ -149,7 +149,7 @@ class GeminiDecoder:
         deltas.append(BreakDelta())
         self._is_writing = False
 
-    # How it ended
+    # Finish
 
     def _judge_finish(self) -> FinishReason:
         if not self._finish:

@@ -76,7 +76,7 @@ class GeminiLayout(Layout):
                 parts.append({"text": item} if isinstance(item, str) else item)
         return parts
 
-    # What the model said
+    # Model contents
 
     def _model_parts(self, message: Message, ids: dict[str, str]) -> list[WirePart]:
         own = message.producer == self._producer and "thoughtSignature" not in self._withheld
@@ -88,7 +88,7 @@ class GeminiLayout(Layout):
             match part:
                 case TextPart():
                     parts += [{"text": clean(part.text), **signed}] if signed or part.text.strip() else []
-                case ThinkingPart():  # only where a signature needs it: nobody reads it again
+                case ThinkingPart():  # replayed only to carry a signature
                     parts += [{"text": clean(part.text), "thought": True, **signed}] if signed else []
                 case ToolPart():
                     if is_first and not signed and self._dialect.signatures == "required":
@@ -108,7 +108,7 @@ class GeminiLayout(Layout):
     def _call(self, call: ToolPart, wire: str) -> WirePart:
         return {**({"id": wire} if wire else {}), "name": gemini_name(call.tool), "args": arguments_object(call)}
 
-    # What came of it
+    # Function responses
 
     def _results(self, calls: tuple[ToolPart, ...], ids: dict[str, str]) -> list[WirePart]:
         responses: list[WirePart] = []

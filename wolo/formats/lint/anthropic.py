@@ -162,7 +162,7 @@ def _source(at: int, block: Mapping[str, Any]) -> Iterator[str]:
         yield f"messages[{at}]: no image type: {source.get('media_type')!r}"
 
 
-# The request beside its messages
+# Other fields of the request
 
 
 def _limits(body: Mapping[str, Any]) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _tools(body: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[str
         if names.count(name) > 1:
             yield f"tools: {name!r} is offered twice"
         if not isinstance(schema, dict) or schema.get("type") != "object" or any(union in schema for union in UNIONS):
-            yield f"tools: the input_schema of {name!r} is no plain object schema"
+            yield f"tools: the input_schema of {name!r} is not a plain object schema"
 
 
 def _without_marks(value: Any) -> Any:

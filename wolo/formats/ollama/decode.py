@@ -93,7 +93,7 @@ class OllamaDecoder:
         if message is None or line.done or line.error:
             return self._on_line(line, payload)
         deltas: list[Delta] = []
-        if message.content and not (message.thinking or message.tool_calls):  # the short way of `_hear`: nearly every line
+        if message.content and not (message.thinking or message.tool_calls):  # fast path of `_on_message` for most lines
             self._text.feed(message.content, deltas)
         else:
             self._on_message(message, deltas)
@@ -198,7 +198,7 @@ def _same(some: str, other: str) -> bool:
     return some == other or (isinstance(value := read_json(some), dict) and value == read_json(other))
 
 
-# Lines that keep to no rule
+# Tolerant parsing
 
 
 def _read_loosely(document: Mapping[str, Any]) -> ResponseLine:

@@ -85,7 +85,7 @@ class OpenAIChat:
             options |= {"tool_choice": "auto"} if "auto" in dialect.tool_choice_levels else {}
             options |= {"parallel_tool_calls": True} if dialect.parallel_flag else {}
             options |= {"tool_stream": True} if dialect.tool_stream else {}
-        if "thinking" not in request.dropped_fields:  # refused as a whole, under whatever name
+        if "thinking" not in request.dropped_fields:  # the whole group was refused
             options |= thinking_fields(dialect, request.model, request.thinking)
         options |= self._sampling(request)
         if request.stop and dialect.stop_sequences:

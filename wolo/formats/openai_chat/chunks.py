@@ -311,7 +311,7 @@ class OpenCalls:
         if not name or (wire_id and wire_id == known.id):
             return known
         if not known.name and not (known.is_whole() and arguments.lstrip().startswith("{")):
-            return known  # its name came late
+            return known  # its name arrived late
         if wire_id and known.id:
             return (
                 known if known.is_partial() and name == known.name and not arguments.lstrip().startswith("{") else self._begin()

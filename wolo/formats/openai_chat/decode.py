@@ -64,7 +64,7 @@ class ChatDecoder:
             return self._feed_other(payload)
         if plain.index != self._choice and not self._is_selected(plain.index):
             return ()
-        deltas: list[Delta] = []  # from here on the short way of `_take`, for the same deltas
+        deltas: list[Delta] = []  # fast path of `_on_chunk`, with the same deltas
         message = plain.delta
         if message.reasoning_content:
             self._add_reasoning(message.reasoning_content, "reasoning_content", deltas)
@@ -146,7 +146,7 @@ class ChatDecoder:
         if message is not None:
             self._on_message(message, deltas)
 
-    # What is said
+    # Content
 
     def _on_message(self, message: MessageDelta, deltas: list[Delta]) -> None:
         self._on_reasoning(message, deltas)
@@ -204,7 +204,7 @@ class ChatDecoder:
         is_told = not leaked.raw or self._calls.has(leaked.tool, leaked.arguments)
         return () if is_told else (TextDelta(leaked.raw),)
 
-    # How it ended
+    # Finish
 
     def _finish_reason(self) -> FinishReason:
         return resolve_finish(self._finish, has_calls=bool(self._calls)) if self._finish else self._finish_without_reason()

@@ -87,7 +87,7 @@ class ChatLayout(Layout):
             return [{"role": "assistant", "content": self.no_answer}]
         return []
 
-    # What a message becomes
+    # Messages
 
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[dict[str, Any]]:
         self._is_block = message.role != "assistant" and is_cached_block(message)
@@ -171,7 +171,7 @@ class ChatLayout(Layout):
             item["name"] = wire_name(call.tool, self._dialect.reserved_tool_names)
         return item
 
-    # Images and the like
+    # Attachments
 
     def _media(self, part: MediaPart) -> dict[str, Any] | str:
         """A content item, or a note about what this server does not support."""
@@ -287,7 +287,7 @@ def to_llm_messages(
     """
     own = tuple(each for each in messages if isinstance(each, Message))
     if len(own) < len(messages):
-        from wolo.messages.roles import to_messages  # noqa: PLC0415  # wolo's own requests never need it
+        from wolo.messages.roles import to_messages  # noqa: PLC0415  # only API users pass role messages
 
         own = to_messages(messages)
     prompt, rest = split_system(own, default_prompt() if system is None else system)

@@ -281,7 +281,7 @@ class ResponsesDecoder:
             self._add_text(item, (field, at), item.remaining((field, at), final), deltas)
         is_last = item is next(reversed(self._items.values()))
         if not is_last or (item.has_text and item is not self._current):
-            self._ids_valid = False  # another item was begun since: its part cannot be marked any more
+            self._ids_valid = False  # a later item has started, so this part can no longer be marked
             return deltas
         field = item.field or SUMMARY
         text = BETWEEN.join(text for _, _, text in pieces_of(given))
@@ -306,7 +306,7 @@ class ResponsesDecoder:
         written = custom_arguments(given, self._offered.get(name, {}))
         return [CallDelta(self._next_slot(), text_of(given, "call_id"), name, written)]
 
-    # How it ended
+    # Finish
 
     def _end_answer(self, event: Event) -> list[Delta]:
         answer = read_part(event.response)

@@ -12,7 +12,7 @@ from wolo.formats.format import ThinkingLevel
 class ResponsesDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Defaults fit an unknown server."""
 
-    # What goes out
+    # Requests
 
     system: Literal["instructions", "developer", "system"] = "instructions"
     """Place of the system prompt: the `instructions` field, or the first item with this role."""

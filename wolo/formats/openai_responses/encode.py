@@ -70,7 +70,7 @@ class ResponsesLayout(Layout):
         for call, wire in calls:
             yield self._result(call, wire)
 
-    # The user's side
+    # User messages and results
 
     def _user_content(self, message: Message) -> list[Item]:
         content: list[Item] = []
@@ -109,7 +109,7 @@ class ResponsesLayout(Layout):
             return _text("[empty image]")
         return {"type": "input_image", "detail": part.detail if part.detail in DETAILS else "auto", "image_url": url}
 
-    # The assistant's side
+    # Assistant messages
 
     def _ids_of(self, group: Sequence[AnyPart]) -> set[str]:
         """Ids under which reasoning and the items it led to can be replayed; empty if they cannot.

@@ -231,7 +231,7 @@ def failure(answer: Mapping[str, Any]) -> ProviderError:
     if isinstance(error, dict) and error:
         return classify(200, {}, {"error": error})
     status = text_of(answer, "status") or "failed"
-    return Unavailable(f'The provider gave this answer up without a reason ("{status}").', code=status, status=200)
+    return Unavailable(f'The provider failed without a reason ("{status}").', code=status, status=200)
 
 
 def read_usage(usage: object) -> Usage | None:
@@ -244,7 +244,7 @@ def read_usage(usage: object) -> Usage | None:
     write = min(token_count(cached.get("cache_write_tokens")), prompt - read)
     reasoning = token_count(_mapping(usage, "output_tokens_details").get("reasoning_tokens"))
     if reasoning and token_count(usage.get("total_tokens")) == prompt + output + reasoning:
-        output += reasoning  # the total shows that this server counts reasoning apart
+        output += reasoning  # the total shows that output excludes reasoning
     return Usage(
         input_tokens=prompt - read - write,
         output_tokens=output,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 _OUTSIDE_STRING = re.compile(r'["{}]')
 _INSIDE_STRING = re.compile(r'["\\]')
 _SPACE = re.compile(r"[ \t\r\n]*")
-_decoder = json.JSONDecoder(strict=False)  # models write line breaks into strings as they are
+_decoder = json.JSONDecoder(strict=False)  # models write literal line breaks in strings
 
 
 class JsonObject:

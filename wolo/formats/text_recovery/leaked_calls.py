@@ -47,7 +47,7 @@ _FENCE_END = re.compile(r"(`{1,200}|~{1,200})[ \t\r]{0,200}(\n|\Z)")
 _BLANKS = re.compile(r"\s*")
 _FIRST_KEY = re.compile(r'\{\s{0,1000}"([a-z_]*)("?)')
 _FIRST_KEY_BEGUN = re.compile(r"\{\s{0,1000}")
-_decoder = json.JSONDecoder(strict=False)  # tiny models write line breaks into strings as they are
+_decoder = json.JSONDecoder(strict=False)  # tiny models write literal line breaks in strings
 
 
 class LeakedCall(NamedTuple):
@@ -303,7 +303,7 @@ class LeakedCalls:
     def _schema(self, tool: str) -> Mapping[str, Any]:
         return self._offered.get(tool, {})
 
-    # What turned out to be text
+    # Emitting text
 
     def _pass_through(self, size: int, found: list[str | LeakedCall]) -> None:
         text, self._buffer = self._buffer[:size], self._buffer[size:]
@@ -367,5 +367,5 @@ def _name_and_arguments(value: Any) -> tuple[str, str] | None:
 
 def _skip_space(text: str, at: int) -> int:
     found = _BLANKS.match(text, at)
-    assert found is not None  # it may be empty
+    assert found is not None  # may match the empty string
     return found.end()

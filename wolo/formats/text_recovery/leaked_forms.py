@@ -46,7 +46,7 @@ class _Tool:
 
 Step = str | Maybe | Before | Run | _Tool
 TOOL = _Tool()
-SPACE = Run(re.compile(r"\s{0,1000}"))  # no run is without end: a model that has lost itself writes blanks, or digits, for ever
+SPACE = Run(re.compile(r"\s{0,1000}"))  # bounded, because degenerate output repeats blanks or digits endlessly
 
 Content = Literal["call", "arguments"] | Values
 """A JSON object with name and arguments, a JSON object with the named tool's arguments, or markup."""
@@ -147,7 +147,7 @@ def _walk(form: Form, text: str, at: int, offered: Collection[str]) -> Opening |
     for step in form.steps:
         if isinstance(step, Run | _Tool):
             found = (step.pattern if isinstance(step, Run) else _NAME).match(text, at)
-            assert found is not None  # it may be empty
+            assert found is not None  # may match the empty string
             at = found.end()
             if isinstance(step, _Tool):
                 tool = found[0]

@@ -115,7 +115,7 @@ class Quoting(CodeSpans):
         """Leading blanks of the line; None after other text."""
 
     def follow(self, text: str) -> None:
-        if self._begin is None and "\n" not in text:  # nearly all text
+        if self._begin is None and "\n" not in text:  # common case
             self._line.append(text)
             return
         super().follow(text)

@@ -154,10 +154,10 @@ class _TextReader:
         )
         return out
 
-    # On its way an answer passes think tags that were opened, calls, think tags that were not, and brackets
+    # Stages: opened think tags, calls, unopened think tags, brackets
 
     def _on_text(self, text: str, out: list[Delta]) -> None:
-        if self._opened is None or self._opened.is_idle:  # idle: the text has begun, no tag can open any more
+        if self._opened is None or self._opened.is_idle:  # idle: text has started, so no tag can open
             self._find_calls(text, out)
             return
         for piece in self._opened.feed(text):
@@ -198,7 +198,7 @@ class _TextReader:
         else:
             out += self._brackets.feed(text)
 
-    # What was held back
+    # Held text
 
     def _expect_no_tags(self, out: list[Delta]) -> None:
         """The server reports reasoning separately, so text contains no think tags."""

@@ -19,8 +19,8 @@ ROLES = ("system", "user", "assistant", "tool")
 
 MISSING_OPEN = f"The call has no {OPEN} tag in front of it."
 MISSING_CLOSE = f"The call has no {CLOSE} tag behind it."
-MISSING_NAME = "The call does not say `tool_name`, the name of the tool as text."
-MISSING_ARGUMENTS = "The call does not say `arguments`, a JSON object."
+MISSING_NAME = "The call has no `tool_name` with the name of the tool."
+MISSING_ARGUMENTS = "The call has no `arguments` with a JSON object."
 NOTHING_RUN = "Nothing was run. Write the whole call again, as the rules for calls say."
 
 _MCP = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
@@ -76,7 +76,7 @@ def read_block(raw: str, offered: Collection[str]) -> CallBlock | None:
     tool = find_tool(server, named, offered)
     if tool is None:
         return None
-    if arguments is None:  # the whole object was written as a string: there is no passage to cut out
+    if arguments is None:  # double-encoded, so there is no verbatim passage
         return CallBlock(tool, _arguments_in(inner), raw)
     return CallBlock(tool, inner[arguments.begin : arguments.end], raw, len(OPEN) + arguments.begin)
 
@@ -116,7 +116,7 @@ def _parts_of(inner: str) -> tuple[str, str, Member | None]:
     by_key: dict[str, Member] = {}
     for member in members:
         if by_key.setdefault(member.key, member) is not member:
-            raise Malformed(f"The key `{member.key}` stands there twice.")
+            raise Malformed(f"The key `{member.key}` is duplicated.")
     named, server = by_key.get("tool_name"), by_key.get("server_name")
     arguments = by_key.get("arguments")
     if named is None or not isinstance(named.value, str) or not named.value:
@@ -131,7 +131,7 @@ def _parts_of_string(text: str) -> tuple[str, str, None]:
     try:
         value = read_arguments(text)
     except Unreadable as reason:
-        raise Malformed(f"What stands between the tool tags is {reason}.") from None
+        raise Malformed(f"The text between the tool tags is {reason}.") from None
     if not isinstance(value.get("tool_name"), str):
         raise Malformed(MISSING_NAME)
     if "arguments" not in value:

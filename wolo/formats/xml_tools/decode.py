@@ -187,7 +187,7 @@ class ToolBlocks:
         return begin
 
     def _take(self, piece: str | CallBlock, found: list[str | CallBlock]) -> None:
-        self._code.follow(piece if isinstance(piece, str) else ".")  # what a call writes quotes nothing behind it
+        self._code.follow(piece if isinstance(piece, str) else ".")  # quotes inside a call do not affect later text
         found.append(piece)
 
     def _let_through(self, size: int, found: list[str | CallBlock]) -> None:

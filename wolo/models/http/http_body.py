@@ -68,7 +68,7 @@ async def read_batches(response: httpx2.Response, call: Call) -> AsyncIterator[B
     words = _words(await body.some(head))
     raise BadAnswer(
         f"{display_url(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
-        hint="Check the base URL: it ends where the API's own path begins, mostly in /v1.",
+        hint="Check the base URL: it usually ends in /v1.",
         status=response.status_code,
     )
 
@@ -156,7 +156,7 @@ async def _payloads(head: bytes, body: _Body, call: Call, splitter: SseSplitter 
                     return
                 last_event = monotonic()
             elif monotonic() - last_event > patience_s:
-                raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without going on.")
+                raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without sending data.")
             piece = await reader.read()
         if payloads := splitter.end():
             yield Batch(tuple(payloads))
@@ -229,12 +229,12 @@ async def _refusal(response: httpx2.Response, call: Call, body: _Body) -> Except
     if 300 <= status < 400:
         target = display_url(urljoin(call.url, headers.get("location", "")))
         return BadAnswer(
-            f"{display_url(call.url)} sends us on to {target}; redirects are not followed, for the key's sake.",
+            f"{display_url(call.url)} redirects to {target}; redirects are not followed, to protect the key.",
             hint="If you trust the new address, use it as the base URL.",
             status=status,
         )
     if status == 407:
-        message = f"The proxy on the way to {host_of(call.url)} wants a name and a password."
+        message = f"The proxy for {host_of(call.url)} requires a user name and password."
         return BadAnswer(message, hint=PROXY_HINT, status=status)
     return HttpStatusError(status, headers, await body.some(), call.url)
 
@@ -245,7 +245,7 @@ def _unpacker(encoding: str) -> zlib._Decompress | None:
         return None
     if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
         raise BadAnswer(f"The answer is compressed in a way that was not asked for: {encoding}.")
-    import zlib  # noqa: PLC0415  # hardly ever needed
+    import zlib  # noqa: PLC0415  # rarely needed
 
     return zlib.decompressobj(zlib.MAX_WBITS | AUTOMATIC_HEADER)
 

@@ -70,7 +70,7 @@ class HttpTransport:
         return engine
 
     def _new_engine(self, secure: bool, proxy: str) -> httpx2.AsyncHTTPTransport:
-        import httpx2  # noqa: PLC0415  # 60 ms, and the prompt is already on the screen
+        import httpx2  # noqa: PLC0415  # 60 ms, delayed until after the first prompt is shown
 
         # A plain connection needs no certificates.
         context = ssl_context(self._environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -80,7 +80,7 @@ class HttpTransport:
         except ImportError:
             raise ConfigError(
                 f"The proxy {host_of(proxy)} is a SOCKS proxy, which needs the package `socksio`.",
-                hint="Install `socksio` beside wolo, name an HTTP proxy, or list the host in NO_PROXY.",
+                hint="Install `socksio` with wolo, name an HTTP proxy, or list the host in NO_PROXY.",
             ) from None
 
 
@@ -122,7 +122,7 @@ class _ConnectionTrace:
 def ssl_context(environ: Mapping[str, str]) -> ssl.SSLContext:
     """Verifying TLS context with the system's certificates and SSL_CERT_FILE or SSL_CERT_DIR. Takes 20 to 50 ms. Raises
     ConfigError."""
-    import httpx2  # noqa: PLC0415  # 60 ms, and the prompt is already on the screen
+    import httpx2  # noqa: PLC0415  # 60 ms, delayed until after the first prompt is shown
 
     context = httpx2.create_ssl_context(trust_env=False)
     file, directory = environ.get("SSL_CERT_FILE") or None, environ.get("SSL_CERT_DIR") or None

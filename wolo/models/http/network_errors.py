@@ -23,28 +23,25 @@ def describe_network_error(error: Exception, call: Call, *, proxy: str, answerin
     if type(error).__name__ in TIMED_OUT:
         return _timed_out(type(error).__name__, call, f"{host}{via}", answering)
     if type(error).__name__ == "ProxyError":
-        return _permanent(f"The proxy {host_of(proxy)} refused to lead to {host}: {_reason(error)}.", PROXY_HINT)
+        return _permanent(f"The proxy {host_of(proxy)} refused to connect to {host}: {_reason(error)}.", PROXY_HINT)
     for cause in _causes(error):
         if found := _from_cause(cause, host, via, Unavailable if answering else Unreachable):
             return found
     if type(error).__name__ in ("LocalProtocolError", "UnsupportedProtocol", "InvalidURL"):
-        # The text of these may hold a header's value, the key among them.
+        # Their text may contain header values, including the key.
         return _permanent(
-            f"The request to {display_url(call.url)} could not be formed.", "Check the base URL, the key and `headers.extra`."
+            f"The request to {display_url(call.url)} could not be built.", "Check the base URL, the key and `headers.extra`."
         )
     if type(error).__name__ == "RemoteProtocolError" and not any(words in str(error) for words in DISCONNECTED):
-        return Unavailable(
-            f"What {host}{via} sends is not proper HTTP: {_reason(error)}.", hint="Check the base URL and the proxy."
-        )
+        return Unavailable(f"{host}{via} sent invalid HTTP: {_reason(error)}.", hint="Check the base URL and the proxy.")
     if answering:
-        return Unavailable(f"The connection to {host}{via} broke off in the middle of the answer.", hint=_RETRY_HINT)
-    return Unreachable(f"{host}{via} closed the connection without an answer.", hint=_RETRY_HINT)
+        return Unavailable(f"The connection to {host}{via} was lost in the middle of the response.", hint=_RETRY_HINT)
+    return Unreachable(f"{host}{via} closed the connection without a response.", hint=_RETRY_HINT)
 
 
 _RETRY_HINT = "Try again in a moment."
 PROXY_HINT = (
-    "Check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY (with name and password where the proxy wants them), "
-    "or list the host in NO_PROXY."
+    "Check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY (with user name and password if required), or list the host in NO_PROXY."
 )
 _CERTIFICATE_HINT = (
     "If your network uses a certificate authority of its own, name its file in SSL_CERT_FILE (it is added to the system's); "
@@ -65,7 +62,7 @@ def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailabl
             )
         case socket.gaierror():
             return lost(
-                f"The name of {host}{via} cannot be found.",
+                f"The host name {host}{via} cannot be resolved.",
                 hint="Check the spelling of the base URL, and the network connection.",
             )
         case ConnectionRefusedError():
@@ -74,7 +71,7 @@ def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailabl
                 hint="Check the address, and that the server runs.",
             )
         case OSError() if cause.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN):
-            return lost(f"There is no way to {host}{via}: {cause.strerror}.", hint="Check the network connection.")
+            return lost(f"{host}{via} cannot be reached: {cause.strerror}.", hint="Check the network connection.")
         case _:
             return None
 
@@ -82,13 +79,13 @@ def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailabl
 def _timed_out(kind: str, call: Call, host: str, answering: bool) -> ProviderError:
     if kind == "ConnectTimeout":
         return Unreachable(
-            f"{host} did not take the connection in time.", hint="Check the network connection, the base URL and the proxy."
+            f"{host} did not accept the connection in time.", hint="Check the network connection, the base URL and the proxy."
         )
     silence_s = call.idle_s if answering else call.first_byte_s
-    when = "went silent in the middle of the answer" if answering else "did not begin to answer"
+    when = "stopped sending in the middle of the response" if answering else "did not start to respond"
     setting = "retry.idle_s" if answering else "retry.first_byte_s"
     return Unavailable(
-        f"{host} {when}: nothing came for {silence_s:g} s.", hint=f"A slow model needs a larger `{setting}` (0: wait for ever)."
+        f"{host} {when}: nothing came for {silence_s:g} s.", hint=f"A slow model needs a larger `{setting}` (0: no limit)."
     )
 
 

@@ -53,7 +53,7 @@ class EmbeddedProcess:
         self._log_start = _prepare_log(log)
         self._reading: asyncio.Future[bytes] | None = None
         environ = {**os.environ, "OMP_WAIT_POLICY": "passive", "WOLO_LOCAL_KEY": self._key}
-        # -P: a `json.py` in the directory worked in is not ours to import. A session of its own: Ctrl-C is for us alone.
+        # -P: do not import modules from the working directory. New session: Ctrl-C must not reach the child.
         argv = [sys.executable, "-P", "-m", "wolo.models.local.embedded_server", str(weights)]
         with log.open("ab") as errors:
             self._child = subprocess.Popen(
@@ -77,7 +77,7 @@ class EmbeddedProcess:
     async def ready(self) -> ServerAddress:
         """Wait until the model can answer. Raises ProviderError if it never will."""
         if self._reading is None:
-            # Not tied to this caller: one that is cancelled must not take the only line with it.
+            # Independent of this caller, so that cancellation does not lose the line.
             self._reading = asyncio.get_running_loop().run_in_executor(None, _stdout(self._child).readline)
         line = await asyncio.shield(self._reading)
         if not line:
@@ -94,7 +94,7 @@ class EmbeddedProcess:
         how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with status {code}"
         tail = self._log_tail()
         hint = "It may have run out of memory." if code == -9 else f"Its log is {self._log}."
-        return Unavailable(f"The embedded model's process {how}.{f' Its last words: {tail}' if tail else ''}", hint=hint)
+        return Unavailable(f"The embedded model's process {how}.{f' Its last output: {tail}' if tail else ''}", hint=hint)
 
     def stop(self) -> None:
         """Blocks briefly; idempotent."""
@@ -137,7 +137,7 @@ def _prepare_log(log: Path) -> int:
 
 
 def _stdout(child: subprocess.Popen[bytes]) -> BinaryIO:
-    assert child.stdout is not None  # it was asked for
+    assert child.stdout is not None  # requested above
     return child.stdout  # type: ignore[return-value]  # IO[bytes] says less than it is
 
 
@@ -148,7 +148,7 @@ def _no_engine(reason: str) -> tuple[str, str]:
             f"The engine of the embedded model needs the system library {library[1]}, which is missing.",
             f"{hint}; on Debian and Ubuntu: apt-get install libgomp1." if "gomp" in library[1] else f"{hint}.",
         )
-    return (f"The engine of the embedded model cannot be used: {reason}.", "pip install 'wolo-cli[local]' installs it anew.")
+    return (f"The engine of the embedded model cannot be used: {reason}.", "pip install 'wolo-cli[local]' reinstalls it.")
 
 
 def _permanent(message: str, hint: str) -> ProviderError:
@@ -229,7 +229,7 @@ class EmbeddedModel:
             self._weights = await self._prepare(listener)
         self.start()
         process = self._process
-        assert process is not None  # start has just seen to it
+        assert process is not None  # set by `start`
         if self._client is None:
             self._client = self._for_size(await process.ready())
         try:
@@ -250,7 +250,7 @@ class EmbeddedModel:
 
     async def _prepare(self, listener: Listener) -> Path:
         """Download or join the weights in a thread that stops on cancellation."""
-        assert self._wanted is not None  # a file of the user's own needs no preparing
+        assert self._wanted is not None  # the user's own file needs no preparation
         if self._progress is None:
             await listener.on_notice(f"Preparing the embedded model, once ({format_size(self._wanted.size_bytes)}).")
         stop = threading.Event()
@@ -268,13 +268,11 @@ class EmbeddedModel:
         if serving.n_params < SMALLEST_WITH_TOOLS:
             return SimpleMode(LocalChat(self._transport, serving.url, serving.key), self._choice, self._cwd)
         from wolo.models import retry  # noqa: PLC0415
-        from wolo.models.client import ClientOptions, HttpModelClient  # noqa: PLC0415  # only for large files of the user's own
+        from wolo.models.client import ClientOptions, HttpModelClient  # noqa: PLC0415  # only for large models
         from wolo.models.format_selection import format_of  # noqa: PLC0415
 
         choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
-        around = ClientOptions(
-            retries=retry.Settings(tries=retry.SERVER_FAILURE.tries)
-        )  # a process that has ended does not come back
+        around = ClientOptions(retries=retry.Settings(tries=retry.SERVER_FAILURE.tries))  # a process that ended does not return
         return HttpModelClient(choice, format_of(choice), self._transport, around)
 
 

@@ -19,22 +19,22 @@ PROMPT_CACHE_MIB = 128
 
 
 def main(argv: list[str]) -> None:
-    # Watched from the start: a parent that dies while the weights load must not leave them behind in memory.
+    # Watch the parent from the start: if it dies while weights load, this process must end too.
     watcher = threading.Thread(target=_end_with_parent, name="parent", daemon=True)
     watcher.start()
     key = os.environ.pop("WOLO_LOCAL_KEY")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the engine loads; spinning threads starve each other
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the engine loads; spinning threads slow each other down
     try:
         server, report = _serve(argv[1], key)
     except ImportError as error:
         _say({"error": str(error), "missing_engine": True})
         os._exit(1)
-    except Exception as error:  # the parent turns it into a sentence; the engine raises bare RuntimeErrors
+    except Exception as error:  # the engine raises plain RuntimeErrors; the parent explains them
         _say({"error": str(error) or type(error).__name__, "missing_engine": False})
         os._exit(1)
     _say(report)
     watcher.join()
-    del server  # never reached: it keeps the server referenced until the process ends
+    del server  # never reached; keeps the server alive until the process ends
 
 
 def _serve(path: str, key: str) -> tuple[object, dict[str, object]]:

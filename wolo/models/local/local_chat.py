@@ -68,7 +68,7 @@ class LocalChat:
                 if on_text and chunk.text:
                     await on_text(chunk.text)
         if not finish:
-            raise Unavailable("The embedded model stopped in the middle of its answer.")
+            raise Unavailable("The embedded model stopped in the middle of its response.")
         return Completion(
             text="".join(pieces),
             cut_off=finish == "length",

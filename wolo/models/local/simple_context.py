@@ -148,7 +148,7 @@ def _entries(folder: Path) -> list[tuple[str, bool]]:
                 if len(found) >= MAX_ENTRIES:
                     break
     except OSError:
-        return []  # a directory that cannot be listed has no names to offer
+        return []  # unreadable directories have no names
     return found
 
 

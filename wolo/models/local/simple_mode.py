@@ -111,11 +111,13 @@ class _Step:
         if self._turn.calls:
             return
         if self._turn.has_media:
-            await self._listener.on_notice("The embedded model reads text only; what else is attached is left out.")
+            await self._listener.on_notice("The embedded model reads text only; other attachments are omitted.")
         if len(self._request) < len(self._turn.request):
-            await self._listener.on_notice("The embedded model is too small for all of this; it sees the beginning and the end.")
+            await self._listener.on_notice(
+                "The prompt is too long for the embedded model; it sees only the beginning and the end."
+            )
 
-    # The first step
+    # First step
 
     async def start(self) -> Message:
         if not re.search(r"\w", self._turn.request):
@@ -137,7 +139,7 @@ class _Step:
     async def _choose_action(self) -> Action:
         possible = [action for action, tools in _TOOLS_OF.items() if self._tools.issuperset(tools)]
         if self._turn.has_attachment:
-            possible = [action for action in possible if action not in ("read", "list")]  # what to look at is there already
+            possible = [action for action in possible if action not in ("read", "list")]  # the content is already attached
         if not self._turn.question or len(possible) == 1:
             return "answer"
         chosen = await self._choose(texts.action(self._question), possible, ACTION_TOKENS)
@@ -215,7 +217,7 @@ class _Step:
 
     async def _ask_which(self) -> Message:
         """Ask instead of changing the wrong file."""
-        return await self._say(f"Which file do you mean? Say it again with its name. There are {self._some_names()}.")
+        return await self._say(f"Which file do you mean? Repeat the request with its name. There are {self._some_names()}.")
 
     def _some_names(self) -> str:
         more = len(self._names.files) - MAX_NAMES_SAID
@@ -224,7 +226,7 @@ class _Step:
     async def _talk(self) -> Message:
         return await self._answer(texts.talk(self._request or "Hello", self._turn.earlier))
 
-    # The steps after a call
+    # Steps after a call
 
     async def follow_up(self, call: ToolPart) -> Message:
         if call.is_error:
@@ -263,7 +265,7 @@ class _Step:
         call_id, text = await writer.write(FileRequest(path=path, request=self._request, old=old))
         return self._calling("write", {"path": path, "content": text}, call_id)
 
-    # Asking the model
+    # Model requests
 
     async def _complete(self, turns: Sequence[Turn], sampling: Sampling, stream: CallStream | None = None) -> Completion:
         completion = await self._chat.complete(turns, sampling, stream.add if stream else None)
@@ -284,7 +286,7 @@ class _Step:
         completion = await self._chat.complete(turns, sampling, show)
         self._count(completion)
         if not completion.text.strip():
-            return await self._say("I have no answer to that. Say it differently, or use a larger model with --model.")
+            return await self._say("I have no answer to that. Rephrase it, or use a larger model with --model.")
         if completion.cut_off:
             await show(" …")
         return self._message((TextPart(text=completion.text + (" …" if completion.cut_off else "")),))
@@ -300,7 +302,7 @@ class _Step:
     async def _announce_attempt(self, attempt: int) -> None:
         await self._listener.on_request(attempt, PROMPT_TOKENS + estimate_text(self._request))
 
-    # What comes out
+    # Messages
 
     async def _say(self, text: str) -> Message:
         await self._listener.on_deltas((TextDelta(text=text),))
@@ -333,4 +335,4 @@ def _json_text(text: str) -> str:
     try:
         return msgspec.json.decode(text.encode("utf-8", "replace"), type=str)
     except msgspec.MsgspecError:
-        return ""  # the answer was cut off before the closing quote
+        return ""  # cut off before the closing quote

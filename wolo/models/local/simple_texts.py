@@ -239,7 +239,7 @@ def describe_output(call: ToolPart) -> str:
             return "There are no files here."
         count = "There is 1 file" if len(names) == 1 else f"There are {len(names)} files"
         return f"{count}:\n\n{_fenced(names)}"
-    return f"`{call.input.get('command', 'The command')}` says:\n\n{_fenced(call.output.rstrip().splitlines())}"
+    return f"`{call.input.get('command', 'The command')}` printed:\n\n{_fenced(call.output.rstrip().splitlines())}"
 
 
 def describe_success(call: ToolPart) -> str:

@@ -46,7 +46,7 @@ class FileRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def fence(self) -> str:
-        return "~~~~" if self.language == "markdown" else "```"  # Markdown holds fences of its own
+        return "~~~~" if self.language == "markdown" else "```"  # Markdown contains fences itself
 
 
 class FileWriter:
@@ -178,7 +178,7 @@ def restore_definitions(old: str, new: str, request: str) -> str:
     try:
         old_tree, new_tree = _parse(old), _parse(new)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return new  # what cannot be compared is taken as it is
+        return new  # cannot be compared, so accept it
     words = set(re.findall(r"\w+", request))
     may_go = words if _REMOVING & {word.lower() for word in words} else set()
     before, present = _definitions(old_tree), _definitions(new_tree)
@@ -216,9 +216,9 @@ def whole_paragraphs(text: str) -> str:
 
 def _parse(text: str) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an odd escape is not worth a word on the user's screen
+        warnings.simplefilter("ignore")  # do not show warnings about odd escapes
         tree = ast.parse(text)
-        compile(text, "written", "exec", dont_inherit=True)  # finds what a tree alone does not, such as a stray `return`
+        compile(text, "written", "exec", dont_inherit=True)  # finds errors the parser misses, such as a stray `return`
     return tree
 
 

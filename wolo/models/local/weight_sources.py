@@ -115,7 +115,7 @@ class PartPackages:
         return [path for path in found if path is not None]
 
     def _data_file(self, package: str) -> Path | None:
-        from importlib import metadata  # noqa: PLC0415  # 30 ms, and only needed while nothing is cached
+        from importlib import metadata  # noqa: PLC0415  # 30 ms, only needed without a cache
 
         try:
             files = metadata.files(package) or []
@@ -137,14 +137,14 @@ class Repository:
         self.name = self._endpoint
 
     def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
-        import httpx2  # noqa: PLC0415  # 60 ms, and a download is rare
+        import httpx2  # noqa: PLC0415  # 60 ms, rarely needed
 
         url = f"{self._endpoint}/{wanted.repository}/resolve/{wanted.revision}/{wanted.file}"
         resumed = target.exists()
         with httpx2.Client(follow_redirects=True, timeout=SILENCE_S, headers={"accept-encoding": "identity"}) as client:
             found = self._fetch(client, url, wanted, target, progress)
             if found != wanted.sha256 and resumed:
-                target.unlink(missing_ok=True)  # the beginning may have been damaged: once more, all of it
+                target.unlink(missing_ok=True)  # the partial file may be damaged: start over
                 found = self._fetch(client, url, wanted, target, progress)
         return found
 

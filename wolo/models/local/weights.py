@@ -261,7 +261,7 @@ def _cannot_store(error: OSError, wanted: WeightSpec, folder: Path) -> SessionEr
             f"There is no room for the weights of local/{wanted.model} in {folder}: they need {format_size(wanted.size_bytes)}.",
             hint="Free some space, or move wolo's directories with WOLO_HOME.",
         )
-    return SessionError(f"The weights of local/{wanted.model} cannot be kept in {folder}: {error.strerror or error}.")
+    return SessionError(f"The weights of local/{wanted.model} cannot be stored in {folder}: {error.strerror or error}.")
 
 
 def _is_worth_saying(failure: WoloError) -> bool:
