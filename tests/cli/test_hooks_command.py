@@ -63,7 +63,7 @@ def test_mistakes_are_told_before_anything_runs() -> None:
     for words, said in (
         (("test", "PreTool"), "There is no event PreTool."),
         (("test", "Stop", "--input", "{"), "--input is no JSON"),
-        (("test", "Stop", "--input", "[]"), "--input is not a JSON object"),
+        (("test", "Stop", "--input", "[]"), "--input is no JSON object"),
         (("allow",), "There are no hooks of this project."),
     ):
         ran = run_wolo("hooks", *words)

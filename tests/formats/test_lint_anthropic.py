@@ -98,7 +98,7 @@ def test_a_broken_rule_is_noticed(messages: list[dict[str, Any]], complaint: str
         ({"tools": []}, "leave the key out"),
         ({"tools": [TOOL, TOOL]}, "offered twice"),
         ({"tools": [{**TOOL, "name": "a.b"}]}, "illegal name"),
-        ({"tools": [{"name": "read", "input_schema": {"type": "object", "anyOf": []}}]}, "no plain object schema"),
+        ({"tools": [{"name": "read", "input_schema": {"type": "object", "anyOf": []}}]}, "not a plain object schema"),
     ],
 )
 def test_a_broken_rule_beside_the_messages_is_noticed(fields: dict[str, Any], complaint: str) -> None:

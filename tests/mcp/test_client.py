@@ -211,7 +211,7 @@ async def test_those_that_fail_are_told_together_with_their_last_words() -> None
     assert news[2] == "  dies: it ended with exit code 1; it said: first ⏎ no key found, giving up"
     assert news[3] == "  nowhere: there is no program no-such-program on the PATH"
     assert news[4] == "  silent: it was not ready within 0.5 s"
-    assert news[5] == "  unset: env.TOKEN is to come from $NOT_SET, which is not set"
+    assert news[5] == "  unset: env.TOKEN refers to $NOT_SET, which is not set"
 
 
 async def test_garbage_before_the_first_message_is_harmless() -> None:
@@ -431,7 +431,7 @@ async def test_variables_stand_in_addresses_headers_and_the_environment(monkeypa
     assert set(heard) == {"/canary-1 Bearer canary-1"}
     assert why["web"] == "access is denied (403)"
     assert "does not begin with http:// or https://" in why["bad"]
-    assert why["unset"] == "headers.Authorization is to come from $NOT_THERE, which is not set"
+    assert why["unset"] == "headers.Authorization refers to $NOT_THERE, which is not set"
 
 
 async def test_one_that_is_still_starting_has_not_failed() -> None:

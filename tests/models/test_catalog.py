@@ -202,7 +202,7 @@ def test_a_given_key_wins() -> None:
 
 def test_an_address_without_a_model_says_so() -> None:
     for spec in ("", "custom", "custom/"):
-        with pytest.raises(ConfigError, match="name of a model"):
+        with pytest.raises(ConfigError, match="model name"):
             found(spec, base_url=ELSEWHERE)
 
 
@@ -366,7 +366,7 @@ def test_headers_and_queries_of_the_settings_do_not_follow_to_another_address() 
 def test_a_variable_may_stand_in_a_query_too() -> None:
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, query={"key": "${MINE}", "version": "7"})}
     assert find("mine/x", environ={"MINE": "k"}, overrides=own).provider.query == {"key": "k", "version": "7"}
-    with pytest.raises(ConfigError, match=r"providers\.mine\.query\.key is to come from \$MINE"):
+    with pytest.raises(ConfigError, match=r"providers\.mine\.query\.key refers to \$MINE"):
         find("mine/x", environ={}, overrides=own)
 
 
@@ -387,7 +387,7 @@ def test_a_key_that_a_variable_of_the_settings_lacks_is_an_error_only_where_it_i
     own = {"mine": ProviderSettings(base_url="https://llm.example.com/v1", api_key="$MINE_KEY", default_model="big")}
     assert default_choice({}, overrides=own) is None
     assert not next(row for row in list_models({}, overrides=own) if row.provider.name == "mine").has_key
-    with pytest.raises(ConfigError, match=r"providers\.mine\.api_key is to come from \$MINE_KEY"):
+    with pytest.raises(ConfigError, match=r"providers\.mine\.api_key refers to \$MINE_KEY"):
         find("mine/big", environ={}, overrides=own)
     assert find("mine/big", environ={"MINE_KEY": "k"}, overrides=own).api_key == "k"
     assert find("zai", environ=KEYS, overrides=own).api_key == "key-of-zai"

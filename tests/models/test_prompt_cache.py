@@ -129,7 +129,7 @@ def test_another_model_starts_without_a_cache() -> None:
     miss = find_miss(talk.ask("tools", "system", "user message 1", answer=answer(producer=other)), talk.messages, None)
     assert miss is not None
     assert (miss.kind, miss.tokens) == ("model", 8_000)
-    assert "openai/gpt after zai/glm-5.2" in miss.reason
+    assert "from zai/glm-5.2 to openai/gpt" in miss.reason
 
 
 def test_a_cache_that_has_expired_is_the_providers_miss() -> None:

@@ -299,7 +299,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(site: Path, cache: Path) -> 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, hard))
     try:
-        with pytest.raises(SessionError, match="cannot be kept"):
+        with pytest.raises(SessionError, match="cannot be stored"):
             ensure_weights(wanted(), cache)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -309,7 +309,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(site: Path, cache: Path) -> 
 def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, site: Path) -> None:
     install_parts(site)
     (tmp_path / "file").write_text("")
-    with pytest.raises(SessionError, match="cannot be kept"):
+    with pytest.raises(SessionError, match="cannot be stored"):
         ensure_weights(wanted(), tmp_path / "file" / "cache")
 
 
