@@ -219,7 +219,7 @@ def test_a_tool_that_the_provider_will_not_take_is_left_out_and_the_rest_goes_on
     done = run_wolo("-p", *provider.flags, "go", timeout=120)
     assert [remote(asked) for asked in provider.requests] == [[SAY, "mcp__other__say"], ["mcp__other__say"]]
     assert (done.exit_code, done.stdout) == (0, "Done.\n")
-    assert f"{SAY} is not offered any more" in done.stderr
+    assert f"{SAY} is no longer offered" in done.stderr
 
 
 def test_a_replay_asks_no_server(provider: ProviderServer) -> None:
@@ -617,7 +617,7 @@ def test_a_provider_that_refuses_so_many_tools_ends_no_turn(provider: ProviderSe
     assert len(remote(provider.requests[0])) == 200
     assert remote(provider.requests[1]) == []
     assert offered(provider.requests[1])[-1] == "find_tools"
-    assert "The provider takes 128 tools; the model looks for those of MCP servers with find_tools from now on." in done.stderr
+    assert "The provider accepts 128 tools; the model now searches for MCP tools with find_tools." in done.stderr
 
 
 def test_an_address_is_not_said_to_run_here(provider: ProviderServer, trusted: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_person_may_let_it_run_outside(provider: ProviderServer, ground: Groun
         assert terminal.wait_for_exit() == 0
     assert outside.exists()
     (result,) = provider.requests[1].results
-    assert result.startswith("[inside the sandbox it failed; the user let it run again outside]\nmade it\n[exit 0]")
+    assert result.startswith("[it failed inside the sandbox; the user allowed it to run again outside]\nmade it\n[exit 0]")
 
 
 def test_where_a_sandbox_is_required_nobody_is_asked_to_leave_it(provider: ProviderServer, ground: Ground) -> None:
@@ -137,7 +137,7 @@ def test_a_no_leaves_it_at_that(provider: ProviderServer, ground: Ground) -> Non
         terminal.enter("")
         assert terminal.wait_for_exit() == 0
     assert not outside.exists()
-    assert "The user did not want it to run outside the sandbox." in provider.requests[1].results[0]
+    assert "The user did not allow it to run outside the sandbox." in provider.requests[1].results[0]
 
 
 def test_a_protected_name_that_is_a_link_lets_nothing_run_unasked(provider: ProviderServer, ground: Ground) -> None:

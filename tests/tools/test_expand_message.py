@@ -50,7 +50,7 @@ async def test_a_result_comes_back_by_its_id_page_by_page(tmp_path: Path) -> Non
         shown = await expand(tmp_path, id="part_log", offset=offset)
         body, _, foot = shown.rpartition("\n[lines ")
         pages += body + "\n"
-        if "goes on" not in foot:
+        if "continues" not in foot:
             break
         offset = int(foot.partition("offset ")[2].split()[0])
     assert pages == LINES
@@ -84,8 +84,8 @@ async def test_a_query_finds_passages_everywhere_or_in_one_result(tmp_path: Path
 
 
 async def test_many_passages_come_in_pages(tmp_path: Path) -> None:
-    assert "of 3,000 passages, newest first; offset 21 goes on]" in await expand(tmp_path, query="the log")
-    assert "offset 41 goes on" in await expand(tmp_path, query="the log", offset=21)
+    assert "of 3,000 passages, newest first; offset 21 continues]" in await expand(tmp_path, query="the log")
+    assert "offset 41 continues" in await expand(tmp_path, query="the log", offset=21)
     assert "only 3,000" in await expand(tmp_path, query="the log", offset=4_000)
 
 

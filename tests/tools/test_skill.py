@@ -60,7 +60,7 @@ async def test_another_file_than_the_one_that_was_judged_is_not_read(tmp_path: P
     judged = at_hand.for_call("call_1", lambda text: None, Skill().intents(args, at_hand))
     assert (await Skill().run(args, judged)).text == f"The text of {INSIDE}."
     other = replace(judged, services=services_with(tmp_path, offering(OUTSIDE)))
-    with pytest.raises(ToolError, match="another one than a moment ago"):
+    with pytest.raises(ToolError, match="has changed since"):
         await Skill().run(args, other)
 
 

@@ -87,7 +87,7 @@ def describe(limits: Limits, cause: Spent) -> str:
     seconds = limits.max_seconds or 0
     said = {
         "max_turns": f"Stopped after {counted(limits.max_turns or 0, 'answer')}",
-        "max_cost": f"Stopped: ${limits.max_cost} are spent, or the price of an answer is not known",
+        "max_cost": f"Stopped: ${limits.max_cost} spent, or the price of an answer is unknown",
         "max_tokens": f"Stopped: {counted(limits.max_tokens or 0, 'token')} used",
         "max_seconds": f"Stopped after {seconds:g} second{'' if seconds == 1 else 's'}",
     }

@@ -100,7 +100,7 @@ class PromptPrefix:
         most = stated_tool_limit(refusal)
         if most is None or not self._toolbox.limit(most):
             return ""
-        return f"The provider takes {most} tools; the model looks for those of MCP servers with find_tools from now on."
+        return f"The provider accepts {most} tools; the model now searches for MCP tools with find_tools."
 
     def drop_rejected_tool(self, refusal: str) -> str:
         """Stops offering the MCP tool that a provider refused. Returns a notice, or "" when no such tool is named."""
@@ -108,7 +108,7 @@ class PromptPrefix:
         if not name:
             return ""
         self._toolbox.drop(name)
-        return f"{name} is not offered any more, the provider does not take it: {refusal}"
+        return f"{name} is no longer offered, because the provider rejected it: {refusal}"
 
 
 def missing_instructions(instructions: Mapping[str, str], sent: Sequence[Message]) -> str:

@@ -15,11 +15,11 @@ from wolo.guard.sandbox_contract import Restored
 from wolo.tools.tool import CallContext
 from wolo.tools.tool_values import Output, Result
 
-RAN_OUTSIDE = "[inside the sandbox it failed; the user let it run again outside]\n"
-STAYED_INSIDE = "The user did not want it to run outside the sandbox."
+RAN_OUTSIDE = "[it failed inside the sandbox; the user allowed it to run again outside]\n"
+STAYED_INSIDE = "The user did not allow it to run outside the sandbox."
 QUESTION = "{denied} Run it once more outside the sandbox?"
 RESTORED = "inside the sandbox it changed protected files, which run code or steer agents: {names}. They were restored."
-LOST = " Not all of that was possible: look at them before you use them."
+LOST = " Some could not be restored: check them before you use them."
 KEEP = "{denied} Keep its version of them?"
 ACCEPTED = "[the user kept what it changed in protected files: {names}]"
 STAYED_RESTORED = "The user did not want to keep its version."
@@ -119,7 +119,7 @@ def _perhaps_denied(result: Result, call: CallContext) -> str:
     if call.only_reads or not isinstance(result.view, Output) or _SHOWS_TEXTS.match(result.view.command):
         return ""
     said = what_was_denied(result.text[-_MOST_CHARS:], _roots(call), _hides(call))
-    return f"{said} The command itself ended well." if said else ""
+    return f"{said} The command itself succeeded." if said else ""
 
 
 def _hides(call: CallContext) -> Callable[[str], bool]:

@@ -343,7 +343,7 @@ def _unjudged(part: ToolPart, error: Exception) -> ToolPart:
     """Ends a call whose intents cannot be determined; it does not run."""
     if isinstance(error, ToolError):
         return end(part, "error", error.message)
-    log.error("it cannot be told what a call of %s would do", part.tool, exc_info=error)
+    log.error("cannot determine the effects of a call of %s", part.tool, exc_info=error)
     return end(part, "error", crashed(part.tool, error))
 
 

@@ -29,7 +29,7 @@ Emit = Callable[[Event], Awaitable[None]]
 
 NEVER_STARTED = "Never started: the turn was interrupted before this call began. It had no effect."
 SKIPPED_FOR_STEERING = "Not run: the user said something in the meantime, which comes next. It had no effect."
-INTERRUPTED = "The call was interrupted while it was running. It may have had effects; look before you repeat it."
+INTERRUPTED = "The call was interrupted while it was running. It may have had effects; check before you repeat it."
 DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
 MAY_BE_EXAMPLE = "The answer ends with this call in a code fence behind other text: it may be meant as an example."
 NOT_CONFIRMED = "Not run. {reason} If you mean it, make the call itself, without a fence and without other text behind it."
@@ -40,7 +40,7 @@ DENIED_BY_HOOK = "Denied by a user hook, so it was not run: {reason}"
 CHANGED_BY_HOOK = "[A user hook changed the arguments of this call; it ran with {arguments}]"
 WRONGLY_CHANGED = "A user hook changed the arguments of this call to invalid ones, so it was not run. {reason}"
 FROM_HOOK = "[User hook: {text}]"
-BROKEN_OFF = "Not run: the answer did not come to a proper end ({reason})."
+BROKEN_OFF = "Not run: the answer was incomplete ({reason})."
 LOOPING = "Not run: the same call was made {times} times in a row."
 
 
@@ -55,7 +55,7 @@ def refuse_all(answer: Message, outcome: Outcome, output: str) -> tuple[ToolPart
 
 
 def crashed(tool: str, error: Exception) -> str:
-    return f"The tool {tool} failed inside ({type(error).__name__}: {error}). This is not your mistake; try another way."
+    return f"The tool {tool} failed internally ({type(error).__name__}: {error}). This is not your mistake; try another way."
 
 
 def finished(part: ToolPart, result: Result) -> ToolPart:

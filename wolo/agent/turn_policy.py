@@ -25,9 +25,9 @@ EMPTY = "Your last answer was empty: it had neither text nor a tool call. Go on 
 EMPTY_CUT_OFF = "Your last answer used up the output limit before it said anything. Think less, and go on in smaller steps."
 ANNOUNCED = "Your last answer announced a tool call, but none arrived. Make the call, or give your final answer."
 SAME_CALL = "Note: you have made this call {times} times in a row. Try something else; the fifth time ends your work."
-SAME_TEXT = "Note: you have written the same paragraph {times} times in a row. Go on instead; the fifth time ends your work."
+SAME_TEXT = "Note: you have written the same paragraph {times} times in a row. Move on; the fifth time ends your work."
 
-_OTHER_MODEL = "Try again, say it differently, or use another model with --model."
+_OTHER_MODEL = "Try again, rephrase the prompt, or use another model with --model."
 
 
 class Stop(Struct, frozen=True, kw_only=True):
@@ -73,13 +73,13 @@ class TurnPolicy:
             return NextStep(keep=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
         if _is_empty(answer):
             words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
-            return self._nudge(words, "The model returned nothing; it was asked to go on.", keep=False)
+            return self._nudge(words, "The model returned an empty answer and was asked to continue.", keep=False)
         if answer.finish_reason == "paused" and not answer.calls:
             return self._after_pause()
         self._pauses = 0
         if not answer.calls:
             if answer.finish_reason == "tool_calls":
-                return self._nudge(ANNOUNCED, "The model announced a call that did not come; it was asked for it.", keep=True)
+                return self._nudge(ANNOUNCED, "The model announced a tool call but made none; it was asked for it.", keep=True)
             return NextStep(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
         self._nudged = False
         if answer.finish_reason == "length":
@@ -90,7 +90,7 @@ class TurnPolicy:
     def _nudge(self, words: str, notice: str, *, keep: bool) -> NextStep:
         if self._nudged:
             return NextStep(
-                keep=keep, stop=Stop.by(BadAnswer("The model returned nothing usable, twice in a row.", hint=_OTHER_MODEL))
+                keep=keep, stop=Stop.by(BadAnswer("The model returned nothing usable twice in a row.", hint=_OTHER_MODEL))
             )
         self._nudged = True
         return NextStep(keep=keep, nudge=words, notice=notice)
@@ -130,7 +130,7 @@ class TurnPolicy:
             return NextStep(refuse=("never_started", LOOPING.format(times=times)), stop=Stop.by(error))
         if times >= WARN_AT:
             words = SAME_CALL if calls >= texts else SAME_TEXT
-            return NextStep(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was told.")
+            return NextStep(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was warned.")
         return NextStep()
 
 
@@ -153,7 +153,7 @@ def _failure(answer: Message) -> ProviderError | None:
 
 
 def _cut_text() -> Stop:
-    error = BadAnswer("The answer was cut off at the output limit.", hint="What came is kept; ask it to go on.")
+    error = BadAnswer("The answer was cut off at the output limit.", hint="The text so far is saved; ask the model to continue.")
     return Stop.by(error)
 
 
@@ -252,7 +252,7 @@ class RepetitionGuard:
         """Raises BadAnswer when the model repeats itself."""
         if any(map(self._is_stuck, deltas)):
             raise BadAnswer(
-                "The model repeats the same passage over and over; the answer was stopped.",
+                "The model repeats the same passage; the answer was stopped.",
                 hint="Rephrase the task, or try another model with --model.",
             )
 

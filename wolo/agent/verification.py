@@ -22,7 +22,7 @@ CHECKS = "checks"
 """Metadata key of the check results, in the message that reports new failures."""
 TOLD = (
     "The check `{command}` was run after your work. It finds failures that were not there before:\n{new}\n\n"
-    "The end of its output:\n{output}\n\nMend them, then give your final answer again."
+    "The end of its output:\n{output}\n\nFix them, then give your final answer again."
 )
 NOT_RUN = "`{command}` cannot be run here, so nothing is verified."
 MOST_TOLD = 40
@@ -100,7 +100,7 @@ class Verifier:
             return stop
         words = "1 failure that was" if len(new) == 1 else f"{len(new)} failures that were"
         message = f"`{self._verify.command}` finds {words} not there before: {', '.join(new[:3])}{', …' if len(new) > 3 else ''}."
-        error = ErrorInfo(kind=UNVERIFIED, message=message, hint="The work is kept: look at it, or go on with -c.")
+        error = ErrorInfo(kind=UNVERIFIED, message=message, hint="The work is saved: review it, or continue with -c.")
         return Stop(cause="unverified", error=error, exit_code=1)
 
     def _new(self) -> tuple[str, ...]:
@@ -121,12 +121,12 @@ def new_failures(before: Check, after: Check) -> tuple[str, ...]:
     if after.exit_code == 0:
         return ()
     if after.timed_out and not before.timed_out:
-        return ("it did not come to an end in time",)
+        return ("it timed out",)
     known = set(before.failures)
     new = tuple(name for name in after.failures if name not in known)
     if new or before.exit_code != 0:
         return new
-    return after.failures or (f"it ended with status {after.exit_code}",)
+    return after.failures or (f"it exited with code {after.exit_code}",)
 
 
 async def _checked(verify: Verify) -> Check:

@@ -1,4 +1,4 @@
-"""The tool that asks the person something; offered only where somebody is there to answer."""
+"""The `ask` tool: asks the user questions; offered only when a user is present."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wolo.tools.tool_values import Interrupted, Option, Question, Replies, Reply
 
 MOST_QUESTIONS = 4
 MOST_OPTIONS = 9
-"""One key chooses one."""
+"""One key selects one option."""
 LONGEST_TEXT = 1_000
 LONGEST_LABEL = 200
-DISMISSED = "The user did not answer. Do not ask the same again: go on with what is most likely meant, and say so."
+DISMISSED = "The user did not answer. Do not ask the same again: continue with the most likely meaning, and say so."
 STOPPED = "The user did not answer: the turn was stopped."
-NOBODY = "Nobody is there to answer. Go on with what is most likely meant, and say so."
+NOBODY = "No user is present to answer. Continue with the most likely meaning, and say so."
 
 
 class GivenOption(Struct, frozen=True):
@@ -31,7 +31,7 @@ class GivenOption(Struct, frozen=True):
 
 class GivenQuestion(Struct, frozen=True):
     question: str
-    options: Annotated[tuple[GivenOption | str, ...], Meta(description="2 to 4; the user may always answer in other words")] = ()
+    options: Annotated[tuple[GivenOption | str, ...], Meta(description="2 to 4; the user may always give another answer")] = ()
     multi_select: bool = False
     header: Annotated[str, Meta(description="one or two words")] = ""
 
@@ -41,7 +41,8 @@ class AskArgs(Struct, frozen=True):
 
 
 class Ask:
-    """Ask the user, when a wrong guess would cost them real work and no file can tell. Put the option you would take first."""
+    """Ask the user, when a wrong guess would cost them real work and no file has the answer. Put the option you would choose
+    first."""
 
     name: ClassVar[str] = "ask"
     Args: ClassVar[type[Struct]] = AskArgs
@@ -71,7 +72,7 @@ class Ask:
 
 
 def read_questions(args: AskArgs) -> tuple[Question, ...]:
-    """Raises ToolError for what a person could not answer."""
+    """Raises ToolError for questions that cannot be answered."""
     if not 1 <= len(args.questions) <= MOST_QUESTIONS:
         raise ToolError(f"ask: {len(args.questions)} questions; there must be 1 to {MOST_QUESTIONS}.")
     return tuple(_read_question(given, number) for number, given in enumerate(args.questions, start=1))
@@ -105,7 +106,7 @@ def _line(text: str) -> str:
 
 
 def as_text(questions: Sequence[Question], replies: Replies) -> str:
-    """What the model reads."""
+    """Returns the replies as the model reads them."""
     if not any(reply.chosen or reply.text for reply in replies):
         return DISMISSED
     return "\n".join(f"{question.text}\n→ {in_words(reply)}" for question, reply in zip(questions, replies, strict=True))

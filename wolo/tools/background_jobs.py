@@ -1,4 +1,4 @@
-"""The jobs of a conversation: commands that run in the background until they end, are stopped, or the conversation ends."""
+"""Background jobs of a conversation, and their output."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from wolo.workspace.processes.process_runner import MOST_PROCESSES, Cause, Proce
 from wolo.workspace.processes.process_tree import Member
 
 MOST_RUNNING = 20
-CROWDED = f"ended, it had started more than {MOST_PROCESSES} processes"
+CROWDED = f"ended because it started more than {MOST_PROCESSES} processes"
 _KEPT_S = 30 * 24 * 3600
-"""How long the output of a job that was detached, or of a killed wolo, lies there."""
+"""Seconds until the output of a detached job, or of a killed process, is deleted."""
 _SHOWN_CHARS = 60
 
 # What goes on reading for a detached job, as nobody's child: to a file up to a bound, then to nowhere.
@@ -40,19 +40,19 @@ _READER = (
 class JobEnd(Struct, frozen=True):
     cause: Cause | Literal["stopped"]
     exit_code: int
-    """Minus the signal's number when a signal ended it."""
+    """Negative signal number when a signal ended the job."""
     seconds: float
     leftovers: tuple[Member, ...] = ()
-    """What it started and left running."""
+    """Processes that the job started and left running."""
 
     @property
     def shell_code(self) -> int:
-        """As a shell tells it: 128 and the signal's number when a signal ended it."""
+        """As in a shell: 128 plus the signal number when a signal ended the job."""
         return 128 - self.exit_code if self.exit_code < 0 else self.exit_code
 
     def __str__(self) -> str:
         """`exit 1 after 12 s`"""
-        how = {"exited": f"exit {self.shell_code}", "stopped": "stopped", "timed_out": "its time was up", "crowded": CROWDED}[
+        how = {"exited": f"exit {self.shell_code}", "stopped": "stopped", "timed_out": "timed out", "crowded": CROWDED}[
             self.cause
         ]
         left = f"; left running until this conversation ends: {'; '.join(map(str, self.leftovers))}" if self.leftovers else ""
@@ -66,12 +66,12 @@ class Job:
         self.program = program
         self.spool = spool
         self.confined = confined
-        """It runs inside the sandbox, which ends with wolo."""
+        """Runs inside the sandbox, which ends with wolo."""
         self.ending: JobEnd | None = None
         self.is_stopping = False
         self.is_detached = False
         self.is_reported = False
-        """The model knows how it ended."""
+        """The model has been told how the job ended."""
         self.ended = asyncio.Event()
 
     @property
@@ -92,7 +92,7 @@ class Job:
         return self.ending.seconds if self.ending is not None else time.monotonic() - self.program.started
 
     async def wait(self, timeout_s: float) -> None:
-        """Until it ends, at most so long."""
+        """Returns when the job ends or the timeout has passed."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.ended.wait(), timeout_s)
 
@@ -105,9 +105,10 @@ class Jobs:
         hide: Callable[[bytes], bytes] = lambda text: text,
         held: Callable[[bytes], int] = lambda text: 0,
     ) -> None:
-        """`folder` holds what they print, each in a file of its own; `hide` and `held` keep secrets out of it."""
+        """`folder` holds the output, one file per job. `hide` redacts secrets; `held` returns how many bytes at the end may be
+        the start of one."""
         self.hear: Callable[[Job], None] = lambda job: None
-        """Hears of every start and every end. Must not raise."""
+        """Called at every start and end of a job. Must not raise."""
         self._processes = processes
         self._folder = folder
         self._hide = hide
@@ -121,7 +122,7 @@ class Jobs:
 
     @property
     def running(self) -> tuple[Job, ...]:
-        """Those that end with the conversation."""
+        """Jobs that end with the conversation."""
         return tuple(job for job in self._jobs if job.ending is None and not job.is_detached)
 
     @property
@@ -129,7 +130,7 @@ class Jobs:
         return tuple(job for job in self._jobs if job.ending is None and job.is_detached)
 
     def find(self, id: int | None) -> Job:
-        """Without a number, the only one there is. Raises ToolError."""
+        """Without an id, returns the only job. Raises ToolError."""
         found = [job for job in self._jobs if id in (job.id, None)]
         if len(found) == 1:
             return found[0]
@@ -139,7 +140,7 @@ class Jobs:
         raise ToolError(f"There is no job {id}; there are {there}." if id is not None else f"Which job? There are {there}.")
 
     def start(self, command: str, start: ProgramStart, *, timeout_s: float | None, confined: bool) -> Job:
-        """Raises OSError where it cannot be started, ToolError when there are too many."""
+        """Raises OSError when the command cannot be started, ToolError when too many jobs run."""
         if len(self.running) >= MOST_RUNNING:
             start.tidy()
             raise ToolError(f"{MOST_RUNNING} jobs run already; stop one first.")
@@ -163,7 +164,7 @@ class Jobs:
         return job
 
     async def stop(self, job: Job) -> None:
-        """With everything it started; TERM, a while, KILL."""
+        """Ends the job and its processes: SIGTERM first, SIGKILL later."""
         if job.ending is None:
             job.is_stopping = True
             try:
@@ -172,7 +173,7 @@ class Jobs:
                 self._end(job, "stopped")
 
     def detach(self, job: Job) -> None:
-        """It goes on when wolo ends. Raises ToolError."""
+        """Lets the job continue when wolo quits. Raises ToolError."""
         if job.ending is not None:
             raise ToolError(f"Job {job.id} has ended.")
         if job.is_detached:
@@ -182,21 +183,21 @@ class Jobs:
             raise ToolError(f"Job {job.id} runs inside the sandbox, which ends with wolo.", hint=hint)
         reading = self._processes.detach(job.program)
         if reading is None:
-            raise ToolError("That cannot be noted on the disk, so the next wolo would end it.")
+            raise ToolError("The job cannot be recorded on disk, so the next start of wolo would end it.")
         job.is_detached = True
         room = job.spool.room_bytes
         job.spool.close()
         _go_on_reading(reading, job.spool.path, room)
 
     def news(self) -> list[str]:
-        """One line for each job that has ended since the last time, unless the model has seen that."""
+        """Returns one line for each job that ended since the last call, unless the model knows already."""
         ended = [job for job in self._jobs if job.ending is not None and not job.is_reported]
         for job in ended:
             job.is_reported = True
         return [f"[{job.name} has ended: {job.ending}]" for job in ended]
 
     def close(self) -> None:
-        """After their processes: forgets them, and what they printed but for those that are detached."""
+        """Deletes the output of all jobs except detached ones. Call it after their processes have ended."""
         for watcher in self._watchers:
             watcher.cancel()
         for job in self._jobs:
@@ -252,26 +253,27 @@ def _remove_old(folder: Path) -> None:
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 _NEWS_BYTES = 256 * 1024
-"""Kept of each end of what is new."""
+"""Bytes saved from each end of unread output."""
 _NEWEST_BYTES = 16 * 1024
 _LONGEST_LINE_BYTES = 64 * 1024
-"""A line that does not end is passed on in pieces."""
+"""An unfinished line beyond this length is passed on in pieces."""
 
 
 class JobOutput:
-    """Text, made fit to read. Ends of lines decide when something is passed on; a look takes the line under way, too."""
+    """Output of one job: all of it in a file up to a limit, and the unread part in memory. Whole lines are passed on; reading
+    includes an unfinished line."""
 
     def __init__(self, path: Path, hide: Callable[[bytes], bytes], held: Callable[[bytes], int] = lambda text: 0) -> None:
-        """`hide` takes secrets out of a text; `held` tells how much of its end may be the beginning of one.
+        """`hide` redacts secrets; `held` returns how many bytes at the end may be the start of one.
 
-        Raises OSError where there can be no such file.
+        Raises OSError when the file cannot be created.
         """
         self.path = path
         self._hide = hide
         self._held = held
         self.size_bytes = 0
         self.newest = b""
-        """Its last lines, also when they were looked at."""
+        """The last lines, whether they were read or not."""
         self._unread = CapturedOutput(_NEWS_BYTES)
         self._line = bytearray()
         self._kept_bytes = 0
@@ -290,7 +292,7 @@ class JobOutput:
         return self._unread.size_bytes > 0 or bool(self._line)
 
     def read_new(self) -> bytes:
-        """What has come since the last look, both ends of it when it was much."""
+        """Returns output since the last read; the middle is omitted when it is long."""
         self._pass_on(len(self._line))
         unread, self._unread = self._unread, CapturedOutput(_NEWS_BYTES)
         head, tail = unread.take()
@@ -298,12 +300,12 @@ class JobOutput:
         return head + note + tail
 
     def close(self) -> None:
-        """All has come. What the file lacks is said in it."""
+        """Completes the file and notes in it what is missing."""
         if self._fd < 0:
             return
         self._pass_on(len(self._line), is_last=True)
         if self.size_bytes > self._kept_bytes:
-            self._write(f"\n[… {self.size_bytes - self._kept_bytes:,} bytes were not kept; this is their end: …]\n".encode())
+            self._write(f"\n[… {self.size_bytes - self._kept_bytes:,} bytes were not saved; their end follows: …]\n".encode())
             self._write(self.newest[-(self.size_bytes - self._kept_bytes) :])
         os.close(self._fd)
         self._fd = -1
@@ -318,7 +320,7 @@ class JobOutput:
         return MAX_FILE_BYTES - self._kept_bytes
 
     def _pass_on(self, size: int, *, is_last: bool = False) -> None:
-        """What may be half of a secret waits for the rest, unless no more comes or its line has ended."""
+        """Holds back text that may be part of a secret, until more output, the end of its line, or the end of the job."""
         text = self._hide(b"".join(clean(bytes(self._line[:size]))))
         held = 0 if is_last or text.endswith(b"\n") else self._held(text)
         self._line[:size] = text[len(text) - held :]
@@ -331,7 +333,7 @@ class JobOutput:
             self._kept_bytes += len(kept)
 
     def _write(self, text: bytes) -> None:
-        """A disk that is full costs the file, not the job."""
+        """A full disk affects the file only, not the job."""
         with suppress(OSError):
             while text:
                 text = text[os.write(self._fd, text) :]

@@ -1,4 +1,4 @@
-"""What programs print, made fit to read: control codes removed, long output cut in the middle and kept whole in a file."""
+"""Cleans and shortens program output; the whole output is saved in a file."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Clipped(Struct, frozen=True):
 
 
 def clean(data: bytes) -> Iterator[bytes]:
-    """As a person would see it in a terminal that has finished: UTF-8, no escapes, progress bars in their last state.
+    """Returns the output as a terminal would finally show it: UTF-8, without escapes, progress bars in their last state.
 
-    In pieces, because no text may stand in memory in all its forms at once.
+    Yields pieces, to avoid holding the text in memory in several forms.
     """
     return map(_clean_block, _blocks(data))
 
 
 def clip(data: bytes, *, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES) -> Clipped:
-    """Both ends of a text in UTF-8, cut at line ends where that is possible."""
+    """Returns both ends of a UTF-8 text, cut at line ends where possible."""
     if len(data) <= max_bytes and data.count(b"\n") <= max_lines:
         return Clipped(data.decode(errors="replace"))
     head = _first_lines(data[: max_bytes // 2], max_lines // 2)
@@ -59,9 +59,9 @@ def clip_and_keep(
     max_lines: int = MAX_LINES,
     max_bytes: int = MAX_BYTES,
 ) -> str:
-    """The text for the model; where it was cut, the last line says where the whole is.
+    """Returns the text for the model; if it was cut, the last line names the file with all of it.
 
-    `dropped_bytes`: so much between beginning and end was not kept by whoever read it.
+    `dropped_bytes`: number of bytes in the middle that the reader did not keep.
     """
     clipped = clip(data, max_lines=max_lines, max_bytes=max_bytes)
     if not clipped.is_cut:
@@ -70,14 +70,14 @@ def clip_and_keep(
         path = keep(name, data)
     except (OSError, SessionError) as error:
         why = error.message if isinstance(error, SessionError) else f"{error.strerror}."
-        return f"{_whole_line(clipped.text)}[The rest could not be kept. {why}]\n"
+        return f"{_whole_line(clipped.text)}[The rest could not be saved. {why}]\n"
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     kept = f"Beginning and end of the output without {_size(dropped_bytes)} between" if dropped_bytes else "Whole output"
     return f"{_whole_line(clipped.text)}[{kept}, {lines:,} lines: {path} — page it with read(path, offset, limit).]\n"
 
 
 def _blocks(data: bytes) -> Iterator[bytes]:
-    """Pieces that end with a line where they can."""
+    """Splits at line ends where possible."""
     start = 0
     while start < len(data):
         end = start + _BLOCK_BYTES
@@ -102,7 +102,7 @@ def _clean_block(block: bytes) -> bytes:
 
 
 def _last_state(line: str) -> str:
-    """A progress bar is redrawn after a carriage return, a spinner after a backspace."""
+    """Applies carriage returns and backspaces."""
     if "\r" in line:
         line = next((state for state in reversed(line.split("\r")) if state), "")
     if "\x08" not in line:

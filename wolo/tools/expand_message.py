@@ -1,4 +1,4 @@
-"""The tool with which a model fetches back what was left out of its conversation to save space."""
+"""The `expand_message` tool: returns messages and results that were omitted from the conversation."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Result
 
 MOST_CHARS = 12_000
-"""Of one result."""
+"""Maximum length of one result."""
 MOST_PASSAGES = 20
 AROUND = 2
-"""Lines shown before and after one that matches."""
+"""Lines shown before and after a match."""
 LONGEST_LINE_CHARS = 400
-"""Of a passage or a headline; `id` and `offset` show the rest."""
+"""Maximum length of a line in a passage or list; `id` and `offset` show the rest."""
 LISTED = 60
 
 Unit = Literal["lines", "characters"]
 
 
 class ExpandMessageArgs(Struct, frozen=True):
-    id: Annotated[str, Meta(description="a message or a tool result, as named where it was left out")] = ""
-    query: Annotated[str, Meta(description="words to look for; passages with all of them are shown")] = ""
-    offset: Annotated[int, Meta(ge=1, description="where to begin, counted from 1")] = 1
+    id: Annotated[str, Meta(description="id of a message or tool result, given where it was omitted")] = ""
+    query: Annotated[str, Meta(description="words to search for; shows the passages with all of them")] = ""
+    offset: Annotated[int, Meta(ge=1, description="first unit to show, from 1")] = 1
     limit: Annotated[int, Meta(ge=1, description="how much to show")] | None = None
     unit: Annotated[Unit, Meta(description="what offset and limit count")] = "lines"
 
 
 class ExpandMessage:
-    """Show what was left out of this conversation to save space: one message or tool result by its id, whole or a range of it;
+    """Show what was omitted from this conversation to save space: one message or tool result by its id, whole or a range of it;
     passages by a query, in that one or everywhere; or, without id and query, a list of all messages with their ids."""
 
     name: ClassVar[str] = "expand_message"
@@ -67,7 +67,7 @@ class ExpandMessage:
 
 
 def _find(messages: Sequence[Message], id: str) -> list[Message | ToolPart]:
-    """By the id of a message, a part or a call. Raises ToolError."""
+    """Finds a message, part or call by id. Raises ToolError."""
     for message in messages:
         if message.id == id:
             return [message]
@@ -78,7 +78,7 @@ def _find(messages: Sequence[Message], id: str) -> list[Message | ToolPart]:
 
 
 def _is_lead(message: Message) -> bool:
-    """It stands for messages that are left out."""
+    """True for the message that replaces omitted messages."""
     return message.role == "compaction_summary" and bool(message.metadata.get("compressed"))
 
 
@@ -121,7 +121,7 @@ def _range(whole: str, args: ExpandMessageArgs) -> str:
     text = "".join(shown)
     if begin == 0 and last == len(units):
         return text
-    more = "" if last == len(units) else f"; offset {last + 1} goes on"
+    more = "" if last == len(units) else f"; offset {last + 1} continues"
     return f"{text.rstrip(chr(10))}\n[{args.unit} {args.offset:,}–{last:,} of {len(units):,}{more}]"
 
 
@@ -135,7 +135,7 @@ def _lines_that_fit(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _passages(found: Sequence[Message | ToolPart], args: ExpandMessageArgs) -> str:
-    """Newest first: what was said last on a matter holds."""
+    """Newest first, because the latest statement is the valid one."""
     words = args.query.lower().split()
     passages: list[str] = []
     size = count = 0
@@ -153,12 +153,12 @@ def _passages(found: Sequence[Message | ToolPart], args: ExpandMessageArgs) -> s
         return f"No line has all of these words: {args.query}. Try fewer or other words."
     if not passages:
         return f"There are only {count:,} passages."
-    more = f"; offset {args.offset + len(passages)} goes on" if args.offset - 1 + len(passages) < count else ""
+    more = f"; offset {args.offset + len(passages)} continues" if args.offset - 1 + len(passages) < count else ""
     return "\n\n".join([*passages, f"[{len(passages)} of {count:,} passages, newest first{more}]"])
 
 
 def _texts(found: Sequence[Message | ToolPart]) -> Iterator[tuple[str, list[str]]]:
-    """Without what this tool itself has shown before."""
+    """Skips earlier results of this tool."""
     for each in reversed(found):
         if isinstance(each, ToolPart):
             yield each.id, each.output.splitlines()
@@ -170,7 +170,7 @@ def _texts(found: Sequence[Message | ToolPart]) -> Iterator[tuple[str, list[str]
 
 
 def _short(line: str, words: Sequence[str]) -> str:
-    """A long line around the first of the words."""
+    """Shortens a long line around the first match."""
     if len(line) <= LONGEST_LINE_CHARS:
         return line
     at = max(min((line.lower().find(word) for word in words if word in line.lower()), default=0) - LONGEST_LINE_CHARS // 2, 0)
@@ -178,13 +178,13 @@ def _short(line: str, words: Sequence[str]) -> str:
 
 
 def _contents(messages: Sequence[Message], args: ExpandMessageArgs) -> str:
-    """One line each message."""
+    """Lists one message per line."""
     messages = [message for message in messages if not _is_lead(message)]
     begin = args.offset - 1
     listed = messages[begin : begin + min(args.limit or LISTED, LISTED)]
     lines = [f"{message.id} {message.role}: {_headline(message)}" for message in listed]
     last = begin + len(listed)
-    more = f"; offset {last + 1} goes on" if last < len(messages) else ""
+    more = f"; offset {last + 1} continues" if last < len(messages) else ""
     return "\n".join([*lines, f"[messages {args.offset:,}–{last:,} of {len(messages):,}{more}]"])
 
 

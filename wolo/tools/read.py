@@ -1,4 +1,4 @@
-"""The tool that reads a file."""
+"""The `read` tool: reads text files and images."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_LINES = 2000
 _MAX_WIDTH = 2000
 _MAX_PAGE_BYTES = 50_000
 _MAX_IMAGE_BYTES = 3_750_000
-"""5 MB in base64, the least that a provider takes."""
+"""5 MB in base64, the lowest limit of all providers."""
 _MAX_LISTED = 40
 
 
@@ -35,7 +35,7 @@ class ReadArgs(Struct, frozen=True):
 
 
 class Read:
-    """Read a text file or look at an image. Each line comes as `12→text`; number and arrow are not in the file."""
+    """Read a text file or view an image. Each line is shown as `12→text`; number and arrow are not part of the file."""
 
     name: ClassVar[str] = "read"
     Args: ClassVar[type[Struct]] = ReadArgs

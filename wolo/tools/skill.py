@@ -1,4 +1,4 @@
-"""The tool that brings a skill's text into the conversation; offered only where there are skills."""
+"""The `skill` tool: loads the text of a skill; offered only when there are skills."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wolo.tools.tool_values import Result
 
 
 class SkillArgs(Struct, frozen=True):
-    name: Annotated[str, Meta(description="as the list of skills has it")]
+    name: Annotated[str, Meta(description="as in the list of skills")]
 
 
 class Skill:
-    """Load a skill: instructions for particular work, and where the files lie that belong to it."""
+    """Load a skill: instructions for particular work, and the location of the files that belong to it."""
 
     name: ClassVar[str] = "skill"
     Args: ClassVar[type[Struct]] = SkillArgs
@@ -37,9 +37,7 @@ class Skill:
             return recorded
         found = _find(args, call.services)
         if call.judged is not None and not any(isinstance(each, ReadIntent) and each.path == found.path for each in call.judged):
-            raise ToolError(
-                f"The skill `{args.name}` is another one than a moment ago, when this call was judged; nothing was done."
-            )
+            raise ToolError(f"The skill `{args.name}` has changed since this call was judged; nothing was done.")
         return Result(await asyncio.to_thread(found.tell))
 
 

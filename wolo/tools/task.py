@@ -1,4 +1,5 @@
-"""The tool that gives a task to another agent, which works on it in a conversation of its own."""
+"""The tools `task`, which delegates to a subagent, and `task_completion`, which ends the turn of models that call tools in
+text."""
 
 from __future__ import annotations
 
@@ -14,20 +15,20 @@ from wolo.messages.parts import ToolKind
 from wolo.tools.tool import UNOFFERED, CallContext, ToolServices
 from wolo.tools.tool_values import DEFAULT, Result, SubagentOffer
 
-IN_FOREGROUND = "[A task cannot run in the background: it ran to its end while you waited, and this is its result.]"
+IN_FOREGROUND = "[Tasks cannot run in the background: this one ran to its end, and this is its result.]"
 
 
 class TaskArgs(Struct, frozen=True):
-    prompt: Annotated[str, Meta(description="all it has to know: it sees nothing of this conversation")]
+    prompt: Annotated[str, Meta(description="everything it must know: it sees nothing of this conversation")]
     agent: Annotated[str, Meta(description="one of those above")] = DEFAULT
     background: Annotated[bool, Meta(extra_json_schema={UNOFFERED: True})] = False
-    """Models that know other agents ask for it."""
+    """Accepted because models know it from other agents."""
 
 
 class Task:
-    """Give a task to another agent. It begins with your prompt alone, works in the same directory under the same rules, and
-    only its final answer comes back: say in the prompt what that must hold. Good for searching much of which you need little.
-    Several calls in one answer to agents that only read run side by side."""
+    """Delegate a task to a subagent. It starts with your prompt only, works in the same directory under the same rules, and
+    returns only its final answer: say in the prompt what the answer must contain. Good for searches of which you need little.
+    Several calls in one answer to agents that only read run in parallel."""
 
     name: ClassVar[str] = "task"
     Args: ClassVar[type[Struct]] = TaskArgs
@@ -50,13 +51,13 @@ class Task:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         if call.services.delegate is None:
-            raise ToolError("No other agent can be given a task here; do it yourself.")
+            raise ToolError("No subagent is available here; do it yourself.")
         result = await call.services.delegate(find(args.agent, call.services.agents).name, args.prompt, call)
         return replace(result, text=f"{IN_FOREGROUND}\n\n{result.text}") if args.background else result
 
 
 def find(name: str, offers: Sequence[SubagentOffer]) -> SubagentOffer:
-    """By its name, however it is capitalised. Raises ToolError that names those there are."""
+    """Ignores case. Raises ToolError with the known names."""
     wanted = name.strip() or DEFAULT
     for offer in offers:
         if offer.name == wanted:
@@ -69,7 +70,7 @@ def find(name: str, offers: Sequence[SubagentOffer]) -> SubagentOffer:
 
 
 class TaskCompletionArgs(Struct, frozen=True):
-    result: Annotated[str, Meta(description="your last word to the user: what was done, and what the user should know")]
+    result: Annotated[str, Meta(description="your final message to the user: what was done, and what the user should know")]
 
 
 class TaskCompletion:

@@ -1,4 +1,4 @@
-"""The tool that keeps the list of what is to be done: the whole list each time, kept in the session as its call."""
+"""The `todo` tool: saves the whole task list with each call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SPELLINGS: Mapping[str, TodoStatus] = {
 class GivenItem(Struct, frozen=True):
     text: str
     status: Annotated[str, Meta(extra_json_schema={"enum": list(_STATUSES)})] = "pending"
-    """Other words for the same are understood."""
+    """Synonyms are accepted."""
 
 
 class TodoArgs(Struct, frozen=True):
@@ -40,7 +40,7 @@ class TodoArgs(Struct, frozen=True):
 
 
 class Todo:
-    """Keep a list of steps for a task of several. Send the whole list each time: when you begin a step, when it is done,
+    """Keep a list of steps for a task with several steps. Send the whole list each time: when you start a step, when it is done,
     when the plan changes. The user sees it."""
 
     name: ClassVar[str] = "todo"
@@ -62,9 +62,9 @@ class Todo:
 
 
 def read_items(args: TodoArgs) -> tuple[TodoItem, ...]:
-    """Raises ToolError for items that say nothing."""
+    """Raises ToolError for items without content."""
     if len(args.items) > MOST_ITEMS:
-        raise ToolError(f"todo: {len(args.items)} items are too many; {MOST_ITEMS} is the most. Put small steps together.")
+        raise ToolError(f"todo: {len(args.items)} items are too many; {MOST_ITEMS} is the most. Combine small steps.")
     return tuple(_read_item(item, number) for number, item in enumerate(args.items, start=1))
 
 
@@ -85,12 +85,12 @@ def as_text(items: Sequence[TodoItem]) -> str:
 
 
 def latest_todos(messages: Sequence[Message]) -> tuple[TodoItem, ...] | None:
-    """None: nobody has made a list yet; an empty one was cleared."""
+    """None: no list yet; an empty list was cleared."""
     return next(filter(_is_list, map(todos_of, _calls_backwards(messages))), None)
 
 
 def todos_of(part: ToolPart) -> tuple[TodoItem, ...] | None:
-    """None for any other call, and for one that failed."""
+    """None for other calls and for failed ones."""
     if part.tool.strip().lower() != Todo.name or part.outcome != "ok":
         return None
     try:

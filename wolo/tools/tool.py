@@ -1,4 +1,4 @@
-"""What a tool is: arguments, what a call intends, and running it."""
+"""The interface of tools, and the services and context their calls get."""
 
 from __future__ import annotations
 
@@ -27,43 +27,43 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Resolved, Workspace
 
 UNOFFERED = "x-unoffered"
-"""In the schema of an argument: it is understood, and the model is not told of it."""
+"""Schema key of an argument that is accepted but not shown to the model."""
 FIND_TOOLS = "find_tools"
-"""The name of the tool that finds those which are not offered."""
+"""Name of the tool that finds deferred tools."""
 
 
 class OfferedSkill(NamedTuple):
-    """Instructions for particular work that a user keeps in a file."""
+    """A skill that the model may load."""
 
     path: Path
-    """Real; of the file."""
+    """Real path of the file."""
     tell: Callable[[], str]
-    """The text, and what lies beside the file. May block; raises ToolError."""
+    """Returns the text and the list of files next to it. May block; raises ToolError."""
 
 
 @dataclass(slots=True)
 class ShellState:
-    """What lasts from one command to the next; one per conversation, shared by all copies of its context."""
+    """State shared by all commands of a conversation."""
 
     cwd: Path
-    """Where the next command runs; a `cd` in a command moves it."""
+    """Working directory of the next command; `cd` changes it."""
     processes: Processes = field(default_factory=Processes)
-    """What the commands started."""
+    """Processes started by commands."""
     jobs: Jobs | None = None
-    """Those that run in the background; None: nothing may."""
+    """Background jobs; None: not available."""
     closing: list[Callable[[], None]] = field(default_factory=list)
-    """Called in the end: they take down what the programs needed until then."""
+    """Clean-up functions, called by `close`."""
 
     def go_on(self, cwd: Path) -> ShellState:
-        """For the conversation that follows in the same session: what runs runs on."""
+        """State for the next conversation of the same session; running processes continue."""
         return ShellState(cwd, self.processes, self.jobs, self.closing)
 
     def news(self) -> Sequence[str]:
-        """Of jobs that have ended, once."""
+        """Returns notices about ended jobs, once."""
         return self.jobs.news() if self.jobs is not None else ()
 
     def close(self) -> None:
-        """Ends everything but the jobs that a person detached. Whoever ends the conversation calls this; may be called again."""
+        """Ends everything except detached jobs. May be called again."""
         self.processes.close_all()
         if self.jobs is not None:
             self.jobs.close()
@@ -178,7 +178,7 @@ class CallContext:
         """Resolves a path for a running call. Raises ToolError when a link has changed since the call was judged."""
         resolved = self.services.workspace.resolve(given)
         if self.judged is not None and not any(_is_about(intent, resolved) for intent in self.judged):
-            raise ToolError(f"`{given}` leads elsewhere than a moment ago, when this call was judged; nothing was done.")
+            raise ToolError(f"`{given}` resolves to another file than when this call was judged; nothing was done.")
         return resolved
 
 
@@ -187,7 +187,7 @@ Delegate = Callable[[str, str, CallContext], Awaitable[Result]]
 
 
 def kind_of(tool: Tool) -> ToolKind:
-    """A hint for user interfaces, the tool's own `kind`; `other` for a tool without one."""
+    """Returns the kind shown by user interfaces; `other` for a tool without one."""
     kind: ToolKind = getattr(tool, "kind", "other")
     return kind
 
@@ -197,39 +197,39 @@ def _is_about(intent: Intent, resolved: Resolved) -> bool:
 
 
 class Tool(Protocol):
-    """A tool: one of ours, or one that brings its own schema."""
+    """A built-in tool, or one with its own schema."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def reads_only(self) -> bool:
-        """True: calls of it may run side by side."""
+        """True: calls may run in parallel."""
         ...
 
     def intents(self, args: Any, services: ToolServices) -> Sequence[Intent]:
-        """What this call is about to do. Raises ToolError for arguments that make no sense. No side effects."""
+        """Returns the effects the call would have, without side effects. Raises ToolError for invalid arguments."""
         ...
 
     async def run(self, args: Any, call: CallContext) -> Result:
-        """Raises ToolError: its message becomes the result.
+        """Raises ToolError, whose message becomes the result.
 
-        CancelledError passes through after clean-up; as `Interrupted` where there is something to tell.
+        CancelledError passes through after clean-up, as `Interrupted` if there is a partial result.
         """
         ...
 
 
 class BuiltinTool(Tool, Protocol):
-    """One whose arguments have a type of ours; the class docstring is what the model reads."""
+    """A tool with typed arguments. The model reads the docstring of its class."""
 
     Args: ClassVar[type[Struct]]
     aliases: ClassVar[Mapping[str, str]]
-    """Other spellings of argument names that models use → ours; empty: it asks for nothing that this tool would not do."""
+    """Other argument names that models use, mapped to ours; "" drops an argument without effect."""
 
 
 @runtime_checkable
 class ExternalTool(Tool, Protocol):
-    """One that brings its own JSON schema, and takes the arguments as the model gave them."""
+    """A tool with its own JSON schema. It gets the arguments unchanged."""
 
     @property
     def spec(self) -> ToolSpec: ...

@@ -1,7 +1,7 @@
 """The arguments of tools: JSON schemas for the model, decoding of calls, and suggestions for paths that do not exist.
 
-`python -m wolo.tools.toolbox` writes the schemas to `schemas.json`; a test fails when the file is stale. It is shipped because
-making a schema costs more than a start of wolo may take.
+`python -m wolo.tools.toolbox` writes the schemas to `schemas.json`; a test fails when the file is stale. The file is shipped
+because generating schemas is too slow for the start of wolo.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE_ALIASES: Mapping[str, str] = dict.fromkeys(
 FOLDER_ALIASES: Mapping[str, str] = dict.fromkeys(("dir", "directory", "dir_path", "target_directory"), "path")
 """Names that models use for an argument `path`."""
 _SMALL_TALK = frozenset(("description", "explanation", "justification", "purpose", "reason", "thought", "thoughts"))
-"""Arguments that some models add to every call; they ask for nothing."""
+"""Arguments without effect that some models add to every call."""
 _WHERE = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?\Z", re.DOTALL)
 _WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list", "null": "null"}
 
@@ -50,7 +50,7 @@ def unwrap_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> dict[st
 
 
 def _rename(arguments: Mapping[str, Any], tool: BuiltinTool) -> dict[str, Any]:
-    """Other spellings become ours; what says nothing is dropped; anything else unknown is an error."""
+    """Applies aliases and drops arguments without effect. Raises ToolError for unknown ones."""
     known = tool.Args.__struct_fields__
     renamed: dict[str, Any] = {}
     for given, value in arguments.items():
@@ -69,7 +69,7 @@ def _rename(arguments: Mapping[str, Any], tool: BuiltinTool) -> dict[str, Any]:
 
 
 def _rename_within(value: Any, tool: BuiltinTool) -> Any:
-    """Items of a list such as `edits` go by the same other spellings."""
+    """Applies aliases to the items of a list such as `edits`."""
     if not isinstance(value, list):
         return value
     return [
@@ -92,7 +92,7 @@ def _convert(tool: BuiltinTool, arguments: dict[str, Any]) -> Struct:
 
 
 def _unwrap(arguments: dict[str, Any], tool: BuiltinTool) -> dict[str, Any]:
-    """A list or an object that the model wrote as a string of JSON, one level deep."""
+    """Decodes a list or object that the model wrote as a JSON string, one level deep."""
     unwrapped = dict(arguments)
     for name, value in arguments.items():
         if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
@@ -129,7 +129,7 @@ def describe(tool: BuiltinTool) -> dict[str, Any]:
 
 
 def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
-    """Without references, titles and defaults: what a model needs, and no dialect that a server might refuse."""
+    """Removes references, titles and defaults, which some servers refuse."""
     if isinstance(schema, list):
         return [_plain(each, components) for each in schema]
     if not isinstance(schema, dict):
@@ -172,7 +172,7 @@ def missing(resolved: Resolved, services: ToolServices) -> ToolError:
 
 
 def folder_names(folder: Path, services: ToolServices) -> list[str]:
-    """The first names of a folder, sub-folders with a slash, without what must not be told."""
+    """Returns the first names of a folder, subfolders with a slash; omits unreadable ones."""
     with os.scandir(folder) as entries:
         told = (entry for entry in islice(entries, _MAX_NAMES) if services.is_readable(folder / entry.name))
         # `entry.is_dir` raises for a link that leads to itself.

@@ -16,7 +16,7 @@ class Diff(Struct, frozen=True, tag="diff"):
     """A changed file, as a unified diff without the two header lines."""
 
     path: str
-    """Relative to the workspace root where it is inside."""
+    """Relative to the workspace root if inside."""
     text: str
     added: int
     removed: int
@@ -24,17 +24,17 @@ class Diff(Struct, frozen=True, tag="diff"):
 
 
 class Listing(Struct, frozen=True, tag="listing"):
-    """Names or lines that were found."""
+    """Names or lines found by a search."""
 
     title: str
     lines: tuple[str, ...]
     total: int
     incomplete: str = ""
-    """Why there may be more, in a few words; empty when this is all."""
+    """Short reason why there may be more; empty: complete."""
 
 
 class Output(Struct, frozen=True, tag="output"):
-    """What a command printed (both ends, when it was long)."""
+    """Output of a command; long output is cut in the middle."""
 
     command: str
     text: str
@@ -43,7 +43,7 @@ class Output(Struct, frozen=True, tag="output"):
 
 
 class Answered(Struct, frozen=True, tag="answered"):
-    """What a tool from elsewhere answered (both ends, when it was long)."""
+    """Answer of an external tool; a long answer is cut in the middle."""
 
     text: str
     seconds: float
@@ -54,63 +54,60 @@ TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 
 class TodoItem(Struct, frozen=True):
     text: str
-    """One line."""
     status: TodoStatus
 
 
 class TodoList(Struct, frozen=True, tag="todo_list"):
-    """What is to be done, as it stands now."""
+    """The current task list."""
 
     items: tuple[TodoItem, ...]
 
 
 class Fetched(Struct, frozen=True, tag="fetched"):
-    """A page of the web."""
-
     url: str
-    """Where it was in the end."""
+    """After redirects."""
     status: int
     size_bytes: int
 
 
 class Delegated(Struct, frozen=True, tag="delegated"):
-    """What another agent did for a task; the result is what it said in the end."""
+    """Work of a subagent; the result holds its final answer."""
 
     agent: str
     session_id: str
-    """Of its own conversation."""
+    """Session of the subagent."""
     ended: str
-    """`done`, `timed out`, `interrupted`, or what else stopped it."""
+    """`done`, `timed out`, `interrupted`, or another stop cause."""
     calls: tuple[str, ...]
-    """A line for each."""
+    """One line each."""
     answers: int
     tokens: int
     cost_usd: float | None
-    """None: not known."""
+    """None: unknown."""
     seconds: float
 
 
 View = Diff | Listing | Output | Answered | TodoList | Fetched | Delegated
-"""What a front end may draw; the model reads `Result.text`."""
+"""For display; the model reads `Result.text`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     text: str
-    """What the model reads."""
+    """For the model."""
     view: View | None = None
     is_error: bool = False
     outcome: Outcome | None = None
-    """Only where `ok`/`error` is not precise enough."""
+    """Set only if `ok` and `error` are not precise enough."""
     media: tuple[MediaPart, ...] = ()
     terminate: bool = False
     files_changed: tuple[str, ...] = ()
-    """Absolute paths this call changed on disk."""
+    """Absolute paths."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Interrupted(asyncio.CancelledError):
-    """A call was cancelled and has cleaned up after itself; `result` says how far it came.
+    """A cancelled call has cleaned up; `result` holds its partial result.
 
     Catch it around the call itself: `asyncio.timeout` in Python 3.11 and 3.12 does not know subclasses of CancelledError.
     """
@@ -122,9 +119,9 @@ class Interrupted(asyncio.CancelledError):
 
 DEFAULT = "general"
 MOST_DESCRIPTION = 240
-"""Characters of what one agent says of itself; models read it with every request."""
+"""Maximum length of a description; models read it with every request."""
 MOST_OFFERED = 24
-"""Agents that are described; of more only the names are told."""
+"""Maximum number of described subagents; others are only named."""
 MOST_NAMED = 100
 
 
@@ -132,19 +129,19 @@ class SubagentOffer(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     only_reads: bool = False
-    """It is given no tool that changes anything."""
+    """Has no tool that changes anything."""
     is_hidden: bool = False
-    """The model is not told of it; a person may name it."""
+    """Not offered to the model; the user may name it."""
 
 
 BUILTIN = (
-    SubagentOffer(name=DEFAULT, description="all tools but `task`, for a task of several steps"),
-    SubagentOffer(name="explore", description="only reads: to find out where and how something is done", only_reads=True),
+    SubagentOffer(name=DEFAULT, description="all tools except `task`, for tasks with several steps"),
+    SubagentOffer(name="explore", description="read-only: finds out where and how something is done", only_reads=True),
 )
 
 
 def describe_subagents(offers: Sequence[SubagentOffer]) -> str:
-    """What the model reads; the same bytes for the same agents."""
+    """Returns the text for the model; identical for the same subagents."""
     shown = sorted((offer for offer in offers if not offer.is_hidden), key=lambda offer: offer.name)
     lines = [f"- {offer.name}: {_short(offer.description)}".rstrip(": ") for offer in shown[:MOST_OFFERED]]
     more = [offer.name for offer in shown[MOST_OFFERED:MOST_NAMED]]
@@ -165,26 +162,26 @@ class Option(Struct, frozen=True):
 class Question(Struct, frozen=True, kw_only=True):
     text: str
     header: str = ""
-    """A word or two that say what it is about."""
+    """One or two words."""
     options: tuple[Option, ...] = ()
-    """A person may always say something else."""
+    """The user may always answer something else."""
     several: bool = False
-    """More than one option may be chosen."""
+    """Allows more than one option."""
 
 
 class Reply(Struct, frozen=True):
     chosen: tuple[str, ...] = ()
     """Labels of options."""
     text: str = ""
-    """The person's own words; both empty: this question was passed over."""
+    """The user's own words. Both empty: the question was skipped."""
 
 
 Replies = tuple[Reply, ...]
 AskQuestions = Callable[[str, Sequence[Question]], Awaitable[Replies | None]]
-"""With the id of the call; one reply to each question, or None when the person answers none of them."""
+"""Takes the id of the call. Returns one reply per question; None: the user skipped all of them."""
 
 
 class PutQuestions(Protocol):
-    """The same, which can be told for which call of `task` another agent asks."""
+    """The same with the id of the `task` call whose subagent asks."""
 
     def __call__(self, call_id: str, questions: Sequence[Question], task: str = "") -> Awaitable[Replies | None]: ...

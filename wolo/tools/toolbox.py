@@ -1,4 +1,4 @@
-"""The tools of one agent: what the model is offered, and from its arguments to ours."""
+"""The tools of one agent: offers them to the model and decodes its calls."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ BUILTIN: tuple[BuiltinTool, ...] = (
     *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
     *(Fetch(), Todo(), Task(), Ask(), Skill(), ExpandMessage()),
 )
-"""In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
+"""In offered order, which is part of the prompt's prefix and does not change within a session."""
 BUILTIN_WITH_COMPLETION: tuple[BuiltinTool, ...] = (*BUILTIN, TaskCompletion())
-"""Those of a model that calls tools in its text."""
+"""For models that call tools in their text."""
 
 NEEDS_COMPACTION = frozenset({ExpandMessage.name})
-"""Offered when something was left out, because requests begin anew then anyway."""
+"""Offered after the first compaction, when the cached prefix is lost anyway."""
 
 NEEDS_SKILLS = frozenset({Skill.name})
-"""Offered where there are some."""
+"""Offered when there are skills."""
 
 NEEDS_USER = frozenset({Ask.name})
-"""Offered where somebody is there."""
+"""Offered when a user is present."""
 
 NEEDS_SUBAGENTS = frozenset({Task.name})
-"""Offered to a model that can work with others, and never by one of these to a third."""
+"""Offered to the main agent only."""
 
 SHIPPED = Path(__file__).with_name("schemas.json")
-"""Descriptions and schemas of the built-in tools; `python -m wolo.tools.toolbox` writes them anew from the code."""
+"""Descriptions and schemas of the built-in tools; `python -m wolo.tools.toolbox` regenerates the file."""
 MCP_PREFIX = "mcp__"
-"""So the names of tools begin that come from elsewhere, perhaps later; `mcp__SERVER` means all of one server."""
+"""Prefix of MCP tools; `mcp__SERVER` means all tools of one server."""
 
 
 class Toolbox:
@@ -67,10 +67,11 @@ class Toolbox:
         more: Mapping[str, str] | None = None,
         most: int | None = None,
     ) -> None:
-        """`edit_tool`: the form of editing that is offered; the other one is understood all the same.
+        """`edit_tool`: the offered form of editing; the other form is accepted too.
 
-        `more`: what else the model is told about a tool, by its name, because it is different from place to place.
-        `most`: how many a request may offer. Tools from elsewhere that are more than that wait until they are looked for.
+        `more`: text added to the description of a tool, by name.
+
+        `most`: maximum number of tools in a request; external tools beyond it are deferred until the model searches for them.
         """
         self._tools = {tool.name: tool for tool in tools}
         self._edit_tool: EditTool = edit_tool
@@ -78,22 +79,20 @@ class Toolbox:
         self._specs: dict[bool, tuple[ToolSpec, ...]] = {}
         self._most = most
         self._deferred: dict[str, ExternalTool] = {}
-        """Not offered, and understood all the same."""
+        """Not offered, but accepted."""
         self._found: list[str] = []
-        """Those of them that were looked for and are offered, in that order."""
+        """Deferred tools that were found, in that order."""
         self._only: Collection[str] | None = None
         self._hide: Collection[str] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the tools that are offered, now or later."""
+        """Names of offered tools, including later ones."""
         return tuple(name for name in self._tools if name not in EDIT_TOOLS or name == self._edit_tool)
 
     def specs(self, *, compacted: bool = False) -> tuple[ToolSpec, ...]:
-        """As requests offer them: the same values, in the same order, every time.
-
-        `compacted`: something of the conversation is not sent, and there is a tool that shows it.
-        """
+        """Returns the same values in the same order every time. `compacted`: messages were omitted, so `expand_message` is
+        offered."""
         if compacted not in self._specs:
             hidden = ({*EDIT_TOOLS} - {self._edit_tool}) | (set() if compacted else NEEDS_COMPACTION)
             shown = (tool for tool in self._tools.values() if tool.name not in hidden)
@@ -108,10 +107,10 @@ class Toolbox:
         edit_tool: EditTool | None = None,
         most: int | None = None,
     ) -> Toolbox:
-        """A toolbox with `only` these tools (None: all) and without those to `hide`. Raises UsageError for unknown names.
+        """Returns a toolbox with `only` these tools (None: all) and without those to `hide`. Raises UsageError for unknown names.
 
-        Where there are tools at all, the way back to what was left out of the conversation is one of them.
-        Both forms of editing stand and fall together; `edit_tool` is the one for another model.
+        `expand_message` is always included if there are tools. `edit` and `apply_patch` are treated as one; `edit_tool` is the
+        form for another model.
         """
         for name in (*(only or ()), *hide):
             if name not in self._tools and name != FIND_TOOLS and not name.startswith(MCP_PREFIX):
@@ -124,9 +123,9 @@ class Toolbox:
         return offered
 
     def add(self, tools: Iterable[BuiltinTool | ExternalTool]) -> None:
-        """Behind all others, from the next request on; what is known or was not to be offered is passed over.
+        """Adds tools after all others, from the next request on; known and hidden tools are skipped.
 
-        Where tools from elsewhere would be too many, these wait, and there is a tool that finds them.
+        External tools are deferred when there would be too many.
         """
         new = {tool.name: tool for tool in tools if self._is_wanted(tool)}
         foreign = {name: tool for name, tool in new.items() if isinstance(tool, ExternalTool)}
@@ -150,7 +149,7 @@ class Toolbox:
             self._tools[FIND_TOOLS] = FindTools(self._deferred, self._offer_found)
 
     def _offer_found(self, names: Sequence[str]) -> None:
-        """Behind all others. Where there is no room, those that were found first wait again."""
+        """Offers found tools after all others; defers those found first when there is no room."""
         for name in names:
             self._tools[name] = self._deferred.pop(name)
             self._found.append(name)
@@ -161,7 +160,7 @@ class Toolbox:
             self._specs.clear()
 
     def limit(self, most: int) -> bool:
-        """No more than this may be offered: tools from elsewhere wait until they are looked for. False: that changes nothing."""
+        """Limits the number of offered tools by deferring external ones. False: nothing changed."""
         foreign = {name: tool for name, tool in self._tools.items() if isinstance(tool, ExternalTool) and name != FIND_TOOLS}
         if len(self.names) <= most or not foreign:
             return False
@@ -173,23 +172,23 @@ class Toolbox:
         return True
 
     def drop(self, name: str) -> None:
-        """It is not offered any more, whoever brings it, and not understood."""
+        """Removes a tool; it is neither offered nor accepted again."""
         del self._tools[name]
         self._hide = frozenset((*self._hide, name))
         self._specs.clear()
 
     def foreign(self, *, compacted: bool = False) -> dict[int, str]:
-        """The names of those that bring their own schema, by their place among `specs`."""
+        """Names of external tools, by position in `specs`."""
         names = enumerate(spec.name for spec in self.specs(compacted=compacted))
         return {place: name for place, name in names if isinstance(self._tools[name], ExternalTool)}
 
     def unwrapped(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments; JSON in a string is decoded where the tool does not want text."""
+        """Decodes JSON in strings where the tool does not want text."""
         tool = self._find(name)
         return dict(arguments) if tool is None or isinstance(tool, ExternalTool) else unwrap_arguments(tool, arguments)
 
     def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Any]:
-        """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
+        """Returns the tool and its decoded arguments. Raises ToolError with a message for the model."""
         tool = self._find(name)
         if tool is None:
             offered = [each for each in self.names if each not in NEEDS_COMPACTION or True in self._specs]
@@ -207,7 +206,7 @@ def _is_among(name: str, names: Collection[str]) -> bool:
 
 
 def beginning_of(whole: str) -> str:
-    """How the tools of `mcp__SERVER` begin, which providers take only without a dot; empty for what names no server."""
+    """Returns the prefix of the tools of `mcp__SERVER`, which providers accept only without dots; empty for other names."""
     server = re.sub(r"[^A-Za-z0-9_-]", "_", whole.removesuffix("*").removesuffix("__"))
     return f"{server}__" if whole.startswith(MCP_PREFIX) else ""
 
@@ -240,20 +239,20 @@ _MOST_NAMES_CHARS = 3000
 _MOST_LINE_CHARS = 200
 _WORD = re.compile(r"[a-z0-9]+")
 _OF_THE_NAME = 3
-"""A word found in the name of a tool counts as much as so many in its description."""
+"""Weight of a word in the name of a tool, compared to its description."""
 
 
 class FindTools:
-    """It brings its own schema, because its description names what there is."""
+    """Has its own schema, because its description lists the deferred tools."""
 
     name = FIND_TOOLS
     finds_in_another_toolbox = True
-    """Another toolbox makes one of its own where it needs one."""
+    """Every toolbox creates its own."""
     reads_only = False
-    """What it finds is offered from then on."""
+    """Found tools are offered from then on."""
 
     def __init__(self, deferred: Mapping[str, ExternalTool], offer: Callable[[Sequence[str]], None]) -> None:
-        """`deferred` are the tools that are not offered, as they are at each call; `offer` offers some of them."""
+        """`deferred` is live; `offer` offers some of its tools."""
         self._deferred = deferred
         self._offer = offer
         self.spec = ToolSpec(FIND_TOOLS, _described(deferred), _PARAMETERS)
@@ -276,7 +275,7 @@ class FindTools:
 
 
 def best(query: str, tools: Mapping[str, ExternalTool]) -> list[str]:
-    """The names of the tools that match best, best first. One that is named is the only one."""
+    """Returns the best matches first. A tool that is named exactly is the only match."""
     if named := [name for name in tools if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", query)]:
         return named[:MOST_FOUND]
     wanted = set(_words(query))
@@ -290,7 +289,7 @@ def _score(wanted: Iterable[str], tool: ExternalTool) -> int:
 
 
 def _matches(word: str, words: set[str]) -> bool:
-    """`issues` finds `issue`, and the other way round."""
+    """Ignores a plural `s` on either side."""
     return word in words or word.removesuffix("s") in words or f"{word}s" in words
 
 
@@ -320,8 +319,8 @@ def _described(deferred: Mapping[str, ExternalTool]) -> str:
         names.append(name)
     more = "" if len(names) == len(deferred) else f" and {len(deferred) - len(names)} more"
     return (
-        "Find further tools by what they do, or by name; those that are found can be called from then on. The provider does not"
-        f" take all tools at once. {_counted(deferred)} They are {', '.join(names)}{more}."
+        "Find further tools by what they do, or by name; found tools can be called from then on. The provider does not"
+        f" accept all tools at once. {_counted(deferred)} They are {', '.join(names)}{more}."
     )
 
 

@@ -135,4 +135,4 @@ def test_a_disk_that_is_full_costs_the_middle_and_not_the_answer(error: Exceptio
 
     text = clip_and_keep(b"x\n" * 5000, name="out.txt", keep=keep)
     assert text.startswith("x\nx\n")
-    assert text.endswith(f"[The rest could not be kept. {why}]\n")
+    assert text.endswith(f"[The rest could not be saved. {why}]\n")

@@ -54,7 +54,7 @@ async def test_files_are_added_updated_moved_and_deleted_at_once(desk: Desk) -> 
     assert result.text.splitlines() == [
         "Updated a.py at line 2 (+1 -1).",
         "Added new/b.py (3 lines).",
-        "Moved old.txt to sub/new.txt at line 2 (+1 -0). Matched in spite of different line endings.",
+        "Moved old.txt to sub/new.txt at line 2 (+1 -0). Matched despite different line endings.",
         "Deleted gone.txt.",
     ]
     assert {Path(path).relative_to(desk.root).as_posix() for path in result.files_changed} == {
@@ -112,7 +112,7 @@ async def test_the_line_behind_the_signs_says_which_of_two_places(desk: Desk, an
     [
         (["@@", "-        return 1", "+        return 2"], "occurs 2 times in `a.py`, at lines 3, 8"),
         (["@@     def f(self):", "-        return 1", "+        return 2"], "occurs 2 times in `a.py`, at lines 3, 8"),
-        (["@@ class B:", "-class A:", "+class C:"], "stands in `a.py` at line 1, not behind `@@ class B:`"),
+        (["@@ class B:", "-class A:", "+class C:"], "is in `a.py` at line 1, not after `@@ class B:`"),
         (["@@", "-class Z:", "+class C:"], "was not found in `a.py`; nothing was changed. Nearest lines:\n1→class A:"),
         (["@@     def f(self):", "+    x = 1"], "The line `    def f(self):` occurs 2 times"),
         (["@@ class Q:", "+    x = 1"], "The line `class Q:` was not found in `a.py`"),
@@ -246,13 +246,13 @@ async def test_several_patches_in_one_are_one(desk: Desk) -> None:
         ),
         ("*** Begin Patch\n*** Delete File:\n*** End Patch", "`*** Delete File:` is not followed by a path"),
         ("*** Begin Patch\n*** Add File: g\n+a\nb\n*** End Patch", "Line 4 of the patch: `b` begins without `+`"),
-        ("*** Begin Patch\n*** Delete File: f\n*** End Patch\n+more", "Line 4 of the patch: `+more` stands behind"),
+        ("*** Begin Patch\n*** Delete File: f\n*** End Patch\n+more", "Line 4 of the patch: `+more` follows"),
         ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n", "This is a unified diff."),
         ("diff --git a/f b/f\n", "This is a unified diff."),
-        ("s/a/b/", "This is no patch."),
-        ("", "This is no patch."),
-        ("*** Begin Patch\n*** Add File: g\n+1\n*** Delete File: g\n*** End Patch", "`g` is meant twice"),
-        ("*** Begin Patch\n*** Update File: f\n*** Move to: f\n*** End Patch", "`f` is meant twice"),
+        ("s/a/b/", "This is not a patch."),
+        ("", "This is not a patch."),
+        ("*** Begin Patch\n*** Add File: g\n+1\n*** Delete File: g\n*** End Patch", "`g` occurs twice"),
+        ("*** Begin Patch\n*** Update File: f\n*** Move to: f\n*** End Patch", "`f` occurs twice"),
         ("*** Begin Patch\n*** Update File: fx\n@@\n-a\n+b\n*** End Patch", "`fx` does not exist. Did you mean `f`"),
         ("*** Begin Patch\n*** Delete File: fx\n*** End Patch", "`fx` does not exist. Did you mean `f`"),
         ("*** Begin Patch\n*** Update File: f\n*** Move to: kept\n*** End Patch", "cannot be moved to `kept`: that exists"),
@@ -348,7 +348,7 @@ def test_a_file_that_cannot_be_written_puts_back_those_before_it() -> None:
     assert said.splitlines() == [
         "Nothing was changed: one of the files could not be written.",
         "`closed/new`: `closed/new` cannot be accessed (permission denied).",
-        "Written before it and put back: `deep/er/new`, `a`.",
+        "Written before it and restored: `deep/er/new`, `a`.",
     ]
     assert [(change.path.name, change.before, change.after) for change in told] == [
         ("a", b"1\n", b"one\n"),
@@ -373,7 +373,7 @@ async def test_a_deletion_that_fails_brings_everything_back(desk: Desk) -> None:
     before = tree(desk)
     with pytest.raises(ToolError, match="`kept`: `kept` could not be written: the disk is full") as error:
         await patch(desk, "*** Update File: a", "@@", "-1", "+one", "*** Delete File: gone", "*** Delete File: kept")
-    assert "Written before it and put back: `gone`, `a`." in error.value.message
+    assert "Written before it and restored: `gone`, `a`." in error.value.message
     assert tree(desk) == before
     assert (desk.root / "gone").stat().st_mode & 0o777 == 0o751
 
@@ -390,7 +390,7 @@ async def test_what_could_not_be_put_back_is_told(desk: Desk) -> None:
     with pytest.raises(ToolError) as error:
         await patch(desk, "*** Update File: a", "@@", "-1", "+one", "*** Update File: b", "@@", "-2", "+two")
     assert error.value.message.splitlines()[0] == "The patch was applied in part."
-    assert "`a` was changed and could not be put back: The file was changed meanwhile." in error.value.message
+    assert "`a` was changed and could not be restored: The file was changed meanwhile." in error.value.message
     assert a.read_text() == "somebody else's\n"
 
 

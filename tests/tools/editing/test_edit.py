@@ -90,7 +90,7 @@ async def test_mark_mode_and_final_newline_stay(desk: Desk) -> None:
 async def test_the_rule_that_matched_is_told(desk: Desk) -> None:
     desk.put("a", "one  \r\ntwo\r\n")
     result = await desk.call("edit", path="a", old="one\ntwo", new="1\n2")
-    assert result.text == "Edited a at line 1 (+2 -2). Matched in spite of different trailing spaces."
+    assert result.text == "Edited a at line 1 (+2 -2). Matched despite different trailing spaces."
 
 
 async def test_two_matches_are_refused_with_their_lines(desk: Desk) -> None:

@@ -123,7 +123,7 @@ async def test_pages_follow_each_other_without_gap_or_overlap(desk: Desk, grep: 
             if not more:
                 break
         assert paged == whole
-    assert (await search(grep, desk, "hit", offset=500)).text == "[No matches behind the lines that were skipped.]"
+    assert (await search(grep, desk, "hit", offset=500)).text == "[No matches after the skipped lines.]"
 
 
 async def test_what_git_ignores_what_is_binary_and_what_is_a_link_is_left_out(desk: Desk, grep: Grep, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ async def test_protected_files_are_never_opened(desk: Desk, grep: Grep) -> None:
 @pytest.mark.parametrize("pattern", ["(", "[", "*", "a{2,1}", "[z-a]", "(?P<n>x)(?P<n>y)", "\\"])
 async def test_a_bad_pattern_is_a_word_to_the_model(desk: Desk, grep: Grep, pattern: str) -> None:
     desk.put("a.txt", "x\n")
-    with pytest.raises(ToolError, match=r"The pattern cannot be used: .+\. Put \\ before"):
+    with pytest.raises(ToolError, match=r"The pattern cannot be used: .+\. Escape literal"):
         await search(grep, desk, pattern)
 
 
@@ -211,7 +211,7 @@ async def test_a_bad_pattern_is_a_word_to_the_model(desk: Desk, grep: Grep, patt
         ({"pattern": "a", "before": 21}, "before"),
         ({"pattern": "a", "head_limit": 0}, "head_limit"),
         ({"pattern": "a", "offset": -1}, "offset"),
-        ({"pattern": "a", "type": "a b"}, "is no type of file. They are: c, "),
+        ({"pattern": "a", "type": "a b"}, "is not a known file type. Known types: c, "),
         ({"pattern": "a", "glob": "[x"}, "never closed"),
         ({"pattern": "a", "path": "gone"}, "does not exist"),
     ],

@@ -138,7 +138,7 @@ async def test_a_job_does_not_move_the_directory_and_is_judged_as_any_command(de
 async def test_a_time_limit_holds_for_a_job_too(desk: Desk) -> None:
     n = unique()
     await begin(desk, f"sleep {n}", timeout_s=1.3)
-    assert re.search(r"its time was up after \d+ s", (await desk.call("jobs", action="output", wait_s=9)).text)
+    assert re.search(r"timed out after \d+ s", (await desk.call("jobs", action="output", wait_s=9)).text)
     assert gone(n)
 
 
@@ -157,7 +157,7 @@ async def test_a_flood_costs_bounded_memory_and_disk_and_both_ends_are_in_the_fi
     kept = file.read_text()
     assert kept.startswith("first\n1\n2\n")
     assert kept.endswith("300000\nlast\n")
-    assert "bytes were not kept; this is their end" in kept
+    assert "bytes were not saved; their end follows" in kept
     assert file.stat().st_size < 130_000
 
 

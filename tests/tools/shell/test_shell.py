@@ -238,7 +238,7 @@ async def test_what_ends_with_the_sandbox_is_told(desk: Desk, command: str) -> N
     desk.services.sandbox.walls = Sandbox()
     desk.confined = True
     result = await desk.call("shell", command=command)
-    assert result.text.startswith("up\n[exit 0]\n[what it left running with & has ended with it, here in the sandbox;")
+    assert result.text.startswith("up\n[exit 0]\n[the sandbox ended the processes that it left running with &;")
     assert (await desk.call("shell", command="sleep 0.1 & wait; cd /; pwd")).text.startswith(
         "/\n[exit 0]\n[the next command runs in /]"
     )
@@ -404,7 +404,7 @@ async def test_output_beyond_what_is_kept_says_so_in_the_file_and_in_the_footer(
     kept = next(tmp_path.glob("shell-*.txt")).read_text()
     assert kept.startswith("1\n2\n")
     assert kept.endswith("2999999\n3000000\n")
-    assert re.search(r"\n\[… [\d,]+ bytes in the middle were not kept …\]\n", kept)
+    assert re.search(r"\n\[… [\d,]+ bytes in the middle were not saved …\]\n", kept)
 
 
 async def test_what_is_no_text_is_shown_without_control_codes(desk: Desk) -> None:
@@ -471,7 +471,7 @@ async def test_a_workspace_too_large_to_watch_costs_nothing_but_the_list(desk: D
         ({"command": " \n\t"}, "empty"),
         ({"command": "echo \0"}, "NUL"),
         ({"command": "echo \ud800"}, "surrogate"),
-        ({"command": f"echo {'x' * 130_000}"}, "more than the system takes"),
+        ({"command": f"echo {'x' * 130_000}"}, "more than the system accepts"),
         ({"command": "ls", "timeout_s": 0}, "timeout_s"),
         ({"command": "ls", "timeout_s": -1}, "timeout_s"),
         ({"command": "ls", "timeout_s": 1e9}, "timeout_s"),

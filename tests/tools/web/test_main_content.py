@@ -44,7 +44,7 @@ async def test_a_page_that_names_its_main_part_is_taken_at_its_word(tmp_path: Pa
         for path in ("/", "/named"):
             _, args = Toolbox((tool,)).decode("fetch", {"url": here.url(path)})
             texts.append((await tool.run(args, context)).text)  # type: ignore[arg-type]  # the toolbox made them
-    assert ["The main part of it" in text for text in texts] == [True, False]
+    assert ["Main part only" in text for text in texts] == [True, False]
     assert all("Topic A" not in text and "# It" in text for text in texts)
 
 

@@ -193,8 +193,8 @@ class Compactor:
     def hint(self) -> str:
         """Returns advice for the user when nothing more can be done."""
         if not self.settings.auto:
-            return "Turn compaction.auto on, make room with /compact, or begin a new session."
-        return "What cannot be left out is larger than the window: shorten the prompt, begin a new session, or use another model."
+            return "Turn on compaction.auto, run /compact, or start a new session."
+        return "What must be sent exceeds the context window: shorten the prompt, start a new session, or switch models."
 
     def _goal(self, messages: Sequence[Message], fixed: Fixed) -> _Goal | None:
         most = self.window.most(fixed)

@@ -1,4 +1,4 @@
-"""The tool that changes several files at once, by a patch in the form that some models were trained on."""
+"""The `apply_patch` tool: changes several files at once, in the patch format that some models were trained on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wolo.workspace.root import Resolved
 
 _MAX_FILES = 200
 _TRIES = 20
-"""When others keep writing the same files."""
+"""Attempts while other programs keep writing the same files."""
 
 
 class ApplyPatchArgs(Struct, frozen=True):
@@ -48,7 +48,7 @@ class ApplyPatch:
     kind: ClassVar[ToolKind] = "edit"
 
     def intents(self, args: ApplyPatchArgs, services: ToolServices) -> Sequence[Intent]:
-        """Reading is among them: a hunk that is not found shows lines of the file."""
+        """Includes reading, because an error shows lines of the file."""
         intents: list[Intent] = []
         for section in _sections(args.patch, services):
             resolved = services.workspace.resolve(section.path)
@@ -64,7 +64,7 @@ class ApplyPatch:
 
 
 def _sections(patch: str, services: ToolServices) -> list[Section]:
-    """One a file: what a patch says of a file in two places is joined where that leaves no doubt. Raises ToolError."""
+    """Joins the sections of each file where they are unambiguous. Raises ToolError."""
     sections: dict[Path, Section] = {}
     for section in read_patch(patch):
         path = services.workspace.resolve(section.path).path
@@ -92,7 +92,7 @@ def _joined(before: Section | None, section: Section) -> Section:
 
 
 def _twice(path: str) -> ToolError:
-    return ToolError(f"`{path}` is meant twice in the patch; nothing was changed.")
+    return ToolError(f"`{path}` occurs twice in the patch; nothing was changed.")
 
 
 def _apply(args: ApplyPatchArgs, call: CallContext) -> Result:
@@ -106,11 +106,11 @@ def _apply(args: ApplyPatchArgs, call: CallContext) -> Result:
         except MultiFileError as failed:
             raise ToolError(_report(failed, plan, call.services)) from failed
         return _result(plan, written, call.services)
-    raise FileChanged("The files are being changed by another program all the time; nothing was written.")
+    raise FileChanged("Another program keeps changing the files; nothing was written.")
 
 
 def _plan(sections: Sequence[Section], call: CallContext) -> Plan:
-    """Raises ToolError that says of each file whether it could be changed."""
+    """Raises ToolError that reports every file."""
     planned: list[Changed] = []
     wrong: list[str] = []
     for section in sections:
@@ -132,14 +132,14 @@ def _plan(sections: Sequence[Section], call: CallContext) -> Plan:
 
 
 def _report(failed: MultiFileError, plan: Plan, services: ToolServices) -> str:
-    """Exactly how far it came, file by file."""
+    """Reports for each file how far the patch was applied."""
     name = services.workspace.relative
     said = [f"`{name(failed.failed)}`: {_reason(failed.cause, name(failed.failed))}"]
     if failed.put_back:
-        said.append(f"Written before it and put back: {', '.join(f'`{name(path)}`' for path in failed.put_back)}.")
+        said.append(f"Written before it and restored: {', '.join(f'`{name(path)}`' for path in failed.put_back)}.")
     if not failed.left:
         return "\n".join(("Nothing was changed: one of the files could not be written.", *said))
-    said += [f"`{name(path)}` was changed and could not be put back: {_reason(error, name(path))}" for path, error in failed.left]
+    said += [f"`{name(path)}` was changed and could not be restored: {_reason(error, name(path))}" for path, error in failed.left]
     return "\n".join(("The patch was applied in part.", *said))
 
 
@@ -176,7 +176,7 @@ def _together(diffs: Sequence[Diff]) -> Diff:
 
 
 class Changed(Struct, frozen=True, kw_only=True):
-    """A file of the patch, before anything was written."""
+    """A planned change of one file."""
 
     verb: str
     """Added, Updated, Deleted or Moved."""
@@ -184,18 +184,18 @@ class Changed(Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     before: str = ""
     after: str = ""
-    """Texts, for the diff; empty where there is none."""
+    """Old and new text for the diff; empty if there is none."""
     lines: tuple[int, ...] = ()
-    """Where it changes."""
+    """Positions of the changes."""
     rules: tuple[str, ...] = ()
     knew: str | None = None
-    """What this session knew of the file: the hash of its content."""
+    """Content hash known to this session."""
     was: str | None = None
-    """And what its content really was."""
+    """Content hash on disk."""
     moved_to: str = ""
 
     def told(self, added: int, removed: int) -> str:
-        """A line of the report."""
+        """Returns a line of the report."""
         if self.verb == "Added":
             return f"Added {self.shown} ({added} line{'' if added == 1 else 's'})."
         if self.verb == "Deleted":
@@ -204,7 +204,7 @@ class Changed(Struct, frozen=True, kw_only=True):
         if not self.lines:
             return f"{name} (+{added} -{removed})." if added or removed else f"{name}."
         lines = ", ".join(map(str, self.lines[:10])) + (", …" if len(self.lines) > 10 else "")
-        forgiven = f" Matched in spite of different {' and '.join(self.rules)}." if self.rules else ""
+        forgiven = f" Matched despite different {' and '.join(self.rules)}." if self.rules else ""
         stale = " The file had changed since you last read it; those changes are kept." if self.is_stale else ""
         return f"{name} at line{'s' if len(self.lines) > 1 else ''} {lines} (+{added} -{removed}).{forgiven}{stale}"
 
@@ -213,7 +213,7 @@ class Changed(Struct, frozen=True, kw_only=True):
         return self.knew is not None and self.knew != self.was
 
     def remember(self, ledger: FileLedger, written: Mapping[Path, Written | None]) -> None:
-        """What the session knows now: of a file it knew, or made, the new content."""
+        """Records the new content of a file that the session knew or created."""
         for step in self.steps:
             ledger.found(step.path)
             done = written[step.path]
@@ -301,7 +301,7 @@ def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallConte
 def _steps(
     section: UpdateFile, resolved: Resolved, shown: str, was: str, data: bytes, call: CallContext
 ) -> tuple[tuple[Step, ...], str]:
-    """What is done on disk, and under which name the file is found then when that is another one."""
+    """Returns the writes, and the new path of a moved file."""
     if not section.move_to:
         return (Put(resolved.path, data, was),), ""
     _refuse_folder_name(section.move_to)
@@ -333,6 +333,6 @@ def _refuse_folder_name(given: str) -> None:
 
 
 def _refuse_link(resolved: Resolved, shown: str, services: ToolServices) -> None:
-    """What a link leads to would go, and the link would stay and lead nowhere."""
+    """Refuses to delete or move the target of a link, which would leave the link dangling."""
     if (services.workspace.start / resolved.given).is_symlink():
         raise ToolError(f"`{resolved.given}` is a link to `{shown}`; name that file itself, or remove the link with `shell`.")

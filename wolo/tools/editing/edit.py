@@ -1,4 +1,4 @@
-"""The tool that replaces passages of a file."""
+"""The `edit` tool: replaces passages of a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wolo.workspace.files.file_reading import TextFile, read_file
 from wolo.workspace.files.safe_open import explain
 
 _TRIES = 20
-"""When others keep writing the same file."""
+"""Attempts while other programs keep writing the same file."""
 _MORE_LINES = "Add lines around it until it occurs once, or set `replace_all`."
 
 
@@ -67,7 +67,7 @@ class Edit:
     kind: ClassVar[ToolKind] = "edit"
 
     def intents(self, args: EditArgs, services: ToolServices) -> Sequence[Intent]:
-        """Reading is among them: a failed edit shows lines of the file."""
+        """Includes reading, because an error shows lines of the file."""
         _replacements(args)
         resolved = services.workspace.resolve(args.path)
         return (
@@ -81,7 +81,7 @@ class Edit:
 
 class _Plan(NamedTuple):
     passages: list[Passage]
-    """In the order of the file, apart from each other."""
+    """In file order, without overlaps."""
     rules: list[str]
 
 
@@ -125,11 +125,11 @@ def _edit(args: EditArgs, call: CallContext) -> Result:
         raise missing(resolved, call.services) from None
     except OSError as error:
         raise explain(error, shown) from error
-    raise FileChanged(f"`{shown}` is being changed by another program all the time; nothing was written.")
+    raise FileChanged(f"Another program keeps changing `{shown}`; nothing was written.")
 
 
 def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str, services: ToolServices) -> _Plan:
-    """All passages are found in the text as it is now, so the edits cannot depend on each other."""
+    """Finds all passages in the current text, so that edits do not depend on each other."""
     passages: list[Passage] = []
     rules: list[str] = []
     for number, edit in enumerate(edits, start=1):
@@ -152,7 +152,7 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
 
 
 def _apart(passages: list[Passage]) -> list[Passage]:
-    """Occurrences of one text that share characters (`aa` in `aaa`): every one that is free, from the front."""
+    """Drops occurrences that overlap an earlier one (`aa` in `aaa`)."""
     free: list[Passage] = []
     for passage in passages:
         if not free or passage.start >= free[-1].end:
@@ -173,7 +173,7 @@ def _result(file: TextFile, plan: _Plan, written: Written, path: Path, shown: st
     lines = [str(line_number(file.text, passage.start)) for passage in plan.passages[:10]]
     more = ", …" if len(plan.passages) > 10 else ""
     where = f"line{'s' if len(plan.passages) > 1 else ''} {', '.join(lines)}{more}"
-    forgiven = f" Matched in spite of different {' and '.join(plan.rules)}." if plan.rules else ""
+    forgiven = f" Matched despite different {' and '.join(plan.rules)}." if plan.rules else ""
     text = f"Edited {shown} at {where} (+{diff.added} -{diff.removed}).{forgiven}{stale}{links_note(written)}"
     return Result(text, view=diff, files_changed=(str(path),), metadata={"matched_by": plan.rules or ["exact"]})
 

@@ -1,6 +1,6 @@
-"""Finding the passage an edit means: exactly, or with a small, named forgiveness.
+"""Finds the passage that an edit refers to: exactly, or by named rules that tolerate small differences.
 
-The rules stand on a ladder; the first that finds anything decides. A passage found twice is never chosen between.
+The rules are tried from strict to lenient; the first that finds anything decides. An ambiguous passage is never chosen.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from wolo.workspace.files.line_diff import compare
 
 _ENDING = re.compile(r"\r\n|\r|\n")
 _WRITTEN_ENDING = re.compile(r"\r\n|\n")
-"""In the model's text; a lone CR there is meant."""
+"""Line ends in the model's text; a lone CR is intentional."""
 _MANY = 100
-"""After this many passages found, those that share characters with another are not told any more."""
+"""Overlapping passages beyond this number are not reported."""
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
 _NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
 
@@ -29,20 +29,17 @@ class Passage(NamedTuple):
     start: int
     end: int
     new: str
-    """What goes there, in the line endings and the indentation of the place."""
+    """Replacement with the line ends and indentation of the passage."""
 
 
 class Found(NamedTuple):
     passages: list[Passage]
     rule: str
-    """What was forgiven, in words; empty for an exact match."""
+    """Description of the tolerated difference; empty for an exact match."""
 
 
 def find(text: str, old: str, new: str, *, fits: Callable[[Passage], bool] = lambda passage: True) -> Found:
-    """Every passage of `text` that `old` may mean under the strictest rule that finds one; none: no rule does.
-
-    Only those count that fit.
-    """
+    """Returns all passages that match `old` under the strictest rule that finds one."""
     for rule, finder in _LADDER:
         if passages := [passage for passage in finder(text, old, new) if fits(passage)]:
             return Found(passages, rule)
@@ -55,7 +52,7 @@ def line_number(text: str, position: int) -> int:
 
 
 def with_line_endings_of(place: str, new: str, default: str = "\n") -> str:
-    """`new` with the line endings of the text it replaces, line by line where these are mixed."""
+    """Gives `new` the line ends of the text it replaces, line by line if these are mixed."""
     if _ENDING.sub("\n", place) == _ENDING.sub("\n", new):
         return new  # only the endings differ: to change them is what is meant
     endings = _ENDING.findall(place)
@@ -80,9 +77,9 @@ def _with_mixed_endings(place: str, new: str, endings: list[str]) -> str:
 
 
 class _Places:
-    """Makes passages whose new lines end like the lines they stand on.
+    """Creates passages with the line ends of their lines.
 
-    Places come in order, so the text is gone through once however many there are.
+    Positions must come in order, so that the text is scanned once.
     """
 
     def __init__(self, text: str) -> None:
@@ -97,7 +94,7 @@ class _Places:
 
     @cached_property
     def _last(self) -> str:
-        """How the last line ends that has an end."""
+        """Returns the last line end before a position."""
         feed, carriage = self._text.rfind("\n"), self._text.rfind("\r")
         if feed == carriage:
             return "\n"  # there is neither
@@ -105,7 +102,7 @@ class _Places:
 
 
 def _positions(text: str, wanted: str) -> Iterator[int]:
-    """Where `wanted` stands, in order; places that share characters are told only as long as they are few."""
+    """Returns positions in order; overlapping ones are limited."""
     position, count, free = text.find(wanted), 0, 0
     while position >= 0:
         yield position
@@ -135,7 +132,7 @@ def _blind_to_trailing_spaces(text: str, old: str, new: str) -> list[Passage]:
 
 
 def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list[Passage]:
-    """Where the trimmed lines of `old` stand in the trimmed lines of the text; both may begin and end within a line."""
+    """Compares trimmed lines; both ends may lie within a line."""
     if not all(trim(line) in text for line in _ENDING.split(old)):
         return []
     lines = _ENDING.split(text)
@@ -161,7 +158,7 @@ def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list
 
 
 def _shifted(text: str, old: str, new: str) -> list[Passage]:
-    """Whole lines that are all indented by the same amount more, or less, than `old` says."""
+    """Finds lines that are all indented by the same amount more or less than in `old`."""
     wanted = _ENDING.split(old)
     closed = len(wanted) > 1 and not wanted[-1].strip()
     wanted = wanted[:-1] if closed else wanted
@@ -194,7 +191,7 @@ def _shifted(text: str, old: str, new: str) -> list[Passage]:
 
 
 def _shift(wanted: list[str], window: list[str]) -> tuple[str, str] | None:
-    """What each line of the file has more in front, and what it has less; one of the two is empty."""
+    """Returns the indentation to add and the one to remove; one of them is empty."""
     shifts = set()
     for want, line in zip(wanted, window, strict=True):
         if want.strip() != line.strip():
@@ -211,7 +208,7 @@ def _shift(wanted: list[str], window: list[str]) -> tuple[str, str] | None:
 
 
 def _move(new: str, more: str, less: str) -> str | None:
-    """None: a line of `new` is not indented enough to be moved left."""
+    """None: a line of `new` is indented too little to be moved left."""
     parts = re.split(r"(\r\n|\n)", new)
     for place in range(0, len(parts), 2):
         if not parts[place].strip():
@@ -227,7 +224,7 @@ def _indent(line: str) -> str:
 
 
 def _without_numbers(text: str, old: str, new: str) -> list[Passage]:
-    """`old` was copied from what `read` or a search printed, line numbers included."""
+    """Removes line numbers that were copied from `read` or a search."""
     bare_old = _strip_numbers(old)
     if not bare_old:
         return []
@@ -239,7 +236,7 @@ def _without_numbers(text: str, old: str, new: str) -> list[Passage]:
 
 
 def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:
-    """None: not every line that says something begins with a number, or the numbers are not those of one page."""
+    """None: a non-empty line has no number, or the numbers are not from one page."""
     lines = split_lines(copied)
     said = [line.rstrip("\r\n") for line in lines if line.strip()]
     pattern = _NUMBERED_WIDE if all(map(_NUMBERED_WIDE.match, said)) else _NUMBERED
@@ -261,7 +258,7 @@ _LADDER: tuple[tuple[str, Callable[[str, str, str], list[Passage]]], ...] = (
 
 
 def nearest_lines(text: str, old: str) -> tuple[int, int] | None:
-    """Where `old` comes closest: first line and number of lines, for showing only. None: nothing is like it."""
+    """Returns first line and number of lines most similar to `old`, for display. None: nothing is similar."""
     from rapidfuzz import fuzz, process  # noqa: PLC0415  # only for a miss
 
     wanted = [line.strip() for line in _ENDING.split(old)]
@@ -281,7 +278,7 @@ _MAX_WIDTH = 400
 
 
 def describe_ambiguity(what: str, text: str, found: Found, shown: str, remedy: str) -> str:
-    """`what` names the text that was looked for, at the beginning of a sentence."""
+    """`what` names the searched text at the start of the sentence."""
     lines = ", ".join(str(line_number(text, passage.start)) for passage in found.passages[:10])
     lines += ", …" if len(found.passages) > 10 else ""
     forgiven = f" (ignoring {found.rule})" if found.rule else ""
@@ -289,7 +286,7 @@ def describe_ambiguity(what: str, text: str, found: Found, shown: str, remedy: s
 
 
 def describe_miss(what: str, text: str, old: str, new: str, misses: int, shown: str) -> str:
-    """The first miss shows what comes nearest; from the second on, the whole region as it is now."""
+    """The first miss shows the most similar lines; later ones show the whole region."""
     head = f"{what} was not found in `{shown}`; nothing was changed."
     if misses > 1:
         head += f" This is miss {misses} in a row on this file."
@@ -297,7 +294,7 @@ def describe_miss(what: str, text: str, old: str, new: str, misses: int, shown: 
         head += f" The new text is there already, at line {line_number(text, done[0].start)}."
     near = nearest_lines(text, old)
     if misses == 1 and near is None:
-        return f"{head} Nothing in it is like it: read the file again."
+        return f"{head} No similar lines were found: read the file again."
     first, count = near or (1, 1)
     if misses == 1:
         return f"{head} Nearest lines:\n{_numbered(text, first, min(count, _MAX_SHOWN_LINES))}"

@@ -1,6 +1,6 @@
-"""Finding where the hunks of a patch belong in a file, and which of its bytes they change.
+"""Locates the hunks of a patch in a file, and the bytes they change.
 
-The lines a hunk only shows are never written: what is replaced are the runs of lines between them.
+Context lines are never written; only the runs of lines between them are replaced.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from wolo.tools.editing.patch_parser import Hunk
 from wolo.workspace.files.encodings import newline_name, split_lines
 
 _ENDINGS = {"CRLF": "\r\n", "CR": "\r"}
-_MORE_LINES = "Show more of the lines around it, or put the function it is in behind `@@`."
+_MORE_LINES = "Show more of the lines around it, or name its function after `@@`."
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-class RegisteredHook(NamedTuple):
+class PlacedHunks(NamedTuple):
     pieces: list[Passage]
-    """In the order of the file, apart from each other."""
+    """In file order, without overlaps."""
     rules: list[str]
-    """What was forgiven to find them."""
+    """Differences that were tolerated."""
 
 
-def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callable[[], int]) -> RegisteredHook:
-    """All hunks are found in the text as it is now. Raises ToolError for the first that is not, or that is in doubt."""
+def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callable[[], int]) -> PlacedHunks:
+    """Locates all hunks in the current text. Raises ToolError for the first that is missing or ambiguous."""
     sheet = _Sheet(text, shown, count_miss)
     pieces: list[Passage] = []
     rules: list[str] = []
@@ -46,11 +46,11 @@ def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callab
         if following.start < one.end:
             line = line_number(text, following.start)
             raise ToolError(f"Two parts of the patch overlap at line {line} of `{shown}`; nothing was changed.")
-    return RegisteredHook(pieces, rules)
+    return PlacedHunks(pieces, rules)
 
 
 class _Sheet:
-    """The text of a file as whole lines: one without an end at its end gets it for as long as is looked for something."""
+    """The text of a file as whole lines. A missing final line end is added for comparisons."""
 
     def __init__(self, text: str, shown: str, count_miss: Callable[[], int]) -> None:
         self._ending = _ENDINGS.get(newline_name(text), "\n")
@@ -61,7 +61,7 @@ class _Sheet:
         self._count_miss = count_miss
 
     def find(self, hunk: Hunk, free: int) -> Found:
-        """One passage: the only one that is meant. `free` is where the hunk before ends; this one usually follows it."""
+        """Returns the one matching passage. `free` is the end of the previous hunk, which this one usually follows."""
         what = f"What the hunk at line {hunk.line} of the patch shows"
         anchors = list(self._anchored(hunk.anchors, free)) or list(self._anchored(hunk.anchors, 0))
         if not hunk.old:
@@ -73,7 +73,7 @@ class _Sheet:
             if elsewhere:
                 line = line_number(self._text, elsewhere.passages[0].start)
                 raise ToolError(
-                    f"{what} stands in `{self._shown}` at line {line}, not behind `@@ {hunk.anchors[-1]}`; nothing was changed."
+                    f"{what} is in `{self._shown}` at line {line}, not after `@@ {hunk.anchors[-1]}`; nothing was changed."
                 )
             text = self._text[: self._length]
             raise ToolError(describe_miss(what, text, hunk.old, hunk.new, self._count_miss(), self._shown))
@@ -87,7 +87,7 @@ class _Sheet:
         return Found(passages, found.rule)
 
     def pieces(self, hunk: Hunk, passage: Passage) -> Iterator[Passage]:
-        """The runs of lines that go or come."""
+        """Returns the runs of lines that are removed and added."""
         before = split_lines(self._text[passage.start : passage.end])
         after = split_lines(passage.new)
         if len(before) != hunk.count("-") or len(after) != hunk.count("+"):
@@ -114,12 +114,12 @@ class _Sheet:
             yield self._clipped(run.start, run.end, run.text())
 
     def _ending_before(self, position: int) -> str:
-        """How the line above ends, and where there is none, the file."""
+        """Returns the line end of the line above, or of the file."""
         found = _LINE_END.search(self._text, max(position - 2, 0), position)
         return found[0] if found and found.end() == position else self._ending
 
     def _clipped(self, start: int, end: int, new: str) -> Passage:
-        """A text without an end at its last line keeps it so."""
+        """Removes the final line end again that the file does not have."""
         if end <= self._length:
             return Passage(start, end, new)
         last = list(_LINE_END.finditer(new))[-1] if new else None
@@ -146,7 +146,7 @@ class _Sheet:
         return position == 0 or self._text[position - 1] in "\r\n"
 
     def _insertion(self, hunk: Hunk, anchors: list[int]) -> Found:
-        """Lines without any beside them: behind the line named with `@@`, else at the end of the file."""
+        """Places lines without context after the line named by `@@`, otherwise at the end of the file."""
         if hunk.anchors and not hunk.at_end:
             if len(anchors) != 1:
                 many = f"occurs {len(anchors)} times" if anchors else "was not found"
@@ -157,7 +157,7 @@ class _Sheet:
         return Found([Passage(place, place, with_line_endings_of("", hunk.new, self._ending))], "")
 
     def _anchored(self, anchors: tuple[str, ...], begin: int) -> Iterator[int]:
-        """Where the innermost of the lines begins, wherever the others stand above it in their order."""
+        """Returns the position of the innermost anchor whose outer anchors precede it in order."""
         if not anchors:
             return
         lines, starts = self._lines, self._starts
@@ -173,7 +173,7 @@ class _Sheet:
 
 
 class _Run:
-    """Lines that go, and those that come in their place."""
+    """A run of removed lines and their replacement."""
 
     def __init__(self, start: int, end: int, ending: str) -> None:
         self.start = start
@@ -188,7 +188,7 @@ class _Run:
         return not self.going and not self.coming
 
     def text(self) -> str:
-        """Each line ends like the one it replaces, those beyond like the last of them."""
+        """Each line takes the line end of the line it replaces, further ones that of the last."""
         endings = [_end_of(line) for line in self.going] or [self._ending]
         beyond = len(self.coming) - len(endings)
         return "".join(line + end for line, end in zip(self.coming, endings + endings[-1:] * beyond, strict=False))
@@ -203,7 +203,7 @@ def _end_of(line: str) -> str:
 
 
 def _lines_like(anchor: str, lines: Sequence[str], among: Sequence[int]) -> list[int]:
-    """By the strictest of: the same, the same but for blanks around, the same beginning."""
+    """Compares exactly, then without surrounding blanks, then by prefix."""
     bare = anchor.strip()
     likenesses: tuple[Callable[[str], bool], ...] = (
         lambda line: line.rstrip("\r\n") == anchor,

@@ -1,7 +1,6 @@
-"""Reading the text of a patch: the `*** Begin Patch` envelope with the files and hunks in it.
+"""Parses a patch: the `*** Begin Patch` envelope with its files and hunks.
 
-Models write it with small slips that leave no doubt of what is meant: these are forgiven. What could be read in two ways,
-or was cut off, is refused as a whole.
+Unambiguous mistakes of models are tolerated. Ambiguous or truncated patches are rejected as a whole.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ _END_OF_FILE = "*** End of File"
 _SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File:(.*)")
 _MOVE = re.compile(r"\*\*\* Move to:(.*)")
 _WRAPPING = re.compile(r"\s*|```[\w+-]*|~~~[\w+-]*|(?:\$ )?apply_patch\s*<<-?\s*['\"]?\w+['\"]?|[A-Z_]{3,}")
-"""A fence or a here-document around the envelope."""
+"""A code fence or here-document around the envelope."""
 _SPAN = re.compile(r"-\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*")
-"""What follows `@@` in a unified diff: line numbers that models make up."""
+"""Line numbers after `@@` in a unified diff, which models make up."""
 _UNIFIED = re.compile(r"^(?:diff --git |--- \S.*\n\+\+\+ \S)", re.MULTILINE)
 _FORM = (
     f"A patch begins with `{BEGIN}`, then come `*** Add File: PATH`, `*** Update File: PATH` or `*** Delete File: PATH`, "
@@ -28,16 +27,16 @@ _FORM = (
 
 class Hunk(NamedTuple):
     line: int
-    """Of the patch, from 1."""
+    """Line number in the patch, from 1."""
     anchors: tuple[str, ...]
-    """Lines of the file above the change, from the outside in."""
+    """Lines of the file above the change, outermost first."""
     lines: tuple[tuple[str, str], ...]
-    """A sign (blank or empty: stays, `-`: goes, `+`: comes) and the line without its end."""
+    """Sign (blank or empty: context, `-`: removed, `+`: added) and line without line end."""
     at_end: bool
-    """What it holds of the file are its last lines."""
+    """The hunk ends at the end of the file."""
 
     def count(self, sign: str) -> int:
-        """Lines of one side: with `-` those before, with `+` those after."""
+        """Number of old lines (`-`) or new lines (`+`)."""
         return sum(1 for each, _ in self.lines if each in (sign, " ", ""))
 
     @property
@@ -63,7 +62,7 @@ class DeleteFile(NamedTuple):
 class UpdateFile(NamedTuple):
     path: str
     move_to: str
-    """Empty: it stays where it is."""
+    """Empty: not moved."""
     hunks: tuple[Hunk, ...]
 
 
@@ -71,7 +70,7 @@ Section = AddFile | DeleteFile | UpdateFile
 
 
 def read_patch(patch: str) -> list[Section]:
-    """Sections in the order of the patch. Raises ToolError that says what is wrong and in which line."""
+    """Returns sections in order. Raises ToolError with the line of the mistake."""
     lines = patch.split("\n")
     if all(line.endswith("\r") for line in lines[:-1]):
         lines = [line.removesuffix("\r") for line in lines]
@@ -79,7 +78,7 @@ def read_patch(patch: str) -> list[Section]:
 
 
 def _without_padding(lines: list[str]) -> list[str]:
-    """Markers with blanks before them become markers, where they cannot be lines of a file."""
+    """Removes blanks before markers that cannot be lines of a file."""
     padded = [at for at, line in enumerate(lines) if line[:1] in " \t" and line.lstrip().startswith("*** ")]
     if not padded:
         return lines
@@ -94,7 +93,7 @@ def _without_padding(lines: list[str]) -> list[str]:
 
 
 def _is_padded_marker(lines: list[str], at: int) -> bool:
-    """By the lines around it: within a change it might be a line of the file that stays."""
+    """Decides by the surrounding lines; within a change it may be a context line."""
     said = lines[at].strip()
     before = next((line.strip() for line in reversed(lines[:at]) if line.strip()), "")
     after = next((line for line in lines[at + 1 :] if line.strip()), "")
@@ -113,7 +112,7 @@ def _is_padded_marker(lines: list[str], at: int) -> bool:
 
 
 def _may_be_kept(lines: list[str], at: int) -> bool:
-    """Behind a change, a marker for a deletion is a line that stays, unless the next marker has blanks before it as well."""
+    """After a change, a padded deletion marker is a context line, unless the next marker is padded too."""
     before = next((line for line in reversed(lines[:at]) if line.strip()), "")
     after = next((line for line in lines[at + 1 :] if line.strip()), "")
     return lines[at].strip().startswith("*** Delete") and before[:1] in ("+", "-", " ") and after.startswith("***")
@@ -139,7 +138,7 @@ class _Reader:
                 self._at += 1
                 sections.append(self._section(match[1], match[2].strip()))
             elif line.strip():
-                raise self._error(f"`{_short(line)}` is no line that names a file. {_FORM}")
+                raise self._error(f"`{_short(line)}` does not name a file. {_FORM}")
             else:
                 self._at += 1
         if not sections:
@@ -147,7 +146,7 @@ class _Reader:
         return sections
 
     def _skip_to_begin(self) -> None:
-        """An envelope that was not opened but names its first file is as good."""
+        """Accepts a missing start of the envelope if a file is named."""
         for number, line in enumerate(self._lines):
             if line.strip() == BEGIN:
                 self._at = number + 1
@@ -159,17 +158,17 @@ class _Reader:
             raise ToolError(
                 f"This is a unified diff. {_FORM} Hunks are as in a diff, but `@@` is followed by a line of the file."
             )
-        raise ToolError(f"This is no patch. {_FORM}")
+        raise ToolError(f"This is not a patch. {_FORM}")
 
     def _goes_on(self) -> bool:
-        """Whether another envelope follows; anything else but what wraps one would be lost, so it is an error."""
+        """True when another envelope follows. Raises ToolError for other text."""
         for number, line in enumerate(self._lines[self._at :], start=self._at):
             if line.strip() == BEGIN:
                 self._at = number + 1
                 return True
             if not _WRAPPING.fullmatch(line):
                 self._at = number
-                raise self._error(f"`{_short(line)}` stands behind `{END}`; nothing was changed.")
+                raise self._error(f"`{_short(line)}` follows `{END}`; nothing was changed.")
         return False
 
     def _section(self, kind: str, path: str) -> Section:
@@ -191,7 +190,7 @@ class _Reader:
         return UpdateFile(path, move_to, hunks)
 
     def _content(self, path: str) -> str:
-        """Lines with a `+`, or as they are when none has one."""
+        """Returns lines with `+`, or unchanged lines if none has one."""
         begin = self._at
         lines = self._body()
         while lines and not lines[-1]:
@@ -205,7 +204,7 @@ class _Reader:
         return "".join(f"{line}\n" for line in lines)
 
     def _body(self) -> list[str]:
-        """Up to the next line that speaks of the patch itself."""
+        """Returns the lines up to the next marker."""
         begin = self._at
         while self._at < len(self._lines) and not self._is_marker(self._lines[self._at]):
             self._at += 1
@@ -224,7 +223,7 @@ class _Reader:
         return tuple(hunks)
 
     def _behind_layout(self) -> int:
-        """Where the next hunk, the next file or the end stands behind empty lines; 0: they are lines of a hunk."""
+        """Returns the position after empty lines that separate hunks or files; 0: they belong to the hunk."""
         at = self._at
         while at < len(self._lines) and not self._lines[at].strip():
             at += 1
@@ -249,7 +248,7 @@ class _Reader:
         return Hunk(first + 1, tuple(anchors), tuple(lines), at_end)
 
     def _changes(self) -> list[tuple[str, str]]:
-        """A line of the file that lacks the blank in front has an empty sign."""
+        """Accepts context lines without the leading blank, with an empty sign."""
         lines: list[tuple[str, str]] = []
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -264,7 +263,7 @@ class _Reader:
             return False
         if line.strip() in (END, BEGIN, _END_OF_FILE) or _SECTION.fullmatch(line):
             return True
-        raise self._error(f"`{_short(line)}` means nothing here. {_FORM}", at=self._lines.index(line, self._at))
+        raise self._error(f"`{_short(line)}` is not valid here. {_FORM}", at=self._lines.index(line, self._at))
 
     def _error(self, said: str, *, back: int = 0, at: int | None = None) -> ToolError:
         number = (self._at if at is None else at) - back + 1
@@ -272,7 +271,7 @@ class _Reader:
 
 
 def _anchor(line: str) -> str:
-    """Empty: it names no line of the file."""
+    """Empty: names no line."""
     said = line[2:].removeprefix(" ")
     return "" if _SPAN.fullmatch(said) else said.rstrip().removesuffix(" @@")
 

@@ -1,4 +1,4 @@
-"""The tool that writes a whole file."""
+"""The `write` tool: writes a whole file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class WriteArgs(Struct, frozen=True):
 
 
 class Write:
-    """Create a file, or replace a whole file you have read. Folders are made as needed. To change parts, edit it."""
+    """Create a file, or replace a whole file that you have read. Folders are created as needed. To change parts of a file, use
+    edit."""
 
     name: ClassVar[str] = "write"
     Args: ClassVar[type[Struct]] = WriteArgs
@@ -71,12 +72,10 @@ def _write(args: WriteArgs, call: CallContext) -> Result:
 
 
 def _refuse_once_deleted(resolved: Resolved, shown: str, services: ToolServices) -> None:
-    """Whoever deleted the file may have meant it: the model hears of it before it brings the file back."""
+    """Warns the model once before it recreates a file that someone else deleted."""
     if services.ledger.seen(resolved.path) is not None:
         services.ledger.forget(resolved.path)
-        raise ToolError(
-            f"`{shown}` was deleted since you last saw it; nothing was written. Write it again if it is to come back."
-        )
+        raise ToolError(f"`{shown}` was deleted since you last saw it; nothing was written. Write it again to recreate it.")
 
 
 def _create(content: str, resolved: Resolved, shown: str, call: CallContext) -> Result:
@@ -123,7 +122,7 @@ def intends_to_write(resolved: Resolved) -> WriteIntent:
 
 
 async def finish(work: Callable[[], Result]) -> Result:
-    """Runs a short piece of work in a thread; an interrupt is passed on only once the file is whole again."""
+    """Runs a short write in a thread; a cancellation takes effect after it."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""The tool that finds files by name."""
+"""The `glob` tool: finds files by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GlobArgs(Struct, frozen=True):
 
 
 class Glob:
-    """Find files by name, sorted by path. Files that git ignores, and links, are left out."""
+    """Find files by name, sorted by path. Files ignored by git, and links, are omitted."""
 
     name: ClassVar[str] = "glob"
     Args: ClassVar[type[Struct]] = GlobArgs

@@ -1,4 +1,4 @@
-"""The tool that searches file contents: ripgrep where there is one, the same search in Python where there is not."""
+"""The `grep` tool: searches file contents with ripgrep, or a Python equivalent if it is missing."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _MAX_CONTEXT = 20
 _MAX_OFFSET = 100_000
 _MAX_PATTERN = 10_000
 _MAX_WIDTH = 300
-"""Characters shown of a line."""
+"""Maximum characters of a line."""
 _LEAD = 80
-"""Characters shown before a match that lies far to the right."""
+"""Characters shown before a match far to the right."""
 _LOOKING = 0.6
-"""Share of the time for finding out which files there are; what was found is searched in the rest."""
+"""Share of the time for listing files; the rest is for searching them."""
 _SNIFF_BYTES = 8000
 _FIRST_BATCH = 64
-"""Files in the first run; later ones take four times as many: a common word is found soon, a rare one fast."""
+"""Files of the first batch; later batches are four times as large, so common words are found fast and rare ones too."""
 _MAX_BATCH = 4096
 _MAX_BATCH_BYTES = 200_000
-"""Of file names; systems allow one to two megabytes."""
+"""Maximum length of the file names of a batch; systems allow one to two megabytes."""
 _MAX_AT_ONCE = 4
-"""Programs that search at the same time, where there are so many processors."""
+"""Maximum number of parallel searches."""
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -65,8 +65,8 @@ class GrepArgs(Struct, frozen=True):
 
 
 class Grep:
-    """Search file contents; lines come as `path:12:text`, sorted by path. Files that git ignores, binaries and links are
-    left out."""
+    """Search file contents; lines are shown as `path:12:text`, sorted by path. Files ignored by git, binaries and links are
+    omitted."""
 
     name: ClassVar[str] = "grep"
     Args: ClassVar[type[Struct]] = GrepArgs
@@ -92,7 +92,7 @@ class Grep:
 
     def __init__(self, program: Sequence[str] | None = None) -> None:
         self._program = program
-        """What searches; found anew for each call when not given."""
+        """Located anew for each call if None."""
 
     def intents(self, args: GrepArgs, services: ToolServices) -> Sequence[Intent]:
         resolved = services.workspace.resolve(args.path)
@@ -108,7 +108,7 @@ class Grep:
         found.gaps[:0] = await _search(program, args, call.services, found, bounds, lines)
         notes = found.notes
         if not lines.shown:
-            more = " behind the lines that were skipped" if lines.skipped else ""
+            more = " after the skipped lines" if lines.skipped else ""
             notes.insert(0, f"No matches{more} in what was searched." if notes else f"No matches{more}.")
         text = "\n".join([*lines.shown, *(f"[{note}]" for note in notes)])
         return Result(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown), found.incomplete))
@@ -117,7 +117,7 @@ class Grep:
 async def _search(
     program: Sequence[str], args: GrepArgs, services: ToolServices, found: Found, bounds: WalkLimits, lines: _Lines
 ) -> list[Gap]:
-    """Batch by batch until the limit, the time or the files are used up; on each processor one, their hits in order."""
+    """Searches batches in parallel, with hits in order, until the limit or the time is reached."""
     batches = _batches(found.files)
     running: deque[asyncio.Task[Searched]] = deque()
     not_searched, has_failed = 0, False
@@ -177,7 +177,7 @@ def _processors() -> int:
 
 
 class _Lines:
-    """The lines of the answer, up to the limit."""
+    """Collects the lines of the result up to the limit."""
 
     def __init__(self, args: GrepArgs, services: ToolServices, start: Path) -> None:
         self.shown: list[str] = []
@@ -191,7 +191,7 @@ class _Lines:
         self._last: Hit | None = None
 
     def add_all(self, hits: Sequence[Hit]) -> bool:
-        """False when not all of them had room."""
+        """False when some did not fit."""
         return all(self._add(hit) for hit in hits)
 
     def _add(self, hit: Hit) -> bool:
@@ -222,7 +222,7 @@ class _Lines:
 
 
 def _around(text: str, column: int) -> str:
-    """As much of a line as is shown, with the match in it where that is known."""
+    """Shortens a line to the part around the match."""
     if len(text) <= _MAX_WIDTH:
         return text
     first = len(text.encode()[: max(0, column - 1)].decode(errors="ignore"))
@@ -246,13 +246,13 @@ def _batches(files: Sequence[str]) -> Iterator[list[str]]:
 
 
 def text_files(start: Path, files: Sequence[str]) -> tuple[list[str], int]:
-    """Those that hold text, and how many could not be read."""
+    """Returns the text files, and the number of unreadable files."""
     kinds = [(path, _is_text(f"{start}/{path}")) for path in files]
     return [path for path, is_text in kinds if is_text], sum(is_text is None for _, is_text in kinds)
 
 
 def _is_text(path: str) -> bool | None:
-    """Not binary in git's sense: no NUL near the beginning. False also for what is no file any more, None: it cannot be read."""
+    """True without a NUL byte near the start, as in git. False also for a file that no longer exists; None: unreadable."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

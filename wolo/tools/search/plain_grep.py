@@ -1,7 +1,7 @@
-"""A small stand-in for ripgrep: a program of its own, so that a regular expression that runs away can be killed.
+"""A small replacement for ripgrep, run as a process of its own so that a runaway regular expression can be killed.
 
-Run as a script with the arguments `grep` gives to `rg`; it prints what `rg` would print for them. It imports nothing of
-wolo: it is started without any search path, which makes it quick.
+Takes the arguments that `grep` passes to `rg`, and prints the same output. It imports nothing of wolo, because it starts without
+a search path to be fast.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BAD_PATTERN = 2
 _NOT_ALL_SEARCHED = 3
 _MAX_COLUMNS = 2000
 _MOST_BYTES = 256 << 20
-"""Of a file: it is held in memory."""
+"""Maximum size of a file, which is held in memory."""
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _CLASSES = {
     "alpha": r"^\W\d_",
@@ -58,13 +58,13 @@ def main(argv: list[str]) -> int:
 
 
 def needed_bytes(pattern: re.Pattern[str]) -> bytes:
-    """The longest text that every match holds, as far as the pattern says it plainly; small letters where case does not count."""
+    """Returns the longest literal text that every match contains; lower case if case is ignored."""
     longest = max(_runs(_parser.parse(pattern.pattern, pattern.flags)), key=len)
     return (longest.lower() if pattern.flags & re.IGNORECASE else longest).encode()
 
 
 def _runs(parsed: _parser.SubPattern) -> Iterator[str]:
-    """ASCII characters in a row that no match can be without."""
+    """Returns ASCII runs that every match contains."""
     run = ""
     for kind, value in parsed:
         name = str(kind)
@@ -81,7 +81,7 @@ def _runs(parsed: _parser.SubPattern) -> Iterator[str]:
 
 
 def may_match(data: bytes, needed: bytes, pattern: re.Pattern[str]) -> bool:
-    """A quick look: most files are seen not to match without being read line by line."""
+    """Quick check that excludes most files without reading them line by line."""
     if not needed or data.startswith(_UTF16_MARKS):
         return True
     if not pattern.flags & re.IGNORECASE:
@@ -90,7 +90,7 @@ def may_match(data: bytes, needed: bytes, pattern: re.Pattern[str]) -> bool:
 
 
 def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.Pattern[str]:
-    """ripgrep's dialect where it differs in everyday use: POSIX classes and `(?<name>…)`."""
+    """Supports ripgrep's POSIX classes and `(?<name>…)`."""
     translated = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), pattern)
     translated = re.sub(r"\(\?<(?![=!])", "(?P<", translated)
     flags = (re.IGNORECASE if ignore_case else 0) | (re.MULTILINE | re.DOTALL if multiline else 0)
@@ -157,7 +157,7 @@ def _show_lines(path: str, text: str, pattern: re.Pattern[str], options: argpars
 
 
 def _matches(text: str, pattern: re.Pattern[str], multiline: bool) -> Iterator[tuple[int, int, int]]:
-    """First and last line (from 0) of each match, and where in its first line it begins; one match a line unless multiline."""
+    """Yields first and last line (from 0) of each match and its column; one match per line unless multiline."""
     if multiline:
         yield from _matches_across_lines(text, pattern)
         return

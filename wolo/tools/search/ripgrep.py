@@ -1,4 +1,4 @@
-"""Drive ripgrep, or its small stand-in where there is none, and read what it prints."""
+"""Runs ripgrep, or its small replacement, and parses the output."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 Mode = Literal["content", "files", "files_with_matches", "count"]
-"""`files_with_matches` is what other agents call `files`."""
+"""Other agents call `files_with_matches` `files`."""
 
 _OUTPUT_BYTES = 4 * 1024 * 1024
 _MAX_COLUMNS = 2000
-"""Longer lines are printed only so far."""
+"""Longer lines are cut."""
 _NOTHING_FOUND = 1
 _FAULT = 2
-"""A pattern that cannot be used, or a file that cannot be read."""
+"""An invalid pattern or an unreadable file."""
 _HANDLES = "/dev/fd/"
-"""Where a program finds what was opened for it."""
+"""Folder of open file handles."""
 _MOST_HANDLES = 200
 _LEAST_S = 1.0
-"""For looking again, also where the time ran out in a file without a hit."""
+"""Minimum time for the second search, even after a timeout."""
 _STAND_IN = Path(__file__).with_name("plain_grep.py")
 
 # The same results everywhere: no settings of the user, no guess what is binary (that is settled before), one thread so
@@ -61,7 +61,7 @@ class Query(Struct, frozen=True):
     ignore_case: bool = False
     multiline: bool = False
     max_count: int = 1000
-    """Matching lines of one file after which nobody looks any further."""
+    """Matching lines per file after which the search of the file stops."""
 
     @property
     def names_only(self) -> bool:
@@ -73,32 +73,32 @@ class Query(Struct, frozen=True):
 
 
 class Hit(Struct, frozen=True):
-    """A matching line or one of its neighbours; or a file that matches, with the number of matching lines if asked."""
+    """A matching or neighbouring line; or a matching file, with the number of its matches if requested."""
 
     path: str
     line: int = 0
     text: str = ""
     column: int = 0
-    """Where the match begins, in bytes from 1; 0 for a neighbour."""
+    """Start of the match in bytes, from 1; 0 for a neighbour."""
     count: int = 0
     is_cut: bool = False
-    """The line may go on."""
+    """The line continues."""
 
 
 class Searched(Struct, frozen=True):
-    """What came of searching some files."""
+    """Result of searching some files."""
 
     hits: tuple[Hit, ...] = ()
     has_more: bool = False
-    """There was more than could be read."""
+    """Output was truncated."""
     not_read: int = 0
-    """Files."""
+    """Number of unreadable files."""
     has_failed: bool = False
-    """The program could not search all of them."""
+    """Some files could not be searched."""
 
 
 def find_program(workspace: Workspace) -> list[str]:
-    """`rg` beside the Python that runs wolo (from its wheel) or on the PATH, but never one that the workspace brings along."""
+    """Finds `rg` next to the running Python (from its wheel) or on the PATH, but never inside the workspace."""
     beside = Path(sys.executable).with_name("rg")
     if os.access(beside, os.X_OK):
         return ripgrep(beside)
@@ -117,10 +117,10 @@ def stand_in() -> list[str]:
 async def find_hits(
     program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
 ) -> Searched:
-    """Hits in the order of `files`. Raises ToolError for a bad pattern.
+    """Returns hits in the order of `files`. Raises ToolError for an invalid pattern.
 
-    A name may be a link by the time it is opened, and lead anywhere. So what has hits is searched once more by handles that were
-    opened without following one, and only what is found then counts.
+    A file may be replaced by a link before it is opened. Files with hits are therefore searched again through handles opened
+    without following links, and only those results count.
     """
     deadline = time.monotonic() + timeout_s
     found = await _run(program, query, [f"./{path}" for path in files], start, processes, timeout_s)
@@ -139,7 +139,7 @@ async def find_hits(
 
 @contextmanager
 def _opened(start: Path, names: Sequence[str]) -> Iterator[dict[int, str]]:
-    """Names of plain files by their handles; what is none any more is left out."""
+    """Opens regular files; returns names by handle."""
     opened: dict[int, str] = {}
     try:
         for name in names:
@@ -179,7 +179,7 @@ async def _run(
         raise ToolError(f"The search could not be started: {error.strerror}.") from error
     output, tail = printed.take()
     if finished.exit_code == _FAULT and output and not output.startswith((b"./", _HANDLES.encode())):
-        raise ToolError(f"The pattern cannot be used: {_reason(output)}. Put \\ before characters that mean themselves.")
+        raise ToolError(f"The pattern cannot be used: {_reason(output)}. Escape literal characters with \\.")
     has_failed = finished.cause == "exited" and finished.exit_code not in (0, _NOTHING_FOUND)
     return Searched(tuple(_read(query, output)), bool(tail), has_failed=has_failed)
 
@@ -202,7 +202,7 @@ def _options(query: Query) -> list[str]:
 
 
 def _read(query: Query, output: bytes) -> Iterator[Hit]:
-    """A piece that was cut off at the end is left out."""
+    """Drops a last line that was cut off."""
     if query.names_only:
         return (Hit(os.fsdecode(match[1])) for match in re.finditer(_NAME, output))
     if query.mode == "content":

@@ -1,4 +1,4 @@
-"""What `grep` and `glob` share: which files a search looks at, and how their names are shown."""
+"""File selection for `grep` and `glob`: which files a search covers, by path, glob and language."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ from wolo.workspace.search.globs import BadPattern, compile_glob
 from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
 
 MAX_S = 9.0
-"""Of a search; with all around it an answer comes within ten seconds."""
+"""Time limit of a search; the whole answer comes within ten seconds."""
 MAX_TEXT_BYTES = 25_000
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f]"
 
 
 class Gap(NamedTuple):
-    """A reason why a search may have missed something."""
+    """A reason why a search may be incomplete."""
 
     told: str
-    """A sentence for the model."""
+    """Sentence for the model."""
     shown: str
-    """A few words for people."""
+    """A few words for the user."""
 
 
 class Found(Struct):
     start: Path
-    """The folder that was searched."""
+    """The searched folder."""
     files: list[str] = []
-    """Relative to it, sorted."""
+    """Relative to `start`, sorted."""
     protected: int = 0
-    """Left out because they may not be read."""
+    """Number of files omitted because they must not be read."""
     gaps: list[Gap] = []
 
     @property
     def notes(self) -> list[str]:
-        """What the model must know about how complete this is."""
+        """Notes on completeness for the model."""
         were = "file was" if self.protected == 1 else "files were"
         left_out = [f"{self.protected:,} protected {were} left out."] if self.protected else []
         return [*(gap.told for gap in self.gaps), *left_out]
 
     @property
     def incomplete(self) -> str:
-        """The same for people; empty when nothing was missed."""
+        """The same for the user; empty: complete."""
         return ", ".join(gap.shown for gap in self.gaps)
 
 
 def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
-    """Raises ToolError. A full path below `start` and a leading `./` are understood."""
+    """Raises ToolError. Accepts a full path below `start` and a leading `./`."""
     relative = glob.removeprefix(f"{start}/").removeprefix("./")
     try:
         return compile_glob(f"{relative}**" if relative.endswith("/") else relative)
@@ -69,9 +69,9 @@ def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
 async def find_files(
     resolved: Resolved, glob: str | None, services: ToolServices, bounds: WalkLimits, of_type: re.Pattern[str] | None = None
 ) -> Found:
-    """Files at or below a path as git sees them, those that may not be read left out. Raises ToolError.
+    """Lists the readable files at or below a path that git does not ignore. Raises ToolError.
 
-    `glob` and `of_type` say which of a folder; both must match.
+    A file of a folder must match `glob` and `of_type`.
     """
     try:
         return await asyncio.to_thread(_find_files, resolved, glob, of_type, services, bounds)
@@ -80,7 +80,7 @@ async def find_files(
 
 
 def shown(path: str) -> str:
-    """A file's name is data: a line break in it must not look like another name."""
+    """Escapes control characters, so that a file name cannot look like two."""
     readable = os.fsencode(path).decode(errors="replace")
     return re.sub(_UNPRINTABLE, lambda match: f"\\x{ord(match[0]):02x}", readable)
 
@@ -188,8 +188,10 @@ _ENDING = re.compile(r"[\w+-]+(?:\.[\w+-]+)*")
 
 
 def compile_type(name: str) -> re.Pattern[str]:
-    """Matches paths of files of this type; a name that is none is taken for what follows the last dot. Raises ToolError."""
+    """Returns a pattern for paths of this language; an unknown name is taken as a suffix. Raises ToolError."""
     wanted = name.strip().removeprefix("*").removeprefix(".")
     if not _ENDING.fullmatch(wanted):
-        raise ToolError(f"`{name}` is no type of file. They are: {', '.join(_TYPES)}; or the ending of a name, such as `vue`.")
+        raise ToolError(
+            f"`{name}` is not a known file type. Known types: {', '.join(_TYPES)}; or a file name suffix, such as `vue`."
+        )
     return compile_glob(_TYPES.get(wanted.lower(), f"*.{wanted}"))

@@ -1,4 +1,4 @@
-"""Which files of the workspace a command changed: the conversation's watch looks at it before and after."""
+"""Observes a running command: changed files, live output, final directory and leftover processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _MAX_KEPT = 200
 
 
 class ChangeTracking:
-    """Around one command, but for those that are known to read only. Without a watch nothing is seen."""
+    """Detects the files that a command changed, by scans before and after it. Skipped for read-only commands and without a
+    watch."""
 
     def __init__(self, call: CallContext) -> None:
         self._watch = None if call.only_reads else call.services.watch
@@ -28,7 +29,7 @@ class ChangeTracking:
         self._is_over = False
 
     async def before(self) -> None:
-        """Raises ToolError where what the command may change cannot be saved: then it must not run."""
+        """Raises ToolError when files cannot be saved for undo; the command must not run then."""
         if self._watch is None:
             return
         look = asyncio.ensure_future(asyncio.to_thread(self._watch.before_command, self._call))
@@ -40,7 +41,8 @@ class ChangeTracking:
             raise
 
     def after(self, *, runs_on: bool = False) -> ChangedPaths:
-        """Blocks. `runs_on`: it has left something running, of which a later look will tell. Only the first call counts."""
+        """Blocks. `runs_on`: the command left processes running, whose changes a later scan will find. Only the first call
+        counts."""
         if self._watch is None or self._is_over:
             return ChangedPaths()
         self._is_over = True
@@ -48,7 +50,7 @@ class ChangeTracking:
 
 
 def told(changes: ChangedPaths) -> dict[str, list[str]]:
-    """What is kept of it with the call; nothing where it is much."""
+    """Returns the changes for the call's metadata; nothing when there are too many."""
     kinds = {name: list(paths) for name, paths in zip(changes._fields, changes, strict=True) if paths}
     return kinds if sum(map(len, changes)) <= _MAX_KEPT else {}
 
@@ -58,7 +60,7 @@ _BYTES = 4096
 
 
 class LiveOutput:
-    """What comes faster than it is passed on is skipped."""
+    """Passes on the newest output a few times a second and skips the rest."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
@@ -83,23 +85,23 @@ class LiveOutput:
 
 
 _LOWEST_FD = 200
-"""Where the shell reports its directory: beyond the numbers that scripts use for themselves."""
+"""File descriptor of the report; above those that scripts use themselves."""
 _SCRIPT = "trap '{{ set +x; }} 2>/dev/null; {{ command jobs -pr || :; command pwd -P; }} >/dev/fd/{fd} 2>/dev/null' EXIT; "
-"""At the very end: what is left running, a number a line, and the directory."""
+"""EXIT trap that reports running jobs, one number per line, and the directory."""
 
 
 class ShellReport(Struct, frozen=True):
     fd: int
-    """Where the shell writes."""
+    """Write end, for the shell."""
     _reading: int
 
     @property
     def script(self) -> str:
-        """What the shell runs first."""
+        """Prefix of the command line."""
         return _SCRIPT.format(fd=self.fd)
 
     def read(self) -> tuple[Path | None, bool]:
-        """Where the command led, and whether it left something running."""
+        """Returns the final directory, and whether the command left something running."""
         with contextlib.suppress(BlockingIOError):
             numbers, slash, rest = os.read(self._reading, 65536).partition(b"/")
             path = Path(os.fsdecode((slash + rest).removesuffix(b"\n")))

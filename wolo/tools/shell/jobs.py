@@ -1,4 +1,4 @@
-"""The `jobs` tool: what commands in the background are doing."""
+"""The `jobs` tool: lists, reads and stops background jobs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from wolo.tools.tool_values import Listing, Output, Result
 
 MAX_WAIT_S = 600.0
 _PATIENCE_S = 1.0
-"""How long a look waits for something new when it names no time of its own: asking again and again costs a request each."""
+"""Seconds to wait for new output when no time is given; polling costs a request each."""
 
 
 class JobsArgs(Struct, frozen=True):
     action: Literal["list", "output", "stop"] = "list"
     id: Annotated[int | None, Meta(description="of the job")] = None
-    wait_s: Annotated[float | None, Meta(description=f"output: wait so many seconds for its end, {MAX_WAIT_S:g} at most")] = None
+    wait_s: Annotated[float | None, Meta(description=f"output: seconds to wait for its end, {MAX_WAIT_S:g} at most")] = None
 
 
 class Jobs:
-    """Look after commands that run in the background: `list` them; `output` tells what one has printed since the last look and
-    how it ended; `stop` ends it with everything it started. You are told when one ends. All end with this conversation."""
+    """Manage commands that run in the background: `list` shows them; `output` returns what one has printed since the last
+    call, and how it ended; `stop` ends it with everything it started. You are notified when one ends. All end with this
+    conversation."""
 
     name: ClassVar[str] = "jobs"
     Args: ClassVar[type[Struct]] = JobsArgs
@@ -40,7 +41,7 @@ class Jobs:
     kind: ClassVar[ToolKind] = "execute"
 
     def intents(self, args: JobsArgs, services: ToolServices) -> Sequence[Intent]:
-        """None: the commands were judged when they were started."""
+        """Returns none, because the commands were judged when they started."""
         if args.wait_s is not None and not 0 <= args.wait_s <= MAX_WAIT_S:
             raise ToolError(f"wait_s is in seconds, {MAX_WAIT_S:g} at most.")
         return ()
@@ -61,7 +62,7 @@ class Jobs:
 
 
 def tell(job: Job, services: ToolServices) -> Result:
-    """What it has printed since the last look, and how it is."""
+    """Returns new output and the state of a job."""
     news = job.spool.read_new()
     shown = clip(news)
     job.is_reported = job.ending is not None
@@ -75,7 +76,7 @@ def tell(job: Job, services: ToolServices) -> Result:
 
 
 def _file(job: Job, services: ToolServices) -> Path:
-    """Of one that has ended: where it stays as long as the session does."""
+    """Moves the output of an ended job to the session's files."""
     if job.ending is not None and not job.is_detached:
         with suppress(OSError, SessionError):
             return services.save_output(f"job-{job.id}.txt", job.spool.path.read_bytes())

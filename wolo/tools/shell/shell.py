@@ -1,4 +1,4 @@
-"""The `shell` tool: run a command line without a keyboard and say plainly how it ended."""
+"""The `shell` tool: runs a command line without a terminal and reports how it ended."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from wolo.workspace.processes.process_runner import MOST_PROCESSES, Finished, Pr
 from wolo.workspace.root import Workspace
 
 FILES = "files"
-"""Under this name the metadata of a call say which files its command made, changed and removed."""
+"""Metadata key of the files that a command created, changed and removed."""
 _MAX_TIMEOUT_S = 3600.0
 _MAX_COMMAND_BYTES = 120_000
-"""The system takes 128 KiB in one argument."""
+"""The system limits one argument to 128 KiB."""
 FIRST_LOOK_S = 1.0
-"""At a job that has just been started."""
+"""Seconds to wait for the first output of a job."""
 
 
 class ShellArgs(Struct, frozen=True):
@@ -44,10 +44,10 @@ class ShellArgs(Struct, frozen=True):
 
 
 class Shell:
-    """Run a command line in bash. The working directory lasts from call to call (`cd` moves it), variables do not. There is
-    no keyboard: editors and prompts fail. Long output is cut in the middle and kept in a file. With `background` a server or
-    a long build runs on as a job while you go on; do not use `&` for that. For files prefer read, edit, grep and glob to cat,
-    sed, grep and find."""
+    """Run a command line in bash. The working directory persists between calls (`cd` changes it), variables do not. There is no
+    keyboard: editors and prompts fail. Long output is cut in the middle and saved in a file. With `background` a server or a long
+    build continues as a job while you go on; do not use `&` for that. For files prefer read, edit, grep and glob to cat, sed,
+    grep and find."""
 
     name: ClassVar[str] = "shell"
     Args: ClassVar[type[Struct]] = ShellArgs
@@ -84,7 +84,7 @@ class Shell:
 
 
 class _Run:
-    """One command, from its start to the words that say how it ended."""
+    """Runs one command and reports its result."""
 
     def __init__(self, args: ShellArgs, call: CallContext) -> None:
         self._command = args.command
@@ -96,7 +96,7 @@ class _Run:
         self._printed = CapturedOutput()
         self._progress = LiveOutput(call.progress)
         self._moved_to: Path | None = None
-        """None when the shell could not tell: it was killed, replaced itself, or its directory is gone."""
+        """None when the shell could not report it: it was killed, replaced itself, or its directory is gone."""
         self._left_running = False
         self._started = time.monotonic()
 
@@ -131,7 +131,7 @@ class _Run:
                 self._moved_to, self._left_running = report.read()
 
     async def as_job(self) -> Result:
-        """Started, and looked at for a moment: what fails at once is known at once."""
+        """Starts the job and waits a moment, so that early failures are reported at once."""
         if self._services.shell.jobs is None:
             raise ToolError("Nothing can run in the background here.")
         jobs = self._services.shell.jobs
@@ -145,7 +145,7 @@ class _Run:
         except asyncio.CancelledError as error:
             if job.is_detached:
                 raise Interrupted(
-                    Result(f"[interrupted: {job.name} was detached and goes on]\n", outcome="interrupted")
+                    Result(f"[interrupted: {job.name} was detached and continues]\n", outcome="interrupted")
                 ) from error
             await jobs.stop(job)
             job.is_reported = True
@@ -177,9 +177,9 @@ class _Run:
         return self._told(notes, code if finished.cause == "exited" else None, changes)
 
     def _lost(self, finished: Finished) -> list[str]:
-        """Where everything ends with the command, one that wanted to leave something running must know."""
+        """Explains that the sandbox ended background processes of the command."""
         if finished.cause == "exited" and self._call.confined and self._left_running and not finished.leftovers:
-            return ["what it left running with & has ended with it, here in the sandbox; use background for that"]
+            return ["the sandbox ended the processes that it left running with &; use background for that"]
         return []
 
     def interrupted(self, changes: ChangedPaths) -> Result:
@@ -201,14 +201,14 @@ class _Run:
 
     def _output(self) -> bytes:
         omitted = self._printed.omitted_bytes
-        note = f"\n[… {omitted:,} bytes in the middle were not kept …]\n".encode() if omitted else b""
+        note = f"\n[… {omitted:,} bytes in the middle were not saved …]\n".encode() if omitted else b""
         head, tail = self._printed.take()
         pieces = [*clean(head), note, *clean(tail)]
         last = next((piece for piece in reversed(pieces) if piece), b"\n")
         return b"".join(pieces if last.endswith(b"\n") else [*pieces, b"\n"])
 
     def _directory(self) -> list[str]:
-        """Remembers where the command ended up, and says so unless it is where everyone expects it."""
+        """Saves the final directory, and reports it unless it is the expected one."""
         state = self._services.shell
         before, state.cwd = state.cwd, self._moved_to or self._place.cwd
         if state.cwd == before == self._services.workspace.start and self._moved_to:
@@ -217,7 +217,7 @@ class _Run:
 
 
 class _Place(Struct, frozen=True):
-    """Where a command runs; `vanished` is where it should have run, had that directory not disappeared."""
+    """Directory of a command; `vanished` is the intended directory if it no longer exists."""
 
     cwd: Path
     vanished: Path | None = None
@@ -243,7 +243,7 @@ def _refuse_unusable(args: ShellArgs) -> None:
     except UnicodeEncodeError as error:
         raise ToolError("The command contains half of a surrogate pair, which no program can receive.") from error
     if size > _MAX_COMMAND_BYTES:
-        raise ToolError(f"The command has {size:,} bytes, more than the system takes; put long text into a file with write.")
+        raise ToolError(f"The command has {size:,} bytes, more than the system accepts; put long text into a file with write.")
     if args.timeout_s is not None and not 0 < args.timeout_s <= _MAX_TIMEOUT_S:
         raise ToolError(f"timeout_s is in seconds, above 0 and at most {_MAX_TIMEOUT_S:g}.")
 

@@ -1,1 +1,1 @@
-"""Pages of the web: which may be reached, how they are fetched, and what of them is worth reading."""
+"""Fetches web pages and extracts their text."""

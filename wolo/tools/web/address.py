@@ -1,5 +1,7 @@
-"""The address of a page, read in one way only: programs that differ about where an address leads are how pages get fetched
-that nobody allowed."""
+"""Parses web addresses in one strict form, and resolves names to public IP addresses only once.
+
+Programs that parse an address differently, or resolve it twice, can be led to hosts that were not checked.
+"""
 
 from __future__ import annotations
 
@@ -25,36 +27,36 @@ _AS_THEY_ARE = "!#$%&'()*+,/:;=?@[]~"
 
 class WebAddress(NamedTuple):
     url: str
-    """The one spelling in which it is judged, shown and fetched: plain ASCII, without a fragment."""
+    """Normalized form that is judged, shown and fetched: plain ASCII without a fragment."""
     scheme: str
     host: str
-    """Lower case, without a final dot and without brackets."""
+    """Lower case, without a final dot or brackets."""
     port: int
 
     @property
     def is_literal(self) -> bool:
-        """The host is an address of the network itself."""
+        """True when the host is an IP address."""
         return ":" in self.host or _NUMBER.fullmatch(self.host.rpartition(".")[2]) is not None
 
     @property
     def authority(self) -> str:
-        """Host and port, as the header `Host` carries them."""
+        """Value of the `Host` header."""
         return urlsplit(self.url).netloc
 
     def at(self, address: str) -> str:
-        """The same page at this address of the network."""
+        """Returns the same page at this IP address."""
         where = f"[{address}]" if ":" in address else address
         return urlsplit(self.url)._replace(netloc=f"{where}:{self.port}").geturl()
 
     def follow(self, location: str) -> WebAddress:
-        """Where a redirect leads. Raises ToolError."""
+        """Returns the target of a redirect. Raises ToolError."""
         try:
             return read_address(urljoin(self.url, location.strip()))
         except ValueError as error:
-            raise ToolError(f"{self.host} redirects to something that is no address: {location[:200]!r}.") from error
+            raise ToolError(f"{self.host} redirects to an invalid address: {location[:200]!r}.") from error
 
     def is_same_place(self, other: WebAddress) -> bool:
-        """The same server, or the same one with encryption."""
+        """True for the same server, or its https equivalent."""
         if other.host != self.host:
             return False
         return (other.scheme, other.port) == (self.scheme, self.port) or (
@@ -63,12 +65,12 @@ class WebAddress(NamedTuple):
 
 
 def read_address(given: str) -> WebAddress:
-    """Raises ToolError with what is wrong about it."""
+    """Raises ToolError."""
     text = given.strip()
     if len(text) > LONGEST_CHARS:
         raise ToolError(f"The address has {len(text):,} characters; {LONGEST_CHARS:,} is the most.")
     if not text.isprintable() or " " in text or "\\" in text:
-        raise ToolError("The address holds blanks, backslashes or invisible characters; write %20 and the like in their place.")
+        raise ToolError("The address contains blanks, backslashes or invisible characters; write %20 and the like instead.")
     try:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
@@ -93,12 +95,12 @@ def _spelled(parts: SplitResult, host: str, port: int) -> WebAddress:
 
 
 def _read_host(host: str) -> str:
-    """Raises ToolError for whatever is not the plain spelling of a name or an address."""
+    """Raises ToolError for anything but a plain name or IP address."""
     if ":" in host:
         return _read_ipv6(host)
     name = _in_ascii(host).removesuffix(".")
     if not _NAME.fullmatch(name):
-        raise ToolError(f"`{host[:200]}` is not the name of a host.")
+        raise ToolError(f"`{host[:200]}` is not a host name.")
     if _NUMBER.fullmatch(name.rpartition(".")[2]):
         try:
             return str(IPv4Address(name))
@@ -120,7 +122,7 @@ def _read_ipv6(host: str) -> str:
 
 
 def _in_ascii(host: str) -> str:
-    """Names in other scripts as the network knows them: `xn--…`."""
+    """Encodes international names as `xn--…`."""
     if host.isascii():
         return host
     import idna  # noqa: PLC0415  # hardly ever needed
@@ -128,11 +130,11 @@ def _in_ascii(host: str) -> str:
     try:
         return idna.encode(host, uts46=True).decode()
     except idna.IDNAError as error:
-        raise ToolError(f"`{host[:200]}` is not the name of a host.") from error
+        raise ToolError(f"`{host[:200]}` is not a host name.") from error
 
 
 LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
-"""From a name to its addresses. Raises OSError where there are none."""
+"""Resolves a name. Raises OSError."""
 
 _NOT_PUBLIC_4 = tuple(
     map(
@@ -160,7 +162,7 @@ _NOT_PUBLIC_4 = tuple(
     )
 )
 _PUBLIC_6 = IPv6Network("2000::/3")
-"""All that is given out; what leads back into IPv4 (mapped, translated) and all local ranges lie elsewhere …"""
+"""Allocated public range; local ranges and mapped or translated IPv4 addresses lie outside …"""
 _NOT_PUBLIC_6 = tuple(
     map(
         IPv6Network,
@@ -173,11 +175,11 @@ _NOT_PUBLIC_6 = tuple(
         ),
     )
 )
-"""… but for these."""
+"""… except these."""
 _ISATAP = (0x00005EFE, 0x02005EFE)
-"""The middle of an address that holds an IPv4 address in its last four bytes."""
+"""Middle of an address that holds an IPv4 address in its last four bytes."""
 _NAMES_OF_THIS_NETWORK = ("localhost", "localdomain", "local", "internal", "lan", "home", "corp", "intranet", "private", "arpa")
-"""Last labels that no public name has."""
+"""Top-level labels that are never public."""
 
 
 def is_public(address: str) -> bool:
@@ -197,20 +199,19 @@ def _is_public_6(address: IPv6Address) -> bool:
 
 
 class Hosts:
-    """The public ones. Another `look_up` and `is_open` are for whoever builds a network of its own; nothing a person or
-    a model says gets here."""
+    """Allows public hosts only. `look_up` and `is_open` exist for isolated networks; neither user nor model can set them."""
 
     def __init__(self, look_up: LookUp | None = None, is_open: Callable[[str], bool] = is_public) -> None:
         self._look_up = look_up or system_look_up
         self._is_open = is_open
 
     def check_name(self, address: WebAddress) -> None:
-        """What can be told without the network. Raises ToolError."""
+        """Checks what is known without a lookup. Raises ToolError."""
         if not (self._is_open(address.host) if address.is_literal else _may_be_public(address.host)):
             raise _not_public(address.host)
 
     async def find(self, address: WebAddress) -> tuple[str, ...]:
-        """The addresses of a host, every one of them public. Raises ToolError, and OSError where the name is unknown."""
+        """Returns the addresses of a host if all are public. Raises ToolError, and OSError for an unknown name."""
         self.check_name(address)
         if address.is_literal:
             return (address.host,)
@@ -223,7 +224,7 @@ class Hosts:
 
 
 def _may_be_public(name: str) -> bool:
-    """A name without a dot is looked up in this network first."""
+    """False for a name without a dot, which resolves locally first."""
     _, dot, last = name.rpartition(".")
     return bool(dot) and last not in _NAMES_OF_THIS_NETWORK
 
@@ -233,7 +234,7 @@ def _not_public(host: str) -> ToolError:
 
 
 async def system_look_up(host: str, port: int) -> list[str]:
-    """As the system does it, on a thread that nobody has to wait for: a name server may take its time."""
+    """Resolves in a thread that can be abandoned, because name servers may be slow."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""One page over the network: redirects looked at one by one, every address checked and then used, nothing read without end."""
+"""Downloads one page: checks every redirect and address, limits size and time, and decodes the text."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ if TYPE_CHECKING:
 
 MOST_REDIRECTS = 5
 MOST_BYTES = 5 * 1024 * 1024
-"""Of a page, unpacked, and of what comes over the network."""
+"""Maximum size of a page, both transferred and unpacked."""
 CONNECT_S = 10.0
 LOOK_UP_BEHIND_PROXY_S = 3.0
-"""Where only the proxy knows names, the system's own look-up may hang."""
+"""Timeout of the local lookup when only the proxy can resolve names."""
 
 HEADERS = {
     "accept": "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.1",
     "accept-encoding": "gzip, deflate",
     "user-agent": f"wolo/{__version__} (a coding agent; fetches what its user allows)",
 }
-"""All that is sent besides the address: no cookies, no keys, no page one comes from."""
+"""All headers that are sent: no cookies, keys or referrer."""
 
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _UNPACKED_AT_ONCE = 64 * 1024
 _AUTOMATIC_HEADER = 32
-"""Tells zlib to recognise gzip and zlib by their first bytes."""
+"""Lets zlib detect gzip and zlib headers."""
 
 
 class Page(Struct, frozen=True, kw_only=True):
     address: WebAddress
-    """Where it was in the end."""
+    """After redirects."""
     status: int
     kind: str
-    """Media type, lower case; empty when the server named none."""
+    """Media type in lower case; empty: not sent."""
     charset: str
     data: bytes
     is_cut: bool
-    """There was more."""
+    """The page was truncated."""
 
 
 class Elsewhere(Struct, frozen=True):
-    """A redirect to a host that nobody has judged yet; nothing was asked of it."""
+    """A redirect to a host that has not been judged; it was not contacted."""
 
     address: WebAddress
 
 
 class Web:
-    """Fetches pages, each on connections of its own."""
+    """Downloads pages, each over new connections."""
 
     def __init__(self, hosts: Hosts, environ: Mapping[str, str]) -> None:
         self._hosts = hosts
@@ -71,7 +71,7 @@ class Web:
         self._trusting: ssl.SSLContext | None = None
 
     async def get(self, address: WebAddress, may_go: Callable[[str], bool], is_read: Callable[[str], bool]) -> Page | Elsewhere:
-        """`may_go` tells whether a redirect to another server may be followed, `is_read` whether a media type is worth reading.
+        """`may_go` decides on redirects to other servers, `is_read` on media types.
 
         Raises ToolError.
         """
@@ -91,7 +91,7 @@ class Web:
         raise ToolError(f"{address.host} redirects more than {MOST_REDIRECTS} times.")
 
     async def _open(self, address: WebAddress) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
-        """The head of the answer. Raises ToolError."""
+        """Returns the response headers. Raises ToolError."""
         proxy = self._proxy(address)
         try:
             if proxy:
@@ -112,7 +112,7 @@ class Web:
             raise ToolError(told.message) from error
 
     async def _ask(self, address: WebAddress, url: str, proxy: str) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
-        """`url` holds the checked address in place of the name, which the server and its certificate still go by."""
+        """`url` holds the checked IP address; the server and its certificate still see the name."""
         import httpx2  # noqa: PLC0415  # 60 ms, at the first page
 
         extensions: dict[str, Any] = {"timeout": {"connect": CONNECT_S, "read": None, "write": None, "pool": None}}
@@ -146,7 +146,7 @@ class Web:
             raise ToolError(error.message) from error
 
     async def _check_behind_proxy(self, address: WebAddress) -> None:
-        """The proxy looks names up itself; what can be told here is told here. Raises ToolError."""
+        """Checks the host as far as possible, because the proxy resolves names itself. Raises ToolError."""
         self._hosts.check_name(address)
         try:
             async with asyncio.timeout(LOOK_UP_BEHIND_PROXY_S):
@@ -160,7 +160,7 @@ async def _read(response: httpx2.Response, address: WebAddress, is_read: Callabl
     if not is_read(kind):
         size = response.headers.get("content-length", "")
         told = f", {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else ""
-        raise ToolError(f"{address.url} is no text that could be shown: {kind}{told}.")
+        raise ToolError(f"{address.url} is not text: {kind}{told}.")
     data, is_cut = await _body(response, address)
     return Page(
         address=address,
@@ -173,7 +173,7 @@ async def _read(response: httpx2.Response, address: WebAddress, is_read: Callabl
 
 
 async def _body(response: httpx2.Response, address: WebAddress) -> tuple[bytes, bool]:
-    """What there is of it within the limits, and whether there was more. A connection that breaks has said what it said."""
+    """Returns the body within the limits, and True if it was truncated. A broken connection ends the body."""
     taken = bytearray()
     try:
         async for piece in _unpacked(response, address):
@@ -190,7 +190,7 @@ async def _body(response: httpx2.Response, address: WebAddress) -> tuple[bytes, 
 
 
 async def _unpacked(response: httpx2.Response, address: WebAddress) -> AsyncIterator[bytes]:
-    """Small pieces, however well they were packed."""
+    """Unpacks in small pieces, against decompression bombs."""
     unpacker = _unpacker(response.headers.get("content-encoding", ""), address)
     received_bytes = 0
     async for packed in response.stream:  # type: ignore[union-attr]  # an async response has an async stream
@@ -214,11 +214,11 @@ def _unpacker(encoding: str, address: WebAddress) -> zlib._Decompress | None:
         case "gzip" | "x-gzip" | "deflate":
             return zlib.decompressobj(zlib.MAX_WBITS | _AUTOMATIC_HEADER)
         case other:
-            raise ToolError(f"{address.host} packed the page in a way that was not asked for: {other[:40]}.")
+            raise ToolError(f"{address.host} sent the page in an unrequested encoding: {other[:40]}.")
 
 
 def _content_type(header: str) -> tuple[str, str]:
-    """Media type and charset."""
+    """Returns media type and charset."""
     kind, _, rest = header.partition(";")
     for parameter in rest.split(";"):
         name, _, value = parameter.partition("=")
@@ -235,7 +235,7 @@ _LOOKED_AT_BYTES = 4096
 _KNOWN = re.compile(
     r"(?:utf-(?:8|16|16-le|16-be|32)|iso8859-\d+|cp\d+|koi8-[rtu]|gb\w+|big5\w*|euc_\w+|shift_jis\w*|johab|mac-\w+|ascii)\Z"
 )
-"""Python knows more under such names, and not all of it is text."""
+"""Allowed codecs; Python has others, not all of them for text."""
 _BROADER = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -244,11 +244,12 @@ _BROADER = {
     "euc_kr": "cp949",
     "shift_jis": "cp932",
 }
-"""What browsers read in place of these."""
+"""Supersets that browsers use instead."""
 
 
 def decode(data: bytes, charset: str, *, is_cut: bool = False) -> str:
-    """`charset` is what the server says; a page that `is_cut` may end within a letter. What cannot be read is replaced."""
+    """Decodes by byte-order mark, server, page or guess; `is_cut` allows an incomplete last character. Undecodable bytes are
+    replaced."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
@@ -264,12 +265,12 @@ def decode(data: bytes, charset: str, *, is_cut: bool = False) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    """No text holds a NUL near its beginning, unless it is in UTF-16."""
+    """True for a NUL byte near the start, except in UTF-16."""
     return b"\0" in data[:8000] and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def _codec(charset: str) -> str:
-    """Empty for one that is none, or not known."""
+    """Empty: unknown or not allowed."""
     try:
         name = codecs.lookup(charset).name if charset else ""
     except (LookupError, ValueError):

@@ -1,4 +1,4 @@
-"""A page of HTML as Markdown that is good to read: headings, paragraphs, lists, code, tables, and where links lead."""
+"""Converts HTML to readable Markdown: headings, paragraphs, lists, code, tables and links."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from wolo.tools.web.markdown import Layout, Paragraph
 
 LONGEST_TARGET_CHARS = 1_000
 ENOUGH_CHARS = 200
-"""With less than this, the main part of a page is not taken for all of it."""
+"""A main part shorter than this is not taken for the whole page."""
 _LOOK_EVERY = 2_000
-"""Pieces between two looks at whether to stop."""
+"""Tokens between checks for cancellation."""
 
 _UNSEEN = frozenset(
     (
@@ -24,7 +24,7 @@ _UNSEEN = frozenset(
     )
 )
 _AROUND = frozenset(("button", "dialog", "footer", "nav"))
-"""What stands around the text of a page."""
+"""Elements around the content of a page."""
 _BLOCKS = frozenset(
     (
         *(
@@ -72,11 +72,11 @@ class Readable(Struct, frozen=True):
     title: str
     text: str
     names_main: bool
-    """The page says which part of it is the main one."""
+    """The page marks its main part."""
 
 
 def readable(source: str, url: str, is_stopped: Callable[[], bool] = lambda: False) -> Readable:
-    """The main part of a page where it names one, without what stands around it; all of it where that is next to nothing."""
+    """Converts the main part of a page if it is marked and long enough, otherwise all of it."""
     page = _Page(url, _UNSEEN | _AROUND, is_stopped)
     page.walk(source)
     if len(page.text) >= ENOUGH_CHARS:
@@ -87,7 +87,7 @@ def readable(source: str, url: str, is_stopped: Callable[[], bool] = lambda: Fal
 
 
 class _Region:
-    """From the first begin to the last end of some element."""
+    """Range from the first start to the last end of an element."""
 
     def __init__(self) -> None:
         self.begin = self.end = -1
@@ -103,7 +103,7 @@ class _Region:
 
 
 class _Page:
-    """What is open while a page is walked through."""
+    """State of the conversion: open elements and output."""
 
     def __init__(self, url: str, unseen: frozenset[str], is_stopped: Callable[[], bool]) -> None:
         self.title = ""
@@ -119,7 +119,7 @@ class _Page:
         self._pre: list[str] | None = None
         self._language = ""
         self._table: list[list[list[str]]] | None = None
-        """Rows of cells of pieces."""
+        """Rows of cells of text pieces."""
         self._main, self._articles = _Region(), _Region()
 
     @property
@@ -131,7 +131,7 @@ class _Page:
         return bool(self._named_main())
 
     def _named_main(self) -> str:
-        """Empty where no part is named, or next to nothing is in it."""
+        """Empty: no part is marked, or it is nearly empty."""
         for region in (self._main, self._articles):
             text = self._layout.text(region.begin, region.end) if region.begin >= 0 else ""
             if len(text) >= ENOUGH_CHARS:
@@ -280,7 +280,7 @@ class _Page:
                 self._base = self._absolute(attributes.get("href", "")) or self._base
 
     def _absolute(self, target: str) -> str:
-        """Empty for what leads nowhere else: a place on this page, a script, data."""
+        """Empty for links within the page, scripts and data."""
         target = "".join(target.split())
         if not target or target.startswith("#"):
             return ""
@@ -306,7 +306,7 @@ class _Page:
             self._language = self._language or _language(tag)
 
     def _end_pre(self) -> None:
-        """Code in a table stands before it: there it would be one line. A column of line numbers is no code."""
+        """Puts code in a table before the table, and drops columns of line numbers."""
         if self._pre is None:
             return
         code = "".join(self._pre).strip("\n")

@@ -1,4 +1,4 @@
-"""HTML taken apart into text and tags, in one go from left to right: a broken page takes no longer than another."""
+"""Splits HTML into text and tags in one linear pass, whatever the page contains."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 RAW = frozenset(("script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp", "plaintext"))
-"""What stands between these tags is no HTML."""
+"""Elements whose content is not HTML."""
 MOST_ATTRIBUTES = 200
 
 _TAG_NAME = re.compile(r"[a-zA-Z][^\s/>]*")
@@ -27,7 +27,7 @@ class Tag(NamedTuple):
 
 
 def tokens(source: str) -> Iterator[str | Tag]:
-    """Text comes with its entities resolved. What is not ended reaches to the end, as in a browser."""
+    """Resolves entities in text. Unterminated constructs extend to the end, as in browsers."""
     at = 0
     while at < len(source):
         opens = source.find("<", at)
@@ -52,7 +52,7 @@ def tokens(source: str) -> Iterator[str | Tag]:
 
 
 def _after_other(source: str, opens: int) -> int:
-    """Behind a comment, a declaration or what looks like one; one further where it is only a `<`."""
+    """Returns the position after a comment or declaration; one further for a lone `<`."""
     if source.startswith("<!--", opens):
         end = source.find("-->", opens + 2)
         return end + 3 if end >= 0 else len(source)
@@ -63,7 +63,7 @@ def _after_other(source: str, opens: int) -> int:
 
 
 def _attributes(source: str, at: int) -> tuple[dict[str, str], int]:
-    """And the place behind the tag; -1 when it has no end. The first of several with one name counts."""
+    """Returns the attributes and the position after the tag, or -1. The first of duplicate attributes counts."""
     found: dict[str, str] = {}
     while True:
         at = _NEXT_ATTRIBUTE.match(source, at).end()  # type: ignore[union-attr]  # matches anything

@@ -1,7 +1,6 @@
-"""The main part of a page that does not name it, found by trafilatura where that is installed (`wolo-cli[web-fetch]`).
+"""Extracts the main part of a page with trafilatura, if it is installed (`wolo-cli[web-fetch]`).
 
-It works in a process of its own, which has so much time and memory and no more: what takes hostile pages apart in C must not be
-able to hang wolo, or to end it.
+Runs in a process with limited time and memory, so that hostile pages cannot hang or crash wolo through C code.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def is_installed() -> bool:
 
 
 async def find_main_part(source: str, url: str, most_s: float) -> str:
-    """As Markdown; empty when there is none, or finding it takes too much."""
+    """Returns Markdown; empty: not found, or over the limits."""
     program = (sys.executable, "-I", "-m", __name__, url)
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, stderr=nothing, env={})
@@ -38,7 +37,7 @@ async def find_main_part(source: str, url: str, most_s: float) -> str:
 
 
 def main(url: str) -> None:
-    """From HTML on stdin to Markdown on stdout."""
+    """Reads HTML from stdin and writes Markdown to stdout."""
     import resource  # noqa: PLC0415  # in the child only
 
     import trafilatura  # noqa: PLC0415  # in the child only

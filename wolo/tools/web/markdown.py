@@ -1,4 +1,4 @@
-"""Blocks of Markdown on their way to a page: what leads them in, and tables."""
+"""Builds Markdown: paragraphs with inline marks, block prefixes and tables."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import re
 from collections.abc import Sequence
 
 DEEPEST = 12
-"""Lists and quotes within each other are drawn so deep; what is deeper stands there, too."""
+"""Maximum nesting of lists and quotes; deeper content is kept at this level."""
 MOST_COLUMNS = 40
 LONGEST_CELL_CHARS = 1_000
-"""A table with longer ones was made to place things on a page."""
+"""A table with longer cells is treated as page layout."""
 _FENCE = re.compile(r"`{3,}")
 
 
 class Layout:
-    """What has been written so far. Nothing in it nests: depth is counted."""
+    """The text written so far. Depth is counted, nothing is nested."""
 
     def __init__(self) -> None:
         self.quotes = 0
         self.lists: list[int] = []
-        """The number of the next item, 0 where items are not numbered."""
+        """Number of the next item; 0: not numbered."""
         self.marker = ""
-        """Of the item whose first block is still to come."""
+        """Of the item whose first block follows."""
         self._blocks: list[str] = []
 
     @property
     def count(self) -> int:
-        """A place in what is written."""
+        """Position in the written text."""
         return len(self._blocks)
 
     def text(self, begin: int = 0, end: int | None = None) -> str:
@@ -54,7 +54,7 @@ class Layout:
         self.put(f"{fence}{language}\n{code}\n{fence}")
 
     def put_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """As a table where it is one, else cell by cell."""
+        """Writes a table, or cells one by one if it is page layout."""
         filled = [row[:MOST_COLUMNS] for row in rows if any(row)]
         width = max(map(len, filled), default=0)
         if width < 2 or any(len(cell) > LONGEST_CELL_CHARS for row in filled for cell in row):
@@ -64,7 +64,7 @@ class Layout:
         self.put("\n".join([lines[0], _row(["---"] * width), *lines[1:]]))
 
     def put_cells(self, rows: Sequence[Sequence[str]]) -> None:
-        """Of what only looks like a table."""
+        """Writes the cells of a layout table."""
         for row in rows:
             for cell in filter(None, row):
                 self.put(cell)
@@ -78,7 +78,7 @@ _BLANKS = re.compile(r"[ \t\r\n\f\u00a0]+")
 _SPACES = re.compile(" +")
 _AROUND_BREAK = re.compile(r" *\n *")
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
-"""What no person would see, and a model would read."""
+"""Characters invisible to users that a model would read."""
 
 
 class Paragraph:
@@ -95,7 +95,7 @@ class Paragraph:
         self._pieces.append("\n")
 
     def show_image(self, alt: str, source: str) -> None:
-        """`source` is empty for one that cannot be found elsewhere."""
+        """An empty `source` cannot be linked."""
         alt = " ".join(alt.split())
         if alt:
             self.say(f"![{alt}]({source})" if source else alt)
@@ -112,7 +112,7 @@ class Paragraph:
             self._pieces[begin:] = [f"{ticks}{code}{ticks}"]
 
     def begin_link(self, target: str) -> None:
-        """Within code nothing can be marked: there a link is its text."""
+        """Within code a link is plain text."""
         self.end_link()
         if target and self._code_from < 0:
             self._link_from, self._target = len(self._pieces), target
@@ -122,7 +122,7 @@ class Paragraph:
         self._link_from, self._target = -1, ""
 
     def take(self) -> str:
-        """The text so far, and a new paragraph begins; a link that is not ended goes on in it."""
+        """Returns the text and starts a new paragraph; an open link continues in it."""
         self.end_code()
         self._mark_link()
         text = "".join(self._pieces)
