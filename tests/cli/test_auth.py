@@ -47,7 +47,7 @@ def kept() -> str:
 def test_a_key_from_a_pipe_is_tried_once_kept_and_used(acme: ProviderServer) -> None:
     acme.script(text("Hi."), text("Hello."))
     done = login("acme", "--key-stdin")
-    assert (done.exit_code, done.stderr) == (0, "wolo: Acme takes the key.\n")
+    assert (done.exit_code, done.stderr) == (0, "wolo: Acme accepted the key.\n")
     assert len(acme.requests) == 1
     assert acme.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert acme.requests[0].json["max_tokens"] == 16
@@ -63,11 +63,11 @@ REFUSALS = [
         401,
         {"error": {"message": f"bad key {ODD_KEY}", "type": "invalid_request_error"}},
         1,
-        "Acme refuses the key: bad key [key]",
+        "Acme rejected the key: bad key [key]",
     ),
-    (403, {"error": {"message": "not from here"}}, 1, "Acme refuses the key: not from here"),
-    (404, {"error": {"message": "no such model"}}, 1, "did not say whether the key is good: no such model"),
-    (500, {"error": {"message": "oops"}}, 75, "could not be asked about the key"),
+    (403, {"error": {"message": "not from here"}}, 1, "Acme rejected the key: not from here"),
+    (404, {"error": {"message": "no such model"}}, 1, "did not confirm the key: no such model"),
+    (500, {"error": {"message": "oops"}}, 75, "Could not check the key with"),
 ]
 
 
@@ -89,7 +89,7 @@ def test_a_limit_is_no_word_against_the_key(acme: ProviderServer) -> None:
     acme.script(error(429, '{"error": {"message": "slow down"}}'))
     done = login("acme")
     assert done.exit_code == 0
-    assert "knows the key" in done.stderr
+    assert "accepted the key, but" in done.stderr
     assert KEY in kept()
 
 
@@ -109,7 +109,7 @@ def test_a_key_is_never_an_argument(acme: ProviderServer, args: tuple[str, ...])
     done = run_wolo("auth", "login", *args)
     assert done.exit_code == 2
     assert KEY not in done.stderr + done.stdout
-    assert "never an argument" in done.stderr
+    assert "must not be an argument" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_key_is_never_an_argument(acme: ProviderServer, args: tuple[str, ...])
     [
         ("ollama", "Ollama needs no key."),
         ("openia", "Did you mean openai"),
-        ("zai", "gets no key of its usual one"),
+        ("zai", "does not get its usual key"),
         ("mine", 'key_env = ["MINE_API_KEY"]'),
         ("fixed", "comes from providers.fixed.api_key"),
     ],
@@ -157,10 +157,10 @@ def test_logout_removes_what_wolo_keeps_and_names_what_it_cannot_remove(acme: Pr
     login("acme", "--no-test")
     done = run_wolo("auth", "logout", "acme", env={"ACME_API_KEY": KEY})
     assert done.exit_code == 0
-    assert "$ACME_API_KEY still holds a key of acme" in done.stderr
+    assert "$ACME_API_KEY still has a key of acme" in done.stderr
     assert not kept()
     again = run_wolo("auth", "logout", "acme")
-    assert (again.exit_code, again.stderr) == (2, "wolo: wolo keeps no key of acme.\n")
+    assert (again.exit_code, again.stderr) == (2, "wolo: There is no saved key of acme.\n")
 
 
 def test_the_key_of_a_provider_that_is_gone_can_be_removed() -> None:
@@ -177,7 +177,7 @@ def test_at_a_terminal_the_key_is_typed_unseen(acme: ProviderServer, tmp_path: P
     with pty_wolo("auth", "login", "acme") as terminal:
         terminal.wait_for(READY)
         terminal.enter("wrong-key-0123456789")
-        terminal.wait_for("refuses the key")
+        terminal.wait_for("rejected the key")
         terminal.wait_until(lambda: READY in "\n".join(terminal.lines))
         terminal.type(KEY)
         terminal.wait_for(f"key › {'•' * len(KEY)}")
@@ -211,7 +211,7 @@ def test_a_key_is_tried_in_every_format_with_a_valid_request(provider: ProviderS
     settings.write_text(settings.read_text().replace("[providers.acme]", f'[providers.acme]\napi = "{api}"'))
     provider.script(reply)
     done = login("acme")
-    assert (done.exit_code, done.stderr) == (0, "wolo: Acme takes the key.\n")
+    assert (done.exit_code, done.stderr) == (0, "wolo: Acme accepted the key.\n")
     assert KEY in str(provider.requests[0].headers)
 
 

@@ -61,7 +61,7 @@ def test_an_event_is_tried_out_with_a_sample_input() -> None:
 
 def test_mistakes_are_told_before_anything_runs() -> None:
     for words, said in (
-        (("test", "PreTool"), "There is no event PreTool."),
+        (("test", "PreTool"), "Unknown event: PreTool."),
         (("test", "Stop", "--input", "{"), "--input is no JSON"),
         (("test", "Stop", "--input", "[]"), "--input is no JSON object"),
         (("allow",), "There are no hooks of this project."),

@@ -44,7 +44,7 @@ def test_rules_are_listed_in_the_order_in_which_they_decide(settings: Path) -> N
 
 
 def test_without_rules_the_list_says_so() -> None:
-    assert run_wolo("permissions", "list").stdout == "There are no rules here: the mode decides.\n"
+    assert run_wolo("permissions", "list").stdout == "No rules; the mode decides.\n"
     assert run_wolo("permissions", "list", "--json").json == []
 
 

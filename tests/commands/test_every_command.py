@@ -206,7 +206,7 @@ async def test_diff_shows_what_tools_and_commands_did_without_git(provider: Prov
     assert "fresh" not in only
     assert await shown("/diff nowhere", conversation) == "This session has changed nothing there."
     Path("kept.txt").write_text("somebody else\n")
-    assert "changed again since, by somebody else" in await shown("/diff kept.txt", conversation)
+    assert "changed again since by another program" in await shown("/diff kept.txt", conversation)
     await conversation.close()
 
 
@@ -219,7 +219,7 @@ async def test_diff_names_what_it_cannot_show_and_stays_short(provider: Provider
     )
     await say(conversation, "go")
     said = await shown("/diff", conversation)
-    assert "it is no text" in said
+    assert "not text" in said
     assert "more lines; /diff PATH" in said
     assert len(said.splitlines()) < 420
     await conversation.close()

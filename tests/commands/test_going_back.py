@@ -53,7 +53,7 @@ async def test_the_branch_that_was_left_can_be_gone_on_with(provider: ProviderSe
     provider.forget_prefix()
     await say(back, "go on")
     assert last_words(provider) == ["one", "A one.", "two", "A two.", "go on"]
-    with pytest.raises(UsageError, match="stands there already"):
+    with pytest.raises(UsageError, match="is there already"):
         await dispatch("/branch 2", CommandContext(back, COMMANDS))
     await back.close()
 

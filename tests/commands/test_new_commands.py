@@ -59,7 +59,7 @@ async def test_a_key_is_asked_for_in_a_terminal_only_and_removed_anywhere(provid
     with pytest.raises(UsageError, match="terminal"):
         await ran("/login zai", conversation)
     keep_key(find_login_provider("zai"), "zk-0123456789abcdef", in_keyring=False)
-    assert "removed" in await shown("/logout zai", conversation)
+    assert "Removed" in await shown("/logout zai", conversation)
     assert "zk-" not in (find_places().config / FILE).read_text()
     with pytest.raises(UsageError):
         await ran("/logout zai", conversation)

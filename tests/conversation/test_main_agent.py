@@ -103,15 +103,15 @@ def test_an_agent_that_is_not_there_or_does_tasks_only_is_named() -> None:
     write_agent("---\ndescription: x\nmode: subagent\n---\n", "helper")
     work = Path.cwd()
     for name, said in (
-        ("bos", "There is no agent bos."),
-        ("helper", "does tasks only (mode: subagent)"),
-        ("explore", "does tasks only (mode: subagent)"),
+        ("bos", "Unknown agent: bos."),
+        ("helper", "is for tasks only (mode: subagent)"),
+        ("explore", "is for tasks only (mode: subagent)"),
     ):
         config = layers.load(find_places(), {}, {"agent": name})
         with pytest.raises(UsageError) as wrong:
             find_main_agent(config, find_places(), work, work)
         assert said in wrong.value.message
-        assert "The agents are: boss." in wrong.value.hint
+        assert "Agents: boss." in wrong.value.hint
     config = layers.load(find_places(), {}, {"agent": "bos"})
     with pytest.raises(UsageError) as near:
         find_main_agent(config, find_places(), work, work)

@@ -84,14 +84,14 @@ def test_damage_is_found(format: str, damage: Callable[[dict[str, Any]], object]
 
 def test_a_prompt_larger_than_the_window_is_a_finding() -> None:
     seen = request_for_glm(user("x " * 900_000))
-    assert any(each.severity == "error" and "more than the window" in each.text for each in check_request(seen, SAID))
+    assert any(each.severity == "error" and "exceed the context window" in each.text for each in check_request(seen, SAID))
 
 
 def test_a_long_conversation_is_shortened_as_a_run_would_and_is_no_finding() -> None:
     turns = [each for number in range(40) for each in (user("x " * 60_000), replace(SAID[2], id=f"msg_{number}"))]
     found = check_request(request_for_glm(*turns, user("go on")), turns)
     assert [each.severity for each in found] == ["note"]
-    assert "does not fit" in found[0].text
+    assert "exceeds the context window" in found[0].text
 
 
 def request_for_glm(*said: Message) -> NextRequest:

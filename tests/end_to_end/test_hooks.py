@@ -564,7 +564,9 @@ def test_a_hook_sets_variables_for_commands_and_reads_what_was_said(provider: Pr
     ran = run_wolo("--json", *provider.flags, "greet")
     assert ran.exit_code == 0, ran.stderr
     assert provider.requests[-1].results[0].startswith("hello :")
-    assert "A SessionStart hook sets MY_TOKEN; commands see no variable that looks like a secret or a hook." in ran.stderr
+    assert (
+        "A SessionStart hook sets MY_TOKEN; commands never get variables that look like a secret or a shell hook." in ran.stderr
+    )
     assert "greet" in ran.stderr
     assert "'name': 'Bash'" in ran.stderr
     assert "'type': 'tool_result'" in ran.stderr
@@ -643,7 +645,7 @@ def test_they_run_only_once_a_person_has_allowed_them(provider: ProviderServer, 
     consents.save_trust(find_places(), Path.cwd(), "trusted")
     ran = write_once(provider)
     assert ran.exit_code == 0
-    assert ran.stderr.count(f"Hooks that came with the project are not run: {place}.") == 1
+    assert ran.stderr.count(f"Project hooks are not run: {place}.") == 1
     assert not Path("ran").exists()
     agree()
     ran = write_once(provider)
@@ -654,7 +656,7 @@ def test_trust_for_one_run_is_no_yes_to_them(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
     ran = write_once(provider, "--trust")
     assert (ran.exit_code, Path("ran").exists()) == (0, False)
-    assert "They need your consent as they are now" in ran.stderr
+    assert "They are new or changed and need your consent" in ran.stderr
     agree()
     assert write_once(provider, "--trust").exit_code == 4
 

@@ -714,7 +714,7 @@ def test_doctor_names_servers_that_failed_or_make_no_sense(provider: ProviderSer
     told = run_wolo("doctor", "--json", timeout=120).json
     assert [(each["name"], each["state"]) for each in told["mcp_servers"]] == [("dies", "failed last time"), ("good", "ready")]
     assert (
-        "The MCP server dies could not be used last time: it ended with exit code 1; it said: first ⏎ no key found, giving up."
+        "The MCP server dies failed last time: it ended with exit code 1; it said: first ⏎ no key found, giving up."
         " `wolo mcp test dies` tries again."
     ) in told["problems"]
     set_up(odd={"args": ["x"]})

@@ -321,7 +321,7 @@ def test_nothing_is_written_outside_the_copy(provider: ProviderServer, isolated:
     (isolated / "new.txt").unlink()
     found = divergence("second")
     assert found["kind"] == "call"
-    assert "nothing outside its copy" in found["got"]
+    assert "only inside its copy" in found["got"]
     assert not (isolated / "new.txt").exists()
 
 
@@ -404,7 +404,7 @@ def test_an_export_is_played_with_a_directory_to_start_from(reading: ProviderSer
     assert replay("../it.jsonl", "--at", ".").exit_code == 0
     alone = replay("../it.jsonl")
     assert alone.exit_code == 1
-    assert "brings no workspace" in alone.stderr
+    assert "contains no workspace" in alone.stderr
 
 
 def test_no_secret_goes_into_a_cassette(provider: ProviderServer) -> None:

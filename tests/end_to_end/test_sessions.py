@@ -192,5 +192,5 @@ def test_a_session_whose_model_is_gone_says_who_answers(provider: ProviderServer
     provider.script(*(text("fine") for _ in range(3)))
     assert run_wolo("-p", "-s", "s", *provider.flags, "go").exit_code == 0
     done = run_wolo("-p", "-s", "s", "go on")
-    assert "custom/test-model, which this session went on with last, is not known here any more; mine/m answers." in done.stderr
+    assert "custom/test-model, the last model of this session, is not available any more; using mine/m." in done.stderr
     assert "any more" not in run_wolo("-p", "-s", "s", "go on").stderr

@@ -117,7 +117,7 @@ def test_a_rule_keeps_the_model_from_a_skill_and_an_unknown_one_is_an_error(prov
     run_wolo("-p", "go", "--deny", "read:~/.agents/**", *provider.flags)
     denied, unknown = provider.requests[-1].results
     assert denied.startswith("Denied")
-    assert "There is no skill `nope`. The skills are: pdf." in unknown
+    assert "Unknown skill: `nope`. Skills: pdf." in unknown
 
 
 def test_the_prompt_stays_the_same_while_skills_change(provider: ProviderServer, home: Path) -> None:

@@ -67,7 +67,7 @@ def test_one_sees_what_it_does_and_afterwards_what_it_said(provider: ProviderSer
         terminal.wait_for("finding 8")
         assert terminal.shows("● glob *.nothing")
         terminal.enter("/cost")
-        terminal.wait_for("1 task of other agents")
+        terminal.wait_for("1 subagent task")
         assert terminal.shows("400 in")
         wait_for_prompt(terminal)
         leave(terminal)
@@ -271,7 +271,7 @@ def test_one_that_stalls_does_not_hold_up_a_script(provider: ProviderServer) -> 
     provider.script(call("task", {"prompt": "look"}), sse(Hold()), text("I go on."))
     done = run_wolo("-p", *provider.flags, "--set", "tasks.timeout_s=0.5", "--output-format", "json", "go")
     assert (done.exit_code, done.json["result"]) == (0, "I go on.")
-    assert provider.requests[-1].results[0].startswith("(It said nothing.)\n[timed out after ")
+    assert provider.requests[-1].results[0].startswith("(No answer.)\n[timed out after ")
 
 
 def test_listings_show_it_only_when_asked_for(provider: ProviderServer) -> None:
@@ -337,7 +337,7 @@ def test_agents_are_listed_and_shown_one_by_one(provider: ProviderServer, name: 
         terminal.wait_for("You help.")
         assert terminal.shows("tools        read, edit")
         terminal.enter("/agents nobody")
-        terminal.wait_for("There is no agent nobody.")
+        terminal.wait_for("Unknown agent: nobody.")
         leave(terminal)
 
 

@@ -73,5 +73,5 @@ def test_whatever_it_says_of_directories_the_replay_stays_in_its_copy(root: str,
 
 
 def test_one_of_a_newer_wolo_says_so(isolated: Path) -> None:
-    with pytest.raises(SessionError, match="newer wolo"):
+    with pytest.raises(SessionError, match="newer version of wolo"):
         play(WHOLE.replace(b'"version":1', b'"version":2', 1), isolated / "it")

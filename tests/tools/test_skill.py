@@ -23,7 +23,7 @@ INSIDE, OUTSIDE = Path("/work/.agents/skills/pdf/SKILL.md"), Path("/home/me/.age
 def offering(path: Path) -> Callable[[str], OfferedSkill]:
     def offered(name: str) -> OfferedSkill:
         if name != "pdf":
-            raise ToolError(f"There is no skill `{name}`.")
+            raise ToolError(f"Unknown skill: `{name}`.")
         return OfferedSkill(path, lambda: f"The text of {path}.")
 
     return offered
@@ -64,7 +64,7 @@ async def test_another_file_than_the_one_that_was_judged_is_not_read(tmp_path: P
         await Skill().run(args, other)
 
 
-@pytest.mark.parametrize(("skill", "said"), [(None, "There are no skills here"), (offering(INSIDE), "There is no skill `nope`")])
+@pytest.mark.parametrize(("skill", "said"), [(None, "There are no skills here"), (offering(INSIDE), "Unknown skill: `nope`")])
 def test_a_skill_that_is_not_there_is_a_word_to_the_model(
     tmp_path: Path, skill: Callable[[str], OfferedSkill] | None, said: str
 ) -> None:

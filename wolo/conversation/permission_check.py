@@ -36,7 +36,7 @@ class PermissionCheck(NamedTuple):
         tool, colon, text = call.partition(":")
         if tool not in TOOLS or not colon or not text.strip():
             hint = f'Write "tool:what", as in "shell:git push"; the tools are {", ".join(TOOLS)}.'
-            raise UsageError(f'"{call}" is no call.', hint=hint)
+            raise UsageError(f'"{call}" is not a call.', hint=hint)
         if tool in ("read", "write"):
             found = self.workspace.resolve(text)
             kind = ReadIntent if tool == "read" else WriteIntent
@@ -66,7 +66,7 @@ def in_precedence(rules: tuple[Rule, ...]) -> list[Rule]:
 
 def rule_lines(rules: tuple[Rule, ...]) -> list[str]:
     told = [f"{rule.decision:<6} {rule!s:<40} {rule.source}" for rule in in_precedence(rules)]
-    return told or ["There are no rules here: the mode decides."]
+    return told or ["No rules; the mode decides."]
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
@@ -81,7 +81,7 @@ def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
     removed = forget_rule(find_places(), None if everywhere else root, rule)
     if not removed:
         where = "for every workspace" if everywhere else f"for {root}"
-        raise UsageError(f'No rule "{rule}" was kept {where}.', hint="`wolo permissions list` says where each rule stands.")
+        raise UsageError(f'No saved rule "{rule}" {where}.', hint="`wolo permissions list` shows where each rule is saved.")
     return removed
 
 

@@ -124,13 +124,13 @@ def _is_file(path: Path) -> bool:
 def _attach(path: Path, lines: Lines = WHOLE) -> AnyPart:
     try:
         if not path.is_file():
-            raise UsageError(f"{path} is not a file that can be attached.")
+            raise UsageError(f"{path} is not a regular file, so it cannot be attached.")
         size = path.stat().st_size
         if size > (MAX_MEDIA_BYTES if lines == WHOLE else MAX_CUT_BYTES):
             raise UsageError(f"{path} is too large to attach ({size:,} bytes).", hint="Name it in the prompt; wolo can read it.")
         data = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be attached: {error}.") from error
+        raise UsageError(f"Cannot attach {path}: {error}.") from error
     return (_media(path, data) if lines == WHOLE else None) or _text(path, data, lines)
 
 
@@ -161,6 +161,6 @@ def _cut(path: Path, data: bytes, lines: Lines) -> tuple[bytes, str]:
     last = min(lines.last or len(all_lines), len(all_lines))
     if lines.first > last:
         raise UsageError(
-            f"{path} has {counted(len(all_lines), 'line')}, so there is no line {lines.first:,} to attach up to {last:,}."
+            f"{path} has {counted(len(all_lines), 'line')}, so lines {lines.first:,} to {last:,} cannot be attached."
         )
     return b"\n".join(all_lines[lines.first - 1 : last]), f' lines="{lines.first}-{last}"'

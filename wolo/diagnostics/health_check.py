@@ -30,7 +30,7 @@ from wolo.workspace.root import find_root
 Report = Mapping[str, Any]
 """Schema of `wolo doctor --json`."""
 
-WITHOUT_MODEL = "There is no model yet: `wolo login` saves an API key, and `wolo` in a terminal offers other ways."
+WITHOUT_MODEL = "No model is set up: `wolo login` saves an API key, and `wolo` in a terminal offers other ways."
 
 
 def examine() -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _mcp_servers(problems: list[str]) -> list[dict[str, Any]]:
     problems += [notice for notice in notices if notice not in problems]
     rows = [(each, last_known(each)) for each in found]
     problems += [
-        f"The MCP server {each.name} could not be used last time: {clean_line(known.why) or 'it is not known why'}."
+        f"The MCP server {each.name} failed last time: {clean_line(known.why) or 'unknown reason'}."
         f" `wolo mcp test {each.name}` tries again."
         for each, known in rows
         if known.state == "failed last time"
@@ -111,7 +111,7 @@ def _sandbox() -> dict[str, Any]:
     except WoloError:
         is_off = False  # whoever looks for the model says why
     if is_off:
-        found = Found(tried=("It is switched off in the settings (sandbox.backend).",))
+        found = Found(tried=("Disabled in the settings (sandbox.backend).",))
     else:
         found = find((find_root(Path.cwd()),), places.state, None)
     return {
@@ -154,7 +154,7 @@ def _sqlite(problems: list[str]) -> dict[str, Any]:
         except SessionError as error:
             integrity = error.message
         if integrity != "ok":
-            problems.append(f"The sessions cannot be trusted: {integrity}")
+            problems.append(f"The session store is damaged: {integrity}")
     return {
         "version": sqlite3.sqlite_version,
         "path": str(path),

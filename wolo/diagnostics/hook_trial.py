@@ -49,7 +49,7 @@ async def try_hooks(
     Raises UsageError for an unknown event.
     """
     if event not in EVENTS:
-        raise UsageError(f"There is no event {event}.", hint=f"The events are: {', '.join(EVENTS)}.")
+        raise UsageError(f"Unknown event: {event}.", hint=f"Events: {', '.join(EVENTS)}.")
     places, cwd = find_places(), Path.cwd()
     processes = Processes()
     records = HookRecords(places.state, "session_test", cwd)

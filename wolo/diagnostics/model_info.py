@@ -26,7 +26,7 @@ LABEL_WIDTH = 39
 SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
 """Only a lack of tools is mentioned."""
 LEGEND = "* ready to use; SIZE: context window; IN/OUT: dollars per million tokens."
-MORE = "`wolo models show NAME` says more."
+MORE = "`wolo models show NAME` shows details."
 PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "cache_write": "written to the cache"}
 
 
@@ -135,7 +135,7 @@ def page(facts: Mapping[str, Any]) -> Iterator[str]:
     price, key = facts["price"], facts["key"]
     yield f"{facts['id']}  ({facts['label']})"
     if not facts["listed"]:
-        yield "           not in wolo's list: its limits and its price are not known"
+        yield "           not in wolo's list: limits and price unknown"
     for title, words in {
         "also": ", ".join(facts["aliases"]),
         "window": _tokens(facts["context"]),
@@ -146,7 +146,7 @@ def page(facts: Mapping[str, Any]) -> Iterator[str]:
         "": ", ".join(filter(None, (price["source"], price["date"]))) if price else "",
         "edits with": facts["edit_tool"],
         "format": facts["format"],
-        "probed": facts["probed"] and f"{facts['probed']}; what was found out is followed",
+        "probed": facts["probed"] and f"{facts['probed']}; its results are applied",
         "address": facts["address"] or "none yet",
         "key": f"{key['source']}{'' if key['is_set'] else ': not set'}",
     }.items():

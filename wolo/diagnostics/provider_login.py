@@ -52,7 +52,9 @@ def find_login_provider(name: str) -> Provider:
 
 def no_argument() -> UsageError:
     """For a key given as an argument: shell history and process list have it by now."""
-    return UsageError("A key is never an argument: others could read it there.", hint="`wolo auth login PROVIDER` asks for it.")
+    return UsageError(
+        "A key must not be an argument: others could read it there.", hint="`wolo auth login PROVIDER` asks for it."
+    )
 
 
 async def try_to_log_in(provider: Provider, key: str) -> KeyCheck:
@@ -79,7 +81,7 @@ def found_keys() -> tuple[list[FoundKey], list[str]]:
     overrides, notices = _overrides(), list[str]()
     kept = key_store.read(find_places(), notices)
     if os.environ.get("WOLO_API_KEY", "").strip():
-        notices.append("WOLO_API_KEY is set: it counts before every other key, for the provider that a run begins with.")
+        notices.append("WOLO_API_KEY is set: it overrides every other key of the provider a run starts with.")
     found: list[FoundKey] = []
     for name in names_of(overrides):
         provider = load(name, overrides, os.environ)
@@ -115,18 +117,18 @@ def log_out(name: str) -> tuple[str, list[str]]:
     kept = key_store.read(find_places(), [])
     if not name and len(kept) != 1:
         hint = f"wolo auth logout {'|'.join(kept)}" if kept else "`wolo auth status` shows where keys come from."
-        raise UsageError("Which provider's key?" if kept else "wolo keeps no key.", hint=hint)
+        raise UsageError("Which provider's key?" if kept else "There are no saved keys.", hint=hint)
     overrides = _overrides()
     name = name if name in kept else _spelled(name, overrides) if name else next(iter(kept))
     left = [
-        f"{each.source} still holds a key of {each.provider}; wolo cannot take that away."
+        f"{each.source} still has a key of {each.provider}, which wolo cannot remove."
         for each in found_keys()[0]
         if each.provider == name and each.source not in ("keyring", key_store.FILE)
     ]
     where = key_store.forget(find_places(), name)
     if where is None:
-        raise UsageError(f"wolo keeps no key of {name}.", hint=" ".join(left))
-    return f"The key of {name} is removed from {'the keyring' if where == 'keyring' else key_store.FILE}.", left
+        raise UsageError(f"There is no saved key of {name}.", hint=" ".join(left))
+    return f"Removed the key of {name} from {'the keyring' if where == 'keyring' else key_store.FILE}.", left
 
 
 def _overrides() -> Overrides:
@@ -154,13 +156,13 @@ def _why_not(provider: Provider, overrides: Overrides) -> ConfigError | None:
     if not provider.key_env and provider.name in overrides:
         variable = f"{provider.name.upper().replace('-', '_').replace('.', '_')}_API_KEY"
         return ConfigError(
-            f"{provider.label} has no name for its key.", hint=f'Set {group}.key_env = ["{variable}"], then log in.'
+            f"{provider.label} has no variable name for its key.", hint=f'Set {group}.key_env = ["{variable}"], then log in.'
         )
     if not provider.key_env:
         return ConfigError(f"{provider.label} needs no key.")
     if _is_moved(provider, overrides):
         return ConfigError(
-            f"{provider.label} is asked at an address of your own, which gets no key of its usual one.",
+            f"{provider.label} has a custom base URL, which does not get its usual key.",
             hint=f'Name one for it: {group}.key_env = ["NAME_API_KEY"], then log in.',
         )
     return None
@@ -199,28 +201,26 @@ async def try_key(provider: Provider, key: str, *, environ: Mapping[str, str], o
     key = catalog.clean_key(key)
     model = provider.default_model or next((model.id for model in provider.models), "")
     if not model or not provider.base_url:
-        return KeyCheck(
-            verdict="untried", words=f"The key was not tried: no model of {provider.label} is known that could be asked."
-        )
+        return KeyCheck(verdict="untried", words=f"Could not check the key: no model of {provider.label} is known.")
     choice = catalog.find(f"{provider.name}/{model}", environ=environ, api_key=key, overrides=overrides)
     try:
         await _ask(choice)
     except ProviderError as error:
         redact(error, choice)
         return _judged(error, provider)
-    return KeyCheck(verdict="works", words=f"{provider.label} takes the key.")
+    return KeyCheck(verdict="works", words=f"{provider.label} accepted the key.")
 
 
 def _judged(error: ProviderError, provider: Provider) -> KeyCheck:
     match error:
         case AuthError():
-            return _trial("refused", f"{provider.label} refuses the key", error)
+            return _trial("refused", f"{provider.label} rejected the key", error)
         case RateLimited() | QuotaExhausted():
-            return _trial("works", f"{provider.label} knows the key, but it can do nothing with it just now", error)
+            return _trial("works", f"{provider.label} accepted the key, but has no quota for it now", error)
         case Unavailable():
-            return _trial("unclear", f"{provider.label} could not be asked about the key", error)
+            return _trial("unclear", f"Could not check the key with {provider.label}", error)
         case _:
-            return _trial("unclear", f"{provider.label} did not say whether the key is good", error)
+            return _trial("unclear", f"{provider.label} did not confirm the key", error)
 
 
 def _trial(verdict: Literal["works", "refused", "unclear"], words: str, error: ProviderError) -> KeyCheck:
@@ -300,9 +300,9 @@ def save_provider(name: str, found: FoundServer, key: str) -> None:
     places = find_places()
     overrides = layers.load(places).settings.providers
     if not PROVIDER_NAME.fullmatch(name):
-        raise UsageError(f"{name} cannot be the name of a provider.", hint="Letters, digits and . _ - may be in it.")
+        raise UsageError(f"{name} is not a valid provider name.", hint="Use letters, digits and . _ -")
     if name.lower() in (each.lower() for each in names_of(overrides)):
-        raise UsageError(f"There is a provider {name} already.", hint="Choose another name.")
+        raise UsageError(f"The provider {name} exists already.", hint="Choose another name.")
     variable = re.sub(r"\W", "_", name).upper() + "_API_KEY"
     settings = ProviderSettings(
         base_url=found.base_url,

@@ -83,9 +83,7 @@ class RequestPreview:
     def next_request(self, format: str = "") -> NextRequest:
         """Empty format: the last one used with this model, else its default. Raises ConfigError."""
         if not self._said:
-            raise UsageError(
-                f"Nothing was said in session {self._session.id} yet.", hint="`wolo sessions list` shows those there are."
-            )
+            raise UsageError(f"Session {self._session.id} has no prompts yet.", hint="`wolo sessions list` lists the sessions.")
         if format and format not in FORMATS:
             raise unknown_format(format)
         choice = self._choice(format)
@@ -119,7 +117,7 @@ class RequestPreview:
                 return readable(self._config, self._environ, other, format)
             if self._is_named or not self._model:
                 raise
-            message = f"The model of this session, {self._model}, is not known here any more. {error.message}"
+            message = f"The model of this session, {self._model}, is not available any more. {error.message}"
             raise ConfigError(message, hint="Name another one: --model PROVIDER/MODEL, or --as FORMAT.") from error
 
     def _other(self, format: str) -> str:
@@ -139,9 +137,7 @@ class RequestPreview:
 def readable(config: Config, environ: Mapping[str, str], spec: str, format: str = "") -> Choice:
     """A model without key and URL. Raises ConfigError with the nearest names."""
     if not spec:
-        raise ConfigError(
-            "Nobody knows which model this session is for.", hint="Name one: --model PROVIDER/MODEL, or --as FORMAT."
-        )
+        raise ConfigError("The model of this session is unknown.", hint="Name one: --model PROVIDER/MODEL, or --as FORMAT.")
     provider, model, level = catalog.look_up(spec, environ=environ, api=format or None, overrides=config.settings.providers)
     thinking: ThinkingLevel | None = level or config.settings.thinking
     choice = Choice(provider=provider, model=model, base_url=provider.base_url, thinking=thinking)

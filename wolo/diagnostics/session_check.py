@@ -50,7 +50,7 @@ def check_kept(loaded: Loaded) -> list[Finding]:
             words = SAID.get(told[call.id], "it did not end")
             found.append(_note(place, f"This call of `{call.tool}` has no result; the model is told that {words}."))
         elif not _is_readable(call):
-            text = "could not be read; they are kept as they came, and the model is sent {} and the reason."
+            text = "could not be read; the session keeps them, and the model gets {} and the reason."
             found.append(_note(place, f"The arguments of this call of `{call.tool}` {text}"))
     return [*found, *_repeated(said)]
 
@@ -59,10 +59,10 @@ def check_request(outgoing: NextRequest, said: Sequence[Message]) -> list[Findin
     """Finds what a strict server would reject, and content that this model does not get."""
     format, found = outgoing.format, list(_size(outgoing))
     if outgoing.is_compacted:
-        found.append(_note("session", "All of it does not fit the window; old outputs and messages are left out.", format))
+        found.append(_note("session", "It exceeds the context window, so old outputs and messages are omitted.", format))
     linter = LINTERS.get(format)
     if linter is None:
-        found.append(_note("request", f"Nobody has written down the rules of {format}; the request was not checked.", format))
+        found.append(_note("request", f"There are no rules for {format}; the request was not checked.", format))
     else:
         body = json.loads(outgoing.body)
         found += [_error("request", text, format) for text in linter(body, _request_before(outgoing))]
@@ -94,7 +94,7 @@ def _orphans(entries: Iterable[AnyEntry], said: Sequence[Message]) -> Iterator[F
         if isinstance(entry, ResultsEntry):
             for part in entry.parts:
                 if part.id not in kept.get(entry.message_id, ()):
-                    text = f"This result of `{part.tool}` belongs to a call that is not there; it cannot be sent."
+                    text = f"This result of `{part.tool}` belongs to a missing call; it cannot be sent."
                     yield _error(f"result {part.id}", text)
 
 
@@ -127,11 +127,11 @@ def _repeated(said: Sequence[Message]) -> Iterator[Finding]:
         if len(places) > 1:
             yield _note(
                 f"messages {', '.join(places)}",
-                f"The call {part_id} stands there more than once; it is sent where it stands first.",
+                f"The call {part_id} is there more than once; only the first is sent.",
             )
     for wire_id, places in wire_ids.items():
         if len(places) > 1:
-            text = f"The provider called {len(places)} calls {wire_id!r}; on the wire each gets an id of its own."
+            text = f"The provider called {len(places)} calls {wire_id!r}; each gets its own id in requests."
             yield _note(f"messages {', '.join(dict.fromkeys(places))}", text)
 
 
@@ -141,12 +141,10 @@ def _repeated(said: Sequence[Message]) -> Iterator[Finding]:
 def _size(outgoing: NextRequest) -> Iterator[Finding]:
     window, limit = outgoing.window, BODY_LIMITS_BYTES.get(outgoing.format)
     if window is not None and outgoing.tokens > window:
-        text = f"About {outgoing.tokens:,} tokens are more than the window of {outgoing.choice.label}, {window:,}."
+        text = f"About {outgoing.tokens:,} tokens exceed the context window of {outgoing.choice.label}, {window:,}."
         yield _error("request", text, outgoing.format)
     if limit is not None and len(outgoing.body) > limit:
-        yield _error(
-            "request", f"{len(outgoing.body):,} bytes are more than the {limit:,} that such servers take.", outgoing.format
-        )
+        yield _error("request", f"{len(outgoing.body):,} bytes exceed the limit of such servers, {limit:,}.", outgoing.format)
 
 
 def _withheld(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[Finding]:
@@ -160,7 +158,7 @@ def _withheld(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[Findin
     for name, places in lost.items():
         where = f"message {places[0]}" if len(places) == 1 else f"messages {places[0]} to {places[-1]}"
         count = "1 answer" if len(places) == 1 else f"{len(places)} answers"
-        text = f"The reasoning and signatures in {count} of {name} stay here; only their own model can read them."
+        text = f"The reasoning and signatures in {count} of {name} are not sent; only their own model can read them."
         yield _note(where, text, outgoing.format)
 
 
@@ -168,7 +166,7 @@ def _media_left_out(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[
     for at, message in enumerate(said, 1):
         for part in _media(message):
             if (part.data or _url(part)) and not _is_in(part, outgoing.body):
-                text = f"This {part.type} is not sent: {outgoing.choice.label} does not take it so; a note stands in its place."
+                text = f"This {part.type} is not sent: {outgoing.choice.label} does not accept it; a note replaces it."
                 yield _note(f"message {at}", text, outgoing.format)
 
 

@@ -53,13 +53,13 @@ class Cassette(Struct, frozen=True, kw_only=True):
         for file in self.files:
             place = Path(os.path.normpath(root / file.path))
             if place == root or not place.is_relative_to(root):
-                raise SessionError(f"The cassette holds a file that lies outside its workspace: {file.path!r}.")
+                raise SessionError(f"The cassette contains a file outside of its workspace: {file.path!r}.")
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(file.data)
                 place.chmod(0o755 if file.executable else 0o644)
             except (OSError, ValueError) as error:
-                raise SessionError(f"The file {file.path!r} of the cassette cannot be made here: {error}.") from error
+                raise SessionError(f"Cannot create the file {file.path!r} of the cassette: {error}.") from error
 
 
 def write(store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWorkspace, out: Write, redactor: Redactor) -> None:
@@ -121,7 +121,7 @@ def _header(line: bytes | None) -> Header | None:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     if header.version > VERSION:
-        raise SessionError("A newer wolo recorded this cassette.", hint="Update wolo, or record it anew.")
+        raise SessionError("A newer version of wolo recorded this cassette.", hint="Update wolo, or record it again.")
     return header
 
 

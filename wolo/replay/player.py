@@ -275,7 +275,10 @@ class _Replay:
             raise self._differs("call", recorded, self._outcome(recorded), "It would run now.")
         if outside := self._writes_outside(part):
             raise self._differs(
-                "call", recorded, self._outcome(recorded), f"Not run: a replay writes nothing outside its copy, and {outside} is."
+                "call",
+                recorded,
+                self._outcome(recorded),
+                f"Not run: a replay writes only inside its copy, and {outside} is outside.",
             )
         if recorded.outcome == "never_started":
             self._stop()
@@ -318,12 +321,12 @@ class _Replay:
         if was_interrupted(recorded):
             self._stop()
             await asyncio.Event().wait()  # the interruption ends it
-        raise self._differs("call", recorded, self._outcome(recorded), f"A person is asked now: {asked.reason}")
+        raise self._differs("call", recorded, self._outcome(recorded), f"It needs an approval now: {asked.reason}")
 
     def _outcome(self, recorded: ToolPart) -> str:
         if recorded.outcome in ("denied_by_rule", "denied_by_person"):
             return f"It was denied: {recorded.output}"
-        return f"It ran unasked ({recorded.outcome})."
+        return f"It ran without approval ({recorded.outcome})."
 
     def _differs(self, kind: Kind, recorded: ToolPart, expected: str, got: str) -> ReplayDiverged:
         called = comparable_call(recorded, self._stage.without_changing_values)

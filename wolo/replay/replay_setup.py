@@ -72,7 +72,7 @@ def _remarks(loaded: Loaded) -> Iterator[str]:
     if loaded.warning:
         yield loaded.warning
     if any(isinstance(entry, BranchEntry) for entry in loaded.entries):
-        yield "This session has branches: the one it ended on is replayed, and what others did to files is not taken back."
+        yield "This session has branches: the last one is replayed, and file changes of the others are not reverted."
 
 
 def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> ReplayWorkspace:
@@ -82,10 +82,11 @@ def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> Re
     """
     cwd = Path(recording.info.cwd)
     if at is not None and not at.is_dir():
-        raise SessionError(f"There is no directory {at}.", hint="--at names the directory to start from.")
+        raise SessionError(f"No such directory: {at}.", hint="--at names the directory to start from.")
     if at is None and not recording.is_foreign and not cwd.is_dir():
         raise SessionError(
-            f"The directory of this session is gone: {cwd}.", hint="Name another one to start from, such as a checkout: --at DIR."
+            f"The directory of this session does not exist any more: {cwd}.",
+            hint="Name another one to start from, such as a checkout: --at DIR.",
         )
     settings_from = at or (folder if recording.is_foreign else cwd)
     add_dirs = _added(recording.tape, recording.root)
@@ -121,7 +122,7 @@ def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:
     if original.is_dir() and not is_foreign:
         return copy_tree(Path(os.path.realpath(original)), copy).notices
     copy.mkdir(parents=True)
-    return (f"The directory {original}, which was added to the workspace, is not there; it is empty in the copy.",)
+    return (f"The directory {original}, which was added to the workspace, does not exist; its copy is empty.",)
 
 
 def _unpack(recording: Recording, stage: ReplayWorkspace) -> None:
@@ -129,4 +130,4 @@ def _unpack(recording: Recording, stage: ReplayWorkspace) -> None:
         recording.cassette.unpack(stage.root)
         return
     stage.root.mkdir(parents=True)
-    stage.notices += ("The file brings no workspace, so it starts in an empty one; --at DIR names another.",)
+    stage.notices += ("The file contains no workspace, so the replay starts in an empty one; --at DIR selects another.",)

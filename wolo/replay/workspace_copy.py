@@ -63,7 +63,7 @@ def rewind(tape: RecordedTurns, stage: ReplayWorkspace) -> tuple[str, ...]:
         return ()
     named = ", ".join(unknown[:_MAX_NAMED])
     more = f" and {len(unknown) - _MAX_NAMED} more" if len(unknown) > _MAX_NAMED else ""
-    return (f"Used as they are now, because what they held before the session is not known: {named}{more}.",)
+    return (f"Used as they are now, because their content before the session is unknown: {named}{more}.",)
 
 
 def files_used(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[Path]:

@@ -422,7 +422,7 @@ async def test_a_model_of_its_own_is_asked_and_one_that_is_not_to_be_had_is_told
     assert [asked.json["model"] for asked in provider.requests if is_child(asked)] == ["b", "a", "a", "a"]
     notices = [event.text for event in of(Noticed, events) if "the agent" in event.text]
     assert len(notices) == 1
-    assert notices[0].endswith("So the agent gone works with here/a.")
+    assert notices[0].endswith("So the agent gone uses here/a.")
 
 
 async def test_a_projects_agent_leads_to_no_other_provider(provider: ProviderServer) -> None:
@@ -435,7 +435,7 @@ async def test_a_projects_agent_leads_to_no_other_provider(provider: ProviderSer
     async with begun(provider, *settings, base_url=None, api_key=None, model="here/a") as conversation:
         events = await events_of(conversation)
     assert [asked.json["model"] for asked in provider.requests] == ["a"] * 3
-    assert any("no other provider" in event.text for event in of(Noticed, events))
+    assert any("cannot select another provider" in event.text for event in of(Noticed, events))
 
 
 async def test_a_failed_provider_is_a_result_and_the_parent_goes_on(provider: ProviderServer) -> None:

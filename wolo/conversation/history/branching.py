@@ -16,8 +16,8 @@ from wolo.sessions.session_text import OutlineItem, last_under, outline, path_to
 EDITING = frozenset({"write", "edit", "apply_patch"})
 COMMANDING = "shell"
 SUMMARY = (
-    "[The user went back to this point. What was said behind it belongs to another branch and is not part of this "
-    "conversation. What was done there was not undone: {effects}.]"
+    "[The user went back to this point. The messages after it are on another branch and not part of this "
+    "conversation. Their effects were not undone: {effects}.]"
 )
 MOST_FILES = 20
 
@@ -26,7 +26,7 @@ def before_prompt(nodes: Sequence[Node], head: int, number: int) -> tuple[Change
     """Returns the text of the prompt too. Raises UsageError for one that is not on the current branch."""
     place = _place(outline(nodes, head), number)
     if place.kind != "prompt":
-        raise UsageError(f"{number} is no prompt.", hint="/rewind lists them.")
+        raise UsageError(f"{number} is not the number of a prompt.", hint="/rewind lists them.")
     return Change(after_entry=place.before, summary=_summary(nodes, head, place.before)), place.text
 
 
@@ -35,7 +35,7 @@ def to_branch(nodes: Sequence[Node], head: int, number: int) -> Change:
     places = outline(nodes, head)
     end = last_under(places, _place(places, number).number)
     if end.is_here:
-        raise UsageError("The conversation stands there already.", hint="/tree shows the branches.")
+        raise UsageError("The conversation is there already.", hint="/tree shows the branches.")
     return Change(after_entry=end.end, summary=_summary(nodes, head, end.end))
 
 
@@ -44,17 +44,17 @@ def prompt_of(nodes: Sequence[Node], head: int, number: int | None) -> Message:
     places = outline(nodes, head)
     here = [place for place in places if place.is_on_way and place.kind == "prompt"]
     if number is None and not here:
-        raise UsageError("Nothing was said yet.")
+        raise UsageError("No prompts yet.")
     place = here[-1] if number is None else _place(places, number)
     entry = next(node.entry for node in nodes if node.seq == place.seq)
     if not isinstance(entry, MessageEntry):
-        raise UsageError(f"{number} is no prompt.", hint="/tree shows them.")
+        raise UsageError(f"{number} is not the number of a prompt.", hint="/tree shows them.")
     return entry.message
 
 
 def _place(places: Sequence[OutlineItem], number: int) -> OutlineItem:
     if not 1 <= number <= len(places):
-        raise UsageError(f"There is no number {number}.", hint="/tree shows them.")
+        raise UsageError(f"No prompt {number}; the last is {len(places)}.", hint="/tree shows them.")
     return places[number - 1]
 
 

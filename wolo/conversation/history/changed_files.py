@@ -60,7 +60,7 @@ def patch(changed: Changed, where: Path) -> Iterator[str]:
         return
     sides = [_text(changed.was, changed.before), _text(changed.holds, changed.after)]
     if None in sides:
-        yield "# its content cannot be shown: it is no text, too large, or not kept"
+        yield "# content not shown: not text, too large, or not stored"
         return
     yield from diff_lines(sides[0] or "", sides[1] or "").text.splitlines()
 
@@ -70,13 +70,13 @@ def _net(store: CheckpointStore, path: str, noted: Sequence[RecordedChange]) -> 
     before, after = noted[0].change.before, noted[-1].change.after
     if before.is_like(after) and before.mode == after.mode:
         return None
-    notes = ["by a command, or by somebody else meanwhile"] if all(each.source == "unclear" for each in noted) else []
+    notes = ["by a command, or by another program meanwhile"] if all(each.source == "unclear" for each in noted) else []
     try:
         if observe(path).is_like(after):
             holds = content(path) if after.kind not in ("", "folder") else None
         else:
             holds = store.content(after.hash)
-            notes.append("changed again since, by somebody else")
+            notes.append("changed again since by another program")
     except (OSError, ToolError):
         holds = store.content(after.hash)
     if before.is_like(after):

@@ -30,10 +30,10 @@ from wolo.workspace.checkpoints.undo_plan import Plan
 UNDO, REDO = "undo", "redo"
 Kind = Literal["undo", "redo"]
 MOST_NAMED = 20
-FORGOTTEN = "Nothing is kept of what these turns did to files: it is too long ago, or happened elsewhere."
-_UNDONE = "[The user took back {turns}: what was said in it is not part of this conversation.{files}{conflicts}{commands}]"
+FORGOTTEN = "No undo data for these turns: they are too old, or ran on another machine."
+_UNDONE = "[The user undid {turns}: its messages are not part of this conversation.{files}{conflicts}{commands}]"
 _UNDONE_FILES = "[The user undid what {turns} changed in some files.{files}{conflicts}]"
-_REDONE = "[The user brought back what had been undone before.{files}{conflicts}]"
+_REDONE = "[The user redid what was undone before.{files}{conflicts}]"
 
 
 class Conflict(Struct, frozen=True):
@@ -137,8 +137,8 @@ class Undoing:
         store = self._watch.store
         if kept is None or store is None:
             raise UsageError(
-                "There is nothing to redo.",
-                hint="Only what was undone last, with nothing said since, can be redone; with --no-session nothing can.",
+                "Nothing to redo.",
+                hint="Redo works right after an undo, before the next prompt, and not with --no-session.",
             )
         step, left = int(kept.data.get("step", 0)), int(kept.data.get("left", 0))
         plan = undo_changes.plan(store, store.of_step(step))
@@ -197,7 +197,7 @@ class Undoing:
         else:
             prompts = [message for message in self._history if message.is_prompt]
         if not prompts:
-            raise UsageError("There is no turn to undo.")
+            raise UsageError("No turn to undo.")
         if count > len(prompts):
             turns = "is 1 turn" if len(prompts) == 1 else f"are {len(prompts)} turns"
             raise UsageError(f"There {turns} to undo, not {count}.")
@@ -258,9 +258,9 @@ def lines(report: Report) -> list[str]:
     told = [f"{what}: {' · '.join(_short(text) for text in report.turns)}" if report.turns else f"{what}."]
     told += [f"  restored  {as_line(path)}" for path in report.restored]
     told += [f"  removed   {as_line(path)}" for path in report.removed]
-    told += [f"  conflict  {as_line(each.path)}: {each.reason}; left as it is" for each in report.conflicts]
+    told += [f"  conflict  {as_line(each.path)}: {each.reason}; not changed" for each in report.conflicts]
     if not (report.restored or report.removed or report.conflicts):
-        told.append("  no file has to change")
+        told.append("  no files change")
     told += [f"  {text}" for text in report.not_covered]
     return told
 
@@ -276,7 +276,7 @@ def _message_id(node: Node) -> str:
 
 def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
     """Changes by commands that the tracker may have missed."""
-    told = ["Not covered: what commands did outside the workspace, and to .git."]
+    told = ["Not covered: changes by commands outside the workspace and in .git."]
     for paths, what in (
         (left_out.ignored, "ignored by git"),
         (left_out.large, "too large"),
@@ -287,7 +287,7 @@ def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
             more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
             told.append(f"Not covered, {what}: {', '.join(as_line(Path(path).name) for path in paths[:3])}{more}.")
     if left_out.later:
-        told.append(f"Not covered: {counted(left_out.later, 'file')} that there was no time to keep yet.")
+        told.append(f"Not covered: {counted(left_out.later, 'file')} not backed up yet.")
     return tuple(told)
 
 
@@ -301,8 +301,8 @@ def _summary(report: Report, commands: int) -> Message | None:
     text = words.format(
         turns=f"the last {len(report.turns)} turns" if len(report.turns) > 1 else "the last turn",
         files=f" These files {many}: {_named(files)}." if files else "",
-        conflicts=f" These were left as they are: {_named(conflicts)}." if conflicts else "",
-        commands=f" {commands} command{'s' if commands > 1 else ''} ran; what they did outside the workspace was not undone."
+        conflicts=f" Not changed because of conflicts: {_named(conflicts)}." if conflicts else "",
+        commands=f" {commands} command{'s' if commands > 1 else ''} ran; their effects outside the workspace were not undone."
         if commands
         else "",
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wolo.extensions.hooks.response import Answer
 
 FILES = ("hooks.json", "settings.json", "settings.local.json")
-_MEND = "A PreToolUse hook guards calls of tools; wolo does not start while one cannot be read. Correct or remove it."
+_MEND = "Wolo does not start while a PreToolUse hook, which guards tool calls, is unreadable. Correct or remove it."
 END_WITHIN_S = 1.5
 """All SessionEnd hooks together."""
 
@@ -163,8 +163,8 @@ def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
     waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
     if waiting and not was_asked:
         said.append(
-            f"Hooks that came with the project are not run: {', '.join(waiting)}. They need your consent as they are now;"
-            " the next start in a terminal asks, and `wolo hooks allow` shows them and allows them."
+            f"Project hooks are not run: {', '.join(waiting)}. They are new or changed and need your"
+            " consent: start wolo in a terminal, or run `wolo hooks allow`."
         )
     return said
 
@@ -257,7 +257,8 @@ class ConversationHooks:
         self.variables.update(found)
         if not refused:
             return answer
-        notice = f"A SessionStart hook sets {', '.join(refused)}; commands see no variable that looks like a secret or a hook."
+        names = ", ".join(refused)
+        notice = f"A SessionStart hook sets {names}; commands never get variables that look like a secret or a shell hook."
         return replace(answer, notices=(*answer.notices, notice))
 
     def _told(self) -> dict[str, Any]:

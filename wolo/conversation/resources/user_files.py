@@ -62,7 +62,7 @@ class UserFiles:
         skills = self.skills().for_model
         skill = next((each for each in skills if each.name == name), None)
         if skill is None:
-            raise ToolError(f"There is no skill `{name}`. The skills are: {', '.join(each.name for each in skills) or 'none'}.")
+            raise ToolError(f"Unknown skill: `{name}`. Skills: {', '.join(each.name for each in skills) or 'none'}.")
         return OfferedSkill(Path(os.path.realpath(skill.path)), partial(_tell, skill))
 
 
@@ -91,9 +91,9 @@ def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Pr
     usable = [each.name for each in found.found if each.mode != "subagent"]
     if profile is None:
         hint = " ".join([*_near(name, usable), *_named(usable), *found.notices[:1], *config.notices])
-        raise UsageError(f"There is no agent {name}.", hint=hint)
+        raise UsageError(f"Unknown agent: {name}.", hint=hint)
     if profile.mode == "subagent":
-        raise UsageError(f"The agent {profile.name} does tasks only (mode: subagent).", hint=" ".join(_named(usable)))
+        raise UsageError(f"The agent {profile.name} is for tasks only (mode: subagent).", hint=" ".join(_named(usable)))
     return profile
 
 
@@ -124,7 +124,7 @@ def model_notice(profile: Profile) -> str:
     """Says why the model of the agent is not used; empty: it is."""
     if not profile.model or _leads(profile):
         return ""
-    why = "a project's agent leads to no other model" if profile.is_projects else "it is the name of another program's"
+    why = "a project's agent cannot select a model" if profile.is_projects else "it is a model name of another program"
     return f"The agent {profile.name} names the model {profile.model}, which is not used: {why}."
 
 
@@ -155,4 +155,4 @@ def _near(name: str, usable: Sequence[str]) -> list[str]:
 
 
 def _named(usable: Sequence[str]) -> list[str]:
-    return [f"The agents are: {', '.join(usable)}." if usable else "No agent file of yours can be worked as; see /agents."]
+    return [f"Agents: {', '.join(usable)}." if usable else "You have no agent for this; see /agents."]

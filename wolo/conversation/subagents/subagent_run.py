@@ -44,7 +44,7 @@ from wolo.tools.tool_values import AskQuestions, Delegated, PutQuestions, Questi
 MOST_LINES = 500
 """Calls in the view."""
 LONGEST_SUBJECT = 100
-_NOTHING_SAID = "(It said nothing.)"
+_NOTHING_SAID = "(No answer.)"
 
 
 class SubagentRun:
@@ -57,7 +57,7 @@ class SubagentRun:
         self.prompt = prompt
         self.session_id = session_id
         self.began = time.monotonic()
-        self.doing = "getting ready"
+        self.doing = "starting"
         self.calls: list[str] = []
         """One line per ended call."""
         self.begun = 0
@@ -96,7 +96,7 @@ class SubagentRun:
             case ThinkingStreamed():
                 self._does("thinking")
             case CompactionStarted():
-                self._does("summing up its conversation")
+                self._does("compacting its conversation")
             case AttemptFailed():
                 self._does(f"retrying in {event.delay_s:.0f} s: {clean_line(event.error.message)}")
             case AnswerEnded():
@@ -183,9 +183,9 @@ class SubagentRun:
         lines = [ended.answer.strip() or _NOTHING_SAID]
         if ended.cause != "done":
             why = f": {ended.error.message}" if ended.error is not None and how not in ("timed out", "interrupted") else ""
-            lines.append(f"[{how} after {ended.duration_s:.0f} s{why}; what stands above is not its final answer]")
+            lines.append(f"[{how} after {ended.duration_s:.0f} s{why}; the text above is not its final answer]")
             if self.calls:
-                lines.append("[It had done this:]\n" + "\n".join(self.calls[-20:]))
+                lines.append("[Its calls so far:]\n" + "\n".join(self.calls[-20:]))
         cost = f" · ${ended.usage.cost.total:.4f}" if ended.usage.cost is not None else ""
         denied = f" · {self.denied} denied" if self.denied else ""
         counts = f"{_count(ended.num_answers, 'answer')} · {_count(self.begun, 'call')}{denied}"

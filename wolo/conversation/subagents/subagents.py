@@ -95,7 +95,7 @@ class Subagents:
                 choice, notice = self._choice(profile)
                 sink = await self._keep(profile, choice)
             except WoloError as error:
-                raise ToolError(f"The agent {name} cannot begin: {error.message}") from error
+                raise ToolError(f"Cannot start the agent {name}: {error.message}") from error
             if notice and notice not in self._said:
                 self._said.add(notice)
                 await self._parent.emit(Noticed(text=notice, level="warning"))
@@ -157,15 +157,15 @@ class Subagents:
             return own, ""
         environ = keys.with_stored_keys(os.environ, state.places, [], state.config.settings.providers)
         first = state.options.first_provider or state.choice.provider.name
-        instead = f"the agent {profile.name} works with {own.label}."
+        instead = f"the agent {profile.name} uses {own.label}."
         try:
             choice = find(for_provider_of(state.config, environ, profile.model, first), environ, profile.model)
         except ConfigError as error:
             return own, f"{error.message} So {instead}"
         if choice.provider.name == "local":
-            return own, f"The embedded model cannot do tasks, so {instead}"
+            return own, f"The embedded model cannot run tasks, so {instead}"
         if profile.is_projects and (choice.provider.name, choice.base_url) != (own.provider.name, own.base_url):
-            return own, f"A project's agent may lead to no other provider than yours ({choice.label}), so {instead}"
+            return own, f"A project's agent cannot select another provider ({choice.label}), so {instead}"
         check_prices(state.config, choice)
         return replace(choice, thinking=choice.thinking or own.thinking), ""
 
