@@ -7,8 +7,6 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rich.text import Text
-
 from wolo.config import keys, layers
 from wolo.config.settings_writer import set_value
 from wolo.conversation.resources.model_selection import choose_now
@@ -17,10 +15,19 @@ from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.embedded_model import about_embedded, offer_embedded
 from wolo.frontends.terminal.dialogs.login_dialog import find_provider, log_in, show_providers
 from wolo.frontends.terminal.dialogs.new_server import add_server, try_out
-from wolo.frontends.terminal.dialogs.picker import ABOUT_SERVER, EMBEDDED, SERVER, SETUPS, Item, Menu, hinted_menu, pick
+from wolo.frontends.terminal.dialogs.picker import (
+    ABOUT_SERVER,
+    EMBEDDED,
+    SERVER,
+    SETUPS,
+    Item,
+    Menu,
+    hinted_menu,
+    pick,
+    print_numbered,
+)
 from wolo.frontends.terminal.display.line_prompt import Dismissed, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.messages.terminal_text import clean_line
 from wolo.models import catalog
 from wolo.models.catalog_files import key_variable
 from wolo.models.http.server_lookup import Server, find_servers
@@ -139,21 +146,16 @@ def _print_offer(offer: Offer, terminal: Terminal) -> None:
     if offer.models:
         running = " and ".join(server.label for server in offer.servers if server.models)
         screen.say(f"No model is set up, but {running} runs on this machine:")
-        _print_numbered(offer.models, terminal)
+        print_numbered([Item(name, name) for name in offer.models], terminal)
         screen.say("A ? after the number also tries out what it can do, with a few tiny requests.", "dim")
     if offer.has_embedded:
         screen.say("A small one can run inside wolo, without key or account:")
-        screen.print(Text.assemble((f"{len(offer.models) + 1:>3}  ", "accent"), "the embedded model"))
+        print_numbered([Item(EMBEDDED, "the embedded model")], terminal, first=len(offer.models) + 1)
         screen.say(f"     {about_embedded()}", "dim")
     screen.say("Or use an API key of a provider:" if offer.before_providers else "No model is set up. Choose a provider:")
     show_providers(offer.providers, terminal, first=offer.before_providers + 1)
-    for number, setup in enumerate(offer.setups, start=offer.before_providers + len(offer.providers) + 1):
-        screen.print(Text.assemble((f"{number:>3}  ", "accent"), SETUPS[setup]))
-
-
-def _print_numbered(names: Sequence[str], terminal: Terminal) -> None:
-    for number, name in enumerate(names, start=1):
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), clean_line(name)))
+    behind = offer.before_providers + len(offer.providers) + 1
+    print_numbered([Item(setup, SETUPS[setup]) for setup in offer.setups], terminal, first=behind)
 
 
 async def _choose_by_line(offer: Offer, terminal: Terminal) -> str:
@@ -214,13 +216,13 @@ async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
 
 async def _ask_model(provider: Provider, shown: Sequence[str], terminal: Terminal) -> str:
     """Any name may be typed. Empty: the user cancelled."""
+    items = [Item(name, name) for name in shown]
     if terminal.screen.stage is not None:
-        items = [Item(name, name) for name in shown]
         menu = Menu(f"Which model of {provider.label}?", lambda is_on: items, is_numbered=True, written=str)
         picked = await pick(menu, terminal)
         return picked.value if picked else ""
     terminal.screen.say(f"Models of {provider.label}:")
-    _print_numbered(shown, terminal)
+    print_numbered(items, terminal)
     question = "Which model? Enter selects 1; other names work, too › "
     typed = (await ask_line(question, terminal.screen, terminal.keyboard)).strip()
     return shown[int(typed) - 1] if typed.isdecimal() and 1 <= int(typed) <= len(shown) else typed or shown[0]

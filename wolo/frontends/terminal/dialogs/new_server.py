@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from rich.text import Text
-
 from wolo.diagnostics.provider_login import FoundServer, look_up_server, save_provider, suggested_name, taken_names
 from wolo.errors import ConfigError, ProviderError, UsageError
 from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, ask_text, confirm
+from wolo.frontends.terminal.dialogs.picker import Item, print_numbered
 from wolo.frontends.terminal.display.line_prompt import PassedOver
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.terminal_text import clean_line
@@ -82,8 +81,7 @@ async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None
 async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
     """A listed model by its number, or any name."""
     shown = models[:MOST_SHOWN]
-    for number, name in enumerate(shown, start=1):
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), clean_line(name)))
+    print_numbered([Item(name, name) for name in shown], terminal)
     typed = await ask_text(
         "Which model? Enter selects 1; other names work, too › " if shown else "Name of the model › ", terminal
     )

@@ -21,6 +21,13 @@ from wolo.messages.terminal_text import clean_line
 
 T = TypeVar("T")
 
+LIST_ROWS = 10
+PREVIEW_ROWS = 6
+LEAST_ROWS = 4
+"""A lower window shows only the list and the filter line."""
+REST_S = 0.08
+"""Delay before the preview of the marked entry is loaded."""
+_MOVES = {"up": -1, "down": 1, "c-p": -1, "c-n": 1, "pageup": -LIST_ROWS, "pagedown": LIST_ROWS}
 MOST_NUMBERED = 20
 LABEL_CHARS = 70
 EMBEDDED, SERVER = "embedded", "server"
@@ -72,11 +79,16 @@ async def pick(menu: Menu[T], terminal: Terminal) -> Picked[T] | None:
     return await stage.stand(Picker(menu))
 
 
+def print_numbered(items: Sequence[Item[T]], terminal: Terminal, *, first: int = 1) -> None:
+    for number, item in enumerate(items, start=first):
+        facts = f"  {clean_line(item.facts)}" if item.facts else ""
+        label = clean_line(item.label)[:LABEL_CHARS]
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), label, (facts, "dim")))
+
+
 async def _pick_by_number(menu: Menu[T], terminal: Terminal) -> Picked[T] | None:
     items = list(menu.listed(False))[:MOST_NUMBERED]
-    for number, item in enumerate(items, start=1):
-        label = clean_line(item.label)[:LABEL_CHARS]
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), label, (f"  {clean_line(item.facts)}", "dim")))
+    print_numbered(items, terminal)
     while True:
         try:
             typed = (await ask_line(f"{menu.title} Enter selects 1, q cancels › ", terminal.screen, terminal.keyboard)).strip()
@@ -87,15 +99,6 @@ async def _pick_by_number(menu: Menu[T], terminal: Terminal) -> Picked[T] | None
         if not typed or (typed.isdecimal() and 1 <= int(typed) <= len(items)):
             return Picked(items[int(typed or 1) - 1].value, is_on=False)
         terminal.screen.say(f"There is no number {typed}.", "warning")
-
-
-LIST_ROWS = 10
-PREVIEW_ROWS = 6
-LEAST_ROWS = 4
-"""A lower window shows only the list and the filter line."""
-REST_S = 0.08
-"""Delay before the preview of the marked entry is loaded."""
-_MOVES = {"up": -1, "down": 1, "c-p": -1, "c-n": 1, "pageup": -LIST_ROWS, "pagedown": LIST_ROWS}
 
 
 class Picker(Panel[Picked[T] | None]):

@@ -1,7 +1,7 @@
-"""The foot of the screen: the few lines that stay while everything above them scrolls away for good.
+"""The live region: the rows below the scrollback that are repainted while everything above them is printed once.
 
-From top to bottom: the line that is not finished yet, what is under way, what waits to be sent, where the person writes, and a
-line of facts. All else is printed once, above, and is the terminal's from then on. The foot alone is painted anew.
+From top to bottom: the unfinished line, running work, the todo list, queued messages, the input, and the status bar. Printed
+lines belong to the terminal from then on.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ T = TypeVar("T")
 TAIL_ROWS = 6
 WRITING_ROWS = 10
 PAINT_S = 0.25
-"""What is printed above is gathered for so long, because the foot is painted anew each time."""
+"""Printed text is collected for so long: each printing repaints the region."""
 ESCAPE_S = 0.05
-"""How long an escape may be the beginning of another key."""
+"""Time in which an escape may be the beginning of another key."""
 
 
 class LiveRegion:
@@ -117,7 +117,7 @@ class LiveRegion:
     # Its life
 
     def appear(self) -> None:
-        """Below what was printed so far; from now on the keyboard belongs to it."""
+        """Shows the region below the printed text, and takes the keyboard."""
         self.flush()
         self._outlet.open()
         self._running = asyncio.ensure_future(self._live())
@@ -129,7 +129,7 @@ class LiveRegion:
             self._terminal.signals.hang_up()
 
     async def vanish(self) -> None:
-        """Nothing of it stays on the screen; what was printed does."""
+        """Removes the region from the screen; printed text stays."""
         self._print_now()
         if self._running is not None:
             if self.app.is_running:
@@ -141,7 +141,7 @@ class LiveRegion:
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """The terminal is another program's while the block runs; what is printed meanwhile waits."""
+        """Gives the terminal to another program while the block runs; printed text waits."""
         self.flush()
         with set_app(self.app):
             async with in_terminal():
@@ -150,7 +150,7 @@ class LiveRegion:
                     yield
                 finally:
                     self._is_aside = False
-                    self._output.write_raw("\r\x1b[K")  # wherever the other program has left the cursor
+                    self._output.write_raw("\r\x1b[K")  # the other program may have left the cursor anywhere
         if self._state.dialogs:
             self._state.dialogs[-1].open()
         self.paint()
@@ -189,7 +189,7 @@ class LiveRegion:
         self.paint()
 
     def flush(self) -> None:
-        """What was gathered goes above the foot, in one go; it goes on waiting while the terminal is behind."""
+        """Prints the collected text above the region, unless the terminal is behind."""
         if self._due is not None:
             self._due.cancel()
             self._due = None
@@ -216,7 +216,7 @@ class LiveRegion:
                 self.app.redraw()
 
     def _insert(self, text: str) -> bool:
-        """False: the terminal cannot print it above what stands there."""
+        """Inserts the text above the region. False: this terminal cannot."""
         before, self._begun = self._begun, self._unfinished_line
         keeps = bool(before) and self._begun.startswith(before)
         return self.app.renderer.insert(text, self._tail_window, self._tail_rows(), keeps=keeps)
@@ -251,7 +251,7 @@ class LiveRegion:
         self._repaint()
 
     def _repaint(self) -> None:
-        """From its first row on: it may have become lower."""
+        """Repaints all rows: the region may have become lower."""
         self.flush()
         if self.app.is_running and not self._is_aside and not self.app.must_wait:
             with self._output.frame():
