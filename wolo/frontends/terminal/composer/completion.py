@@ -35,8 +35,8 @@ AT_ONCE, BREATH_S = 200, 0.001
 class Suggestions(Completer):
     """Runs in a thread (`ThreadedCompleter`): no key waits for it."""
 
-    def __init__(self, desk: Callable[[], CommandContext]) -> None:
-        self._desk = desk
+    def __init__(self, context: Callable[[], CommandContext]) -> None:
+        self._context = context
         self._files = FileNames()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
@@ -47,24 +47,24 @@ class Suggestions(Completer):
             yield from self._mentions(found[1] if found[1] is not None else found[2], len(found[0]))
 
     def _commands(self, typed: str) -> Iterator[Completion]:
-        desk = self._desk()
+        context = self._context()
         name, blank, rest = typed.partition(" ")
         if not blank:
-            for command in desk.commands:
+            for command in context.commands:
                 for spelling in (command.name, *command.aliases):
                     if spelling.startswith(name):
                         yield Completion(spelling, -len(name), display=f"/{spelling}", display_meta=command.help)
             return
-        known = named(name, desk.commands)
+        known = named(name, context.commands)
         repeats = known is not None and known.repeats
         typed, length = last_word(rest) if repeats else (rest, len(rest))
-        for argument, help in _arguments(desk, known):
+        for argument, help in _arguments(context, known):
             if argument.lower().startswith(typed.lower()):
                 written = quoted(argument) if repeats else argument
                 yield Completion(written, -length, display=clean_line(argument), display_meta=clean_line(help))
 
     def _mentions(self, typed: str, length: int) -> Iterator[Completion]:
-        cwd = self._desk().conversation.info.cwd
+        cwd = self._context().conversation.info.cwd
         names = outside(cwd, typed) if typed.startswith(("/", "~", "..")) else ranked(typed, self._files.below(cwd))
         for name in names[:MOST_OFFERED]:
             yield Completion(mention(name), -length, display=clean_line(name))
@@ -136,11 +136,11 @@ def outside(cwd: Path, typed: str) -> list[str]:
     return sorted(found)
 
 
-def _arguments(desk: CommandContext, command: Command | None) -> Sequence[tuple[str, str]]:
+def _arguments(context: CommandContext, command: Command | None) -> Sequence[tuple[str, str]]:
     if command is None or command.arguments is None:
         return ()
     try:
-        return command.arguments(desk)
+        return command.arguments(context)
     except (WoloError, OSError):
         return ()  # the command itself reports it
 

@@ -62,7 +62,7 @@ async def pick_session(terminal: Terminal) -> str:
     return picked.value if picked else ""
 
 
-def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
+def models_menu(context: CommandContext, *, ahead: bool = False) -> Menu[str]:
     """Usable models, the current one first; the switch adds those without a key. Any other name may be typed.
 
     Blocks: asks the model servers on this machine, or the one of this run, for their models. `ahead`: the choice is for
@@ -70,7 +70,7 @@ def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
     """
     from wolo.models.local.embedded import has_engine  # noqa: PLC0415  # loads what speaks with providers
 
-    conversation = desk.conversation
+    conversation = context.conversation
     config = conversation.permissions.config
     known = [each for each in model_info.models_here(config) if not each.label.endswith(ANY_NAME)]
     if config.endpoint.base_url:
@@ -110,9 +110,9 @@ def _served(label: str) -> Item[str]:
     return Item(label, label, "on this server")
 
 
-def rewind_menu(desk: CommandContext) -> Menu[OutlineItem]:
+def rewind_menu(context: CommandContext) -> Menu[OutlineItem]:
     """Prompts of this branch, newest first; the switch restores files, too."""
-    conversation = desk.conversation
+    conversation = context.conversation
     prompts = [place for place in outline(*conversation.session.tree()) if place.is_on_way and place.kind == "prompt"]
     newest_first = prompts[::-1]
 

@@ -133,23 +133,23 @@ class FrameRenderer(PaintedRenderer):
         if screen is None or size != self.painted_size or taken is None or not self.can_insert:
             return False
         at = screen.visible_windows_to_write_positions.get(tail)
-        foot = Shown(screen.height, self.cursor.y, at.height if at else 0, self._plain_row(screen))
-        if screen.height + taken + max(rows - foot.tail, 0) > size.rows or (foot.tail and not rows + taken):
+        region = Shown(screen.height, self.cursor.y, at.height if at else 0, self._plain_row(screen))
+        if screen.height + taken + max(rows - region.tail, 0) > size.rows or (region.tail and not rows + taken):
             return False
-        if keeps and taken and not foot.continues_in(text):
-            self._insert(move_down(text, taken, foot), screen, foot, foot.tail, kept=foot.tail)
-            taken, foot = 0, foot._replace(row=0)
+        if keeps and taken and not region.continues_in(text):
+            self._insert(move_down(text, taken, region), screen, region, region.tail, kept=region.tail)
+            taken, region = 0, region._replace(row=0)
         if taken:
-            self._insert(print_above(text, taken, foot, rows), screen, foot, rows)
-        elif rows != foot.tail:
-            stay = min(rows, foot.tail)
-            self._insert(grow(foot, rows - foot.tail), screen, foot, rows, kept=stay, row=stay)
+            self._insert(print_above(text, taken, region, rows), screen, region, rows)
+        elif rows != region.tail:
+            stay = min(rows, region.tail)
+            self._insert(grow(region, rows - region.tail), screen, region, rows, kept=stay, row=stay)
         return True
 
-    def _insert(self, sequence: str, screen: Screen, foot: Shown, tail: int, kept: int = 0, row: int = 0) -> None:
+    def _insert(self, sequence: str, screen: Screen, region: Shown, tail: int, kept: int = 0, row: int = 0) -> None:
         self.output.hide_cursor()
         self.output.write_raw(sequence)
-        self.painted = _moved(screen, foot, tail, kept)
+        self.painted = _moved(screen, region, tail, kept)
         self.cursor = Point(x=0, y=row)
 
     def leaves_rows(self, last: Window) -> bool:
@@ -220,15 +220,15 @@ class FrameApplication(RegionApplication):
             self._painter.flush()
 
 
-def _moved(screen: Screen, foot: Shown, tail: int, kept: int) -> Screen:
+def _moved(screen: Screen, region: Shown, tail: int, kept: int) -> Screen:
     """The screen with a tail of so many rows: the first `kept` ones as they were, the others empty."""
-    moved, more = Screen(), tail - foot.tail
-    for row in range(foot.tail, foot.height):
+    moved, more = Screen(), tail - region.tail
+    for row in range(region.tail, region.height):
         moved.data_buffer[row + more] = screen.data_buffer[row]
     for row in range(kept):
         for column, cell in screen.data_buffer[row].items():
             moved.data_buffer[row][column] = cell if more == 0 else Char(cell.char, cell.style.removesuffix(_LAST_ROW))
-    moved.height = foot.height + more
+    moved.height = region.height + more
     return moved
 
 

@@ -36,10 +36,10 @@ def copy_command(actions: TerminalActions) -> Command:
     )
 
 
-async def _run(actions: TerminalActions, desk: CommandContext, rest: str) -> Outcome:
-    answer = _last_answer(desk)
+async def _run(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
+    answer = _last_answer(context)
     text, what = (_block(answer, rest), f"Block {rest}") if rest else (answer, "The last answer")
-    ways = await copy(text, actions.sender, desk.conversation.permissions.workspace)
+    ways = await copy(text, actions.sender, context.conversation.permissions.workspace)
     if not ways:
         raise UsageError(
             f"Cannot copy {what[0].lower()}{what[1:]}: no clipboard takes {len(text.encode()):,} bytes.",
@@ -48,8 +48,8 @@ async def _run(actions: TerminalActions, desk: CommandContext, rest: str) -> Out
     return ShowText(f"Copied {what[0].lower()}{what[1:]} ({counted(len(text), 'character')}), using {' and '.join(ways)}.")
 
 
-def _arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    found = blocks(_answers(desk)[-1]) if _answers(desk) else []
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    found = blocks(_answers(context)[-1]) if _answers(context) else []
     return [(str(number), block.strip().partition("\n")[0]) for number, block in enumerate(found, start=1)]
 
 
@@ -78,12 +78,12 @@ def blocks(answer: str) -> list[str]:
     return [token.content.removesuffix("\n") for token in MarkdownIt().parse(answer) if token.type == "fence"]
 
 
-def _answers(desk: CommandContext) -> list[str]:
-    return [message.text for message in desk.conversation.history if message.role == "assistant" and message.text.strip()]
+def _answers(context: CommandContext) -> list[str]:
+    return [message.text for message in context.conversation.history if message.role == "assistant" and message.text.strip()]
 
 
-def _last_answer(desk: CommandContext) -> str:
-    answers = _answers(desk)
+def _last_answer(context: CommandContext) -> str:
+    answers = _answers(context)
     if not answers:
         raise UsageError("There is no answer to copy yet.")
     return answers[-1].strip("\n")

@@ -32,7 +32,7 @@ Choose = Callable[[Terminal, Command, CommandContext], Awaitable[Outcome]]
 
 def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command, ...]:
     """The same commands, some of which open a list when they get no argument."""
-    ways: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _place}
+    ways: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _prompt}
     asking = {name: partial(_run, terminal, find(name, commands), choose) for name, choose in ways.items()}
     asking["login"] = partial(_log_in, terminal)
     return tuple(replace(command, run=asking.get(command.name, command.run)) for command in commands)
@@ -43,9 +43,9 @@ def is_chosen_ahead(line: str) -> bool:
     return line in _AHEAD
 
 
-async def choose_ahead(line: str, desk: CommandContext, terminal: Terminal) -> str:
+async def choose_ahead(line: str, context: CommandContext, terminal: Terminal) -> str:
     """The command with the choice; unchanged if there is nothing to choose from; empty if the user cancelled."""
-    menu = await asyncio.to_thread(_AHEAD[line], desk)
+    menu = await asyncio.to_thread(_AHEAD[line], context)
     if not menu.listed(True):
         return line
     with suppress(Dismissed):
@@ -62,16 +62,16 @@ async def mention_file(cwd: Path, writing: Buffer, terminal: Terminal) -> None:
             writing.insert_text(f"{mention(picked.value)} ")
 
 
-async def _run(terminal: Terminal, command: Command, choose: Choose, desk: CommandContext, rest: str) -> Outcome:
+async def _run(terminal: Terminal, command: Command, choose: Choose, context: CommandContext, rest: str) -> Outcome:
     if rest:
-        return await command.run(desk, rest)
+        return await command.run(context, rest)
     try:
-        return await choose(terminal, command, desk)
+        return await choose(terminal, command, context)
     except Dismissed:
         return NOTHING
 
 
-async def _log_in(terminal: Terminal, desk: CommandContext, rest: str) -> Outcome:
+async def _log_in(terminal: Terminal, context: CommandContext, rest: str) -> Outcome:
     """Saves a key; this conversation keeps the one it began with."""
     from wolo.diagnostics.provider_login import find_login_provider, login_providers  # noqa: PLC0415  # loads the HTTP stack
     from wolo.frontends.terminal.dialogs.login_dialog import ask_provider, log_in  # noqa: PLC0415  # the same
@@ -85,44 +85,44 @@ async def _log_in(terminal: Terminal, desk: CommandContext, rest: str) -> Outcom
     return ShowText(f"Use it with /model {model}." if is_saved else "")
 
 
-async def _session(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
-    menu = sessions_menu(desk.conversation.info.cwd, desk.conversation.info.session_id)
+async def _session(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
+    menu = sessions_menu(context.conversation.info.cwd, context.conversation.info.session_id)
     if not menu.listed(True):
         return ShowText("There is no other session yet.")
     picked = await pick(menu, terminal)
-    return await command.run(desk, picked.value) if picked else NOTHING
+    return await command.run(context, picked.value) if picked else NOTHING
 
 
-async def _model(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
+async def _model(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
     from wolo.frontends.terminal.dialogs.embedded_model import offer_embedded  # noqa: PLC0415  # loads the HTTP stack
     from wolo.frontends.terminal.dialogs.new_server import add_server  # noqa: PLC0415  # the same
 
-    picked = await pick(await asyncio.to_thread(models_menu, desk), terminal)
-    if picked is None or picked.value == desk.conversation.info.model:
+    picked = await pick(await asyncio.to_thread(models_menu, context), terminal)
+    if picked is None or picked.value == context.conversation.info.model:
         return NOTHING
     ways = {SERVER: add_server, EMBEDDED: offer_embedded}
     if picked.value not in ways:
-        return await command.run(desk, picked.value)
+        return await command.run(context, picked.value)
     try:
         spec = await ways[picked.value](terminal)
     except EOFError:
         return NOTHING
-    return SwitchConversation(await desk.conversation.reopen(Change(model=spec, at_own_address=True))) if spec else NOTHING
+    return SwitchConversation(await context.conversation.reopen(Change(model=spec, at_own_address=True))) if spec else NOTHING
 
 
 _AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {
     "/model": partial(models_menu, ahead=True),
-    "/resume": lambda desk: sessions_menu(desk.conversation.info.cwd, desk.conversation.info.session_id),
+    "/resume": lambda context: sessions_menu(context.conversation.info.cwd, context.conversation.info.session_id),
 }
 
 
-async def _place(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
-    menu = rewind_menu(desk)
+async def _prompt(terminal: Terminal, command: Command, context: CommandContext) -> Outcome:
+    menu = rewind_menu(context)
     if not menu.listed(False):
         return ShowText("There is no prompt yet.")
     picked = await pick(menu, terminal)
     if picked is None:
         return NOTHING
     if picked.is_on:
-        return await undo.undo(desk, str(turns_back(menu, picked.value)))
-    return await command.run(desk, str(picked.value.number))
+        return await undo.undo(context, str(turns_back(menu, picked.value)))
+    return await command.run(context, str(picked.value.number))

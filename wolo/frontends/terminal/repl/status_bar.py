@@ -91,11 +91,11 @@ def print_banner(conversation: Conversation, screen: Screen) -> None:
 
 def fit(facts: Mapping[str, str], columns: int) -> str:
     """Joins the facts that fit, in the given order; the last remaining one is cut."""
-    kept = dict(facts)
+    shown = dict(facts)
     for name in reversed(IMPORTANCE):
-        if len(kept) > 1 and cell_len(BETWEEN.join(kept.values())) > columns:
-            kept.pop(name, None)
-    line = BETWEEN.join(kept.values())
+        if len(shown) > 1 and cell_len(BETWEEN.join(shown.values())) > columns:
+            shown.pop(name, None)
+    line = BETWEEN.join(shown.values())
     return line if cell_len(line) <= columns else f"{set_cell_size(line, max(columns - 1, 0)).rstrip()}…"
 
 

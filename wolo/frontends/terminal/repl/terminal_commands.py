@@ -39,22 +39,22 @@ def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
             partial(_theme, actions),
             usage=f"[{'|'.join(THEMES)}]",
             more="Also saved in your settings (ui.theme). NO_COLOR=1 in the environment turns colours off.",
-            arguments=lambda desk: [(name, _ABOUT.get(name, "")) for name in THEMES],
+            arguments=lambda context: [(name, _ABOUT.get(name, "")) for name in THEMES],
             while_working=True,
         ),
     )
 
 
-async def _editor(actions: TerminalActions, desk: CommandContext, rest: str) -> Outcome:
+async def _editor(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
     actions.open_editor()
     return ShowText("")
 
 
-async def _keys(actions: TerminalActions, desk: CommandContext, rest: str) -> Outcome:
+async def _keys(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
     return ShowText(actions.keys_listed())
 
 
-async def _theme(actions: TerminalActions, desk: CommandContext, rest: str) -> Outcome:
+async def _theme(actions: TerminalActions, context: CommandContext, rest: str) -> Outcome:
     if not rest:
         off = " (NO_COLOR is set: colours are off)" if os.environ.get("NO_COLOR") else ""
         themes = "\n".join(f"{name:<5} {_ABOUT.get(name, '')}" for name in THEMES)
