@@ -1,22 +1,22 @@
-"""Every error wolo raises on purpose: what went wrong in a sentence, and a hint how to go on.
+"""Defines all errors that wolo raises on purpose, each with a message and a hint.
 
 WoloError
-├── UsageError             the command line or a setting asks for something impossible; nothing was sent
-│   └── ConfigError        a settings file, variable or rule is wrong
-├── ProviderError          the model's provider said no; the kind says why
-│   ├── AuthError          the key is missing, wrong or not allowed here
-│   ├── RateLimited        too many requests just now
-│   ├── QuotaExhausted     the plan or balance is used up; may say when it resets
-│   ├── ContextOverflow    the conversation no longer fits the model's window
-│   ├── ContentRefused     the provider's content policy refused
+├── UsageError             invalid command line or setting; nothing was sent
+│   └── ConfigError        invalid settings file, variable or rule
+├── ProviderError          the provider rejected or failed the request
+│   ├── AuthError          API key missing, invalid or not permitted
+│   ├── RateLimited        too many requests
+│   ├── QuotaExhausted     plan or balance exhausted; may state the reset time
+│   ├── ContextOverflow    the conversation exceeds the context window
+│   ├── ContentRefused     refused by the provider's content policy
 │   ├── BadRequest         the provider rejected the request itself
-│   │   └── Unexplained    it gave no reason
-│   ├── BadAnswer          what came back is not a usable answer (HTML page, empty, cut at the limit)
-│   └── Unavailable        connection, server error, stream that ended early or stalled
-│       └── Unreachable    no connection, or it broke before any byte of an answer
-├── SessionError           the store: unknown, locked, full, damaged or newer than this wolo
-├── ExtensionError         a file a user added cannot be used
-└── ToolError              a word to the model: it becomes the result of the call
+│   │   └── Unexplained    rejected without a reason
+│   ├── BadAnswer          unusable response (HTML page, empty, truncated)
+│   └── Unavailable        connection or server error, stream ended early or stalled
+│       └── Unreachable    no connection, or it broke before the response
+├── SessionError           session unknown or locked; store full, damaged or newer than this wolo
+├── ExtensionError         an extension file is invalid
+└── ToolError              for the model: becomes the result of the call
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import ClassVar
 
 
 class WoloError(Exception):
-    """The root. `message` is one sentence for people; `hint` says what to do now (may be empty)."""
+    """Base class. `message` is one sentence for the user; `hint` suggests what to do (may be empty)."""
 
     kind: ClassVar[str] = "error"
     exit_code: int = 1
@@ -60,7 +60,7 @@ class ToolError(WoloError):
 
 
 class ProviderError(WoloError):
-    """`retryable` says whether another try can help, `delay_s` how long the provider asked to wait (None: not said)."""
+    """`retryable`: another attempt can help; `delay_s`: wait requested by the provider (None: not stated)."""
 
     kind = "provider"
     retryable: bool = False
@@ -80,12 +80,12 @@ class ProviderError(WoloError):
         self.status = status
         """HTTP status, when there was one."""
         self.code = code
-        """The provider's own code, always as text ("1302", "rate_limit_exceeded")."""
+        """The provider's code, always as text ("1302", "rate_limit_exceeded")."""
         self.delay_s = delay_s
         self.resets_at = resets_at
         """When a limit resets: ISO 8601 with offset."""
         self.field = field
-        """The optional request field that a 400 names, if it names one that we added."""
+        """The optional request field that a 400 response names, if it is one we added."""
 
 
 class AuthError(ProviderError):
@@ -99,7 +99,7 @@ class RateLimited(ProviderError):
 
 
 class QuotaExhausted(ProviderError):
-    """Exit 75 when the provider says when it resets, 1 when only a person can fix it (no balance)."""
+    """Exit code 75 if the provider states a reset time, 1 if only the user can fix it (no balance)."""
 
     kind = "quota"
 
@@ -121,7 +121,7 @@ class BadRequest(ProviderError):
 
 
 class Unexplained(BadRequest):
-    """Some servers answer so when a request is longer than the window."""
+    """Some servers answer this way when a request exceeds the context window."""
 
 
 class BadAnswer(ProviderError):
@@ -135,4 +135,4 @@ class Unavailable(ProviderError):
 
 
 class Unreachable(Unavailable):
-    """Nothing was answered, so another try costs nothing; a gap in the network ends by itself."""
+    """No response was received, so retrying is free; network gaps end by themselves."""

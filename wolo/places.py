@@ -1,4 +1,4 @@
-"""Where things lie: the directories of the user, and WOLO_HOME that puts them all under one roof."""
+"""Locates wolo's folders: the user's platform folders, or all below WOLO_HOME."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 @dataclass(frozen=True, slots=True)
 class Places:
     config: Path
-    """`config.toml`, `permissions.toml`, the user's own `AGENTS.md`."""
+    """`config.toml`, `permissions.toml`, the user's `AGENTS.md`."""
     data: Path
-    """`wolo.db` and `blobs/`: what must survive."""
+    """`wolo.db` and `blobs/`: data to back up."""
     cache: Path
-    """Weights and anything that can be fetched again."""
+    """Model weights and other files that can be downloaded again."""
     state: Path
     """History, locks, logs."""
 
     @property
     def own(self) -> tuple[Path, ...]:
-        """All of them: the model changes nothing there in any mode."""
+        """Folders that the model cannot change in any mode."""
         return (self.config, self.data, self.state, self.cache)
 
 
@@ -35,15 +35,15 @@ def find_places(environ: dict[str, str] | None = None) -> Places:
     dirs = PlatformDirs("wolo", appauthor=False)
     try:
         return Places(Path(dirs.user_config_dir), Path(dirs.user_data_dir), Path(dirs.user_cache_dir), Path(dirs.user_state_dir))
-    except RuntimeError:  # nobody knows a home of this user
+    except RuntimeError:  # this user has no known home
         root = find_home()
         return Places(root / ".config/wolo", root / ".local/share/wolo", root / ".cache/wolo", root / ".local/state/wolo")
 
 
 def make_private(folder: Path) -> None:
-    """Makes it and all that is missing above it for the owner alone, whatever the umask says. Raises OSError.
+    """Creates the folder and missing parents with mode 0700, whatever the umask. Raises OSError.
 
-    The umask stays: it is the one of the user's own files. `mkdir` with `parents` would give it the folders above.
+    `mkdir` with `parents` would apply the umask to the parents, and the umask must stay for the user's files.
     """
     for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
         missing.mkdir(0o700, exist_ok=True)
@@ -52,13 +52,13 @@ def make_private(folder: Path) -> None:
 
 
 def settings_folder() -> Path:
-    """Where a program runs that the user's settings name: a relative name is a file there, and never one of a checkout."""
+    """Folder in which programs named in the user's settings run, so that relative names never mean files of a checkout."""
     config = find_places().config
     return config if config.is_dir() else find_home()
 
 
 def find_home() -> Path:
-    """`/` where nobody knows one: so containers have it for a user without a name."""
+    """`/` if no home is known, as in containers for a user without a name."""
     named = os.environ.get("HOME", "")
     if named.startswith("/"):
         return Path(named)

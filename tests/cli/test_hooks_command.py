@@ -37,7 +37,7 @@ def test_hooks_are_listed_with_what_is_wrong_with_their_files() -> None:
     ]
     assert "there is no event Nothing" in ran.stderr
     untrusted = run_wolo("hooks", "list")
-    assert "is not trusted, so what it brings along is not used: .claude/settings.json" in untrusted.stderr
+    assert "is not trusted, so these are not used: .claude/settings.json" in untrusted.stderr
     listed = untrusted.stdout
     assert f"{path}  (yours)" in listed
     assert GUARD in listed

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from wolo.cli.options import parse
-from wolo.config.settings_writer import remember_rule
+from wolo.config.settings_writer import save_rule
 from wolo.places import find_places
 
 CHAIN = "shell:cd src && git diff | head -30"
@@ -24,8 +24,8 @@ def settings() -> Path:
 
 
 def test_rules_are_listed_in_the_order_in_which_they_decide(settings: Path) -> None:
-    remember_rule(find_places(), Path.cwd(), "shell:npm test")
-    remember_rule(find_places(), None, "fetch:docs.python.org")
+    save_rule(find_places(), Path.cwd(), "shell:npm test")
+    save_rule(find_places(), None, "fetch:docs.python.org")
     listed = run_wolo("permissions", "list", "--json").json
     assert [(each["decision"], each["rule"]) for each in listed] == [
         ("deny", "shell:git push *"),
@@ -93,8 +93,8 @@ def test_an_explanation_goes_part_by_part_and_step_by_step() -> None:
 
 
 def test_a_kept_rule_can_be_taken_back() -> None:
-    remember_rule(find_places(), Path.cwd(), "shell:npm test")
-    remember_rule(find_places(), None, "shell:npm test")
+    save_rule(find_places(), Path.cwd(), "shell:npm test")
+    save_rule(find_places(), None, "shell:npm test")
     told = run_wolo("permissions", "remove", "shell:npm test", "--json").json
     assert told == {"rule": "shell:npm test", "removed": ["allow"], "workspace": str(Path.cwd())}
     assert len(run_wolo("permissions", "list", "--json").json) == 1

@@ -40,9 +40,9 @@ def test_what_counts_more_is_named() -> None:
         ("fallbackmodel", "x", "Did you mean fallback_model?"),
         ("limits.max_turns", "many", "limits.max_turns"),
         ("limits.max_turns", "0", "must be above 0"),
-        ("mode", "yolo", "never taken from a file"),
+        ("mode", "yolo", "cannot be set in a file"),
         ("permissions.deny", "shell", "shell"),
-        ("providers.zai.api_key", "sk-zai-0123456789abcdef", "never an argument"),
+        ("providers.zai.api_key", "sk-zai-0123456789abcdef", "cannot be arguments"),
         ("headers.extra.Host", "x", "cannot be set as a header"),
     ],
 )

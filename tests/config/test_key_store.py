@@ -14,7 +14,7 @@ import pytest
 from tests import unprivileged
 from tests.fakes import keyring_in_a_file
 from wolo.config import key_store, keys
-from wolo.config.key_store import Kept
+from wolo.config.key_store import StoredKey
 from wolo.errors import ConfigError
 from wolo.places import Places, find_places
 
@@ -43,9 +43,9 @@ def file_of(places: Places) -> Path:
 
 
 def test_a_key_is_kept_for_its_owner_alone_and_found_again(places: Places) -> None:
-    assert key_store.keep(places, "zai", "key-one-1234", in_keyring=False) == "keys.toml"
+    assert key_store.save(places, "zai", "key-one-1234", in_keyring=False) == "keys.toml"
     assert file_of(places).stat().st_mode & 0o777 == 0o600
-    assert key_store.read(places, []) == {"zai": Kept("keys.toml", "key-one-1234")}
+    assert key_store.read(places, []) == {"zai": StoredKey("keys.toml", "key-one-1234")}
     assert keys.with_stored_keys({}, places, [])["ZAI_API_KEY"] == "key-one-1234"
 
 
@@ -53,30 +53,30 @@ def test_comments_order_and_other_keys_stay(places: Places) -> None:
     places.config.mkdir(parents=True)
     file_of(places).write_text('# mine\nopenai = "one" # work\nzai = "old"  # home\n')
     file_of(places).chmod(0o600)
-    key_store.keep(places, "zai", "new", in_keyring=False)
-    key_store.keep(places, "my.host", "third", in_keyring=False)
+    key_store.save(places, "zai", "new", in_keyring=False)
+    key_store.save(places, "my.host", "third", in_keyring=False)
     assert file_of(places).read_text() == '# mine\nopenai = "one" # work\nzai = "new"  # home\n"my.host" = "third"\n'
-    assert key_store.forget(places, "openai") == "keys.toml"
-    assert key_store.forget(places, "openai") is None
+    assert key_store.remove(places, "openai") == "keys.toml"
+    assert key_store.remove(places, "openai") is None
     assert list(key_store.read(places, [])) == ["zai", "my.host"]
 
 
 def test_the_keyring_is_taken_where_there_is_one(places: Places, ring: Path) -> None:
-    assert key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True) == "keyring"
+    assert key_store.save(places, "zai", "key-in-the-ring", in_keyring=True) == "keyring"
     assert "key-in-the-ring" in ring.read_text()
     assert "key-in-the-ring" not in file_of(places).read_text()
     assert keys.with_stored_keys({}, places, [])["ZAI_API_KEY"] == "key-in-the-ring"
     assert [each.value for each in keys.written_down(places, {})] == ["key-in-the-ring"]
-    assert key_store.forget(places, "zai") == "keyring"
+    assert key_store.remove(places, "zai") == "keyring"
     assert "key-in-the-ring" not in ring.read_text()
 
 
 def test_a_key_that_moves_to_the_file_leaves_the_keyring(places: Places, ring: Path) -> None:
-    key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
-    assert key_store.keep(places, "zai", "key-in-the-file", in_keyring=False) == "keys.toml"
+    key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
+    assert key_store.save(places, "zai", "key-in-the-file", in_keyring=False) == "keys.toml"
     assert ring.read_text() == "{}"
-    assert key_store.read(places, []) == {"zai": Kept("keys.toml", "key-in-the-file")}
-    assert key_store.keep(places, "zai", "back-again", in_keyring=True) == "keyring"
+    assert key_store.read(places, []) == {"zai": StoredKey("keys.toml", "key-in-the-file")}
+    assert key_store.save(places, "zai", "back-again", in_keyring=True) == "keyring"
     assert "key-in-the-file" not in file_of(places).read_text()
 
 
@@ -84,23 +84,23 @@ def test_a_key_that_moves_to_the_file_leaves_the_keyring(places: Places, ring: P
 def test_a_keyring_that_keeps_nothing_is_none(kind: str, places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use_keyring(kind, monkeypatch, tmp_path)
     monkeypatch.setattr(key_store, "ANSWER_S", 0.2)
-    assert key_store.keep(places, "zai", "key-one-1234", in_keyring=True) == "keys.toml"
+    assert key_store.save(places, "zai", "key-one-1234", in_keyring=True) == "keys.toml"
 
 
 def test_a_locked_keyring_is_a_word_and_no_failure(places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use_keyring("InAFile", monkeypatch, tmp_path)
-    key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
+    key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
     notices: list[str] = []
     assert "ZAI_API_KEY" not in keys.with_stored_keys({}, places, notices)
-    assert "The key of zai lies in the keyring" in notices[0]
+    assert "The key of zai is in the keyring" in notices[0]
 
 
 def test_the_keyring_is_not_asked_for_keys_that_the_environment_holds(
     places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     use_keyring("InAFile", monkeypatch, tmp_path)
-    key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
+    key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
     notices: list[str] = []
     assert keys.with_stored_keys({"ZAI_API_KEY": "mine"}, places, notices) == {"ZAI_API_KEY": "mine"}
@@ -109,7 +109,7 @@ def test_the_keyring_is_not_asked_for_keys_that_the_environment_holds(
 
 def test_where_nothing_can_be_written_nothing_is_left_in_the_keyring() -> None:
     with unprivileged.folder() as folder:
-        assert unprivileged.call(_keep_where_nothing_can_be_written, folder) == ("The file is as it was.", "{}")
+        assert unprivileged.call(_keep_where_nothing_can_be_written, folder) == ("The file is unchanged.", "{}")
 
 
 def _keep_where_nothing_can_be_written(folder: Path) -> tuple[str, str]:
@@ -119,7 +119,7 @@ def _keep_where_nothing_can_be_written(folder: Path) -> tuple[str, str]:
     os.environ["KEYRING_FILE"] = str(folder / "keyring.json")
     keyring.set_keyring(keyring_in_a_file.InAFile())
     try:
-        key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
+        key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     except ConfigError as error:
         return error.hint, (folder / "keyring.json").read_text()
     return "", ""
@@ -127,7 +127,7 @@ def _keep_where_nothing_can_be_written(folder: Path) -> tuple[str, str]:
 
 def test_many_who_log_in_at_once_all_keep_their_key(places: Places) -> None:
     names = ["zai", "openai", "anthropic", "gemini", "mistral", "groq"]
-    call = KEEP + "kept_keys.keep(find_places(), sys.argv[1], 'key-of-' + sys.argv[1], in_keyring=False)"
+    call = KEEP + "kept_keys.save(find_places(), sys.argv[1], 'key-of-' + sys.argv[1], in_keyring=False)"
     processes = [subprocess.Popen([sys.executable, "-c", call, name]) for name in names]
     assert [process.wait(30) for process in processes] == [0] * len(names)
     assert {name: kept.key for name, kept in key_store.read(places, []).items()} == {name: f"key-of-{name}" for name in names}
@@ -138,7 +138,7 @@ def test_a_file_others_can_write_is_neither_read_nor_changed(places: Places) -> 
     file_of(places).write_text('zai = "theirs"\n')
     file_of(places).chmod(0o606)
     with pytest.raises(ConfigError, match="every user"):
-        key_store.keep(places, "zai", "mine", in_keyring=False)
+        key_store.save(places, "zai", "mine", in_keyring=False)
     assert file_of(places).read_text() == 'zai = "theirs"\n'
 
 
@@ -148,4 +148,4 @@ def test_a_file_of_somebody_else_is_left_alone(places: Places) -> None:
     file_of(places).write_text('zai = "theirs"\n')
     os.chown(file_of(places), 12345, 12345)
     with pytest.raises(ConfigError, match="belongs to another user"):
-        key_store.keep(places, "zai", "mine", in_keyring=False)
+        key_store.save(places, "zai", "mine", in_keyring=False)

@@ -148,7 +148,7 @@ limits.max_trns = 4                 | line 1: there is no setting limits.max_trn
 [shell]\\ntimeout = 4                | line 2: there is no setting shell.timeout. [Did you mean shell.timeout_s?]
 [providers.me]\\nbase_ur = "x"       | line 2: there is no setting providers.me.base_ur. [Did you mean providers.me.base_url?]
 # a comment\\n\\nzzz = 1              | line 3: there is no setting zzz. [`wolo config show` lists them all.]
-limits = 4                          | line 1: limits is a group of settings, not one.
+limits = 4                          | line 1: limits is a group of settings, not a setting.
 [limits]\\nmax_turns = "4"           | line 2: limits.max_turns cannot be "4": it takes a whole number.
 [limits]\\nmax_turns = 0             | line 2: limits.max_turns cannot be 0: it must be above 0.
 [limits]\\nmax_cost = -0.5           | line 2: limits.max_cost cannot be -0.5: it must be above 0.
@@ -168,13 +168,13 @@ mode = "edti"                       | line 1: mode cannot be "edti": it takes on
 [providers.me]\\nmodels=[{id="a",abilities=["tols"]}] | abilities cannot be ['tols']: it takes one of tools,
 [providers.me]\\nmodels=["a"]       |  cannot be "a": it takes a table.
 [providers.me]\\nauth = "basic"     | line 2: providers.me.auth cannot be "basic": it takes one of bearer,
-[providers.me]\\nheaders={"X Y"="1"} | line 2: `X Y` cannot be set as a header. [Take it out of providers.me.headers.]
+[providers.me]\\nheaders={"X Y"="1"} | line 2: `X Y` cannot be set as a header. [Remove it from providers.me.headers.]
 [providers.me]\\nheaders={Host="x"} | line 2: `Host` cannot be set as a header.
-[headers.extra]\\n"a:b" = "1"       | line 2: `a:b` cannot be set as a header. [Take it out of headers.extra.]
+[headers.extra]\\n"a:b" = "1"       | line 2: `a:b` cannot be set as a header. [Remove it from headers.extra.]
 [providers."a/b"]\\nbase_url = "x"  | line 1: "a/b" cannot be the name of a provider
 [providers.""]\\nbase_url = "x"     | line 1: "" cannot be the name of a provider
 thinking = "lots"                   | line 1: thinking cannot be "lots": it takes one of off, minimal,
-mode = "yolo"                       | line 1: mode yolo is never taken from a file or the environment.
+mode = "yolo"                       | line 1: mode yolo cannot be set in a file or the environment.
 [permissions]\\nallow=[\\n"bash:x"]  | line 3) cannot be used: "bash" is not a rule tool.
 model = 'a\\nb'                      | line 1:
 limits = {max_turns = 4,}           | line 1:
@@ -367,14 +367,14 @@ def test_a_link_to_settings_that_are_gone_is_not_the_same_as_no_settings(places:
     lost = places.config / "config.toml" if which == "file" else places.config
     lost.parent.mkdir(parents=True)
     lost.symlink_to("unmounted")
-    assert f"{lost} is a link to unmounted, which is not there." in complaint(places)
+    assert f"{lost} is a link to unmounted, which does not exist." in complaint(places)
 
 
 def test_a_pipe_in_the_place_of_the_file_is_an_error_and_not_waited_for(places: Places) -> None:
     path = write_config(places, "")
     path.unlink()
     os.mkfifo(path)
-    assert "no regular file" in complaint(places)
+    assert "not a regular file" in complaint(places)
 
 
 # Start-up

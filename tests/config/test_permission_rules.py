@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from wolo.config.layers import load
-from wolo.config.settings_writer import forget_rule, remember_rule
+from wolo.config.settings_writer import delete_rule, save_rule
 from wolo.errors import ConfigError
 from wolo.places import find_places
 
@@ -73,10 +73,10 @@ def test_a_kept_rule_may_carry_examples_too(user_file: Path) -> None:
 
 def test_a_rule_is_kept_here_or_everywhere_and_forgotten_where_it_was_kept() -> None:
     places, here = find_places(), Path.cwd()
-    remember_rule(places, here, "shell:a")
-    remember_rule(places, None, "shell:b")
+    save_rule(places, here, "shell:a")
+    save_rule(places, None, "shell:b")
     assert [str(rule) for rule in load(places).rules] == ["shell:a", "shell:b"]
     assert [str(rule) for rule in load(places, cwd=here.parent).rules] == ["shell:b"]
-    assert forget_rule(places, here, "shell:b") == []
-    assert forget_rule(places, None, "shell:b") == ["allow"]
+    assert delete_rule(places, here, "shell:b") == []
+    assert delete_rule(places, None, "shell:b") == ["allow"]
     assert [str(rule) for rule in load(places).rules] == ["shell:a"]

@@ -90,7 +90,7 @@ def test_until_its_folder_is_trusted_nothing_is_read_and_one_line_says_so(places
         config = loaded(places, cwd=cwd, trusted=False)
         assert (config.settings, config.rules, config.trusts_project) == (Settings(), (), False)
         assert len(config.notices) == 1
-        assert "is not trusted, so what it brings along is not used: .wolo/config.toml." in config.notices[0]
+        assert "is not trusted, so these are not used: .wolo/config.toml." in config.notices[0]
 
 
 def test_a_folder_that_is_never_trusted_is_not_spoken_of(places: Places) -> None:
@@ -223,7 +223,7 @@ def test_a_file_that_leads_out_of_the_project_is_named_and_not_read(places: Plac
     (isolated / "key").write_text('mode = "plan"')
     Path(".wolo").mkdir()
     Path(".wolo/config.toml").symlink_to(isolated / "key")
-    assert "leads out of" in complaint(places)
+    assert "to a file outside" in complaint(places)
 
 
 def test_a_folder_of_settings_that_is_a_link_inside_is_followed_once_trusted(places: Places) -> None:

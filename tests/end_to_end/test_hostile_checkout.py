@@ -285,7 +285,7 @@ def test_a_run_executes_and_reads_nothing_of_it(provider: ProviderServer, checko
     assert "Be kind." in provider.requests[0].messages[0]["content"]
     assert "Be kind." in provider.requests[1].results[0]
     assert (checkout.root / "new.txt").read_text() == "new"
-    assert done.stderr.count("is not trusted, so what it brings along is not used") == 1
+    assert done.stderr.count("is not trusted, so these are not used") == 1
     unharmed(done, checkout)
     unread(done, checkout)
 

@@ -104,7 +104,7 @@ def test_whatever_is_no_yes_leaves_it_untrusted_and_the_next_start_asks_again(
         terminal.wait_for("Done.")
         assert terminal.wait_for_exit() == 0
     assert "CANARY" in provider.requests[-1].results[0]
-    assert terminal.shows("is not trusted, so what it brings along is not used")
+    assert terminal.shows("is not trusted, so these are not used")
     assert kept(store) == {}
     with pty_wolo("go", *provider.flags) as terminal:
         terminal.wait_for(QUESTION)

@@ -134,7 +134,7 @@ def test_yolo_comes_from_no_file_and_no_variable(provider: ProviderServer) -> No
     path = user('mode = "yolo"\n')
     done = run_wolo("-p", *provider.flags, "go")
     assert (done.exit_code, provider.requests) == (2, [])
-    assert f"{path}, line 1: mode yolo is never taken from a file or the environment." in done.stderr
+    assert f"{path}, line 1: mode yolo cannot be set in a file or the environment." in done.stderr
     path.unlink()
     for word in ("yolo", "bypassPermissions"):
         assert run_wolo("-p", *provider.flags, "go", env={"WOLO_MODE": word}).exit_code == 2

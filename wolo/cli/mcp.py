@@ -103,7 +103,7 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
 @app.command("allow")
 def allow(name: Name, trust: Trust = False) -> None:
     """Consent to a server that this project brings along: it is shown what would run."""
-    from wolo.config.configured_servers import keep_consent
+    from wolo.config.configured_servers import save_server_consent
     from wolo.mcp.server import describe_server
     from wolo.messages.terminal_text import escaped_line
     from wolo.places import find_places
@@ -119,7 +119,7 @@ def allow(name: Name, trust: Trust = False) -> None:
     if sys.stdin.isatty() and not _says_yes("Start it from now on, with all your rights?"):
         tell("It is not started.")
         return
-    keep_consent(find_places(), find_root(), wanted, allowed=True)
+    save_server_consent(find_places(), find_root(), wanted, allowed=True)
     tell(f"{name} is started from now on, as long as nothing of this changes.")
 
 

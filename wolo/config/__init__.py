@@ -1,1 +1,1 @@
-"""Settings: where they come from, and every one as a plain value."""
+"""Reads, checks and writes settings."""

@@ -1,6 +1,6 @@
-"""The MCP servers that are written down here: a person's own, and those of a trusted project, each with a consent of its own.
+"""Finds configured MCP servers of the user and of a trusted project, and stores consents to the latter.
 
-A consent holds for exactly what the person saw, in one folder: whatever changes about a server, it is asked for again.
+A consent applies to exactly what the user saw, in one folder. When anything about a server changes, wolo asks again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from wolo.places import Places
 
 
 def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[ConfiguredServer, ...]:
-    """`root` and `cwd` are real paths. A person's own server stands before one of the project by the same name.
+    """`root` and `cwd` are real paths. The user's server wins over one of the project with the same name.
 
-    Raises ConfigError for a server of the person's own that makes no sense.
+    Raises ConfigError for an invalid server in the user's settings.
     """
     found: dict[str, ConfiguredServer] = {}
     if config.trusts_project:
@@ -31,15 +31,15 @@ def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notice
         source = keys[0] if keys else "the settings"
         check(name, server, source)
         if name in found:
-            notices.append(f"{found[name].source}: its MCP server {name} is not used: your settings have one of that name.")
+            notices.append(f"{found[name].source}: its MCP server {name} is not used: your settings define one of that name.")
         named_in = places.config if _runs_relative_program(server, cwd, places.config) else None
         found[name] = ConfiguredServer(name=name, server=server, source=source, named_in=named_in)
     return tuple(found.values())
 
 
 def consent_notice(wanted: tuple[ConfiguredServer, ...], places: Places, root: Path) -> str:
-    """Of servers that are not started for want of an answer; empty when there are none."""
-    names = [each.name for each in open_ones(wanted, places, root)]
+    """Names servers that wait for consent; empty if there are none."""
+    names = [each.name for each in find_unanswered(wanted, places, root)]
     if not names:
         return ""
     how = f"`wolo mcp allow {names[0]}` shows what it would run, and asks."
@@ -48,28 +48,28 @@ def consent_notice(wanted: tuple[ConfiguredServer, ...], places: Places, root: P
     return f"MCP servers of this project are not started ({', '.join(names)}): each needs your consent. {how}"
 
 
-def open_ones(wanted: tuple[ConfiguredServer, ...], places: Places, root: Path) -> list[ConfiguredServer]:
-    """Those that a person has said neither yes nor no to."""
+def find_unanswered(wanted: tuple[ConfiguredServer, ...], places: Places, root: Path) -> list[ConfiguredServer]:
+    """Servers without an answer from the user."""
     return [each for each in wanted if not each.is_allowed and each.server.enabled and not is_refused(places, root, each)]
 
 
 def is_refused(places: Places, root: Path, wanted: ConfiguredServer) -> bool:
-    """A person does not want to be asked about it again."""
-    return consents.consent_to(places, root, _asked(wanted), []) == "never"
+    """Tells whether the user never wants to be asked about it again."""
+    return consents.consent_to(places, root, _consent_key(wanted), []) == "never"
 
 
-def keep_consent(places: Places, root: Path, wanted: ConfiguredServer, *, allowed: bool) -> None:
-    """Raises ConfigError when it cannot be kept."""
-    consents.save_consent(places, root, _asked(wanted), "yes" if allowed else "never")
+def save_server_consent(places: Places, root: Path, wanted: ConfiguredServer, *, allowed: bool) -> None:
+    """Raises ConfigError if it cannot be saved."""
+    consents.save_consent(places, root, _consent_key(wanted), "yes" if allowed else "never")
 
 
-def _asked(wanted: ConfiguredServer) -> str:
-    """What a person answers to, among all they were asked about."""
+def _consent_key(wanted: ConfiguredServer) -> str:
+    """Key of the consent."""
     return f"mcp server {fingerprint(wanted)}"
 
 
 def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> Iterator[ConfiguredServer]:
-    """The nearest last. A file that cannot be used is said and costs no other."""
+    """The nearest last. An unusable file is reported and does not affect others."""
     for folder in project.folders(root, cwd):
         for place in project.MCP_SERVERS.places:
             path = folder / place
@@ -79,14 +79,14 @@ def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> It
             try:
                 for name, server in read_servers(project.read_file(path, root), where, notices):
                     brought = ConfiguredServer(name=name, server=server, source=where, folder=folder, is_allowed=False)
-                    is_allowed = consents.consent_to(places, root, _asked(brought), notices) == "yes"
+                    is_allowed = consents.consent_to(places, root, _consent_key(brought), notices) == "yes"
                     yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:
                 notices.append(error.message)
 
 
 def _runs_relative_program(server: Server, cwd: Path, named_in: Path) -> bool:
-    """Its name is one beside the file that names it, never one of the checkout."""
+    """Tells whether it starts a program by a relative name, which is then looked up next to the settings, not in the checkout."""
     if not server.command:
         return False
     from wolo.extensions.referenced_files import runs_relative_program  # noqa: PLC0415  # most starts have no server

@@ -1,4 +1,4 @@
-"""Settings by their dotted keys: which there are, of which type, and what is wrong with a value."""
+"""Reads settings by dotted key: names, types and validation errors."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _PART = re.compile(r'"([^"]*)"|([^."]+)')
 class Leaf(NamedTuple):
     key: Key
     value: Any
-    """Of the type the key has."""
+    """Converted to the type of the setting."""
 
 
 class Place(NamedTuple):
-    """Where settings stand, for the sentence that says what is wrong with one."""
+    """Origin of settings, for error messages."""
 
     name: str
     text: str = ""
-    """Of a file: to find the line."""
+    """Content of a file, to find the line."""
     is_command_line: bool = False
 
     def at(self, key: Key) -> str:
@@ -40,28 +40,28 @@ class Place(NamedTuple):
         return f"{self.name}, line {line}" if line else self.name
 
     def at_words(self, words: str) -> str:
-        """Where exactly these words stand."""
+        """Location of these words in the file."""
         at = self.text.find(words) if words else -1
         line = self.text.count("\n", 0, at) + 1
         return f"{self.name}, line {line}" if at >= 0 else self.name
 
 
 def leaves(data: Mapping[str, Any], place: Place) -> Iterator[Leaf]:
-    """Every single setting in nested tables. Raises ConfigError for an unknown key and a value of the wrong type."""
-    return _walk(data, Settings, (), place, is_text=False)
+    """Every setting in nested tables. Raises ConfigError for an unknown key or a value of the wrong type."""
+    return _find_leaves(data, Settings, (), place, is_text=False)
 
 
 def leaf(dotted_key: str, value: str, place: Place) -> Leaf:
-    """One setting given as words: `5` is a number where the setting is one, a list is one word or `["a", "b"]`."""
+    """Parses one setting from text: `5` becomes a number where needed, a list is one word or `["a", "b"]`."""
     key = parse_key(dotted_key)
     data: Any = value
     for name in reversed(key):
         data = {name: data}
-    return next(_walk(data, Settings, (), place, is_text=True))
+    return next(_find_leaves(data, Settings, (), place, is_text=True))
 
 
 def parse_key(text: str) -> Key:
-    """`providers."my.host".base_url` has three parts."""
+    """Splits `providers."my.host".base_url` into three parts."""
     return tuple(quoted or bare.strip() for quoted, bare in _PART.findall(text)) or ("",)
 
 
@@ -70,7 +70,7 @@ def dotted(key: Key) -> str:
 
 
 def values(settings: Struct, start: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Every single setting and its value, in the order of the schema."""
+    """Every setting and its value, in schema order."""
     for name in _types(type(settings)):
         key, value = (*start, name), getattr(settings, name)
         if isinstance(value, Struct):
@@ -90,21 +90,21 @@ def build(found: Iterable[Leaf]) -> Settings:
         for name in key[:-1]:
             table = table.setdefault(name, {})
         table[key[-1]] = value
-    settings = _built(data, Settings)
+    settings = _build(data, Settings)
     assert isinstance(settings, Settings)
     return settings
 
 
-def _built(data: Mapping[str, Any], kind: Any) -> Any:
-    """The leaves are of the right type: constructing takes a third of the time that converting all would."""
+def _build(data: Mapping[str, Any], kind: Any) -> Any:
+    """Constructs without converting, which takes a third of the time; the leaves already have the right type."""
     made = {}
     for name, value in data.items():
         child = _child(kind, name)
-        made[name] = _built(value, child) if _is_group(child) else value
+        made[name] = _build(value, child) if _is_group(child) else value
     return kind(**made) if isinstance(kind, type) and issubclass(kind, Struct) else made
 
 
-def _walk(data: Mapping[str, Any], kind: Any, key: Key, place: Place, *, is_text: bool) -> Iterator[Leaf]:
+def _find_leaves(data: Mapping[str, Any], kind: Any, key: Key, place: Place, *, is_text: bool) -> Iterator[Leaf]:
     for name, value in data.items():
         child_key = (*key, name)
         child = _child(kind, name)
@@ -113,14 +113,14 @@ def _walk(data: Mapping[str, Any], kind: Any, key: Key, place: Place, *, is_text
         if not _is_group(child):
             yield Leaf(child_key, _convert(value, child, child_key, place, is_text=is_text))
         elif isinstance(value, Mapping):
-            yield from _walk(value, child, child_key, place, is_text=is_text)
+            yield from _find_leaves(value, child, child_key, place, is_text=is_text)
         else:
             inside = ", ".join(dotted((*child_key, each)) for each in _names(child))
-            raise ConfigError(f"{place.at(child_key)}: {dotted(child_key)} is a group of settings, not one.", hint=inside)
+            raise ConfigError(f"{place.at(child_key)}: {dotted(child_key)} is a group of settings, not a setting.", hint=inside)
 
 
 def _child(kind: Any, name: str) -> Any:
-    """The type of what stands under `name`; None when nothing may."""
+    """Type of the setting `name`; None if there is none."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         return _types(kind).get(name)
     return get_args(kind)[1]
@@ -144,11 +144,11 @@ def _convert(value: Any, kind: Any, key: Key, place: Place, *, is_text: bool) ->
         value = _list(value)
     try:
         converted = msgspec.convert(value, kind, strict=not is_text)
-        if isinstance(converted, float) and math.isnan(converted):  # it passes every limit, being neither above nor below
+        if isinstance(converted, float) and math.isnan(converted):  # NaN passes every limit
             raise msgspec.ValidationError("Expected `float`")
         return converted
     except msgspec.ValidationError as error:
-        from wolo.config import validation_errors  # noqa: PLC0415  # few make any
+        from wolo.config import validation_errors  # noqa: PLC0415  # rarely needed
 
         raise ConfigError(f"{place.at(key)}: {validation_errors.sentence(dotted(key), value, kind, str(error))}") from error
 
@@ -166,8 +166,8 @@ def _unknown(key: Key, kind: Any, place: Place) -> ConfigError:
 
 
 def _nearest(key: Key, kind: Any) -> str:
-    """By the whole key, or by its last part in another group."""
-    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
+    """Compares the whole key, then its last part in other groups."""
+    import difflib  # noqa: PLC0415  # 5 ms, for typos only
 
     here = [(*key[:-1], name) for name in _names(kind)]
     every = [*here, *_all_keys(Settings, ())]

@@ -1,4 +1,4 @@
-"""The files settings live in: read only when nobody else could have written them, replaced whole or not at all."""
+"""Reads settings files only if no other user could have written them, and replaces them atomically."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ OTHERS_READ = 0o077
 
 
 def read_toml(path: Path, notices: list[str], *, is_secret: bool = False) -> tuple[str, dict[str, Any]]:
-    """The text and what it says; empty when there is no such file.
+    """Text and content of a TOML file; empty if it does not exist.
 
-    Raises ConfigError for a file others may have written, and for one that is no TOML, with the line.
+    Raises ConfigError for a file others may have written, and for invalid TOML with the line.
     """
     data = read_own(path, notices, is_secret=is_secret)
     return ("", {}) if data is None else parse_toml(data, path)
 
 
 def read_own(path: Path, notices: list[str], *, is_secret: bool = False) -> bytes | None:
-    """None when there is no such file. Raises ConfigError for one that others may have written."""
+    """None if the file does not exist. Raises ConfigError if others may have written it."""
     try:
         check_owner(path.parent, path.parent.stat(), notices)
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise ConfigError(f"{path} cannot be read: it is no regular file.")
+            raise ConfigError(f"{path} cannot be read: it is not a regular file.")
         check_owner(path, found, notices, is_secret=is_secret)
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         if lost := next((each for each in (path, path.parent) if each.is_symlink()), None):
             raise ConfigError(
-                f"{lost} is a link to {lost.readlink()}, which is not there.", hint="Without it your rules would not hold."
+                f"{lost} is a link to {lost.readlink()}, which does not exist.", hint="Without it your rules would not apply."
             ) from error
         return None
     except OSError as error:
@@ -61,16 +61,14 @@ def parse_toml(data: bytes, path: Path | str) -> tuple[str, dict[str, Any]]:
 
 
 def check_owner(path: Path, found: os.stat_result, notices: list[str], *, is_secret: bool = False) -> None:
-    """Root may own it: packaged settings are. Too wide a mode of our own file is narrowed, with a warning."""
+    """Accepts files of root, such as packaged settings. Corrects too wide a mode of the user's own file, with a notice."""
     if found.st_uid not in (os.geteuid(), 0):
-        raise ConfigError(
-            f"{path} belongs to another user, so it is not read.", hint=f"Take it over: chown {os.geteuid()} '{path}'"
-        )
+        raise ConfigError(f"{path} belongs to another user, so it is not read.", hint=f"To own it: chown {os.geteuid()} '{path}'")
     is_shared_folder = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
     if found.st_mode & OTHERS_WRITE and not is_shared_folder:
         raise ConfigError(
             f"{path} can be written by every user of this machine, so it is not read.",
-            hint=f"If nobody has tampered with it: chmod go-w '{path}'",
+            hint=f"If no one has tampered with it: chmod go-w '{path}'",
         )
     excess = found.st_mode & (OTHERS_READ if is_secret else GROUP_WRITES)
     if not excess or is_shared_folder:
@@ -78,14 +76,14 @@ def check_owner(path: Path, found: os.stat_result, notices: list[str], *, is_sec
     try:
         path.chmod(stat.S_IMODE(found.st_mode) & ~excess)
     except OSError as error:
-        raise ConfigError(f"{path} is open to its group and that cannot be changed: {error.strerror}.") from error
+        raise ConfigError(f"{path} is writable by its group, and the mode cannot be changed: {error.strerror}.") from error
     said = "could be read by other users" if is_secret else "could be written by its group"
-    notices.append(f"{path} {said}; it is yours alone again.")
+    notices.append(f"{path} {said}; the permissions have been corrected.")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One writer at a time in a directory of settings; it is made, for its owner alone, when missing."""
+    """Locks a settings folder for one writer; creates it privately if it is missing."""
     try:
         make_private(folder)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -100,7 +98,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Call it inside `locked`. A link keeps being one: what it points at is replaced. The file is 0600 afterwards."""
+    """Call inside `locked`. A link stays a link: its target is replaced. The mode becomes 0600."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
     try:
@@ -115,11 +113,11 @@ def replace_file(path: Path, text: str) -> None:
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="The file is as it was.") from error
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="The file is unchanged.") from error
 
 
 def find_line(text: str, key: tuple[str, ...]) -> int | None:
-    """The line that sets `key`, or its section's when it cannot be told apart; None when neither is found."""
+    """The line that sets `key`, or else that of its section; None if neither is found."""
     section: tuple[str, ...] = ()
     nearest: tuple[int, int] | None = None
     for number, line in enumerate(text.split("\n"), start=1):
@@ -142,10 +140,10 @@ def _names(dotted: str) -> tuple[str, ...]:
 
 
 def _syntax_error(path: Path | str, text: str, said: str) -> ConfigError:
-    """tomllib ends its message with `(at line 3, column 7)` or `(at end of document)`."""
+    """Parses tomllib's message, which ends with `(at line 3, column 7)` or `(at end of document)`."""
     what, _, where = said.rpartition(" (at ")
     numbers = [word.strip(",)") for word in where.split() if word.strip(",)").isdigit()]
     line = int(numbers[0]) if numbers else text.count("\n") + 1
-    shown = text.split("\n")[line - 1].partition("=")[0].strip() if numbers else ""  # what follows may be a key
-    hint = f"The line begins with: {shown}" if shown else ""
+    shown = text.split("\n")[line - 1].partition("=")[0].strip() if numbers else ""  # the rest may be a secret
+    hint = f"The line starts with: {shown}" if shown else ""
     return ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:] or 'this is not TOML'}.", hint=hint)

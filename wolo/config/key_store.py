@@ -1,4 +1,7 @@
-"""The API keys that wolo keeps: one row a provider in `keys.toml`, which holds the key itself or says that the keyring does."""
+"""Stores API keys in `keys.toml`, one row per provider, or in the system keyring.
+
+The keyring is used only if the package `keyring` is installed, and only for rows marked so.
+"""
 
 from __future__ import annotations
 
@@ -16,82 +19,85 @@ from wolo.places import Places
 Where = Literal["keyring", "keys.toml"]
 FILE: Final = "keys.toml"
 IN_KEYRING: Final = {"keyring": True}
-"""What stands in the file instead of a key."""
+"""Value of a row whose key is in the keyring."""
 
 
-class Kept(NamedTuple):
+class StoredKey(NamedTuple):
     where: Where
     key: str = ""
-    """Empty where the keyring has it."""
+    """Empty if the keyring has it."""
 
 
-def read(places: Places, notices: list[str]) -> dict[str, Kept]:
-    """By the names of providers. Raises ConfigError for a file others can write, and for a row that holds no key."""
+def read(places: Places, notices: list[str]) -> dict[str, StoredKey]:
+    """By provider name. Raises ConfigError for a file others can write, and for a row without a key."""
     path = places.config / FILE
     text, rows = read_toml(path, notices, is_secret=True)
-    kept: dict[str, Kept] = {}
+    stored: dict[str, StoredKey] = {}
     for name, row in rows.items():
         if row == IN_KEYRING:
-            kept[name] = Kept("keyring")
+            stored[name] = StoredKey("keyring")
         elif isinstance(row, str) and row.strip():
-            kept[name] = Kept(FILE, row.strip())
+            stored[name] = StoredKey(FILE, row.strip())
         else:
             line = find_line(text, (name,))
             raise ConfigError(f'{path}, line {line}: the key of {name} must be text: {name} = "…".')
-    return kept
+    return stored
 
 
-def fetch(name: str, kept: Kept, notices: list[str]) -> str:
-    """The key itself; empty, with a word among the notices, when the keyring does not give it."""
-    if kept.where == FILE:
-        return kept.key
+def fetch(name: str, stored: StoredKey, notices: list[str]) -> str:
+    """The key; empty, with a notice, if the keyring does not return it."""
+    if stored.where == FILE:
+        return stored.key
     try:
         if key := fetch_from_keyring(name).strip():
             return key
-        notices.append(f"The key of {name} is not in the keyring any more: `wolo auth login {name}` keeps a new one.")
+        notices.append(f"The key of {name} is no longer in the keyring: `wolo auth login {name}` saves a new one.")
     except ConfigError as error:
-        notices.append(f"The key of {name} lies in the keyring. {error.message}")
+        notices.append(f"The key of {name} is in the keyring. {error.message}")
     return ""
 
 
 def values(places: Places) -> Iterator[tuple[str, str]]:
-    """Every key there is by the name of its provider, also beside rows that are wrong. Raises ConfigError."""
+    """Every key by provider name, even if other rows are invalid. Raises ConfigError."""
     _, rows = read_toml(places.config / FILE, [], is_secret=True)
     for name, row in rows.items():
         if isinstance(row, str):
             yield name, row
         elif row == IN_KEYRING:
-            yield name, fetch(name, Kept("keyring"), [])
+            yield name, fetch(name, StoredKey("keyring"), [])
 
 
-def keep(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
-    """Where it lies now: the file, unless the keyring is wanted and works. Raises ConfigError; then all is as it was."""
+def save(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
+    """Returns where the key is stored: in the file, unless the keyring is wanted and works.
+
+    Raises ConfigError; then nothing has changed.
+    """
     with locked(places.config):
         before = read(places, []).get(name)
         where: Where = "keyring" if in_keyring and has_keyring() and store_in_keyring(name, key) else FILE
         try:
             _set_row(places, name, IN_KEYRING if where == "keyring" else key)
         except ConfigError:
-            if where == "keyring" and before != Kept("keyring"):
+            if where == "keyring" and before != StoredKey("keyring"):
                 with suppress(ConfigError):
                     remove_from_keyring(name)
             raise
-        if before == Kept("keyring") and where == FILE:
+        if before == StoredKey("keyring") and where == FILE:
             with suppress(ConfigError):
                 remove_from_keyring(name)
     return where
 
 
-def forget(places: Places, name: str) -> Where | None:
-    """Where it lay; None: wolo keeps no key of this provider. Raises ConfigError when it cannot be removed."""
+def remove(places: Places, name: str) -> Where | None:
+    """Returns where the key was; None if there was none. Raises ConfigError if it cannot be removed."""
     with locked(places.config):
-        kept = read(places, []).get(name)
-        if kept is None:
+        stored = read(places, []).get(name)
+        if stored is None:
             return None
-        if kept.where == "keyring":
+        if stored.where == "keyring":
             remove_from_keyring(name)
         _set_row(places, name, None)
-    return kept.where
+    return stored.where
 
 
 def _set_row(places: Places, name: str, row: str | dict[str, bool] | None) -> None:
@@ -104,9 +110,7 @@ def _set_row(places: Places, name: str, row: str | dict[str, bool] | None) -> No
     text = document.as_string()
     _, rows = parse_toml(text.encode(), path)
     if rows.get(name) != row:
-        raise ConfigError(
-            f"{path} cannot be changed without losing what else it says.", hint=f"Change the row of {name} by hand."
-        )
+        raise ConfigError(f"{path} cannot be changed without losing other content.", hint=f"Change the row of {name} by hand.")
     replace_file(path, text)
 
 
@@ -121,7 +125,7 @@ def _inline(row: dict[str, bool]) -> object:
 T = TypeVar("T")
 SERVICE: Final = "wolo"
 ANSWER_S: Final = 15.0
-"""A locked keyring asks somebody for its password, and perhaps nobody sits there."""
+"""A locked keyring asks for a password, possibly with no one there."""
 
 
 def has_keyring() -> bool:
@@ -129,7 +133,7 @@ def has_keyring() -> bool:
 
 
 def fetch_from_keyring(name: str) -> str:
-    """The key kept under a provider's name; empty: there is none. Raises ConfigError when the keyring cannot be read."""
+    """Empty if the keyring has no such key. Raises ConfigError if the keyring cannot be read."""
 
     def ask() -> str:
         import keyring  # noqa: PLC0415  # 80 ms
@@ -140,7 +144,7 @@ def fetch_from_keyring(name: str) -> str:
 
 
 def store_in_keyring(name: str, key: str) -> bool:
-    """Whether it lies there now: some keyrings take everything and keep nothing."""
+    """Reads the key back, because some keyrings accept everything and store nothing."""
 
     def store() -> bool:
         import keyring  # noqa: PLC0415  # as above
@@ -155,7 +159,7 @@ def store_in_keyring(name: str, key: str) -> bool:
 
 
 def remove_from_keyring(name: str) -> None:
-    """Raises ConfigError when it may still be there."""
+    """Raises ConfigError if the key may still be there."""
 
     def delete() -> None:
         import keyring  # noqa: PLC0415  # as above
@@ -167,7 +171,7 @@ def remove_from_keyring(name: str) -> None:
 
 
 def _ask_keyring(work: Callable[[], T]) -> T:
-    """In a thread of its own, which ends with wolo: a keyring can be silent for ever."""
+    """Uses a daemon thread, because a keyring may never answer."""
     if not has_keyring():
         raise ConfigError("The package `keyring` is not installed.", hint="pip install 'wolo-cli[keyring]'")
     found: list[T] = []
@@ -185,4 +189,4 @@ def _ask_keyring(work: Callable[[], T]) -> T:
     if found:
         return found[0]
     why = type(failures[0]).__name__ if failures else f"no answer within {ANSWER_S:g} s"
-    raise ConfigError(f"The system's keyring cannot be used: {why}.", hint="Is it unlocked? `keyring diagnose` says more.")
+    raise ConfigError(f"Cannot use the system keyring: {why}.", hint="Is it unlocked? `keyring diagnose` shows details.")

@@ -1,4 +1,4 @@
-"""API keys: where they are looked for, and which values must never be shown or sent."""
+"""Adds stored API keys to the environment, and collects secrets that must never be shown or sent."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ from wolo.places import Places
 def with_stored_keys(
     environ: Mapping[str, str], places: Places, notices: list[str], overrides: Overrides | None = None
 ) -> Mapping[str, str]:
-    """The environment, and beneath it the keys that wolo keeps.
+    """Adds stored keys to the environment, which takes precedence.
 
-    One of a person's own, described in `overrides`, needs a variable in its `key_env` to go by. Raises ConfigError for a file
-    others can write, and for a key that is no text.
+    A custom provider in `overrides` needs a variable in its `key_env`. Raises ConfigError for a file others can write, and for a
+    key that is not text.
     """
     found: dict[str, str] = {}
-    for name, kept in key_store.read(places, notices).items():
+    for name, stored in key_store.read(places, notices).items():
         try:
             variables = load(name, overrides).key_env
         except ConfigError:
-            notices.append(f"wolo keeps a key of {name}, which is no provider: `wolo auth logout {name}` removes it.")
+            notices.append(f"There is a stored key for {name}, which is not a provider: `wolo auth logout {name}` removes it.")
             continue
         if not variables or any(environ.get(variable, "").strip() for variable in variables):
             continue
-        if key := key_store.fetch(name, kept, notices):
+        if key := key_store.fetch(name, stored, notices):
             found[variables[0]] = key
     return {**environ, **found} if found else environ
 
 
 def sent_with(*choices: Choice | None) -> Iterator[Secret]:
-    """What requests to these models carry that must stay secret: the key, and headers of a telling name."""
+    """Secrets in requests to these models: the key, and headers with a secret name."""
     for choice in filter(None, choices):
         yield Secret(choice.provider.key_env[0] if choice.provider.key_env else "API_KEY", choice.api_key)
         yield from (Secret(name, value) for name, value in choice.provider.headers.items() if is_secret_name(name))
 
 
 def in_environment(environ: Mapping[str, str]) -> Iterator[Secret]:
-    """What stands there under telling names, but for what is no secret by the look of it."""
+    """Variables with a secret name, unless the value looks ordinary."""
     yield from (
         Secret(name, value) for name, value in environ.items() if is_secret_name(name) and not is_ordinary(name, value.strip())
     )
 
 
 def written_down(places: Places, settings: object) -> Iterator[Secret]:
-    """The keys that wolo keeps, and what stands in the settings itself. Raises ConfigError."""
+    """Stored keys, and secrets in the settings. Raises ConfigError."""
     yield from (Secret(f"{name}_API_KEY", key) for name, key in key_store.values(places))
     yield from _telling(to_builtins(settings))
 
 
 def known(*sources: Iterable[Secret]) -> tuple[Secret, ...]:
-    """The secrets among these, each value once."""
+    """Removes duplicates and short values."""
     found: dict[str, Secret] = {}
     for each in chain(*sources):
         if len(value := each.value.strip()) >= MIN_CHARS:
@@ -69,7 +69,7 @@ def known(*sources: Iterable[Secret]) -> tuple[Secret, ...]:
 
 
 def _telling(value: object) -> Iterator[Secret]:
-    """What stands under a telling name and is no reference to where the secret is."""
+    """Values under a secret name that are not references."""
     if isinstance(value, dict):
         for name, each in value.items():
             if isinstance(each, str):

@@ -1,6 +1,7 @@
-"""Settings in layers: defaults < the user's config.toml < the project's < environment < command line; and who said what.
+"""Combines settings in layers and records their sources.
 
-A project's `.wolo/config.toml` is read once its folder is trusted, and can only make wolo stricter.
+Defaults < user's config.toml < project's config.toml < environment < command line. The project's file is read only if its folder
+is trusted, and can only make wolo stricter.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ FLAGS = {
     "verify": "verify.command",
     "plain": "ui.plain",
 }
-"""Options of the command line that are settings of another name or depth."""
+"""Command line options that differ from the key of their setting."""
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")
 PROVIDER_NAME = re.compile(r"[\w.-]+", re.ASCII)
 LONGEST_PLAIN = 20
-"""What stands in the query of an address and is longer may be a key; a date or a version is not."""
+"""Query values longer than this may be keys; dates and versions are shorter."""
 MOST_NAMED = 20
-"""Of the settings of a project that do not count."""
+"""Ignored settings of a project to name."""
 HIDDEN = "(hidden)"
 
 
@@ -65,15 +66,15 @@ def load(
     sets: Iterable[str] = (),
     cwd: Path | None = None,
 ) -> Config:
-    """Of the `flags` those that are no settings are passed over. `trust` names the folder that is trusted for this run.
+    """Ignores `flags` that are not settings. `trust` in them names the folder that is trusted for this run.
 
-    Raises ConfigError: a setting that cannot be used is never passed over.
+    Raises ConfigError: an unusable setting is never ignored.
     """
     environ = os.environ if environ is None else environ
     flags = {} if flags is None else flags
     folder = Path(os.path.realpath(cwd or Path.cwd()))
     root = find_root(folder)
-    found = _Found(root)
+    found = _Layers(root)
     _add_user_file(found, places.config / "config.toml")
     _notice_misplaced(found, places)
     found.rules += read_saved_rules(places.config / "permissions.toml", root, found.notices)
@@ -85,8 +86,8 @@ def load(
     return found.config(_endpoint(found, environ, flags))
 
 
-class _Found:
-    """What the layers have said so far, lowest first."""
+class _Layers:
+    """The values of the layers so far, lowest first."""
 
     def __init__(self, root: Path) -> None:
         self.notices: list[str] = []
@@ -107,7 +108,7 @@ class _Found:
         self.sources[dotted(key)] = source
 
     def tighten(self, one: Leaf, place: Place) -> bool:
-        """Adds what a project says if it makes wolo stricter. False: it would not, and does not count."""
+        """Adds a project's setting if it makes wolo stricter. Returns False if the setting is ignored."""
         key, wanted = one
         if key in MORE_RULES:
             self.add(one, place.name, place)
@@ -138,15 +139,15 @@ def _check(one: Leaf, place: Place) -> None:
     key, value = one
     if key == ("mode",) and value == "yolo" and not place.is_command_line:
         raise ConfigError(
-            f"{place.at(key)}: mode yolo is never taken from a file or the environment.", hint="Give --yolo on the command line."
+            f"{place.at(key)}: mode yolo cannot be set in a file or the environment.", hint="Use --yolo on the command line."
         )
     if key[0] == "providers" and not PROVIDER_NAME.fullmatch(key[1]):
         raise ConfigError(
             f'{place.at(key[:2])}: "{key[1]}" cannot be the name of a provider: nobody could write {key[1]}/MODEL.',
-            hint="Letters, digits and . _ - may be in it.",
+            hint="Use letters, digits and . _ - only.",
         )
     if (key[:2] == ("headers", "extra") or key[2:3] == ("headers",)) and not headers.may_be_set(key[-1]):
-        raise ConfigError(f"{place.at(key)}: `{key[-1]}` cannot be set as a header.", hint=f"Take it out of {dotted(key[:-1])}.")
+        raise ConfigError(f"{place.at(key)}: `{key[-1]}` cannot be set as a header.", hint=f"Remove it from {dotted(key[:-1])}.")
     if key[0] == "hooks" and (wrong := next(filter(None, (complaint(hook.matcher) for hook in value)), "")):
         raise ConfigError(f"{place.at(key)}: {dotted(key)}: {wrong}.")
     if key[0] == "limits" and value is not None and value <= 0:
@@ -154,41 +155,41 @@ def _check(one: Leaf, place: Place) -> None:
 
 
 def check_user_file(data: bytes, path: Path) -> list[str]:
-    """Raises ConfigError for what `load` would find wrong if the user's settings said this; returns its notices."""
-    found = _Found(find_root(Path(os.path.realpath(Path.cwd()))))
+    """Checks the user's settings as `load` would. Raises ConfigError; returns the notices."""
+    found = _Layers(find_root(Path(os.path.realpath(Path.cwd()))))
     _add_user_text(found, *parse_toml(data, path), path)
     found.config(Endpoint())
     return found.notices
 
 
-def _add_user_file(found: _Found, path: Path) -> None:
+def _add_user_file(found: _Layers, path: Path) -> None:
     _add_user_text(found, *read_toml(path, found.notices), path)
 
 
-def _add_user_text(found: _Found, text: str, data: Mapping[str, Any], path: Path) -> None:
+def _add_user_text(found: _Layers, text: str, data: Mapping[str, Any], path: Path) -> None:
     place = Place(str(path), text)
     for one in leaves(data, place):
         found.add(one, str(path), place)
 
 
-def _notice_misplaced(found: _Found, places: Places) -> None:
-    """Home is no project, and other programs keep their settings there."""
+def _notice_misplaced(found: _Layers, places: Places) -> None:
+    """Home is not a project, and other programs store settings there."""
     misplaced = find_home() / ".wolo" / "config.toml"
     if misplaced != places.config / "config.toml" and os.path.lexists(misplaced):
         found.notices.append(f"{misplaced} is not read: your settings are those in {places.config / 'config.toml'}.")
 
 
-def _add_project(found: _Found, places: Places, root: Path, cwd: Path, flags: Given) -> None:
-    """Nothing is read before a person said that they trust the folder."""
-    brought = project.find(root, cwd)
-    if not brought:
+def _add_project(found: _Layers, places: Places, root: Path, cwd: Path, flags: Given) -> None:
+    """Reads nothing before the user has trusted the folder."""
+    found_files = project.find(root, cwd)
+    if not found_files:
         return
     answer = "trusted" if flags.get("trust") == str(root) else consents.trust_in(places, root, found.notices)
     found.trusts_project = answer == "trusted"
     if answer is None:
         found.notices.append(
-            f"{project.on_one_line(root)} is not trusted, so what it brings along is not used: {project.named(brought, root)}."
-            " The next start in a terminal asks; --trust trusts it for one run."
+            f"{project.on_one_line(root)} is not trusted, so these are not used: {project.named(found_files, root)}."
+            " The next start in a terminal asks; --trust trusts it once."
         )
     if not found.trusts_project:
         return
@@ -196,7 +197,7 @@ def _add_project(found: _Found, places: Places, root: Path, cwd: Path, flags: Gi
         _add_project_file(found, path, root)
 
 
-def _add_project_file(found: _Found, path: Path, root: Path) -> None:
+def _add_project_file(found: _Layers, path: Path, root: Path) -> None:
     text, data = parse_toml(project.read_file(path, root), path)
     place = Place(str(path), text)
     ignored = [one.key for one in leaves(data, place) if not found.tighten(one, place)]
@@ -207,18 +208,18 @@ def _add_project_file(found: _Found, path: Path, root: Path) -> None:
         found.notices.append(f"{path}: {more} more settings are ignored.")
 
 
-def _add_environment(found: _Found, environ: Mapping[str, str]) -> None:
+def _add_environment(found: _Layers, environ: Mapping[str, str]) -> None:
     for name, key in ENVIRONMENT.items():
         if value := environ.get(name, "").strip():
             found.add(leaf(key, value, Place(name)), name, Place(name))
 
 
-def _add_flags(found: _Found, flags: Given) -> None:
+def _add_flags(found: _Layers, flags: Given) -> None:
     for name, key in FLAGS.items():
         value = flags.get(name)
         if isinstance(value, str):
             place = Place(f"--{name.replace('_', '-')}", is_command_line=True)
-            found.add(leaf(key, _spelled(key, value), place), place.name, place)
+            found.add(leaf(key, _normalised(key, value), place), place.name, place)
     for name in ("allow", "deny"):
         rules = flags.get(name)
         place = Place(f"--{name}", is_command_line=True)
@@ -226,8 +227,8 @@ def _add_flags(found: _Found, flags: Given) -> None:
             found.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
 
 
-def _spelled(key: str, value: str) -> str:
-    """As the settings write it: other agents' names of modes, a list of tools with commas."""
+def _normalised(key: str, value: str) -> str:
+    """Converts to the form of the settings: modes of other agents, tools separated by commas."""
     if key == "mode":
         return find_mode(SPELLINGS.get(value, value)).name
     if key.startswith("tools."):
@@ -236,7 +237,7 @@ def _spelled(key: str, value: str) -> str:
     return value.lower() if key == "thinking" else value
 
 
-def _add_set(found: _Found, text: str) -> None:
+def _add_set(found: _Layers, text: str) -> None:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f'--set "{text}" is not KEY=VALUE.', hint="--set limits.max_turns=20")
@@ -244,37 +245,37 @@ def _add_set(found: _Found, text: str) -> None:
     found.add(leaf(key.strip(), value.strip(), place), "--set", place)
 
 
-def _endpoint(found: _Found, environ: Mapping[str, str], flags: Given) -> Endpoint:
+def _endpoint(found: _Layers, environ: Mapping[str, str], flags: Given) -> Endpoint:
     given: dict[str, str] = {}
     for variable, name in ENDPOINT_ENVIRONMENT.items():
         if value := environ.get(variable, "").strip():
             given[name] = value
             found.sources[name] = variable
     for name in ENDPOINT_FLAGS:
-        said = flags.get(name)
-        if isinstance(said, str) and said:
-            given[name] = said
+        option = flags.get(name)
+        if isinstance(option, str) and option:
+            given[name] = option
             found.sources[name] = f"--{name.replace('_', '-')}"
     return Endpoint(**given)
 
 
 def rows(config: Config) -> Iterator[tuple[str, Any, str]]:
-    """Every setting for people: its key, its plain value and who set it. What may be a secret is not shown."""
+    """Every setting with its key, plain value and source. Secrets are hidden."""
     for key, value in (*values(config.settings), *values(config.endpoint)):
         name = dotted(key)
-        said = (source for each, source in config.sources.items() if each == name or each.startswith(f"{name}."))
-        yield name, _without_secrets(key, _said(to_builtins(value))), next(said, "default")
+        sources = (source for each, source in config.sources.items() if each == name or each.startswith(f"{name}."))
+        yield name, _without_secrets(key, _without_none(to_builtins(value))), next(sources, "default")
 
 
-def _said(value: Any) -> Any:
-    """Without what rows of a list do not say."""
+def _without_none(value: Any) -> Any:
+    """Removes unset fields from rows of a list."""
     if isinstance(value, list | tuple):
-        return type(value)(_said(each) for each in value)
-    return {name: _said(each) for name, each in value.items() if each is not None} if isinstance(value, dict) else value
+        return type(value)(_without_none(each) for each in value)
+    return {name: _without_none(each) for name, each in value.items() if each is not None} if isinstance(value, dict) else value
 
 
 def _without_secrets(key: Key, value: Any) -> Any:
-    """Keys, the values of headers, the password in an address. Where a secret comes from is none."""
+    """Hides keys, header values and passwords in URLs. References to secrets are shown."""
     match key[-2:]:
         case (*_, "api_key") if value:
             return _hidden(value)

@@ -1,4 +1,4 @@
-"""Rules as they stand in settings files: read, checked against their own examples, and told where they are wrong."""
+"""Reads permission rules from settings files and checks them against their examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wolo.guard.shell.words import plain_words
 from wolo.places import find_home
 
 EVERYWHERE = "*"
-"""In the file of kept rules the table that holds in every workspace."""
+"""Table of saved rules that apply to every workspace."""
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 
 
@@ -32,12 +32,12 @@ def decision_of(name: str) -> Decision:
 def read_rules(
     written: Iterable[str | RuleWithExamples], decision: Decision, source: str, place: Place, root: Path
 ) -> list[Rule]:
-    """`source` is what the rules will say about themselves. Raises ConfigError that names file and line."""
+    """`source` is stored in the rules. Raises ConfigError with file and line."""
     return [_read(each, decision, source, place, root) for each in written]
 
 
 def read_saved_rules(path: Path, root: Path, notices: list[str]) -> list[Rule]:
-    """What was answered with "always": a table for each workspace, and `*` for all."""
+    """Reads answers of "always": one table per workspace, and `*` for all."""
     text, data = read_toml(path, notices)
     place = Place(str(path), text)
     found: list[Rule] = []
@@ -78,7 +78,7 @@ class FailedExample(NamedTuple):
 
 
 def find_failed_example(written: RuleWithExamples, rule: Rule, root: Path) -> FailedExample | None:
-    """The first example that the rule does not treat as it says."""
+    """The first example that the rule does not match as stated."""
     base = PathBase(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
     book = Rulebook([rule], base)
     for example in (*written.match, *written.no_match):
@@ -89,7 +89,7 @@ def find_failed_example(written: RuleWithExamples, rule: Rule, root: Path) -> Fa
 
 
 def _rule_input(rule: Rule, example: str, base: PathBase) -> RuleInput:
-    """An example may begin with the rule's tool, as the rule does."""
+    """An example may start with the rule's tool."""
     text = example.removeprefix(f"{rule.tool}:")
     match rule.tool:
         case "read" | "write":

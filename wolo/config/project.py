@@ -1,4 +1,4 @@
-"""What a project may bring along that would change how wolo works: found by name alone, read once its folder is trusted."""
+"""Finds files of a project that would change how wolo works, and reads them once its folder is trusted."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_NAMED = 6
 
 class Kind(NamedTuple):
     name: str
-    """As a person calls it."""
+    """Shown to the user."""
     places: tuple[str, ...]
-    """Where it lies in any folder from the root to the directory worked in."""
+    """Locations in any folder from the root to the working directory."""
 
 
 SETTINGS = Kind("settings", (".wolo/config.toml",))
@@ -49,51 +49,51 @@ _FIRST_NAMES = frozenset(place.partition("/")[0] for kind in KINDS for place in 
 class ProjectFile(NamedTuple):
     kind: str
     path: Path
-    """The file or folder itself, or a link that stands in the way to it."""
+    """The file or folder itself, or a link on the way to it."""
 
 
 def find(root: Path, cwd: Path) -> tuple[ProjectFile, ...]:
-    """Both are real paths. Nothing is opened, listed or followed: a name that is there is enough."""
+    """Takes real paths. Finds by name only; opens, lists and follows nothing."""
     return tuple({each.path: each for folder in folders(root, cwd) for each in _find_in(folder)}.values())
 
 
 def folders(root: Path, cwd: Path) -> list[Path]:
-    """Those that may hold something of the project: from the root down to the cwd, the nearest last."""
+    """Folders that may contain project files, from the root to `cwd`, the nearest last."""
     if not cwd.is_relative_to(root):
         return []
     return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(root) and may_be_project(folder)]
 
 
 def settings_files(root: Path, cwd: Path) -> list[Path]:
-    """Of a trusted project: here links are followed; `read_file` says where to."""
+    """For trusted projects: follows links; `read_file` checks their targets."""
     files = (folder / place for folder in folders(root, cwd) for place in SETTINGS.places)
     return [path for path in files if _mode_of(path) is not None]
 
 
 def named(brought: Sequence[ProjectFile], root: Path) -> str:
-    """The names in one line, relative to the root."""
+    """Names relative to the root, in one line."""
     names = [on_one_line(each.path.relative_to(root)) for each in brought]
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def on_one_line(path: Path) -> str:
-    """A name is data: a line break in it must not begin a line of its own."""
+    """Escapes line breaks in names."""
     shown = str(path)
     return shown if shown.isprintable() else shown.encode("unicode_escape", "backslashreplace").decode()
 
 
 def read_file(path: Path, root: Path) -> bytes:
-    """Of a trusted project. Raises ConfigError for all but a plain file inside it that no other user may write."""
+    """For trusted projects. Raises ConfigError unless it is a regular file inside the project that no other user may write."""
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(root):
-        raise ConfigError(f"{path} is not read: it is a link that leads out of {root}.", hint="Put the file itself there.")
+        raise ConfigError(f"{path} is not read: it is a link to a file outside {root}.", hint="Put the file itself there.")
     try:
         handle = open_regular(real)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     except ToolError as error:
-        raise ConfigError(f"{path} is not read: it is no regular file.", hint=error.message) from error
+        raise ConfigError(f"{path} is not read: it is not a regular file.", hint=error.message) from error
     try:
         _check(path, os.fstat(handle))
         return read_all(handle, MAX_BYTES)
@@ -105,11 +105,11 @@ def _find_in(folder: Path) -> Iterator[ProjectFile]:
     there = {name for name in _FIRST_NAMES if os.path.lexists(f"{folder}/{name}")}
     for kind in KINDS:
         for place in kind.places:
-            if place.partition("/")[0] in there and (path := _seen(folder, place)):
+            if place.partition("/")[0] in there and (path := _find_path(folder, place)):
                 yield ProjectFile(kind.name if path == folder / place else "a link", path)
 
 
-def _seen(folder: Path, place: str) -> Path | None:
+def _find_path(folder: Path, place: str) -> Path | None:
     path = folder
     for name in place.split("/"):
         path /= name
@@ -122,7 +122,7 @@ def _seen(folder: Path, place: str) -> Path | None:
 
 
 def _mode_of(path: Path) -> int | None:
-    """None: it is not there. What cannot be looked at may be there, and whoever reads it says what is in the way."""
+    """None if it does not exist. An inaccessible path may exist, and reading it reports the reason."""
     try:
         return path.lstat().st_mode
     except PermissionError:
@@ -133,20 +133,18 @@ def _mode_of(path: Path) -> int | None:
 
 def _check(path: Path, found: os.stat_result) -> None:
     if found.st_uid not in (os.geteuid(), 0):
-        raise ConfigError(
-            f"{path} is not read: it belongs to another user.", hint=f"If it is yours to use: chown {os.geteuid()} '{path}'"
-        )
+        raise ConfigError(f"{path} is not read: it belongs to another user.", hint=f"To own it: chown {os.geteuid()} '{path}'")
     if found.st_mode & OTHERS_WRITE:
         raise ConfigError(
             f"{path} is not read: every user of this machine can write it.",
-            hint=f"If nobody has tampered with it: chmod o-w '{path}'",
+            hint=f"If no one has tampered with it: chmod o-w '{path}'",
         )
     if found.st_size > MAX_BYTES:
         raise ConfigError(f"{path} is not read: it is larger than {MAX_BYTES // 1024} KiB.")
 
 
 def _earlier_in(*words: str) -> Callable[[Any, Any], Any]:
-    """Of words in the order of strictness the stricter one."""
+    """Returns the stricter of two words, ordered from strict to loose."""
     return lambda held, wanted: min(held, wanted, key=words.index)
 
 
@@ -165,6 +163,6 @@ STRICTER: Mapping[Key, Callable[[Any, Any], Any]] = {
     ("tasks", "timeout_s"): _lower,
     ("tasks", "max_turns"): _lower,
 }
-"""Of what held before and what the project wants, the stricter."""
+"""Returns the stricter of the current and the project's value."""
 MORE_RULES = (("permissions", "deny"), ("permissions", "ask"))
-"""Each rule is one more, whoever wrote it."""
+"""Settings to which a project may add rules."""

@@ -1,4 +1,4 @@
-"""All settings under one roof: each room's own type where it has one, every value with its default."""
+"""Defines all settings with their defaults."""
 
 from __future__ import annotations
 
@@ -22,45 +22,46 @@ ModeName = Literal["plan", "ask", "edit", "auto", "yolo"]
 
 
 class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Rules of all sources, as written; `Config.rules` has them with their sources.
+    """Rules as written, of all sources; `Config.rules` has each with its source.
 
     A rule is a string, or a table `{rule, match, no_match}` whose examples are checked at every start.
     """
 
     allow: tuple[str | RuleWithExamples, ...] = ()
-    """Rules such as `shell:pytest *`: what they match is not asked for."""
+    """Rules such as `shell:pytest *` whose matches run without asking."""
     ask: tuple[str | RuleWithExamples, ...] = ()
-    """What they match is asked for in every mode."""
+    """Rules whose matches ask in every mode."""
     deny: tuple[str | RuleWithExamples, ...] = ()
-    """What they match is never done."""
+    """Rules whose matches are always denied."""
 
 
 class Sandbox(Struct, frozen=True, forbid_unknown_fields=True):
     backend: Literal["auto", "required", "off"] = "auto"
-    """`required`: no command runs outside, and wolo does not start where nothing can hold one. `off`: `auto` works as `edit`."""
+    """`required`: commands never run outside the sandbox, and wolo does not start without one. `off`: `auto` works like
+    `edit`."""
 
 
 class Shell(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[float, Meta(gt=0)] = 120.0
-    """How long a command may take when the model names no time of its own."""
+    """Default timeout of a command."""
     env: tuple[str, ...] = ()
-    """Variables that commands see besides the usual few (`GOPATH`, `CARGO_*`). What looks like a secret never passes."""
+    """Variables that commands see in addition to a few standard ones (`GOPATH`, `CARGO_*`). Secrets are never passed."""
 
 
 class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     offer: tuple[str, ...] | None = None
-    """Only these tools; an empty list: none at all."""
+    """Offer only these tools; an empty list offers none."""
     hide: tuple[str, ...] = ()
-    """Not these."""
+    """Hide these tools."""
 
 
 class Tasks(Struct, frozen=True, forbid_unknown_fields=True):
-    """What another agent may use for a task that it is given, within what is left of `limits`."""
+    """Limits of a subagent task, within what is left of `limits`."""
 
     timeout_s: Annotated[float, Meta(gt=0)] = 600.0
-    """Wall time; while it waits for your approval the clock stands still."""
+    """Wall time; paused while an approval is pending."""
     max_turns: Annotated[int, Meta(gt=0)] = 60
-    """Answers, unless the agent's own file says less or more."""
+    """Maximum number of responses, unless the agent file sets another."""
 
 
 Fact = Literal["dir", "branch", "model", "mode", "context", "cache", "cost", "jobs"]
@@ -68,35 +69,35 @@ Fact = Literal["dir", "branch", "model", "mode", "context", "cache", "cost", "jo
 
 class Ui(Struct, frozen=True, forbid_unknown_fields=True):
     theme: Literal["auto", "dark", "light"] = "auto"
-    """`auto`: as COLORFGBG says, or else dark. The terminal is never asked."""
+    """`auto`: detect from COLORFGBG, otherwise dark. The terminal is not queried."""
     status: tuple[Fact, ...] = ("dir", "branch", "model", "mode", "context", "cache", "cost", "jobs")
-    """What the line of facts says, in this order; in a narrow window what matters least is left out."""
+    """Items of the status bar, in this order; narrow windows drop the least important."""
     keys: Literal["emacs", "vi"] = "emacs"
-    """Whose keys edit what is written."""
+    """Editing keys of the prompt."""
     keymap: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
-    """Other keys for what wolo does with them: `editor = "ctrl-x ctrl-e"`. `/keys` lists the names and the keys."""
+    """Custom key bindings: `editor = "ctrl-x ctrl-e"`. `/keys` lists names and keys."""
     plain: bool = False
-    """For screen readers: whole lines one after the other, in turns; no colours, and nothing is painted twice."""
+    """For screen readers: whole lines in order, no colours, no repainting."""
     notify: bool = True
-    """Call you when a long turn ends or something asks while you look elsewhere: as your terminal does it, or by the bell."""
+    """Notify when a long turn ends or a question is pending while the window is not focused."""
     notify_after_s: Annotated[float, Meta(ge=0)] = 10.0
-    """A shorter turn calls nobody; where the terminal does not say whether you look, neither does one while you press keys."""
+    """Minimum duration of a turn for a notification. If the terminal does not report focus, pressing keys also prevents it."""
     notify_command: tuple[str, ...] = ()
-    """A program of yours and its arguments, instead; it finds the text in `WOLO_NOTIFICATION`. No shell reads it, and it
-    runs beside your `config.toml`."""
+    """Custom program and arguments for notifications, with the text in `WOLO_NOTIFICATION`. Runs without a shell, next to your
+    `config.toml`."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model: str = ""
-    """`PROVIDER/MODEL[:LEVEL]`; empty: a key found in the environment decides."""
+    """`PROVIDER/MODEL[:LEVEL]`; if empty, chosen by the API keys in the environment."""
     fallback_model: str = ""
-    """Asked when the model cannot be reached after all retries, for the rest of the turn."""
+    """Used for the rest of the turn if the model cannot be reached after all retries."""
     agent: str = ""
-    """The agent that wolo works as: the name of an agent file; empty: none."""
+    """Name of the agent file that wolo runs as; empty for none."""
     mode: ModeName = "auto"
-    """How much runs without asking. `yolo` counts on the command line only."""
+    """How much runs without asking. `yolo` can only be set on the command line."""
     thinking: ThinkingLevel | None = None
-    """How much the model thinks, unless its name carries a level; none: the provider's default."""
+    """Thinking level, unless the model name has one; none: provider default."""
     context: Context = Context()
     compaction: Compaction = Compaction()
     limits: Limits = Limits()
@@ -115,12 +116,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):
-    """An address given for this run, by the command line or the environment."""
+    """API endpoint given for this run, on the command line or in the environment."""
 
     base_url: str = ""
     api_key: str = ""
     api: str = ""
-    """The wire format; empty: openai-chat."""
+    """API format; empty: openai-chat."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -128,8 +129,8 @@ class Config(Struct, frozen=True, kw_only=True):
     endpoint: Endpoint = Endpoint()
     rules: tuple[Rule, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Who set a value, by its dotted key (`limits.max_turns`); what is not in it is the default."""
+    """Source of each value by dotted key (`limits.max_turns`); missing keys have defaults."""
     notices: tuple[str, ...] = ()
-    """For a person, once."""
+    """Shown to the user once."""
     trusts_project: bool = False
-    """What the project brings along (`config.project`) may be read. Nothing of it is, otherwise."""
+    """Whether project files (`config.project`) may be read."""

@@ -1,4 +1,4 @@
-"""Changing the user's settings files: comments and order stay, nothing is written that could not be read back."""
+"""Edits the user's settings files; preserves comments and order, and validates before writing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def set_value(places: Places, key: str, value: str) -> None:
-    """Writes one setting to the user's config.toml. Raises ConfigError, and leaves the file, when it makes no sense."""
+    """Sets one setting in config.toml. Raises ConfigError and leaves the file unchanged if the value is invalid."""
     one = leaf(key, value, Place("config.toml"))
     path = places.config / "config.toml"
     with locked(places.config):
@@ -32,7 +32,7 @@ def set_value(places: Places, key: str, value: str) -> None:
         for name in one.key[:-1]:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
-                raise ConfigError(f"{path}: {dotted(one.key)} does not fit what the file says.")
+                raise ConfigError(f"{path}: {dotted(one.key)} conflicts with the file: a part of the key is not a table.")
         if one.value is None:
             table.pop(one.key[-1], None)
         else:
@@ -43,32 +43,32 @@ def set_value(places: Places, key: str, value: str) -> None:
 
 
 def write_setting(places: Places, key: str, value: str) -> str:
-    """As `set_value`, for what a user typed; returns the dotted key. Raises UsageError for an API key: others could read it."""
+    """Like `set_value`, for user input; returns the dotted key. Raises UsageError for an API key: other users could read it."""
     name = dotted(parse_key(key))
     if name.endswith(".api_key") and not (is_reference(value) or value.startswith(COMMAND)):
         raise UsageError(
-            "A key is never an argument: others could read it there.",
-            hint='`wolo auth login` keeps it; the setting may be "$VARIABLE" or "!command".',
+            "API keys cannot be arguments: other users could read them.",
+            hint='`wolo auth login` saves it; the setting may be "$VARIABLE" or "!command".',
         )
     set_value(places, key, value)
     return name
 
 
 def set_table(places: Places, group: str, name: str, table: Struct) -> None:
-    """Writes `group.NAME` to the user's config.toml, all of it that is no default. Raises ConfigError where it makes no sense."""
+    """Writes all non-default fields to `group.NAME` in config.toml. Raises ConfigError if the result is invalid."""
     path = places.config / "config.toml"
     with locked(places.config):
         document = open_document(path)
         within: Any = document.setdefault(group, {})
-        said = {field.encode_name: getattr(table, field.name) for field in fields(table) if not _is_default(table, field)}
-        within[name] = _plain(to_builtins(said))
+        values = {field.encode_name: getattr(table, field.name) for field in fields(table) if not _is_default(table, field)}
+        within[name] = _plain(to_builtins(values))
         text = document.as_string()
         check_user_file(text.encode(), path)
         replace_file(path, text)
 
 
 def remove_table(places: Places, group: str, name: str) -> bool:
-    """Takes `group.NAME` out of the user's config.toml; False where it was not there."""
+    """Removes `group.NAME` from config.toml; returns False if it was not there."""
     path = places.config / "config.toml"
     with locked(places.config):
         document = open_document(path)
@@ -83,38 +83,38 @@ def remove_table(places: Places, group: str, name: str) -> bool:
 
 
 def replace_settings(places: Places, before: bytes, after: bytes) -> None:
-    """The whole config.toml, as somebody edited it and `check_user_file` found it right.
+    """Replaces config.toml with edited text that `check_user_file` accepted.
 
-    Raises ConfigError when it is not what it was `before`.
+    Raises ConfigError if the file is no longer as it was `before`.
     """
     path = places.config / "config.toml"
     with locked(places.config):
         if (read_own(path, []) or b"") != before:
             beside = path.with_name("config.toml.edited")
             replace_file(beside, after.decode())
-            raise ConfigError(f"{path} was changed by another program meanwhile.", hint=f"Your text is in {beside}.")
+            raise ConfigError(f"{path} was changed by another program.", hint=f"Your text is in {beside}.")
         replace_file(path, after.decode())
 
 
-def remember_rule(places: Places, workspace: Path | None, rule: str) -> None:
-    """Keeps a person's "always" for this workspace, or for all of them. A `Judge` found no fault in the rule."""
+def save_rule(places: Places, workspace: Path | None, rule: str) -> None:
+    """Saves an "always" rule, checked by a `Judge`, for this workspace or for all."""
     rule = str(parse_rule(rule, "allow"))
     path = places.config / "permissions.toml"
     with locked(places.config):
         document = open_document(path)
-        table: Any = document.setdefault(_named(workspace), {})
+        table: Any = document.setdefault(_table_name(workspace), {})
         rules = table.setdefault("allow", [])
         if rule not in rules:
             rules.append(rule)
             replace_file(path, document.as_string())
 
 
-def forget_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
-    """Takes a kept rule away again, of whatever decision; under which of them it stood."""
+def delete_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
+    """Removes a saved rule; returns the decisions it was saved under."""
     path = places.config / "permissions.toml"
     with locked(places.config):
         document = open_document(path)
-        table: Any = document.get(_named(workspace), {})
+        table: Any = document.get(_table_name(workspace), {})
         found = [decision for decision, rules in table.items() if rule in rules]
         for decision in found:
             table[decision].remove(rule)
@@ -128,12 +128,12 @@ def _is_default(table: Struct, field: FieldInfo) -> bool:
     return value == field.default or (field.default_factory is not NODEFAULT and not value)
 
 
-def _named(workspace: Path | None) -> str:
+def _table_name(workspace: Path | None) -> str:
     return EVERYWHERE if workspace is None else os.path.realpath(workspace)
 
 
 def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
-    """Empty when there is no such file. Raises ConfigError for one that is damaged, or that others may have written."""
+    """Empty if the file does not exist. Raises ConfigError if it is damaged or others may have written it."""
     import tomlkit  # noqa: PLC0415  # 30 ms, for writing only
 
     text, _ = read_toml(path, [], is_secret=is_secret)
@@ -141,7 +141,7 @@ def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
 
 
 def _plain(value: Any) -> Any:
-    """As TOML can say it: what is not said has no value there."""
+    """Removes values that TOML cannot express."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items() if each not in (None, {}, [])}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

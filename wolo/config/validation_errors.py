@@ -1,4 +1,4 @@
-"""What is wrong with a value of the settings, in words."""
+"""Describes invalid values of settings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from msgspec.structs import fields
 
 SHOWN_LENGTH = 60
 NEVER_SUGGESTED = "yolo"
-"""A typing mistake is no reason to offer the mode that asks nothing."""
+"""A typo must not suggest the mode that asks nothing."""
 SECRETS = ("api_key", "headers", "query", "env")
-"""What stands under these names is never shown, whatever is wrong with it."""
+"""Values of these settings are never shown."""
 _WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -30,7 +30,7 @@ _EXPECTED = re.compile(r"Expected `([^`|]+?)(?: \| null)?`(?: of length)?(?: (>=
 
 
 def sentence(called: str, value: Any, kind: Any, said: str) -> str:
-    """What msgspec `said` of a value of this type; `called` is the dotted key."""
+    """Translates msgspec's message about a value of this type; `called` is the dotted key."""
     found = re.search(r"at `\$(.+)`", said)
     path = found[1] if found else ""
     is_secret = any(name in called.split(".") for name in SECRETS)
@@ -62,21 +62,21 @@ def _takes(kind: Any, said: str, path: str) -> str:
 
 
 def _nearest(value: Any, kind: Any) -> str:
-    """What was probably meant by a word that is none of the few."""
+    """Suggests the nearest allowed word."""
     words = _words_of(kind)
     wrong = [each for each in (value if isinstance(value, list) else [value]) if each not in words]
     return _meant(str(wrong[0]), words) if words and wrong else ""
 
 
 def _meant(word: str, words: list[str]) -> str:
-    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
+    import difflib  # noqa: PLC0415  # 5 ms, for typos only
 
     near = difflib.get_close_matches(word, [each for each in words if each != NEVER_SUGGESTED], n=1)
     return f" Did you mean {near[0]}?" if near else ""
 
 
 def _words_of(kind: Any) -> list[str]:
-    """Where a value, or each of several, is one of a few words."""
+    """Allowed words, if a value or each item of a list must be one of a few."""
     for each in (kind, *get_args(kind)):
         if get_origin(each) is Literal:
             return list(map(str, get_args(each)))

@@ -52,9 +52,9 @@ class PendingApprovals:
     def _save_rule(self, asked: ApprovalAsked, given: ApprovalGiven) -> None:
         rule = given.rule or asked.rule
         if given.allowed and given.scope in ("always", "everywhere") and rule:
-            from wolo.config.settings_writer import remember_rule  # noqa: PLC0415  # few turns save a rule
+            from wolo.config.settings_writer import save_rule  # noqa: PLC0415  # few turns save a rule
 
-            remember_rule(self._places, self._root if given.scope == "always" else None, rule)
+            save_rule(self._places, self._root if given.scope == "always" else None, rule)
 
 
 class PendingQuestions:

@@ -11,7 +11,7 @@ from wolo.agent.tool_execution import CommandRights
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
-from wolo.config.settings_writer import forget_rule
+from wolo.config.settings_writer import delete_rule
 from wolo.conversation.resources.tool_environment import plan_sandbox
 from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
@@ -78,7 +78,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
 
 def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
     """Deletes a rule saved with "always". Returns its decisions. Raises UsageError if there is none."""
-    removed = forget_rule(find_places(), None if everywhere else root, rule)
+    removed = delete_rule(find_places(), None if everywhere else root, rule)
     if not removed:
         where = "for every workspace" if everywhere else f"for {root}"
         raise UsageError(f'No saved rule "{rule}" {where}.', hint="`wolo permissions list` shows where each rule is saved.")

@@ -63,7 +63,7 @@ async def try_to_log_in(provider: Provider, key: str) -> KeyCheck:
 
 def keep_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
     """Returns where the key is stored. Raises ConfigError, also for an invalid key."""
-    where = key_store.keep(find_places(), provider.name, clean_key(key), in_keyring=in_keyring)
+    where = key_store.save(find_places(), provider.name, clean_key(key), in_keyring=in_keyring)
     return "the system's keyring" if where == "keyring" else str(find_places().config / key_store.FILE)
 
 
@@ -94,7 +94,7 @@ def found_keys() -> tuple[list[FoundKey], list[str]]:
 
 
 def _keys_of(
-    provider: Provider, overrides: Overrides, kept: Mapping[str, key_store.Kept], notices: list[str]
+    provider: Provider, overrides: Overrides, kept: Mapping[str, key_store.StoredKey], notices: list[str]
 ) -> Iterator[FoundKey]:
     """All sources of a key; the first one counts."""
     settings = overrides.get(provider.name)
@@ -125,7 +125,7 @@ def log_out(name: str) -> tuple[str, list[str]]:
         for each in found_keys()[0]
         if each.provider == name and each.source not in ("keyring", key_store.FILE)
     ]
-    where = key_store.forget(find_places(), name)
+    where = key_store.remove(find_places(), name)
     if where is None:
         raise UsageError(f"There is no saved key of {name}.", hint=" ".join(left))
     return f"Removed the key of {name} from {'the keyring' if where == 'keyring' else key_store.FILE}.", left

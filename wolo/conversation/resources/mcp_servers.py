@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from wolo.config import layers
 from wolo.config.cli_options import Given, many
-from wolo.config.configured_servers import consent_notice, keep_consent, wanted_servers
+from wolo.config.configured_servers import consent_notice, save_server_consent, wanted_servers
 from wolo.config.schema import Config
 from wolo.mcp.listed_tools import CachedTools
 from wolo.mcp.server import ConfiguredServer, ServerEnvironment, fingerprint
@@ -141,5 +141,5 @@ async def try_server(wanted: ConfiguredServer) -> ServerStatus:
 
 def allow_server(servers: Servers, name: str, places: Places, root: Path) -> None:
     """Saves consent and starts the server. Raises UsageError."""
-    keep_consent(places, root, servers.waits_for_consent(name), allowed=True)
+    save_server_consent(places, root, servers.waits_for_consent(name), allowed=True)
     servers.allow(name)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from wolo.config import consents, project
 from wolo.config.cli_options import Given
-from wolo.config.configured_servers import keep_consent, open_ones
+from wolo.config.configured_servers import find_unanswered, save_server_consent
 from wolo.config.project import ProjectFile
 from wolo.conversation.resources.conversation_hooks import HookSet, awaiting_consent, save_consent
 from wolo.conversation.resources.mcp_servers import servers_here
@@ -75,11 +75,11 @@ async def _ask_servers(given: Given, terminal: Terminal) -> None:
         return
     if given.get("trust") != str(root) and consents.trust_in(places, root, []) != "trusted":
         return
-    for wanted in open_ones(servers_here(given, []), places, root):
+    for wanted in find_unanswered(servers_here(given, []), places, root):
         answer = await _ask(_server(wanted), _server_wording(wanted), terminal)
         try:
             if answer:
-                keep_consent(places, root, wanted, allowed=answer == "yes")
+                save_server_consent(places, root, wanted, allowed=answer == "yes")
         except ConfigError as error:
             _report_unsaved(error, terminal)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wolo.config.layers import load
-from wolo.config.settings_writer import remember_rule, set_value
+from wolo.config.settings_writer import save_rule, set_value
 from wolo.errors import ConfigError
 from wolo.places import Places, find_places
 
@@ -69,9 +69,9 @@ def test_a_link_stays_a_link(places: Places, isolated: Path) -> None:
 
 
 def test_an_always_is_there_next_time_in_this_workspace_only(places: Places, isolated: Path) -> None:
-    remember_rule(places, Path.cwd(), "shell:npm test")
-    remember_rule(places, Path.cwd(), "write:/etc/x")
-    remember_rule(places, Path.cwd(), "shell:npm test")
+    save_rule(places, Path.cwd(), "shell:npm test")
+    save_rule(places, Path.cwd(), "write:/etc/x")
+    save_rule(places, Path.cwd(), "shell:npm test")
     assert [str(rule) for rule in load(places, {}, {}).rules] == ["shell:npm test", "write:/etc/x"]
     assert load(places, {}, {}, cwd=isolated).rules == ()
     assert (places.config / "permissions.toml").stat().st_mode & 0o777 == 0o600
@@ -80,21 +80,21 @@ def test_an_always_is_there_next_time_in_this_workspace_only(places: Places, iso
 def test_an_always_in_a_subdirectory_counts_for_the_workspace(places: Places) -> None:
     (Path.cwd() / ".git").mkdir()
     (Path.cwd() / "sub").mkdir()
-    remember_rule(places, Path.cwd(), "shell:make")
+    save_rule(places, Path.cwd(), "shell:make")
     assert [str(rule) for rule in load(places, {}, {}, cwd=Path.cwd() / "sub").rules] == ["shell:make"]
 
 
 def test_a_rule_that_is_none_is_not_kept(places: Places) -> None:
     with pytest.raises(ConfigError):
-        remember_rule(places, Path.cwd(), "ls")
+        save_rule(places, Path.cwd(), "ls")
     assert not (places.config / "permissions.toml").exists()
 
 
 def test_many_sessions_may_say_always_at_once(places: Places) -> None:
     script = (
-        "import sys, tomlkit; from pathlib import Path; from wolo.config.settings_writer import remember_rule;"
+        "import sys, tomlkit; from pathlib import Path; from wolo.config.settings_writer import save_rule;"
         "from wolo.places import find_places; print('ready', flush=True); sys.stdin.readline();"
-        "[remember_rule(find_places(), Path.cwd(), f'shell:x{sys.argv[1]}-{n}') for n in range(10)]"
+        "[save_rule(find_places(), Path.cwd(), f'shell:x{sys.argv[1]}-{n}') for n in range(10)]"
     )
     argv = [sys.executable, "-c", script]
     pipe = subprocess.PIPE
