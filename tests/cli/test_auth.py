@@ -79,7 +79,7 @@ def test_what_the_provider_did_not_take_is_not_kept(
     done = login("acme", key=ODD_KEY)
     assert done.exit_code == exit_code
     assert words in done.stderr
-    assert "The key is not kept." in done.stderr
+    assert "The key was not saved." in done.stderr
     assert ODD_KEY not in done.stderr + done.stdout
     assert len(acme.requests) == 1, "it is asked once"
     assert not kept()
@@ -223,7 +223,7 @@ def test_the_keyring_is_used_where_one_works(acme: ProviderServer, tmp_path: Pat
     }
     acme.script(text("Hi."), text("Hello."))
     done = run_wolo("auth", "login", "acme", stdin=KEY, env=ring)
-    assert done.stdout == "The key of Acme is kept in the system's keyring.\n"
+    assert done.stdout == "The API key of Acme is saved in the system's keyring.\n"
     assert kept() == "acme = {keyring = true}\n"
     assert KEY in (tmp_path / "ring.json").read_text()
     assert run_wolo("-p", "hello", env=ring).stdout == "Hello.\n"

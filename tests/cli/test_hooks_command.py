@@ -62,8 +62,8 @@ def test_an_event_is_tried_out_with_a_sample_input() -> None:
 def test_mistakes_are_told_before_anything_runs() -> None:
     for words, said in (
         (("test", "PreTool"), "Unknown event: PreTool."),
-        (("test", "Stop", "--input", "{"), "--input is no JSON"),
-        (("test", "Stop", "--input", "[]"), "--input is no JSON object"),
+        (("test", "Stop", "--input", "{"), "--input is not valid JSON"),
+        (("test", "Stop", "--input", "[]"), "--input is not a JSON object"),
         (("allow",), "There are no hooks of this project."),
     ):
         ran = run_wolo("hooks", *words)

@@ -160,9 +160,9 @@ def test_what_a_probe_found_is_shown_and_followed_unless_it_is_of_another_versio
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("-m", "local"), "The embedded model is no server"),
+        (("-m", "local"), "The embedded model is not a server"),
         (("zai/glm-5.2",), "-m zai/glm-5.2"),
-        (("http://127.0.0.1:9/v1",), "Which model shall be probed?"),
+        (("http://127.0.0.1:9/v1",), "Which model should be probed?"),
         (("http://127.0.0.1:9/v1", "-m", "m", "--api", "semaphore"), "no wire format `semaphore`"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_probe_that_is_stopped_says_so_and_keeps_nothing() -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert b"nothing new is kept" in said
+    assert b"nothing was saved" in said
     assert b"SECRET" not in said
     assert not (find_places().cache / "probes").exists()
 

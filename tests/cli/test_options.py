@@ -86,13 +86,13 @@ def test_a_subcommand(argv: list[str], subcommand: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("argv", "said", "hint"),
     [
-        (["--modell", "x"], "no option --modell", "--model?"),
-        (["--modell=x"], "no option --modell", "--model?"),
-        (["-x", "go"], "no option -x", "--help"),
+        (["--modell", "x"], "Unknown option --modell", "--model?"),
+        (["--modell=x"], "Unknown option --modell", "--model?"),
+        (["-x", "go"], "Unknown option -x", "--help"),
         (["--print=yes"], "takes no value", ""),
         (["-m"], "needs a value", "PROVIDER/MODEL"),
         (["hi", "--max-turns"], "needs a value", "--max-turns N"),
-        (["-px", "hi"], "no option -px", "--help"),
+        (["-px", "hi"], "Unknown option -px", "--help"),
     ],
 )
 def test_a_line_that_makes_no_sense_is_refused_with_the_nearest_option(argv: list[str], said: str, hint: str) -> None:

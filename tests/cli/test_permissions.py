@@ -98,7 +98,7 @@ def test_a_kept_rule_can_be_taken_back() -> None:
     told = run_wolo("permissions", "remove", "shell:npm test", "--json").json
     assert told == {"rule": "shell:npm test", "removed": ["allow"], "workspace": str(Path.cwd())}
     assert len(run_wolo("permissions", "list", "--json").json) == 1
-    assert run_wolo("permissions", "remove", "--everywhere", "shell:npm test").stdout == "shell:npm test is forgotten.\n"
+    assert run_wolo("permissions", "remove", "--everywhere", "shell:npm test").stdout == "Removed shell:npm test.\n"
     assert run_wolo("permissions", "list", "--json").json == []
     again = run_wolo("permissions", "remove", "shell:npm test")
     assert (again.exit_code, again.stdout) == (2, "")

@@ -31,7 +31,7 @@ def test_a_setting_is_written_and_shown_as_it_holds() -> None:
 def test_what_counts_more_is_named() -> None:
     done = run_wolo("config", "set", "model", "zai/glm-5.2", env={"WOLO_MODEL": "zai/glm-5.1"})
     assert done.stdout == 'model = "zai/glm-5.1"\n'
-    assert "WOLO_MODEL says otherwise" in done.stderr
+    assert "overridden here by WOLO_MODEL" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_settings_are_edited_and_checked(tmp_path: Path) -> None:
 def test_broken_settings_lead_back_into_the_editor(tmp_path: Path) -> None:
     write("mode = 'ask'\n")
     with pty_wolo("config", "edit", env=editor(tmp_path, "mode = \n", "mode = 'plan'\n")) as terminal:
-        terminal.wait_for("Back into the editor?")
+        terminal.wait_for("Edit again?")
         assert terminal.shows("line 1")
         assert settings_file().read_text() == "mode = 'ask'\n"
         terminal.press("enter")
@@ -106,7 +106,7 @@ def test_broken_settings_lead_back_into_the_editor(tmp_path: Path) -> None:
 def test_one_can_leave_it_as_it_was(tmp_path: Path) -> None:
     write("mode = 'ask'\n")
     with pty_wolo("config", "edit", env=editor(tmp_path, "modle = 'x'\n")) as terminal:
-        terminal.wait_for("Back into the editor?")
+        terminal.wait_for("Edit again?")
         terminal.enter("n")
         assert terminal.wait_for_exit() == 2
     assert settings_file().read_text() == "mode = 'ask'\n"

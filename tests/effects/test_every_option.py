@@ -96,5 +96,5 @@ def test_it_makes_a_difference(name: str, tmp_path: Path) -> None:
     assert isinstance(effect, Effect)
     without = observe(effect, tmp_path / "without", with_it=False)
     with_it = observe(effect, tmp_path / "with", with_it=True)
-    assert "There is no option" not in with_it
+    assert "Unknown option" not in with_it
     assert without != with_it

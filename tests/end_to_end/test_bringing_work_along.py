@@ -72,7 +72,7 @@ def test_ids_that_mean_nothing_or_too_much_are_said_so(there: Path) -> None:
     assert several.exit_code != 0
     assert several.stderr.count("Repair the sum") == 2
     none = run_wolo("sessions", "import", "--from", "claude-code", "zzz")
-    assert "keeps no session zzz" in none.stderr
+    assert "has no session zzz" in none.stderr
     assert "Traceback" not in none.stderr + several.stderr
     unknown = run_wolo("sessions", "import", "--from", "vim")
     assert (unknown.exit_code, "claude-code" in unknown.stderr) == (2, True)

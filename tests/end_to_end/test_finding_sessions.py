@@ -53,7 +53,7 @@ def test_what_a_turn_said_and_did_is_found(provider: ProviderServer) -> None:
 def test_nothing_found_is_no_failure(provider: ProviderServer) -> None:
     found = run_wolo("sessions", "search", "nothing", "--json")
     assert (found.exit_code, found.json) == (0, [])
-    assert run_wolo("sessions", "search", "nothing").stdout == "Nothing was found.\n"
+    assert run_wolo("sessions", "search", "nothing").stdout == "No results.\n"
 
 
 def test_a_phrase_in_quotation_marks_of_the_shell_is_a_phrase(provider: ProviderServer) -> None:
@@ -152,7 +152,7 @@ def test_cleaning_takes_old_sessions_and_what_only_they_need(provider: ProviderS
         refused = run_wolo("sessions", "clean", "--older-than", "30d")
         assert (refused.exit_code, len(store.list())) == (2, 4)
         cleaned = run_wolo("sessions", "clean", "--older-than", "30d", "--yes")
-        assert cleaned.stdout.endswith("2 sessions that old stay: named, or open.\nDeleted 1 session.\n")
+        assert cleaned.stdout.endswith("Not deleted: 2 sessions that old, named or open.\nDeleted 1 session.\n")
         assert sorted(info.title for info in store.list()) == ["named", "new", "open"]
         assert len(list(store.blobs_dir.iterdir())) == 3
         held.release()
@@ -182,7 +182,7 @@ def test_the_place_a_search_names(provider: ProviderServer) -> None:
     assert ("answer 1" in shown, "prompt 3" in shown) == (True, True)
     assert ("answer 0" in shown, "answer 4" in shown) == (False, False)
     missing = run_wolo("sessions", "show", "mine", "--around", "999")
-    assert (missing.exit_code, "entry 999" in missing.stderr) == (2, True)
+    assert (missing.exit_code, "Entry 999" in missing.stderr) == (2, True)
 
 
 def test_stats_count_what_was_used(provider: ProviderServer) -> None:

@@ -78,7 +78,7 @@ def test_the_same_file_twice_adds_nothing(kept: str, tmp_path: Path, format: str
     again = sessions("import", path, "--json", home=home)
     assert again.exit_code == 0
     assert (again.json["already_imported"], again.json["id"]) == (True, first["id"])
-    assert "imported before" in sessions("import", path, home=home).stdout
+    assert "Already imported" in sessions("import", path, home=home).stdout
     assert len(sessions("list", "--json", home=home).json) == 1
 
 
@@ -109,7 +109,7 @@ def test_damage_is_counted_and_told(kept: str, tmp_path: Path) -> None:
     path.write_bytes(b"\n".join([lines[0], lines[1][:50], b"\0\0", *lines[2:]]))
     done = sessions("import", str(path), home=tmp_path / "elsewhere")
     assert done.exit_code == 0
-    assert "2 lines or records were left out" in done.stdout
+    assert "2 lines or records were skipped" in done.stdout
     verdict = sessions("verify", str(path), "--json")
     assert verdict.exit_code == 1
     assert verdict.json["broken"]["entry"] == 1

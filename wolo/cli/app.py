@@ -1,4 +1,4 @@
-"""The command line: which subcommands there are, and how an error is shown."""
+"""Entry point of the command line: dispatches it and reports errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wolo.frontends.streams import OutputLost, abandon, flush, say, show_error
 
 
 def main(argv: list[str]) -> int:
-    """Runs one command line; the returned number is the exit status."""
-    gc.disable()  # a start-up of some hundred modules makes no garbage worth collecting; run.py turns it on again
+    """Runs one command line; returns the exit status."""
+    gc.disable()  # start-up produces no garbage worth collecting; run.py enables it again
     answer_signals(leave)
     try:
         line = parse(argv)
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
         return _end_in_json(argv, error)
     try:
         return _dispatch(line)
-    except SystemExit as left:  # a signal, before there was a turn
+    except SystemExit as left:  # a signal before the turn began
         return int(left.code or 0) if line.subcommand else _end_in_json(argv, Interrupted(int(left.code or 0)))
     except WoloError as error:
         show_error(error)
@@ -33,12 +33,12 @@ def main(argv: list[str]) -> int:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EBADF):
             return _report(error)
-        abandon(sys.stdout)  # a listing that nobody reads, or that there is no room for
+        abandon(sys.stdout)  # the reader of a listing is gone, or the disk is full
         if error.errno == errno.EPIPE:
             return 1
-        say(f"What there is to say could not be written: {error.strerror}.")
+        say(f"Cannot write output: {error.strerror}.")
         return 3
-    except Exception as error:  # the outermost handler: a person gets a sentence, never a traceback
+    except Exception as error:  # the outermost handler: a user sees a sentence, never a traceback
         return _report(error)
 
 
@@ -60,7 +60,7 @@ def _dispatch(line: Line) -> int:
 
 
 def _end_in_json(argv: list[str], error: WoloError) -> int:
-    """Also a line that cannot be read may say clearly enough that its answer is read by a program."""
+    """Prints the JSON result of a command line that is invalid but asks for JSON."""
     if not asks_for_json(argv):
         return error.exit_code
     from wolo.cli.run import fail_in_json

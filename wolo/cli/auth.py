@@ -1,4 +1,4 @@
-"""`wolo auth`: API keys that wolo keeps, in the system's keyring or a file of its own. No key is ever an argument."""
+"""`wolo auth`: saves and removes API keys, in the system keyring or in `keys.toml`. Keys are never arguments."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 Named = Annotated[str, typer.Argument(metavar="[PROVIDER]", show_default=False)]
-FromStdin = Annotated[bool, typer.Option("--key-stdin", help="The key comes on stdin, as it does wherever stdin is no terminal.")]
-NoTest = Annotated[bool, typer.Option("--no-test", help="Keep it without trying it.")]
+FromStdin = Annotated[
+    bool, typer.Option("--key-stdin", help="Read the key from stdin; the default when stdin is not a terminal.")
+]
+NoTest = Annotated[bool, typer.Option("--no-test", help="Save the key without testing it.")]
 Others = Annotated[list[str] | None, typer.Argument(hidden=True)]
-NoKeyring = Annotated[bool, typer.Option("--no-keyring", help="Keep it in keys.toml, also where there is a keyring.")]
+NoKeyring = Annotated[bool, typer.Option("--no-keyring", help="Save it in keys.toml, not in the keyring.")]
 
 
 @app.command("login")
@@ -31,9 +33,9 @@ def login(
     no_test: NoTest = False,
     no_keyring: NoKeyring = False,
 ) -> None:
-    """Keep the API key of a provider.
+    """Save the API key of a provider.
 
-    It is typed unseen in a terminal or read from stdin, and tried with one tiny request.
+    The key is typed at a terminal without being shown, or read from stdin, and tested with one tiny request.
     """
     import asyncio
 
@@ -41,14 +43,14 @@ def login(
 
     if others:
         raise no_argument()
-    del key_stdin  # says what is so wherever stdin is no terminal; at one the key would show
+    del key_stdin  # stdin is read anyway when it is not a terminal; at a terminal the key would be visible
     taker = find_login_provider(provider) if provider else None
     if not sys.stdin.isatty():
         if taker is None:
-            raise UsageError("Whose key is it?", hint="wolo auth login PROVIDER --key-stdin < FILE")
+            raise UsageError("Which provider is the key for?", hint="wolo auth login PROVIDER --key-stdin < FILE")
         exit_code = asyncio.run(_log_in_from_stdin(taker, tests=not no_test, in_keyring=not no_keyring))
     elif not sys.stdout.isatty():
-        raise UsageError("A key is asked for in a terminal.", hint="wolo auth login PROVIDER --key-stdin < FILE")
+        raise UsageError("Typing a key needs a terminal.", hint="wolo auth login PROVIDER --key-stdin < FILE")
     else:
         exit_code = asyncio.run(_log_in_at_terminal(taker, tests=not no_test, in_keyring=not no_keyring))
     raise typer.Exit(exit_code)
@@ -60,14 +62,14 @@ async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: boo
 
     key = read_piped(patient=True).strip()
     if not key:
-        raise UsageError("No key came on stdin.", hint="wolo auth login PROVIDER --key-stdin < FILE")
+        raise UsageError("No key on stdin.", hint="wolo auth login PROVIDER --key-stdin < FILE")
     trial = await try_to_log_in(provider, key) if tests else None
     if trial is not None:
         say(trial.words, hint=trial.hint)
         if not trial.may_be_kept:
-            say("The key is not kept.", hint="" if trial.verdict == "refused" else "--no-test keeps it all the same.")
+            say("The key was not saved.", hint="" if trial.verdict == "refused" else "--no-test saves it without testing.")
             return trial.exit_code or 1
-    tell(f"The key of {provider.label} is kept in {keep_key(provider, key, in_keyring=in_keyring)}.")
+    tell(f"The API key of {provider.label} is saved in {keep_key(provider, key, in_keyring=in_keyring)}.")
     return 0
 
 
@@ -98,9 +100,9 @@ async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyr
 
 @app.command("logout")
 def logout(provider: Named = "") -> None:
-    """Remove a key that wolo keeps.
+    """Remove a saved API key.
 
-    Without a name: the only one.
+    PROVIDER may be omitted when only one key is saved.
     """
     from wolo.diagnostics.provider_login import log_out
 
@@ -112,9 +114,9 @@ def logout(provider: Named = "") -> None:
 
 @app.command("status")
 def status(as_json: AsJson = False) -> None:
-    """Every API key: where it comes from, which one counts.
+    """List every API key, its source and the one in use.
 
-    Of a key only its end is shown.
+    Only the last characters of a key are shown.
     """
     from wolo.diagnostics.provider_login import found_keys
 
@@ -127,6 +129,6 @@ def status(as_json: AsJson = False) -> None:
     for each in found:
         tell(f"{'*' if each.counts else ' '} {each.provider:<14} {each.masked:<14} {each.source}")
     if found:
-        say("* is the key that counts.")
+        say("* marks the key in use.")
     else:
-        say("There is no API key yet.", hint="`wolo auth login` keeps one.")
+        say("There is no API key yet.", hint="`wolo auth login` saves one.")

@@ -17,17 +17,17 @@ from wolo.places import find_places, make_private
 if TYPE_CHECKING:
     from wolo.sessions.exchange.redaction import Redactor
 
-BROKEN = "Something in wolo broke ({name}); your session is kept."
+BROKEN = "wolo crashed ({name}); your session is saved."
 
 
 def report(error: Exception) -> int:
     where = _write(traceback.format_exc())
-    say(BROKEN.format(name=type(error).__name__), hint=f"The details are in {where}." if where else "")
+    say(BROKEN.format(name=type(error).__name__), hint=f"Details: {where}" if where else "")
     return 1
 
 
 def _without_secrets(details: str) -> str:
-    """Where wolo is too broken for that, only the places in its own code are told."""
+    """Falls back to the file and line of each frame when redaction itself fails."""
     try:
         from wolo.conversation.resources.secrets import best_redactor
 
@@ -49,7 +49,7 @@ def _write(details: str) -> Path | None:
 
 
 def log_to_file() -> None:
-    """Nothing that is logged reaches the terminal: a person reads sentences, not records."""
+    """Logs warnings to `wolo.log`, and nothing to the terminal."""
     logging.raiseExceptions = False
     handler = _PrivateFile(find_places().state / "wolo.log")
     handler.setFormatter(_WithoutSecrets("%(asctime)s %(name)s %(levelname)s %(message)s"))
@@ -58,14 +58,14 @@ def log_to_file() -> None:
 
 
 class _WithoutSecrets(logging.Formatter):
-    """Logs are handed on more lightly than sessions, and shown by programs that obey what they print."""
+    """Redacts secrets and removes terminal control characters."""
 
     _redactor: Redactor | None = None
 
     def format(self, record: logging.LogRecord) -> str:
         if self._redactor is None:
             from wolo.conversation.resources.secrets import (
-                best_redactor,  # nothing of it is needed until there is something to say
+                best_redactor,  # loaded with the first record
             )
 
             self._redactor = best_redactor()

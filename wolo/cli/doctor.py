@@ -22,12 +22,17 @@ def doctor(
     bundle: Annotated[
         str,
         typer.Option(
-            "--bundle", help="Put it into this zip, with settings and logs, without secrets.", metavar="FILE", show_default=False
+            "--bundle",
+            help="Write the report, settings and logs to this zip, without secrets.",
+            metavar="FILE",
+            show_default=False,
         ),
     ] = "",
-    session: Annotated[str, typer.Option("--session", help="And this session.", metavar="ID", show_default=False)] = "",
+    session: Annotated[
+        str, typer.Option("--session", help="Add this session to the bundle.", metavar="ID", show_default=False)
+    ] = "",
 ) -> None:
-    """What works here and what does not."""
+    """Check what works here and what does not."""
     from wolo.diagnostics.health_check import examine, lines
 
     report = examine()
@@ -42,9 +47,9 @@ def doctor(
 
 
 LOG_BYTES = 1024 * 1024
-"""So much of the end of the log."""
+"""Size of the end of the log that is included."""
 CRASHES = 3
-"""So many reports, the newest."""
+"""Number of crash reports, the newest ones."""
 
 
 def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
@@ -55,7 +60,7 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
     from wolo.sessions.exchange.export_stream import write_file
 
     if not file:
-        raise UsageError("--session goes into a bundle, and none was asked for.", hint="Add --bundle FILE.")
+        raise UsageError("--session needs --bundle.", hint="Add --bundle FILE.")
     try:
         secrets, trouble = redactor(), ""
     except ConfigError as error:
@@ -69,7 +74,7 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
         out(packed.getvalue())
 
     write_file(Path(file), write_to)
-    tell(f"{file} holds {', '.join(names)}. Secrets were taken out; look through it before you hand it on.")
+    tell(f"{file} contains {', '.join(names)}. Secrets were removed; check it before you share it.")
 
 
 def _pack(packed: Any, contents: Iterable[tuple[str, bytes]], secrets: Redactor) -> list[str]:
@@ -91,7 +96,7 @@ def _contents(report: dict[str, Any], session: str, trouble: str) -> Iterator[tu
 
     yield "doctor.json", as_json(report)
     yield "versions.json", as_json(_versions())
-    if trouble:  # nobody knows what keys stand in settings that cannot be read, so the logs stay here
+    if trouble:  # keys in unreadable settings cannot be redacted, so the logs are left out
         yield "settings.json", as_json({"cannot be read": trouble})
     else:
         yield "settings.json", as_json(_settings())

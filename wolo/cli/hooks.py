@@ -1,4 +1,4 @@
-"""`wolo hooks`: list the hooks of this directory, try one event out, and allow hooks that came with the project."""
+"""`wolo hooks`: lists, tests and allows hooks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ app = typer.Typer(rich_markup_mode=None)
 
 _SAMPLE = '{"command": "true"}'
 
-Trust = Annotated[bool, typer.Option("--trust", help="Read this folder's project files, for this run.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this folder, for this run.")]
 
 
 @app.command("list")
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
-    """List all hooks of this directory, where each is written and whether it runs; none is started."""
+    """List the hooks of this directory with their source and state; none is run."""
     from pathlib import Path
 
     from wolo.commands.hooks import NONE, lines_of
@@ -52,12 +52,12 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
 def try_out(
     event: Annotated[str, typer.Argument(metavar="EVENT", help="Such as PreToolUse, UserPromptSubmit, Stop.")],
     tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool of the call: Bash, Edit, shell …")] = "",
-    given: Annotated[str, typer.Option("--input", metavar="JSON", help="Its arguments, or what the event tells.")] = "{}",
-    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="As if wolo ran in this mode.")] = "auto",
+    given: Annotated[str, typer.Option("--input", metavar="JSON", help="Arguments of the call, or fields of the event.")] = "{}",
+    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="Assume this permission mode.")] = "auto",
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the hooks of an event with a sample input and show what each answers; nothing else is run."""
+    """Run the hooks of an event with sample input and show their responses."""
     import asyncio
 
     from wolo.diagnostics.hook_trial import hooks_here, try_hooks
@@ -82,11 +82,11 @@ def try_out(
 @app.command("allow")
 def allow(
     source: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="As `list` names it; all files otherwise.", show_default=False)
+        str, typer.Argument(metavar="[FILE]", help="Source as shown by `list`; all if not given.", show_default=False)
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Allow hooks that came with this project: every command is shown. Without a terminal they are allowed at once."""
+    """Allow the hooks of this project; every command is shown. Without a terminal there is no question."""
     from pathlib import Path
 
     from wolo.commands.hooks import lines_of
@@ -104,8 +104,8 @@ def allow(
             tell(line)
         if each.standing == "allowed":
             continue
-        if sys.stdin.isatty() and not yes and not _says_yes("Let them run from now on, with all your rights?"):
-            tell("They are not run.")
+        if sys.stdin.isatty() and not yes and not _says_yes("Allow these hooks to run, with your permissions?"):
+            tell("Not allowed.")
             continue
         save_consent(places, root, each, "yes")
         tell(f"The hooks of {each.source} run from now on, as long as none of them changes.")
@@ -132,9 +132,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"--input is no JSON: {error}.") from error
+        raise UsageError(f"--input is not valid JSON: {error}.") from error
     if not isinstance(found, dict):
-        raise UsageError("--input is no JSON object.", hint='--input \'{"command": "ls"}\'')
+        raise UsageError("--input is not a JSON object.", hint='--input \'{"command": "ls"}\'')
     return found
 
 

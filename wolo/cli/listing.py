@@ -20,12 +20,12 @@ _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def width_of(text: str) -> int:
-    """How many columns of a terminal it takes."""
+    """Width in terminal columns."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
 def cut(text: str, columns: int, *, keep_end: bool = False) -> str:
-    """The text if it fits, else its beginning (or its end) and an ellipsis."""
+    """Shortens text that does not fit, with an ellipsis at the end (or the beginning)."""
     if width_of(text) <= columns:
         return text
     kept: list[str] = []
@@ -52,7 +52,7 @@ def in_short(number: int) -> str:
 
 
 def money(dollars: float | None) -> str:
-    """`?` where the price of something in it is not known."""
+    """`?` when a price is unknown."""
     if dollars is None:
         return "?"
     if not dollars:

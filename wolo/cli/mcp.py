@@ -1,4 +1,4 @@
-"""`wolo mcp`: which servers there are, adding one to your settings, trying one out, and consenting to one of a project."""
+"""`wolo mcp`: lists, adds, removes, tests and allows MCP servers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Trust = Annotated[bool, typer.Option("--trust", help="Read what this folder brings along, this once.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this folder, for this run.")]
 
 
 @app.command("list")
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
-    """All that are written down for this directory; none is started."""
+    """List the servers configured for this directory; none is started."""
     notices: list[str] = []
     found = _wanted(trust, notices)
     rows = [_row(each) for each in sorted(found, key=lambda each: each.name)]
@@ -47,11 +47,13 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
 def add(
     name: Name,
     what: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND [ARGUMENT]...", show_default=False)],
-    env: Annotated[list[str] | None, typer.Option("--env", help="A variable it sees.", metavar="NAME=VALUE")] = None,
-    header: Annotated[list[str] | None, typer.Option("--header", help="Sent to a URL.", metavar="NAME: VALUE")] = None,
-    sse: Annotated[bool, typer.Option("--sse", help="An old server, which speaks SSE.")] = False,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", help="Environment variable of the server.", metavar="NAME=VALUE")
+    ] = None,
+    header: Annotated[list[str] | None, typer.Option("--header", help="HTTP header, with a URL.", metavar="NAME: VALUE")] = None,
+    sse: Annotated[bool, typer.Option("--sse", help="Use the older SSE transport.")] = False,
 ) -> None:
-    """Write a server into your settings. `${NAME}` in a value is a variable of your environment."""
+    """Add a server to your settings. `${NAME}` in a value is an environment variable."""
     from wolo.config import layers
     from wolo.config.settings_writer import set_table
     from wolo.mcp.server import check
@@ -61,25 +63,25 @@ def add(
     check(name, server, "wolo mcp add")
     places = find_places()
     if name in layers.load(places).settings.mcp_servers:
-        raise UsageError(f"There is an MCP server {name} already.", hint=f"wolo mcp remove {name}")
+        raise UsageError(f"MCP server {name} already exists.", hint=f"wolo mcp remove {name}")
     set_table(places, "mcp_servers", name, server)
-    tell(f"{name} is in {places.config / 'config.toml'}. `wolo mcp test {name}` tries it out.")
+    tell(f"Added {name} to {places.config / 'config.toml'}. `wolo mcp test {name}` tests it.")
 
 
 @app.command("remove")
 def remove(name: Name) -> None:
-    """Take a server out of your settings."""
+    """Remove a server from your settings."""
     from wolo.config.settings_writer import remove_table
     from wolo.places import find_places
 
     if not remove_table(find_places(), "mcp_servers", name):
-        raise UsageError(f"Your settings have no MCP server {name}.", hint="`wolo mcp list` shows where each one stands.")
-    tell(f"{name} is gone from your settings.")
+        raise UsageError(f"Your settings have no MCP server {name}.", hint="`wolo mcp list` shows where each one is defined.")
+    tell(f"Removed {name} from your settings.")
 
 
 @app.command("test")
 def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
-    """Start a server, list its tools, and end it."""
+    """Start a server, list its tools, and stop it."""
     import asyncio
 
     from wolo.conversation.resources.mcp_servers import try_server
@@ -102,7 +104,7 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
 
 @app.command("allow")
 def allow(name: Name, trust: Trust = False) -> None:
-    """Consent to a server that this project brings along: it is shown what would run."""
+    """Allow a server of this project; its command is shown first."""
     from wolo.config.configured_servers import save_server_consent
     from wolo.mcp.server import describe_server
     from wolo.messages.terminal_text import escaped_line
@@ -111,16 +113,16 @@ def allow(name: Name, trust: Trust = False) -> None:
 
     wanted = _find(name, trust)
     if wanted.is_allowed:
-        tell(f"{name} needs no consent: it stands in {wanted.source}, or you gave it already.")
+        tell(f"{name} needs no consent: it is defined in {wanted.source}, or already allowed.")
         return
     tell(f"{name}, from {wanted.source}:")
     for called, value in describe_server(wanted.server):
         tell(f"  {called:<11} {escaped_line(value)}")
-    if sys.stdin.isatty() and not _says_yes("Start it from now on, with all your rights?"):
-        tell("It is not started.")
+    if sys.stdin.isatty() and not _says_yes("Allow this server to run, with your permissions?"):
+        tell("Not allowed.")
         return
     save_server_consent(find_places(), find_root(), wanted, allowed=True)
-    tell(f"{name} is started from now on, as long as nothing of this changes.")
+    tell(f"{name} is allowed until its definition changes.")
 
 
 def _says_yes(question: str) -> bool:
@@ -135,9 +137,7 @@ def _server(what: list[str], env: list[str], header: list[str], *, sse: bool) ->
 
     if what[0].startswith(("http://", "https://")):
         if len(what) > 1 or env:
-            raise UsageError(
-                "An address takes headers, not arguments or variables.", hint='--header "Authorization: Bearer ${TOKEN}"'
-            )
+            raise UsageError("A URL takes headers, not arguments or variables.", hint='--header "Authorization: Bearer ${TOKEN}"')
         return Server(url=what[0], headers=dict(_pair(each, ":") for each in header), transport="sse" if sse else "")
     if header or sse:
         raise UsageError("A program takes variables, not headers.", hint="--env NAME=VALUE")
@@ -166,11 +166,11 @@ def _find(name: str, trust: bool) -> ConfiguredServer:
         return found[name]
     for notice in notices:
         say(notice)
-    raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` shows those there are.")
+    raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
 
 
 def _row(wanted: ConfiguredServer) -> dict[str, Any]:
-    """Values of variables and headers may be secrets: only their names are shown."""
+    """Shows names of variables and headers only: their values may be secrets."""
     from wolo.conversation.resources.mcp_servers import last_known
     from wolo.mcp.server import describe_server
     from wolo.messages.terminal_text import clean_line, escaped_line

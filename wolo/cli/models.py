@@ -20,12 +20,12 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command("list")
 def list_models(
-    pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="A part of a name, or one with * and ?.")] = "",
+    pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="Part of a name, or a pattern with * and ?.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """The models wolo knows.
+    """List the models wolo knows.
 
-    With window, abilities and price; a * marks those you can use now.
+    Shows context window, capabilities and price; * marks the ones you can use now.
     """
     from wolo.config import layers
     from wolo.diagnostics import model_info
@@ -40,14 +40,14 @@ def list_models(
     if found:
         say(model_info.LEGEND, hint=model_info.MORE)
     else:
-        say(f"No model that wolo knows is called like `{pattern}`.")
+        say(f"No known model matches `{pattern}`.")
 
 
 @app.command("show")
 def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json: AsJson = False) -> None:
-    """Everything about one model.
+    """Show one model.
 
-    Limits, abilities, price, where it is asked and in which format, and where its key comes from.
+    Limits, capabilities, price, base URL, API format and the source of its key.
     """
     from wolo.config import layers
     from wolo.diagnostics import model_info
@@ -83,15 +83,15 @@ EMBEDDED = "local"
 
 @app.command("probe")
 def probe(
-    url: Annotated[str, typer.Argument(metavar="URL", help="A base URL; without one: where the model is.")] = "",
-    model: Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="Which model; else the configured one.")] = "",
+    url: Annotated[str, typer.Argument(metavar="URL", help="API base URL; the one of the model if not given.")] = "",
+    model: Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="Model; the configured one if not given.")] = "",
     api_key: Annotated[str, typer.Option("--api-key", metavar="KEY")] = "",
-    api: Annotated[str, typer.Option("--api", metavar="FORMAT", help="The wire format.")] = "",
+    api: Annotated[str, typer.Option("--api", metavar="FORMAT", help="API format.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Find out what a server can do, and keep it.
+    """Test what a server supports, and save the result.
 
-    A few tiny requests are sent; wolo follows what was found from then on.
+    Sends a few tiny requests; wolo uses the result from then on.
     """
     import asyncio
 
@@ -103,30 +103,28 @@ def probe(
 
     choice = _choose(url, model, api_key, api)
     if choice.provider.name == EMBEDDED:
-        raise UsageError("The embedded model is no server; what it can do is known.", hint="`wolo models show local` says it.")
+        raise UsageError("The embedded model is not a server.", hint="`wolo models show local` shows what it supports.")
     say(f"Asking {choice.model.id} at {display_url(choice.base_url)} …")
     try:
         found = asyncio.run(_run(choice, quiet=as_json))
     except (KeyboardInterrupt, SystemExit):  # a signal
-        say("Stopped; nothing new is kept.")
+        say("Stopped; nothing was saved.")
         raise
     place = probe_cache.write(find_places().cache, found)
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
-        tell(f"Kept in {place}; wolo follows it from now on.")
+        tell(f"Saved in {place}; wolo uses it from now on.")
 
 
 def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
-    """As it was before any probe."""
+    """The model without the results of earlier probes."""
     from wolo.config import keys, layers
     from wolo.conversation.resources.model_selection import choose, find
     from wolo.places import find_places
 
     if url and "://" not in url:
-        raise UsageError(
-            f"`{url}` is no URL.", hint=f"An address begins with http:// or https://; a model is named with -m {url}."
-        )
+        raise UsageError(f"`{url}` is not a URL.", hint=f"A URL begins with http:// or https://; to name a model, use -m {url}.")
     places = find_places()
     given: dict[str, str | bool | list[str]] = {"base_url": url, "api_key": api_key, "api": api, "model": model}
     given = {name: value for name, value in given.items() if value}
@@ -138,15 +136,15 @@ def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
 
 
 def _only_model(url: str, api_key: str) -> str:
-    """The one model that the server lists. Raises ConfigError when there are none or several."""
+    """Returns the only model of the server. Raises ConfigError if it lists none or several."""
     from wolo.models.catalog import find
     from wolo.models.http.server_lookup import served_models
 
     served = served_models(find("custom/any", environ={}, base_url=url, api_key=api_key))
     if len(served) == 1:
         return served[0]
-    there = f"; there are {', '.join(served[:MOST_SHOWN])}" if served else ""
-    raise ConfigError("Which model shall be probed?", hint=f"Name it with -m MODEL{there}.")
+    there = f"; the server has {', '.join(served[:MOST_SHOWN])}" if served else ""
+    raise ConfigError("Which model should be probed?", hint=f"Name it with -m MODEL{there}.")
 
 
 async def _run(choice: Choice, *, quiet: bool) -> ProbeResult:

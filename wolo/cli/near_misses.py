@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from wolo.errors import UsageError
 
 MOST_WORDS = 3
-"""A longer line is a prompt, whatever it begins with."""
+"""A longer line is a prompt."""
 SHORT = 5
-"""Letters; a shorter word with two mistakes may be any word."""
+"""Number of letters up to which one typo is allowed; longer words may have two."""
 LEAST_PREFIX = 4
 OTHER_NAMES = {
     "chat": "wolo",
@@ -28,14 +28,11 @@ OTHER_NAMES = {
     "upgrade": "wolo update",
     "version": "wolo --version",
 }
-"""Names of commands that wolo does not have, alone on a line, and what does the same here."""
+"""Command names of other programs, with the equivalent in wolo."""
 
 
 def refuse_almost_command(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) -> None:
-    """Raises UsageError for a line that is almost one of the `subcommands`, which are given with the words they take.
-
-    Call it for lines that name none of them.
-    """
+    """Raises UsageError for a line that nearly matches one of the `subcommands` and the words they take."""
     if not words or any(set(word) & set(" \t\n") for word in words) or len(words) > MOST_WORDS:
         return
     meant = _meant(words, subcommands)
@@ -43,13 +40,13 @@ def refuse_almost_command(words: list[str], subcommands: Mapping[str, tuple[str,
         return
     said = " ".join(words)
     raise UsageError(
-        f"There is no command `wolo {said}`.",
+        f"Unknown command `wolo {said}`.",
         hint=f"{meant} `wolo -- {said}` sends it as a prompt.",
     )
 
 
 def _meant(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) -> str:
-    """The question that names the command; empty: the line is a prompt."""
+    """Returns the hint that names the command; empty for a prompt."""
     first, *rest = words
     if not rest:
         name = OTHER_NAMES.get(first.casefold()) or _command(nearest(first, subcommands))
@@ -69,7 +66,7 @@ def _command(name: str) -> str:
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """The name that a slip of the fingers made `word` of, or that it begins; empty: there is none."""
+    """Returns the name that `word` is a typo or a prefix of, or an empty string."""
     wanted = word.casefold()
     found = [(distance, name) for name in names if (distance := _distance(wanted, name)) <= _allowed(wanted, name)]
     if found:
@@ -83,7 +80,7 @@ def _allowed(word: str, name: str) -> int:
 
 
 def _distance(one: str, other: str) -> int:
-    """Letters left out, put in, changed, or swapped with their neighbour."""
+    """Edit distance that counts a swap of neighbours as one edit."""
     if abs(len(one) - len(other)) > 2:
         return 3
     before: list[int] = []

@@ -1,7 +1,7 @@
-"""The options of `wolo`, in one table, and the pass over the command line that reads them.
+"""Defines the options of `wolo` in one table, and parses the command line.
 
-Typer cannot express how a line is read (options anywhere, the words joined to one prompt, `-r` with or without a value), so this
-pass comes first; Typer then draws the help from the same table and runs the subcommands. A prompt never loads Typer.
+Typer cannot parse it (options anywhere, words joined to one prompt, `-r` with or without a value), so this parser runs first.
+Typer prints the help from the same table and runs the subcommands; a prompt never loads it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from wolo.errors import UsageError
 
 Kind = Literal["flag", "value", "many", "maybe"]
-"""`many` may be repeated, `maybe` goes without a value at the end of the line and before another option."""
+"""`many` may be repeated; `maybe` has no value at the end of the line and before another option."""
 
 Values = dict[str, "str | bool | list[str]"]
 
@@ -24,7 +24,7 @@ class Option(NamedTuple):
     help: str
     metavar: str = ""
     also: tuple[str, ...] = ()
-    """Spellings of other agents: accepted, not shown."""
+    """Spellings of other agents: accepted, not documented."""
     means: str = ""
     """For a flag that is short for a value: `--yolo` means `--mode yolo`."""
     target: str = ""
@@ -129,13 +129,13 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "redo": (),
     "update": (),
 }
-"""Each subcommand with the words it takes next."""
+"""Each subcommand with the words that may follow it."""
 SUBCOMMANDS["help"] = tuple(SUBCOMMANDS)
 
 TAKES_ONE = frozenset({"replay"})
-"""Subcommands that one word of any kind may follow."""
+"""Subcommands that take one argument of any kind."""
 TAKES_NAME = frozenset({"login", "logout"})
-"""Subcommands that one word without blanks may follow."""
+"""Subcommands that take one argument without blanks."""
 
 _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in (*option.spellings, *option.also)}
 
@@ -144,11 +144,11 @@ class Line(NamedTuple):
     values: Values
     words: tuple[str, ...]
     subcommand: tuple[str, ...] = ()
-    """When set, the argument vector for Typer; nothing else counts then."""
+    """Arguments for Typer; when set, the other fields are ignored."""
 
 
 def parse(argv: list[str]) -> Line:
-    """Raises UsageError for an unknown option, a missing value or one that makes no sense."""
+    """Raises UsageError for an unknown option or a missing value."""
     words: list[str] = []
     tokens: list[str] = []
     values: Values = {}
@@ -192,7 +192,7 @@ def _refuse_almost_command(words: list[str], values: Values) -> None:
 
 
 def asks_for_json(argv: list[str]) -> bool:
-    """As far as it can be told of a line that cannot be read."""
+    """Guesses from the arguments of an invalid command line."""
     said = argv[: argv.index("--")] if "--" in argv else argv
     formats = [token.partition("=")[2] for token in said if token.startswith("--output-format=")]
     formats += [value for token, value in pairwise(said) if token == "--output-format"]
@@ -200,14 +200,14 @@ def asks_for_json(argv: list[str]) -> bool:
 
 
 def _is_option(token: str) -> bool:
-    """A word with a blank in it is a sentence unless it is a known option with `=`: `- fix this` is a prompt."""
+    """A word with blanks is part of a prompt, unless it is a known option with `=`."""
     if len(token) < 2 or not token.startswith("-"):
         return False
     return not any(blank in token for blank in " \n\t") or token.split("=", 1)[0] in _BY_SPELLING
 
 
 def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
-    """Reads one option and its value off the line; None when it is not one of ours."""
+    """Parses one option and its value; returns the consumed words, or None for an unknown option."""
     spelling, equals, value = token.partition("=")
     option = _BY_SPELLING.get(spelling)
     if option is None:
@@ -230,7 +230,7 @@ def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
 
 
 def _take_cluster(token: str, rest: list[str], values: Values) -> list[str] | None:
-    """`-pc` and `-mzai/glm-5.2`: short flags in a row, the last one may take a value."""
+    """Parses combined short options such as `-pc` and `-mzai/glm-5.2`."""
     if token.startswith("--") or len(token) < 3:
         return None
     taken: list[str] = []
@@ -272,13 +272,13 @@ def _names_subcommand(words: list[str], values: Values) -> bool:
 
 
 def _names_undone(words: list[str]) -> bool:
-    """How many turns, and paths: `wolo undo 2 src/app.py`, but `wolo undo the last edit` is a prompt."""
+    """Recognises a count and paths: `wolo undo 2 src/app.py`; `wolo undo the last edit` is a prompt."""
     paths = words[1:] if words and words[0].isdecimal() else words
     return all("/" in word or "." in word.strip(".") for word in paths)
 
 
 def _named_first(tokens: list[str], names: list[str]) -> tuple[str, ...]:
-    """Options that stood before the subcommand go behind its name; all else keeps its order: it has options of its own."""
+    """Moves options in front of the subcommand behind its name."""
     rest = list(tokens)
     for name in names:
         rest.remove(name)
@@ -292,4 +292,4 @@ def _refuse(token: str) -> Line:
     harmless = [each for each, option in _BY_SPELLING.items() if option.means != "yolo"]
     near = difflib.get_close_matches(spelling, harmless, n=1, cutoff=0.75)
     hint = f"Did you mean {near[0]}? " if near else ""
-    raise UsageError(f"There is no option {spelling}.", hint=f"{hint}`wolo --help` lists them; words after -- are the prompt.")
+    raise UsageError(f"Unknown option {spelling}.", hint=f"{hint}`wolo --help` lists them; words after -- are the prompt.")

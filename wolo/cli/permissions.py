@@ -1,4 +1,4 @@
-"""`wolo permissions`: which rules are in force, what becomes of a call and why, and taking back an "always"."""
+"""`wolo permissions`: lists, tests, explains and removes permission rules."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
-Call = Annotated[
-    str, typer.Argument(metavar="CALL", help="As a rule writes it: shell:git push, read:.env, fetch:docs.python.org.")
-]
-Mode = Annotated[str, typer.Option("--mode", metavar="MODE", help="As if wolo ran in this mode.", show_default=False)]
-Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="RULE", help="As if this rule were given.")]
-Deny = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="As if this rule were given.")]
+Call = Annotated[str, typer.Argument(metavar="CALL", help="In rule syntax: shell:git push, read:.env, fetch:docs.python.org.")]
+Mode = Annotated[str, typer.Option("--mode", metavar="MODE", help="Assume this permission mode.", show_default=False)]
+Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="RULE", help="Assume this rule.")]
+Deny = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="Assume this rule.")]
 
 
 @app.command("list")
 def show(as_json: AsJson = False) -> None:
-    """Every rule in force here and who said it, in the order in which they decide."""
+    """List every active rule and its source, in order of precedence."""
     from wolo.conversation.permission_check import in_precedence, rule_lines
     from wolo.frontends.streams import tell
 
-    rules = _bench("", None, None).config.rules
+    rules = _open_check("", None, None).config.rules
     if as_json:
         print_json([{"decision": rule.decision, "rule": str(rule), "source": rule.source} for rule in in_precedence(rules)])
         return
@@ -37,11 +35,11 @@ def show(as_json: AsJson = False) -> None:
 
 @app.command("test")
 def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
-    """What would become of a call, and by which rule."""
+    """Show the verdict on a call, and the rule that decides."""
     from wolo.conversation.permission_check import verdict_lines
     from wolo.frontends.streams import tell
 
-    verdict = _bench(mode, allow, deny).verdict(call)
+    verdict = _open_check(mode, allow, deny).verdict(call)
     if as_json:
         said = {"verdict": verdict.decision, "rule": verdict.rule, "source": verdict.source}
         print_json({**said, "confined": verdict.confined, "reason": verdict.reason})
@@ -52,15 +50,15 @@ def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None,
 
 @app.command("explain")
 def explain(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
-    """The whole way to a verdict: each part of the call, and each step of the order."""
+    """Explain a verdict step by step, for each part of the call."""
     from wolo.frontends.streams import tell
 
-    bench = _bench(mode, allow, deny)
-    steps = bench.judge.explain([bench.intent(call)])
+    check = _open_check(mode, allow, deny)
+    steps = check.judge.explain([check.intent(call)])
     if as_json:
-        print_json({"call": call, "mode": bench.judge.mode.name, "steps": steps})
+        print_json({"call": call, "mode": check.judge.mode.name, "steps": steps})
         return
-    tell(f"mode {bench.judge.mode.name}")
+    tell(f"mode {check.judge.mode.name}")
     for step in steps:
         tell(step)
 
@@ -68,10 +66,10 @@ def explain(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None,
 @app.command("remove")
 def remove(
     rule: Annotated[str, typer.Argument(metavar="RULE")],
-    everywhere: Annotated[bool, typer.Option("--everywhere", help="The one that was kept for every workspace.")] = False,
+    everywhere: Annotated[bool, typer.Option("--everywhere", help="The rule saved for every workspace.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take back a rule that was kept with "always"."""
+    """Remove a rule that was saved with "always"."""
     from pathlib import Path
 
     from wolo.conversation.permission_check import remove_rule
@@ -83,10 +81,10 @@ def remove(
     if as_json:
         print_json({"rule": rule.strip(), "removed": removed, "workspace": "*" if everywhere else str(root)})
         return
-    tell(f"{rule.strip()} is forgotten.")
+    tell(f"Removed {rule.strip()}.")
 
 
-def _bench(mode: str, allow: list[str] | None, deny: list[str] | None) -> PermissionCheck:
+def _open_check(mode: str, allow: list[str] | None, deny: list[str] | None) -> PermissionCheck:
     from wolo.conversation.permission_check import open_permission_check
 
     given: dict[str, str | bool | list[str]] = {}

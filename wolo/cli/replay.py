@@ -1,4 +1,4 @@
-"""`wolo replay`: does a kept session still go as it went? Without a key, a network or anything changed outside a copy."""
+"""`wolo replay`: runs a saved session again in a copy, without a model, and compares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wolo.replay.player import Replayed
     from wolo.replay.replay_setup import Recording
 
-UNCONFINED = "This system cannot hold commands to the copy: one that names other places in full may have changed something there."
+UNCONFINED = "This system cannot confine commands to the copy: a command with absolute paths may have changed other files."
 NOUNS = {
     "request": "the request differs",
     "preamble": "the request begins differently",
@@ -40,21 +40,23 @@ def replay(
             metavar="[ID|FILE]", show_default=False, help="A session or a cassette; the latest of this directory if not given."
         ),
     ] = "",
-    strict: Annotated[bool, typer.Option("--strict", help="Compare system prompt and tools, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also compare system prompt and tools.")] = False,
     as_json: AsJson = False,
     at: Annotated[str, typer.Option("--at", help="Start from a copy of this directory.", metavar="DIR", show_default=False)] = "",
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the copy for a look at it.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Do not delete the copy.")] = False,
     record: Annotated[
         str,
-        typer.Option("--record", help="Write it with its files as one file, and play that.", metavar="FILE", show_default=False),
+        typer.Option(
+            "--record", help="Write session and files to this file, and replay that.", metavar="FILE", show_default=False
+        ),
     ] = "",
-    mode: Annotated[str, typer.Option("--mode", help="In another mode.", metavar="MODE", show_default=False)] = "",
-    allow: Annotated[Rules, typer.Option("--allow", help="With this rule, too.", metavar="RULE", show_default=False)] = None,
-    deny: Annotated[Rules, typer.Option("--deny", help="With this rule, too.", metavar="RULE", show_default=False)] = None,
+    mode: Annotated[str, typer.Option("--mode", help="Use this permission mode.", metavar="MODE", show_default=False)] = "",
+    allow: Annotated[Rules, typer.Option("--allow", help="Add this rule.", metavar="RULE", show_default=False)] = None,
+    deny: Annotated[Rules, typer.Option("--deny", help="Add this rule.", metavar="RULE", show_default=False)] = None,
 ) -> None:
     """Run a session again in a copy of its workspace, with the recorded answers.
 
-    It ends with 0 when all went as it went then, and with 1 at the first difference, which is printed.
+    Exit status: 0 without differences; 1 at the first difference, which is printed.
     """
     start = Path(at).expanduser().absolute() if at else None
     given: dict[str, str | bool | list[str]] = {"allow": allow or [], "deny": deny or []}
@@ -117,7 +119,7 @@ def _recording(spec: str, folder: Path) -> Iterator[Recording]:
             raise
     try:
         if not recording.tape.steps:
-            raise SessionError(f"Nothing was answered in session {recording.info.id}, so there is nothing to replay.")
+            raise SessionError(f"Session {recording.info.id} has no answers to replay.")
         yield recording
     finally:
         recording.store.close()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def run(line: Line) -> int:
-    """Raises WoloError for what a person must mend, unless the output is JSON: then it is printed as the one object."""
+    """Raises WoloError for text output; with JSON output prints the error as the result object."""
     values = line.values
     format = check_format(text(values, "output_format") or "text")
     headless = "print" in values or format != "text" or not _is_terminal(sys.stdout) or not _is_terminal(sys.stdin)
@@ -44,11 +44,11 @@ def run(line: Line) -> int:
         report(error)
         return fail_in_json(WoloError(BROKEN.format(name=type(error).__name__)))
     finally:
-        answer_signals(signal.SIG_IGN)  # the exit status is settled
+        answer_signals(signal.SIG_IGN)  # the exit status is final
 
 
 def fail_in_json(error: WoloError) -> int:
-    """Prints the one object of a run that never began; returns the exit status."""
+    """Prints the JSON result of a run that never began; returns the exit status."""
     try:
         print_failure(error)
     except OutputLost as lost:
@@ -59,13 +59,13 @@ def fail_in_json(error: WoloError) -> int:
 def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     _enter_directory(text(line.values, "cd"))
     if "trust" in line.values:
-        line.values["trust"] = str(find_root())  # no other folder that the run may get to
+        line.values["trust"] = str(find_root())  # not a folder the run changes to later
     prompt, piped = _prompt_text(line)
     if headless and "interactive" in line.values:
         raise UsageError("-i needs a terminal.")
     files, last = _files(line.values), _last_message_file(line.values)
     if headless and not prompt.strip() and not piped.strip():
-        raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
+        raise UsageError("No prompt was given.", hint='wolo -p "create a calculator"')
     came = note_signals()
     from wolo.conversation.resources.startup import StartOptions
 
@@ -86,13 +86,13 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
 class _Errand(NamedTuple):
     prompt: str
     piped: str
-    """What came on stdin beside the prompt."""
+    """Content of stdin, in addition to the prompt."""
     files: tuple[Path, ...]
     last_message_file: Path | None
 
 
 async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand, came: list[int]) -> int:
-    """`came` are the signals until the turn can be stopped."""
+    """`came` collects signals until the turn can be cancelled."""
     from wolo.conversation.factory import open_conversation
     from wolo.conversation.prompt_attachments import compose, must_be_sent
 
@@ -127,18 +127,18 @@ def _files(values: Values) -> tuple[Path, ...]:
 
 
 def _last_message_file(values: Values) -> Path | None:
-    """Raises UsageError where no file can be, before an answer is paid for that would have no place."""
+    """Raises UsageError before the request when the file cannot be created."""
     named = text(values, "output_last_message")
     if not named:
         return None
     path = Path(named).expanduser()
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"-o {named}: there can be no such file.", hint="Name a file in a directory that exists.")
+        raise UsageError(f"-o {named}: the directory does not exist.", hint="Name a file in an existing directory.")
     return path
 
 
 def _stop_on_signals(conversation: Conversation, front: Headless) -> None:
-    """The first signal ends the turn, a second one the process."""
+    """The first signal cancels the turn, the second one ends the process."""
     loop = asyncio.get_running_loop()
 
     def stop(number: signal.Signals) -> None:
@@ -153,7 +153,7 @@ def _stop_on_signals(conversation: Conversation, front: Headless) -> None:
 
 
 def _stop_listening() -> None:
-    """While the loop lives: it closes the pipe its handlers write to before it takes them down."""
+    """Removes the handlers before the loop closes the pipe they write to."""
     loop = asyncio.get_running_loop()
     for number in filter(is_answered, EXIT_BY_SIGNAL):
         loop.remove_signal_handler(number)
@@ -161,7 +161,7 @@ def _stop_listening() -> None:
 
 
 def _prompt_text(line: Line) -> tuple[str, str]:
-    """The prompt and what was piped in beside it; `-` alone reads the prompt from stdin."""
+    """Returns the prompt and the piped text; `-` alone reads the prompt from stdin."""
     words = list(line.words)
     if _is_terminal(sys.stdin):
         return " ".join(words), ""
@@ -178,9 +178,9 @@ def _enter_directory(directory: str) -> None:
     except FileNotFoundError as error:
         if directory:
             raise UsageError(f"There is no directory {directory}.") from error
-        raise UsageError("The directory you are in has been deleted.", hint="Change to another one, or use -C DIR.") from error
+        raise UsageError("The current directory has been deleted.", hint="Change to another one, or use -C DIR.") from error
     except OSError as error:
-        raise UsageError(f"{directory} cannot be entered: {error.strerror}.") from error
+        raise UsageError(f"Cannot change to {directory}: {error.strerror}.") from error
 
 
 def _is_terminal(stream: object) -> bool:
@@ -191,13 +191,13 @@ def _is_terminal(stream: object) -> bool:
 
 
 WAIT_S = 3.0
-"""How long a prompt given as an argument waits for the first byte of an open pipe."""
+"""Time to wait for the first byte of an open pipe when a prompt is given as an argument."""
 
 MAX_BYTES = 16 * 1024 * 1024
 
 
 def read_piped(*, patient: bool) -> str:
-    """Invalid UTF-8 is replaced. `patient`: stdin is the only source of the prompt, so it is waited for."""
+    """Reads stdin; invalid UTF-8 is replaced. `patient` waits for input without a limit."""
     if sys.stdin is None:
         return ""
     try:
@@ -208,7 +208,7 @@ def read_piped(*, patient: bool) -> str:
     if stat.S_ISCHR(kind) and not patient:
         return ""
     if not patient and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not _has_input(descriptor):
-        say("Nothing came on stdin; going on without it.")
+        say("No input on stdin; continuing without it.")
         return ""
     return _read(descriptor)
 
@@ -225,17 +225,17 @@ def _read(descriptor: int) -> str:
         try:
             piece = os.read(descriptor, 1 << 20)
         except OSError as error:
-            raise UsageError(f"stdin cannot be read: {error.strerror}.") from error
+            raise UsageError(f"Cannot read stdin: {error.strerror}.") from error
         if not piece:
             return b"".join(pieces).decode("utf-8-sig", "replace")
         size += len(piece)
         if size > MAX_BYTES:
-            raise UsageError(f"More than {MAX_BYTES // 2**20} MB came on stdin.", hint="Put it into a file and name the file.")
+            raise UsageError(f"stdin is larger than {MAX_BYTES // 2**20} MB.", hint="Save it to a file and name the file.")
         pieces.append(piece)
 
 
 def show_progress(done: int, total: int) -> None:
-    """Nothing where stderr is no terminal."""
+    """Updates one line of progress on stderr, if that is a terminal."""
     from wolo.models.local.weights import format_size
 
     if sys.stderr.isatty():

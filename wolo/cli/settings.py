@@ -1,4 +1,4 @@
-"""`wolo config`: every setting with where it comes from, and where the files are."""
+"""`wolo config`: shows settings with their sources, changes them, and lists the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command("show")
 def show(as_json: AsJson = False) -> None:
-    """Every setting, its value and who set it."""
+    """List every setting with its value and source."""
     from wolo.config import layers
     from wolo.places import find_places
 
@@ -31,7 +31,7 @@ def show(as_json: AsJson = False) -> None:
 
 
 def _shown(value: Any) -> str:
-    """As a settings file writes it; nothing where nothing is set."""
+    """TOML-like value; empty if not set."""
     import json
 
     return "" if value in (None, "", (), {}) else json.dumps(value, ensure_ascii=False, default=list)
@@ -39,10 +39,10 @@ def _shown(value: Any) -> str:
 
 @app.command("set")
 def set_one(
-    key: Annotated[str, typer.Argument(metavar="SETTING", help="As `wolo config show` names it.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help='As --set takes it; a list is one word or ["a", "b"].')],
+    key: Annotated[str, typer.Argument(metavar="SETTING", help="Key as shown by `wolo config show`.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help='Value; a list is one word or ["a", "b"].')],
 ) -> None:
-    """Write one setting; the rest of your config.toml stays."""
+    """Change one setting in your config.toml."""
     from wolo.config import layers
     from wolo.config.settings_writer import write_setting
     from wolo.places import find_places
@@ -55,19 +55,19 @@ def set_one(
         return
     tell(f"{name} = {_shown(held[1])}")
     if str(places.config / "config.toml") not in held[2]:
-        say(f"It is kept, but does not count here: {held[2]} says otherwise.")
+        say(f"Saved, but overridden here by {held[2]}.")
 
 
 @app.command("edit")
 def edit() -> None:
     """Open your config.toml in an editor.
 
-    It is checked before it takes the place of the old one.
+    The file is checked before it is saved.
     """
     import sys
 
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        raise UsageError("An editor needs a terminal.", hint="`wolo config set KEY VALUE` does without.")
+        raise UsageError("An editor needs a terminal.", hint="Use `wolo config set KEY VALUE` instead.")
     import asyncio
 
     from wolo.config import layers
@@ -90,7 +90,7 @@ def edit() -> None:
             layers.check_user_file(text.encode(), path)
         except ConfigError as error:
             show_error(error)
-            if typer.confirm("Back into the editor? Otherwise the settings stay as they were.", default=True, err=True):
+            if typer.confirm("Edit again? Otherwise nothing is changed.", default=True, err=True):
                 continue
             raise typer.Exit(error.exit_code) from error
         replace_settings(find_places(), before, text.encode())
@@ -100,7 +100,7 @@ def edit() -> None:
 
 @app.command("path")
 def path(as_json: AsJson = False) -> None:
-    """Where settings, sessions, cache and state lie."""
+    """Show where settings, sessions, cache and state are stored."""
     from wolo.places import find_places
 
     places = find_places()

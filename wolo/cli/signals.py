@@ -1,4 +1,4 @@
-"""Signals outside a turn: there is nothing to end cleanly, but the exit status is the documented one all the same."""
+"""Signals outside a turn end wolo with the documented exit status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Interrupted(WoloError):
 
 
 def is_answered(number: signal.Signals) -> bool:
-    """One that was ignored when wolo began, as under nohup, stays so."""
+    """False for a signal that was ignored when wolo started, as under nohup."""
     return signal.getsignal(number) is not signal.SIG_IGN
 
 
@@ -35,7 +35,7 @@ def answer_signals(answer: Callable[[int, FrameType | None], None] | signal.Hand
 
 
 def note_signals() -> list[int]:
-    """From now on they only fill the list: an import that is broken off cannot be taken up again, and may swallow them."""
+    """Collects signals in the returned list: an exception in the middle of an import could get lost."""
     came: list[int] = []
     answer_signals(lambda number, frame: came.append(number))
     return came
@@ -43,7 +43,7 @@ def note_signals() -> list[int]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Signals wait until the block has ended."""
+    """Delays signals until the block has ended."""
     came = note_signals()
     yield
     answer_signals(leave)

@@ -1,4 +1,4 @@
-"""`wolo stats`: what was used, by model, tool, project and day."""
+"""`wolo stats`: shows usage by model, tool, project and day."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stats(
     by: Annotated[str, typer.Option("--by", metavar="KIND", help="Only by model, tool, project or day.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """What all sessions have used: turns, tokens, cache, money, tools."""
+    """Show turns, tokens, cache use, cost and tool calls of all sessions."""
     from wolo.sessions.search import index_update
     from wolo.sessions.search.usage_stats import count
 
@@ -53,7 +53,7 @@ def stats(
 
 
 def _midnight(days: int) -> float:
-    """When the first of the last so many days began here; today is one of them."""
+    """Local time at which the first of the last `days` days began, today included."""
     from datetime import datetime, time, timedelta
 
     first = datetime.now().date() - timedelta(days=days - 1)
@@ -122,7 +122,7 @@ def _of(count: int, what: str) -> str:
 
 
 def _spent(totals: Totals) -> str:
-    """What is not known is said, and never counted as nothing."""
+    """Names answers of unknown price; they do not count as free."""
     if not totals.unpriced:
         return money(totals.known_cost)
     if totals.unpriced == totals.answers:
@@ -155,7 +155,7 @@ def _tools(rows: Sequence[ToolUse], most: int | None) -> list[str]:
 
 
 def _drawn(table: Sequence[tuple[str, ...]], sizes: Sequence[int]) -> list[str]:
-    """Names to the left, numbers to the right, and a bar behind."""
+    """Draws a table: names left, numbers right, then a bar."""
     columns = min(shutil.get_terminal_size().columns, WIDEST) - 1 if sys.stdout.isatty() else WIDEST
     widths = [max(width_of(row[at]) for row in table) for at in range(len(table[0]))]
     free = columns - sum(width + 2 for width in widths[1:]) - BAR_COLUMNS - 2

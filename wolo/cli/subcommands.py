@@ -102,7 +102,7 @@ def show_help(names: Annotated[list[str] | None, typer.Argument(metavar="[SUBCOM
 
 
 def _without_subcommand() -> None:
-    """Every prompt is read before Typer; only `--help` comes here."""
+    """Runs for `--help`; prompts are handled before Typer."""
 
 
 OPTION_GROUPS: dict[str, tuple[str, ...]] = {
@@ -122,7 +122,7 @@ OTHERS = "Other options"
 
 
 class HelpPage(TyperGroup):
-    """The top-level command, with a help page of its own order."""
+    """The top-level command; lists subcommands before options."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order of the table, groups and single commands alike."""
@@ -136,7 +136,7 @@ class HelpPage(TyperGroup):
 
 
 def grouped() -> list[tuple[str, list[Option]]]:
-    """Every option under its heading; the last group holds those that no heading names."""
+    """Every option under its heading; options without one are in the last group."""
     by_name = {option.name: option for option in OPTIONS}
     found = [(heading, [by_name.pop(name) for name in names if name in by_name]) for heading, names in OPTION_GROUPS.items()]
     return [*found, (OTHERS, list(by_name.values()))] if by_name else found

@@ -1,4 +1,7 @@
-"""`wolo trust`: whether this folder is trusted, and how to take that back. To trust it takes a person at a terminal."""
+"""`wolo trust`: shows whether this folder is trusted, and revokes trust.
+
+Granting trust needs the person at a terminal.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ def trust(
     word: Annotated[str, typer.Argument(metavar="[status|forget]", show_default=False)] = "status",
     as_json: AsJson = False,
 ) -> None:
-    """Whether this folder is trusted, and what it brings along; `forget` takes the answer back, with all that may run."""
+    """Show whether this folder is trusted and which project files it contains; `forget` revokes all consent."""
     from pathlib import Path
 
     from wolo.config import consents, project
@@ -25,7 +28,7 @@ def trust(
     from wolo.workspace.root import find_root
 
     if word not in ("status", "forget"):
-        raise UsageError(f"`wolo trust {word}` is not known.", hint="Use `wolo trust` or `wolo trust forget`.")
+        raise UsageError(f"Unknown command `wolo trust {word}`.", hint="Use `wolo trust` or `wolo trust forget`.")
     root, notices = find_root(), list[str]()
     if word == "forget":
         consents.forget_trust(find_places(), root)

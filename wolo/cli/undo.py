@@ -1,4 +1,4 @@
-"""`wolo undo` and `wolo redo`: take back the last turns of a session, conversation and files together, and bring them back."""
+"""`wolo undo` and `wolo redo`: undo and redo turns, conversation and files together."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from wolo.sessions.store import Store
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask when something cannot go back.")]
-Session = Annotated[str, typer.Option("--session", help="Of this session.", metavar="ID", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask about conflicts.")]
+Session = Annotated[
+    str, typer.Option("--session", help="Session; the latest of this directory if not given.", metavar="ID", show_default=False)
+]
 
 
 def undo(
     what: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[N] [PATH]...", show_default=False, help="How many turns (1), and of which files (all)."),
+        typer.Argument(metavar="[N] [PATH]...", show_default=False, help="Number of turns (1) and files (all)."),
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="Only this file or folder.", metavar="PATH", show_default=False)
@@ -36,9 +38,9 @@ def undo(
     yes: Yes = False,
     session: Session = "",
 ) -> None:
-    """Take back the last turns: what was said, and what was done to files.
+    """Undo the last turns: the conversation and the changes to files.
 
-    A file that somebody has changed since is left as it is. Ends with 1 when there was one.
+    A file that was changed since is left alone; the exit status is then 1.
     """
     words = list(what or ())
     count = int(words.pop(0)) if words and words[0].isdecimal() else 1
@@ -47,7 +49,7 @@ def undo(
 
 
 def redo(dry_run: DryRun = False, as_json: AsJson = False, yes: Yes = False, session: Session = "") -> None:
-    """Bring back what was undone last, if nothing was said since."""
+    """Redo what was undone last, unless the conversation has continued."""
     _run(lambda undoing: undoing.redo(), session, dry_run=dry_run, as_json=as_json, yes=yes)
 
 
@@ -96,11 +98,11 @@ def _do(store: Store, info: SessionInfo, undoing: Undoing, planned: Undo) -> Rep
 
 
 def _agreed(report: Report) -> bool:
-    """Asked for only where a person sits: files that stay as they are may not fit those that go back."""
+    """Asks at a terminal: files left alone may not match the restored ones."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     _print(report)
-    print("Go on with the rest? [y/N] ", end="", flush=True)
+    print("Continue with the rest? [y/N] ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -353,11 +353,11 @@ def test_the_script_is_put_where_the_shell_looks(isolated: Path, name: str, plac
 
 def test_an_unknown_shell_is_asked_about() -> None:
     done = run_wolo("completion", env={"SHELL": "/bin/tcsh"})
-    assert (done.exit_code, done.stderr) == (2, "wolo: Which shell is it?\n      wolo completion bash|zsh|fish\n")
+    assert (done.exit_code, done.stderr) == (2, "wolo: Unknown shell.\n      wolo completion bash|zsh|fish\n")
 
 
 def test_a_place_that_cannot_be_written_is_named(isolated: Path) -> None:
     (isolated / "home/data").write_text("in the way")
     done = run_wolo("completion", "bash", "--install")
     assert done.exit_code == 2
-    assert "cannot be written" in done.stderr
+    assert "Cannot write" in done.stderr

@@ -1,1 +1,1 @@
-"""Shell completion: the scripts, and the program that answers a Tab."""
+"""Shell completion: the scripts, and the candidates they ask for."""

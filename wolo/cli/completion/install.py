@@ -1,4 +1,4 @@
-"""`wolo completion`: the script that lets a shell complete what is typed behind `wolo`."""
+"""`wolo completion`: prints or installs the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import say, tell
 
 SCRIPTS = {"bash": "wolo.bash", "zsh": "_wolo", "fish": "wolo.fish"}
-Shell = Annotated[str, typer.Argument(metavar="[bash|zsh|fish]", show_default=False, help="Your own if not given.")]
-Install = Annotated[bool, typer.Option("--install", help="Put it where the shell looks for it.")]
+Shell = Annotated[str, typer.Argument(metavar="[bash|zsh|fish]", show_default=False, help="Shell; yours if not given.")]
+Install = Annotated[bool, typer.Option("--install", help="Install it where the shell looks for it.")]
 
 
 def completion(shell: Shell = "", install: Install = False) -> None:
-    """Print the script that lets a shell complete options, models, sessions and files.
+    """Print the completion script of a shell, for options, models, sessions and files.
 
-    For this shell alone: eval "$(wolo completion bash)"
+    For the current shell only: eval "$(wolo completion bash)"
     """
     shell = shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SCRIPTS:
-        raise UsageError("Which shell is it?", hint="wolo completion bash|zsh|fish")
+        raise UsageError("Unknown shell.", hint="wolo completion bash|zsh|fish")
     script = Path(__file__).parent.joinpath("scripts", SCRIPTS[shell]).read_text("utf-8")
     if not install:
         tell(script, end="")
@@ -36,7 +36,6 @@ def completion(shell: Shell = "", install: Install = False) -> None:
 
 
 def place_of(shell: str) -> Path:
-    """Where the shell looks, or can be told to look."""
     from wolo.places import find_home
 
     data = Path(os.environ.get("XDG_DATA_HOME") or find_home() / ".local/share")
@@ -50,14 +49,14 @@ def place_of(shell: str) -> Path:
 
 def _next_step(shell: str, place: Path) -> str:
     return {
-        "bash": f"The next bash has it, if bash-completion is installed. If not, put this into ~/.bashrc: source '{place}'",
-        "zsh": f"Put this into ~/.zshrc, before compinit: fpath=('{place.parent}' $fpath)",
-        "fish": "The next fish has it.",
+        "bash": f"Active in the next bash if bash-completion is installed. If not, add to ~/.bashrc: source '{place}'",
+        "zsh": f"Add to ~/.zshrc, before compinit: fpath=('{place.parent}' $fpath)",
+        "fish": "Active in the next fish.",
     }[shell]
 
 
 def _write(place: Path, script: str) -> None:
-    """Whole or not at all. Raises UsageError."""
+    """Replaces the file atomically. Raises UsageError."""
     beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -66,4 +65,4 @@ def _write(place: Path, script: str) -> None:
     except OSError as error:
         with suppress(OSError):
             beside.unlink()
-        raise UsageError(f"{place} cannot be written: {error.strerror}.", hint="Print it without --install.") from error
+        raise UsageError(f"Cannot write {place}: {error.strerror}.", hint="Print it without --install.") from error

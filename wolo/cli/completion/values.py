@@ -1,4 +1,4 @@
-"""The values that a Tab offers for options and arguments: those that the help names, and those that only this machine knows."""
+"""Candidate values for options and arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"((?:[\w-]+, )+[\w-]+ or [\w-]+)")
 
 
 def named_in(help: str, metavar: str) -> list[str]:
-    """`plan, ask or edit` in the help, `[status|forget]` as what stands for the value."""
+    """Values listed in the help (`plan, ask or edit`) or the metavar (`[status|forget]`)."""
     if "|" in metavar:
         return [each for each in metavar.strip("[]").split("|") if each.islower()]
     found = _NAMED.search(help)
@@ -29,7 +29,7 @@ def named_in(help: str, metavar: str) -> list[str]:
 
 
 def models(begun: str) -> Iterator[Value]:
-    """`provider/` first; the models of one provider, or those that begin like this; then the thinking levels."""
+    """Providers first, then models of one provider or by prefix, then thinking levels."""
     from wolo.models import catalog
     from wolo.models.catalog_files import load, names_of
 
@@ -71,7 +71,7 @@ def modes(begun: str) -> Iterator[Value]:
 
 
 def sessions(begun: str) -> Iterator[Value]:
-    """Of this directory, newest first: ids with their titles; names, and titles that begin like this."""
+    """Ids, names and titles of sessions of this directory, newest first."""
     from wolo.messages.terminal_text import clean_line
     from wolo.places import find_places
     from wolo.sessions.listing import peek
@@ -93,7 +93,7 @@ def providers(begun: str) -> Iterator[Value]:
 
 
 def tools(begun: str) -> Iterator[Value]:
-    """The last one of a list with commas."""
+    """Completes the last name of a comma-separated list."""
     from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION
 
     before, comma, last = begun.rpartition(",")
@@ -106,7 +106,7 @@ def rules(begun: str) -> Iterator[Value]:
 
 
 def settings(begun: str) -> Iterator[Value]:
-    """Keys; for --set with the sign that comes behind."""
+    """Keys of settings."""
     from wolo.config.dotted_keys import dotted, values
     from wolo.config.schema import Settings
 
@@ -122,7 +122,7 @@ def assignments(begun: str) -> Iterator[Value]:
 
 
 def values_of(key: str, begun: str) -> Iterator[Value]:
-    """Of a setting that takes one of a few; of any other nothing."""
+    """Values of a setting with a fixed set of values."""
     if live := {"model": models, "fallback_model": models, "mode": modes, "thinking": levels}.get(key):
         yield from live(begun)
     else:
@@ -143,7 +143,7 @@ def _choices(key: str) -> list[str]:
 
 
 def _alternatives(kind: object) -> Iterator[str]:
-    """What can be written for a type of a few values."""
+    """Values of a Literal, bool or union of them."""
     if kind is bool:
         yield from ("true", "false")
     elif get_origin(kind) is Literal:
@@ -154,7 +154,7 @@ def _alternatives(kind: object) -> Iterator[str]:
 
 
 def files_under(begun: str) -> list[str]:
-    """Names in a directory that begin like this; those of directories end with a slash."""
+    """Paths with this prefix; directories end with a slash."""
     folder, slash, name = begun.rpartition("/")
     found = []
     with os.scandir(Path(folder + slash or ".").expanduser()) as entries:
@@ -165,7 +165,7 @@ def files_under(begun: str) -> list[str]:
 
 
 def _overrides() -> Overrides:
-    """The providers of the settings, whatever state the rest of them is in."""
+    """Providers from the settings, even when other settings are invalid."""
     import msgspec
 
     from wolo.config.files import read_toml
@@ -177,7 +177,7 @@ def _overrides() -> Overrides:
         return {}
     try:
         return msgspec.convert(read_toml(path, [])[1].get("providers", {}), dict[str, ProviderSettings])
-    except Exception:  # then the catalogue is offered alone
+    except Exception:  # the catalogue alone is offered
         return {}
 
 
@@ -199,7 +199,7 @@ BY_NAME: Final[Mapping[str, Kind]] = {
     "file": "files",
     "output_last_message": "files",
 }
-"""By the names of options in the table of options."""
+"""By option name."""
 BY_METAVAR: Final[Mapping[str, Kind]] = {
     "ID": sessions,
     "MODEL": models,
@@ -215,4 +215,4 @@ BY_METAVAR: Final[Mapping[str, Kind]] = {
     "N] [PATH": "files",
     "DIR": "dirs",
 }
-"""By what stands for the value in the help of subcommands."""
+"""By metavar of subcommands."""

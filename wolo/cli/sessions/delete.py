@@ -1,4 +1,4 @@
-"""`wolo sessions fork`, `rename`, `delete` and `clean`: what a person does to sessions as a whole."""
+"""`wolo sessions fork`, `rename`, `delete` and `clean`: change whole sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wolo.sessions.store import Store
 
 SHOWN = 10
-"""Sessions that are listed before the question whether they may go."""
+"""Number of sessions listed before the question."""
 
 Id = Annotated[str, typer.Argument(metavar="ID")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -28,16 +28,18 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 def rename_session(
     id: Id,
     title: Annotated[list[str] | None, typer.Argument(metavar="TITLE", show_default=False)] = None,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Its name for -s and -r, too.", show_default=False)] = "",
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Also set the name for -s and -r.", show_default=False)
+    ] = "",
 ) -> None:
-    """Give a session another title, or a name."""
+    """Change the title or name of a session."""
     from pathlib import Path
 
     from wolo.sessions.session_rows import title_of
 
     words = title_of(" ".join(title or ()))
     if not words and not name:
-        raise UsageError("A session cannot go without a title.", hint="wolo sessions rename ID TITLE, or --name NAME.")
+        raise UsageError("No title was given.", hint="wolo sessions rename ID TITLE, or --name NAME.")
     with open_store() as store:
         info = store.find(id, Path.cwd())
         if words and (other := store.named(words)) and other.id != info.id:
@@ -48,10 +50,10 @@ def rename_session(
 
 def fork_session(
     id: SessionSpec = "",
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the copy.", show_default=False)] = "",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the copy.", show_default=False)] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Copy a session; the copy goes its own way."""
+    """Copy a session."""
     with open_store() as store:
         original = require_session(store, id)
         if name and (other := store.named(name)):
@@ -67,7 +69,7 @@ def fork_session(
 
 
 def delete_session(id: Id, yes: Yes = False) -> None:
-    """Delete one session for good."""
+    """Delete a session permanently."""
     from pathlib import Path
 
     with open_store() as store:
@@ -80,14 +82,14 @@ def delete_session(id: Id, yes: Yes = False) -> None:
 
 def clean_sessions(
     older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="30d, 8w, 12h or 2026-11-01.")],
-    here: Annotated[bool, typer.Option("--here/--all", help="Of this directory only.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    here: Annotated[bool, typer.Option("--here/--all", help="Sessions of this directory only, or all.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete the sessions that were not used for so long.
+    """Delete sessions that have not been used for a time.
 
-    Those that have a name or are open stay.
+    Named and open sessions are not deleted.
     """
     import time
     from pathlib import Path
@@ -101,7 +103,7 @@ def clean_sessions(
         if not as_json:
             _tell(going, len(old) - len(going))
         deleted: list[str] = []
-        if going and not dry_run and (yes or _may(f"Delete {_sessions(len(going))} for good?", _sessions(len(going)))):
+        if going and not dry_run and (yes or _may(f"Delete {_sessions(len(going))} permanently?", _sessions(len(going)))):
             deleted = _deleted(store, going)
     if as_json:
         print_json({"would_delete" if dry_run else "deleted": [info.id for info in going] if dry_run else deleted})
@@ -126,14 +128,14 @@ def _tell(going: list[SessionInfo], staying: int) -> None:
     if len(going) > SHOWN:
         tell(f"… and {len(going) - SHOWN:,} more")
     if not going:
-        tell("No session is that old." if not staying else "No session that old can go.")
+        tell("No session is that old." if not staying else "No session that old can be deleted.")
     if staying:
-        tell(f"{_sessions(staying)} that old {'stays' if staying == 1 else 'stay'}: named, or open.")
+        tell(f"Not deleted: {_sessions(staying)} that old, named or open.")
 
 
 def _may(question: str, what: str) -> bool:
     if not sys.stdin.isatty():
-        raise UsageError(f"Nothing was deleted: nobody can say yes to deleting {what}.", hint="Add --yes.")
+        raise UsageError(f"Deleting {what} needs a confirmation.", hint="Add --yes.")
     if typer.confirm(question):
         return True
     tell("Nothing was deleted.")

@@ -25,10 +25,10 @@ LONG_CHARACTERS = 400
 SHOWN_CHARACTERS = 40
 _EMBEDDED = re.compile(r"(?:data:[^,\s]{0,100},)?[A-Za-z0-9+/_-]+={0,2}")
 
-As = Annotated[
-    str, typer.Option("--as", metavar="FORMAT", help="The wire format, as --api names it; the session's own if not given.")
+As = Annotated[str, typer.Option("--as", metavar="FORMAT", help="API format; the one of the session if not given.")]
+ModelName = Annotated[
+    str, typer.Option("--model", "-m", metavar="PROVIDER/MODEL", help="Model; the one of the session if not given.")
 ]
-ModelName = Annotated[str, typer.Option("--model", "-m", metavar="PROVIDER/MODEL", help="The session's own if not given.")]
 
 
 def print_wire(
@@ -36,9 +36,9 @@ def print_wire(
     format: As = "",
     model: ModelName = "",
     as_json: AsJson = False,
-    full: Annotated[bool, typer.Option("--full", help="Embedded images and the like, too.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Include embedded images and the like.")] = False,
 ) -> None:
-    """The request that would go out if the session went on now."""
+    """Print the request that would be sent next."""
     import json
 
     from wolo.sessions.loading import LOAD_LIMIT_BYTES
@@ -56,14 +56,14 @@ def print_wire(
 def lint_session(
     id: SessionSpec = "",
     format: Annotated[
-        str, typer.Option("--as", metavar="FORMAT", help="The wire format, or all; the session's own if not given.")
+        str, typer.Option("--as", metavar="FORMAT", help="API format, or all; the one of the session if not given.")
     ] = "",
     model: ModelName = "",
     as_json: AsJson = False,
 ) -> int:
-    """What is wrong with a session.
+    """Check a session and the request made from it.
 
-    And what a model would refuse of it; the exit status is 1 when something is wrong.
+    The exit status is 1 when there are findings.
     """
     from wolo.diagnostics.session_check import check_kept, check_request
     from wolo.sessions.replay_entries import messages
@@ -111,7 +111,7 @@ def _line(finding: Finding) -> str:
 
 
 def _shortened(value: Any) -> Any:
-    """What is embedded as base64 tells a reader nothing."""
+    """Shortens embedded base64."""
     if isinstance(value, dict):
         return {key: _shortened(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -122,10 +122,7 @@ def _shortened(value: Any) -> Any:
 
 
 def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
-    """What was read from the provider's cache.
-
-    Request by request, and why it was missed.
-    """
+    """Show how each request used the prompt cache."""
     from wolo.models.prompt_cache import cache_use_by_request
     from wolo.sessions.replay_entries import messages
 
@@ -148,7 +145,7 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
 
 
 def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:
-    """Of every model that answered, as far as it is still known."""
+    """Prices of the models that answered; None if unknown."""
     from wolo.config import keys, layers
     from wolo.diagnostics.request_preview import readable
     from wolo.errors import ConfigError
@@ -190,7 +187,7 @@ def _request_row(each: AnsweredRequest) -> dict[str, Any]:
 
 
 def _total(looked: list[AnsweredRequest]) -> dict[str, Any]:
-    """The cost is unknown as soon as that of one miss is."""
+    """The total cost is None if that of one miss is unknown."""
     prompt = sum(each.prompt_tokens for each in looked)
     read = sum(each.usage.cache_read_tokens for each in looked)
     misses = [each.miss for each in looked if each.miss]

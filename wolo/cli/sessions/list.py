@@ -44,10 +44,10 @@ _TO_THE_RIGHT = ("age", "turns", "tokens", "cost")
 
 def list_sessions(
     as_json: AsJson = False,
-    every: Annotated[bool, typer.Option("--all", help="Of every directory.")] = False,
-    tasks: Annotated[bool, typer.Option("--tasks", help="Also those in which agents worked on tasks of others.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Sessions of all directories.")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Include sessions of subagents.")] = False,
 ) -> None:
-    """The sessions of this directory, newest first."""
+    """List the sessions of this directory, newest first."""
     from pathlib import Path
 
     with open_store(only_to_read=True) as store:
@@ -57,11 +57,11 @@ def list_sessions(
     elif found:
         tell("\n".join(_lines(found, every)))
     else:
-        tell("No session is kept." if every else "No session of this directory is kept; --all shows others.")
+        tell("There are no sessions." if every else "There are no sessions of this directory; --all shows others.")
 
 
 def row(info: SessionInfo) -> dict[str, Any]:
-    """What JSON says of a session."""
+    """The JSON object of a session."""
     names = ("id", "name", "title", "cwd", "model", "created", "updated", "turns", "tokens", "cost_usd", "live")
     spelled = {name: getattr(info, name) for name in names}
     if info.agent:
@@ -70,8 +70,8 @@ def row(info: SessionInfo) -> dict[str, Any]:
 
 
 def called(info: SessionInfo) -> str:
-    """The name a person gave it, and its title."""
-    return " · ".join(filter(None, (info.agent, info.name, info.title))) or "(nothing said yet)"
+    """Agent, name and title."""
+    return " · ".join(filter(None, (info.agent, info.name, info.title))) or "(empty)"
 
 
 def _lines(found: list[SessionInfo], every: bool) -> list[str]:
@@ -99,12 +99,12 @@ def _cells(info: SessionInfo, *, short_id: bool, with_directory: bool) -> _Cells
 
 
 def _visible(text: str) -> str:
-    """A line stays a line, whatever a directory is called."""
+    """Replaces characters that are not printable, such as line breaks."""
     return text if text.isprintable() else "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _short(session_id: str) -> str:
-    """The random end of an id says which one it is, and `-r` takes it; an id from elsewhere stays whole."""
+    """Shortens an id to its random end, which `-r` accepts; foreign ids stay whole."""
     pieces = session_id.split("_")
     return pieces[2] if len(pieces) == 3 and pieces[0] == "session" and len(pieces[2]) >= 8 else session_id
 
@@ -125,7 +125,7 @@ def _two_lines(cells: _Cells, columns: int) -> list[str]:
 
 
 def _table(rows: list[_Cells], columns: int | None) -> list[str]:
-    """`columns` None: nothing is cut, for whatever reads it."""
+    """Nothing is shortened when `columns` is None."""
     table = [HEADINGS, *rows]
     if columns is not None:
         table = [each._replace(model=cut(each.model, MODEL_COLUMNS)) for each in table]
@@ -147,14 +147,14 @@ def _line(cells: _Cells, widths: dict[str, int], columns: int | None) -> str:
 
 
 def search_sessions(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help='Words, "phrases", beginnings* and filters.')],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help='Words, "phrases", prefixes* and filters.')],
     as_json: AsJson = False,
-    here: Annotated[bool, typer.Option("--here/--all", help="Of this directory only.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most so many places.", show_default=True)] = 20,
+    here: Annotated[bool, typer.Option("--here/--all", help="Search this directory only, or all.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Maximum number of results.", show_default=True)] = 20,
 ) -> None:
-    """Where something was said, in all sessions.
+    """Search the text of all sessions.
 
-    Filters: tool:shell path:src/x.py model:glm role:user cwd:project since:7d until:2026-11-01; -word leaves out.
+    Filters: tool:shell path:src/x.py model:glm role:user cwd:project since:7d until:2026-11-01; -word excludes.
     """
     import time
     from pathlib import Path
@@ -176,7 +176,7 @@ def search_sessions(
 
 
 def _joined(words: list[str]) -> str:
-    """One argument is the query as it was typed; of several, one with blanks in it was quoted, so it is a phrase."""
+    """Joins arguments to a query; of several, one with blanks is a phrase."""
     if len(words) == 1:
         return words[0]
     return " ".join(_requoted(word) if " " in word and '"' not in word else word for word in words)
@@ -198,7 +198,7 @@ def _show(hits: list[Hit]) -> None:
     from wolo.sessions.search.passage_search import plain
 
     if not hits:
-        tell("Nothing was found.")
+        tell("No results.")
     session = ""
     for hit in hits:
         info = hit.session
@@ -209,7 +209,7 @@ def _show(hits: list[Hit]) -> None:
 
 
 def _painted(snippet: str) -> str:
-    """What was searched for in bold, on a terminal that shows it."""
+    """Prints matches in bold on a terminal."""
     from wolo.messages.terminal_text import clean
     from wolo.sessions.search.passage_search import BEGIN, END, plain
 

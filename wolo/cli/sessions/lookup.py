@@ -1,4 +1,4 @@
-"""Opening the store for a subcommand, and finding the session it is about."""
+"""Opens the session store for subcommands, and finds sessions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from wolo.sessions.store import Store
 
 QUIET_S = 1.0
-"""Before that nobody wonders."""
+"""Delay before progress is shown."""
 
 SessionSpec = Annotated[
-    str, typer.Argument(metavar="[ID]", show_default=False, help="The latest of this directory if not given.")
+    str, typer.Argument(metavar="[ID]", show_default=False, help="Session; the latest of this directory if not given.")
 ]
 
 
 def open_store(*, only_to_read: bool = False) -> Store:
-    """`only_to_read`: also where nothing may be written."""
+    """Opens the store; `only_to_read` also works on a read-only file system."""
     from wolo.places import find_places
     from wolo.sessions.store import Store
 
@@ -40,7 +40,7 @@ def open_store(*, only_to_read: bool = False) -> Store:
 
 
 def require_session(store: Store, spec: str) -> SessionInfo:
-    """By id, name, beginning of an id or words of the title; empty: the latest of this directory. Raises SessionError."""
+    """Finds a session by id, name, id prefix or title words; empty means the latest here. Raises SessionError."""
     info = store.find(spec, Path.cwd()) if spec else store.latest(Path.cwd())
     if info is None:
         raise SessionError("There is no session of this directory.", hint="`wolo sessions list --all` shows others.")
@@ -48,20 +48,19 @@ def require_session(store: Store, spec: str) -> SessionInfo:
 
 
 def load_session(spec: str, *, most_bytes: int | None = None) -> Loaded:
-    """As `require_session` finds it, and `Store.load` reads it."""
     with open_store(only_to_read=True) as store:
         return store.load(require_session(store, spec).id, most_bytes=most_bytes)
 
 
 def reading_progress() -> Callable[[int, int], None] | None:
-    """Tells people why the first search in many or huge sessions takes a while; nothing where stderr is no terminal."""
+    """Shows the progress of indexing on stderr; None without a terminal."""
     if not sys.stderr.isatty():
         return None
     began = time.monotonic()
 
     def show(done: int, total: int) -> None:
         if time.monotonic() - began > QUIET_S:
-            what = f"{done:,} of {total:,} sessions are ready to be searched …"
+            what = f"{done:,} of {total:,} sessions indexed …"
             print(f"\r{what if done < total else ' ' * len(what)}", end="\r", file=sys.stderr, flush=True)
 
     return show

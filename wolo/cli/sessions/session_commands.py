@@ -1,4 +1,4 @@
-"""`wolo sessions`: what is kept; one file for each word that follows."""
+"""Registers the commands of `wolo sessions`."""
 
 from __future__ import annotations
 

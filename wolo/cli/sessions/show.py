@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from wolo.sessions.store import Store
 
 OUTPUT_CHARS = 200
-"""Of the output of a call that are shown."""
+"""Number of characters shown of the output of a call."""
 AROUND = 2
-"""Messages before and after the one that `--around` names."""
+"""Number of messages before and after the one of `--around`."""
 TAIL_BYTES = 1_000_000
-"""Of the last entries that are read at first for `--tail`."""
+"""Size of the last entries that `--tail` reads first."""
 
 
 def show_session(
@@ -38,10 +38,11 @@ def show_session(
     as_json: AsJson = False,
     tail: Annotated[int | None, typer.Option("--tail", "-n", metavar="N", help="Only the last N messages.")] = None,
     around: Annotated[
-        int | None, typer.Option("--around", metavar="ENTRY", help="Only what was said around this entry, as a search names it.")
+        int | None,
+        typer.Option("--around", metavar="ENTRY", help="Only the messages around this entry; a search prints its number."),
     ] = None,
 ) -> None:
-    """One session: what was said, and what the tools did."""
+    """Print the messages and tool calls of one session."""
     import json
     from pathlib import Path
 
@@ -50,7 +51,7 @@ def show_session(
     if tail is not None and tail < 1:
         raise UsageError(f"--tail {tail} shows nothing.", hint="Give a number above 0.")
     if tail is not None and around is not None:
-        raise UsageError("--tail and --around name two places; there can be one.")
+        raise UsageError("--tail and --around exclude each other.")
     with open_store(only_to_read=True) as store:
         info = store.find(id, Path.cwd())
         loaded = _load(store, info.id, tail)
@@ -66,13 +67,13 @@ def show_session(
         say(loaded.warning)
     tell(f"{info.id}  {called(info)}\n{info.cwd} · {info.model} · {counted(info.turns, 'turn')}\n")
     if len(shown) < len(said) or loaded.unread:
-        tell(f"… {'what was said before' if around is None else 'the rest'} is left out\n")
+        tell(f"… {'earlier messages' if around is None else 'other messages'} omitted\n")
     for message in shown:
         _show(message)
 
 
 def _load(store: Store, session_id: str, tail: int | None) -> Loaded:
-    """All of it, or as much of its end as holds so many messages."""
+    """Loads the session, or enough of its end for `tail` messages."""
     from wolo.sessions.replay_entries import messages
 
     most_bytes = TAIL_BYTES
@@ -85,7 +86,7 @@ def _load(store: Store, session_id: str, tail: int | None) -> Loaded:
 
 
 def _around(said: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Message]:
-    """Raises UsageError for a place that is not on the way to where the session stands."""
+    """Raises UsageError for an entry without a message on the current branch."""
     from wolo.sessions.entries import BranchEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry
 
     entry = next((entry for entry, place in zip(loaded.entries, loaded.seqs, strict=True) if place == seq), None)
@@ -101,9 +102,7 @@ def _around(said: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Messa
         return said[max(at - AROUND, 0) : at + AROUND + 1]
     if isinstance(entry, CompactionEntry) and entry.summary is not None:
         return (entry.summary,)
-    raise UsageError(
-        f"Nothing was said in entry {seq}, or it is on another branch.", hint="`wolo sessions tree` draws the branches."
-    )
+    raise UsageError(f"Entry {seq} holds no message of the current branch.", hint="`wolo sessions tree` shows the branches.")
 
 
 def _show(message: Message) -> None:
@@ -118,10 +117,7 @@ def _show(message: Message) -> None:
 
 
 def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
-    """Draw the tree of a session.
-
-    Its prompts, its branches, and where it stands.
-    """
+    """Draw the prompts and branches of a session."""
     import msgspec
 
     from wolo.sessions.session_text import draw, outline
@@ -137,7 +133,7 @@ def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
     for line in draw(places):
         tell(line)
     if not places:
-        tell("Nothing was said yet.")
+        tell("There are no prompts yet.")
 
 
 POLL_S = 0.25
@@ -148,10 +144,10 @@ MARKS = {"prompt": "› ", "call": "● ", "note": "— ", "thinking": "  "}
 
 def watch(
     id: SessionSpec = "",
-    from_start: Annotated[bool, typer.Option("--from-start", help="With all that was said before.")] = False,
+    from_start: Annotated[bool, typer.Option("--from-start", help="Start with the first message.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Follow a running session, read-only, until it ends. Ctrl-C leaves; the session does not notice."""
+    """Follow a running session, read-only, until it ends. Ctrl-C stops watching."""
     from wolo.sessions.session_text import EntryFollower
 
     with open_store() as store:
@@ -164,11 +160,11 @@ def watch(
                 _print_json(seq, line) if as_json else _print(line)
             flush()
         tell("" if as_json else "\n", end="")
-        say("Nobody works on it any more.")
+        say("The session is no longer active.")
 
 
 def _growing(store: Store, session_id: str, after: int) -> Iterator[tuple[int, list[AnyEntry]]]:
-    """What was added since, in pages; it ends when nobody has the session open and all of it was told."""
+    """Yields new entries in pages, until the session is closed and complete."""
     while True:
         is_live = store.is_live(session_id)
         placed, mark = store.read_after(session_id, after, PAGE_BYTES)

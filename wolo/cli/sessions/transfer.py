@@ -38,9 +38,9 @@ def export_session(
         ),
     ] = "jsonl",
     output: Annotated[str, typer.Option("--output", "-o", help="Write to this file.", metavar="FILE", show_default=False)] = "",
-    redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Take secrets out; jsonl may import_session them.")] = True,
+    redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Remove secrets; only jsonl may keep them.")] = True,
 ) -> None:
-    """Write a session for others to read, or for another machine."""
+    """Export a session to a file or stdout."""
     from wolo.conversation.resources.secrets import redactor
     from wolo.sessions.exchange.export_stream import write_file
     from wolo.sessions.exchange.format_table import export
@@ -63,29 +63,27 @@ def import_session(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE]", show_default=False, help="A file, the folder of a session, - for stdin; with --from an ID."
+            metavar="[FILE]", show_default=False, help="A file, the folder of a session, or - for stdin; with --from an ID."
         ),
     ] = "",
     as_json: AsJson = False,
     format: Annotated[
         str,
-        typer.Option(
-            "--format", "-F", help="What it is; told from its content if not given.", metavar="FORMAT", show_default=False
-        ),
+        typer.Option("--format", "-F", help="Format; detected if not given.", metavar="FORMAT", show_default=False),
     ] = "",
     agent: Annotated[
         str,
         typer.Option(
             "--from",
-            help="claude-code, codex, opencode, kimi, pi or vibe: its sessions of this directory, or the one named.",
+            help="claude-code, codex, opencode, kimi, pi or vibe: list its sessions of this directory, or import one.",
             metavar="AGENT",
             show_default=False,
         ),
     ] = "",
 ) -> None:
-    """Take in a session of another machine or program.
+    """Import a session of another machine or agent.
 
-    Then `-c` goes on with it.
+    Then `wolo -c` continues it.
     """
     from wolo.sessions.exchange.importer import import_session, read
 
@@ -93,7 +91,7 @@ def import_session(
         list_elsewhere(agent, as_json=as_json)
         return
     if not file:
-        raise UsageError("Nothing to import was named.", hint="Name a file, or an agent on this machine: --from claude-code.")
+        raise UsageError("Nothing to import.", hint="Name a file, or an agent on this machine: --from claude-code.")
     format = agent or format
     with _given(str(find_elsewhere(agent, file)) if agent else file) as path:
         source = read(path, format)
@@ -107,10 +105,7 @@ def import_session(
 
 
 def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
-    """Whether every entry is what was kept.
-
-    Of a session, or of an exported file.
-    """
+    """Verify the checksums of a session or an exported file."""
     from wolo.sessions.exchange.jsonl import check
     from wolo.sessions.exchange.jsonl_import import survey
 
@@ -123,8 +118,8 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
     if as_json:
         print_json(_verdict(checked, name))
     elif checked.broken is None:
-        redacted = f"; of {checked.redacted} the secrets were taken out" if checked.redacted else ""
-        tell(f"{name}: {counted(checked.entries, 'entry', 'entries')}, each of them what was kept{redacted}.")
+        redacted = f"; secrets were removed from {checked.redacted}" if checked.redacted else ""
+        tell(f"{name}: {counted(checked.entries, 'entry', 'entries')}, all unchanged{redacted}.")
     else:
         tell(f"{name}: entry {checked.broken.seq} {checked.broken.text}.")
     raise typer.Exit(1 if checked.broken else 0)
@@ -132,7 +127,7 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
 
 @contextmanager
 def _given(file: str) -> Iterator[Path]:
-    """What is read more than once must lie in a file."""
+    """Copies stdin to a file, because the input is read twice."""
     if file != STDIN:
         yield Path(file)
         return
@@ -146,7 +141,7 @@ def _given(file: str) -> Iterator[Path]:
 
 
 def _directory(source: ImportSource) -> str:
-    """This one, unless somebody is there to say otherwise."""
+    """The current directory, unless the user chooses the original one."""
     here, there = str(Path.cwd()), source.cwd
     if not there or not sys.stdin.isatty() or not sys.stderr.isatty():
         return here
@@ -156,11 +151,11 @@ def _directory(source: ImportSource) -> str:
         is_here, is_there = False, False
     if is_here:
         return here
-    say(f"This session is about {there}.")
+    say(f"This session belongs to {there}.")
     if not is_there:
-        say(f"There is no such directory on this machine, so it is kept for {here}.")
+        say(f"That directory does not exist here; the session is saved for {here}.")
         return here
-    return here if typer.confirm(f"Keep it for {here} instead?", default=True, err=True) else there
+    return here if typer.confirm(f"Save it for {here} instead?", default=True, err=True) else there
 
 
 def _as_row(report: ImportReport) -> dict[str, Any]:
@@ -180,16 +175,16 @@ def _as_row(report: ImportReport) -> dict[str, Any]:
 def _sentences(report: ImportReport, source: ImportSource) -> Iterator[str]:
     info = report.info
     if report.was_there:
-        yield f"This was imported before: it is session {info.id} of {info.cwd}. Nothing was added."
+        yield f"Already imported as session {info.id} of {info.cwd}. Nothing was added."
         return
     yield f"Imported {source.label} with {counted(report.entries, 'entry', 'entries')} as {info.id}: {info.title or '(no title)'}"
     if report.wanted_id:
-        yield f"Its own id, {report.wanted_id}, belongs to another session here, so it has a new one: {info.id}."
+        yield f"Its id {report.wanted_id} is taken by another session; the new id is {info.id}."
     if report.skipped:
         lines = "1 line or record was" if report.skipped == 1 else f"{report.skipped} lines or records were"
-        yield f"{lines} left out: what could not be read."
+        yield f"{lines} skipped because they cannot be read."
     yield from report.notices
-    yield f"Go on with it: wolo -r {info.id}"
+    yield f"Continue it: wolo -r {info.id}"
 
 
 def _verdict(checked: ChainReport, name: str) -> dict[str, Any]:
@@ -218,13 +213,13 @@ def list_elsewhere(agent: str, *, as_json: bool) -> None:
     for each in found:
         tell(f"{each.id}  {age(each.updated):>8}  {_title(each)}")
     if found:
-        tell(f"Take one of them in: wolo sessions import --from {agent} ID")
+        tell(f"To import one: wolo sessions import --from {agent} ID")
     else:
-        tell(f"{agent} keeps no session of this directory.")
+        tell(f"{agent} has no session of this directory.")
 
 
 def find_elsewhere(agent: str, spec: str) -> Path:
-    """By its id, the beginning of it, or words of the title. Raises SessionError when none or several match."""
+    """Finds a session by id, id prefix or title words. Raises SessionError unless one matches."""
     found = _of_this_directory(agent)
     exact = [each for each in found if each.id == spec]
     begun = [each for each in found if each.id.startswith(spec)]
@@ -234,16 +229,16 @@ def find_elsewhere(agent: str, spec: str) -> Path:
         return matching[0].source
     if not matching:
         hint = f"`wolo sessions import --from {agent}` lists them; of another directory, name the file itself."
-        raise SessionError(f"{agent} keeps no session {spec} of this directory.", hint=hint)
+        raise SessionError(f"{agent} has no session {spec} of this directory.", hint=hint)
     listed = "".join(f"\n  {each.id}  {_title(each)}" for each in matching[:CANDIDATES_SHOWN])
-    raise SessionError(f"{len(matching)} sessions of {agent} match {spec}:{listed}", hint="Name one by more of its id.")
+    raise SessionError(f"{len(matching)} sessions of {agent} match {spec}:{listed}", hint="Give more characters of the id.")
 
 
 def _of_this_directory(agent: str) -> list[FoundSession]:
     from wolo.sessions.exchange.format_table import AGENTS
 
     if agent not in AGENTS:
-        raise UsageError(f"Wolo does not know where {agent} keeps its sessions.", hint=f"It knows of {', '.join(AGENTS)}.")
+        raise UsageError(f"Unknown agent {agent}.", hint=f"Known agents: {', '.join(AGENTS)}.")
     return AGENTS[agent](Path.cwd(), os.environ)
 
 
