@@ -265,7 +265,7 @@ def test_a_second_beginning_of_the_same_answer_is_passed_over_and_another_answer
     first = [start("msg_a"), *call_block(0, "read", {"path": "a"}, "c1")]
     assert len(heard(*first, start("msg_a"), end("tool_use"), LAST).calls) == 1
     assert len(heard(*first, {"type": "message_start", "message": {"id": ""}}, start("msg_a"), end("tool_use"), LAST).calls) == 1
-    with pytest.raises(Unavailable, match="mixed two answers"):
+    with pytest.raises(Unavailable, match="mixed two responses"):
         heard(*first, start("msg_b"), *text_block(1, "Hi"), end(), LAST)
 
 

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from wolo.errors import Unavailable
 from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
 from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
-from wolo.formats.decoding.tolerant_json import SurrogateJoiner, as_raw, read_object, token_count
+from wolo.formats.decoding.tolerant_json import PayloadReader, as_raw, read_object, token_count
 from wolo.formats.encoding.wire_names import names_by_wire
 from wolo.formats.errors.classify import classify, is_error
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
@@ -274,30 +274,17 @@ DONE = "[DONE]"
 """Event type for the `[DONE]` that some proxies append."""
 
 
-class EventReader:
-    def __init__(self) -> None:
-        self.skipped = 0
-        """Payloads that were not JSON objects."""
-        self._halves = SurrogateJoiner()
-        self._split_chars = self._halves.kept
+class EventReader(PayloadReader[Event]):
+    def _decode(self, payload: bytes) -> Event:
+        event = _decode(payload)
+        if event.type is None:
+            raise msgspec.DecodeError("an event without a type")
+        return event
 
-    def read(self, payload: bytes) -> Event | None:
-        if not self._split_chars:
-            try:
-                event = _decode(payload)
-                if event.type is not None:
-                    return event
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                pass
-        if payload.startswith(b"[DONE]"):
-            return Event(type=DONE)
-        document = read_object(payload)
-        if document is None:
-            self.skipped += 1
-            return None
-        return self._event(document)
+    def _unreadable(self, payload: bytes) -> Event | None:
+        return Event(type=DONE) if payload.startswith(b"[DONE]") else super()._unreadable(payload)
 
-    def _event(self, document: Mapping[str, Any]) -> Event:
+    def _from_object(self, document: dict[str, Any]) -> Event:
         kind = document.get("type")
         delta = document.get("delta")
         index = document.get("index")
@@ -327,7 +314,7 @@ class EventReader:
         )
 
     def _join_surrogates(self, index: int | None, field: str, text: object) -> str | None:
-        return self._halves.join((index, field), text) if isinstance(text, str) else None
+        return self._surrogates.join((index, field), text) if isinstance(text, str) else None
 
 
 def _infer_type(document: Mapping[str, Any]) -> str:

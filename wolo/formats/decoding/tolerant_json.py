@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from wolo.messages.unicode import whole
+
+T = TypeVar("T")
 
 EMPTY_JSON = (b"", b"null", b"{}", b"[]", b'""', b"false")
 """Empty values; an error field with one of them is no error."""
@@ -43,15 +46,46 @@ class SurrogateJoiner:
     """Joins surrogate pairs that were split across payloads."""
 
     def __init__(self) -> None:
-        self.kept: dict[Hashable, str] = {}
+        self.pending: dict[Hashable, str] = {}
         """Pending first halves by position. While there are any, payloads must be read tolerantly."""
 
     def join(self, place: Hashable, text: str) -> str:
         """The next piece of text at this position, in whole characters."""
-        text = self.kept.pop(place, "") + text
+        text = self.pending.pop(place, "") + text
         if text and "\ud800" <= text[-1] <= "\udbff":
-            self.kept[place], text = text[-1], text[:-1]
+            self.pending[place], text = text[-1], text[:-1]
         return whole(text)
+
+
+class PayloadReader(ABC, Generic[T]):
+    """Reads the payloads of one stream: a strict decoder first, tolerant parsing where it fails."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+        """Payloads that were not JSON objects."""
+        self._surrogates = SurrogateJoiner()
+        self._split_chars = self._surrogates.pending
+
+    def read(self, payload: bytes) -> T | None:
+        if not self._split_chars:
+            try:
+                return self._decode(payload)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                pass
+        document = read_object(payload)
+        return self._unreadable(payload) if document is None else self._from_object(document)
+
+    @abstractmethod
+    def _decode(self, payload: bytes) -> T:
+        """Decode strictly. Raises msgspec.MsgspecError for anything unusual."""
+
+    @abstractmethod
+    def _from_object(self, document: dict[str, Any]) -> T:
+        """Keep whatever is valid."""
+
+    def _unreadable(self, payload: bytes) -> T | None:
+        self.skipped += 1
+        return None
 
 
 MAX_COUNT = 10**12

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.decoding.tolerant_json import SurrogateJoiner, as_raw, read_object
+from wolo.formats.decoding.tolerant_json import PayloadReader, as_raw
 from wolo.formats.gemini.encode import own_name
 from wolo.messages.deltas import CallDelta
 from wolo.messages.parts import Blob
@@ -70,34 +70,22 @@ _part_decoder = msgspec.json.Decoder(Part, strict=False)
 _list_decoder = msgspec.json.Decoder(list[Raw])
 
 
-class EventReader:
-    def __init__(self) -> None:
-        self.skipped = 0
-        """Payloads that were not JSON objects."""
-        self._halves = SurrogateJoiner()
-        self._split_chars = self._halves.kept
+class EventReader(PayloadReader[Event]):
+    def _decode(self, payload: bytes) -> Event:
+        return _decoder.decode(payload)
 
-    def read(self, payload: bytes) -> Event | None:
-        if not self._split_chars:
-            try:
-                return _decoder.decode(payload)
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                pass
-        document = read_object(payload)
-        if document is None:
-            self.skipped += 1
-            return None
-        self._mend_halves(document)
+    def _from_object(self, document: dict[str, Any]) -> Event:
+        self._join_surrogates(document)
         mended = whole_throughout(document)
         try:
             return _patient_decoder.decode(msgspec.json.encode(mended))
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return _salvage(mended)
 
-    def _mend_halves(self, document: dict[str, Any]) -> None:
+    def _join_surrogates(self, document: dict[str, Any]) -> None:
         for part in _parts(document):
             if isinstance(text := part.get("text"), str):
-                part["text"] = self._halves.join(bool(part.get("thought")), text)
+                part["text"] = self._surrogates.join(bool(part.get("thought")), text)
 
 
 def _salvage(document: dict[str, Any]) -> Event:

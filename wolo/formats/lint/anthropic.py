@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import is_tool_name, prefix_problems
+from wolo.formats.lint.checks import is_tool_name, list_problems, prefix_problems, tool_problems
 
 CALL_ID = re.compile(r"[A-Za-z0-9_-]+")
 MOST_MARKS = 4
@@ -31,14 +31,11 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     `previous` is the preceding request of the conversation: tools, system prompt and messages must be a prefix of this one,
     cache marks aside. `strict_template` has no effect.
     """
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        return ["messages must be a non-empty list"]
-    odd = [
-        f"messages[{at}] is no user or assistant message with content" for at, one in enumerate(messages) if not _is_message(one)
-    ]
-    if odd:
+    if odd := list_problems(body, "messages", _is_message, "user or assistant message with content"):
         return odd
+    messages = body["messages"]
+    if body.get("tools") is None and any(_of(message, "tool_use", "tool_result") for message in messages):
+        odd = ["the messages hold tool blocks, so tools must be present"]
     return [
         *_turns(messages),
         *_pairing(messages),
@@ -46,7 +43,8 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_limits(body),
         *_thinking(body, messages),
         *_marks(body),
-        *_tools(body, messages),
+        *odd,
+        *tool_problems(body, lambda tool: tool.get("name") if isinstance(tool, dict) else None, _tool),
         *prefix_problems(body, previous, head=("tools", "system"), turns="messages", plain=_without_marks),
     ]
 
@@ -241,24 +239,12 @@ def _marked(body: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
     return ((each, each["cache_control"]) for each in places if isinstance(each, dict) and each.get("cache_control"))
 
 
-def _tools(body: Mapping[str, Any], messages: Sequence[Message]) -> Iterator[str]:
-    tools = body.get("tools")
-    if tools is None:
-        if any(_of(message, "tool_use", "tool_result") for message in messages):
-            yield "the messages hold tool blocks, so tools must be present"
-        return
-    if not isinstance(tools, list) or not tools:
-        yield "empty tools; leave the key out"
-        return
-    names = [tool.get("name") if isinstance(tool, dict) else None for tool in tools]
-    for tool, name in zip(tools, names, strict=True):
-        schema = tool.get("input_schema") if isinstance(tool, dict) else None
-        if not is_tool_name(name):
-            yield f"tools: illegal name {name!r}"
-        if names.count(name) > 1:
-            yield f"tools: {name!r} is offered twice"
-        if not isinstance(schema, dict) or schema.get("type") != "object" or any(union in schema for union in UNIONS):
-            yield f"tools: the input_schema of {name!r} is not a plain object schema"
+def _tool(name: Any, tool: Any) -> Iterator[str]:
+    schema = tool.get("input_schema") if isinstance(tool, dict) else None
+    if not is_tool_name(name):
+        yield f"tools: illegal name {name!r}"
+    if not isinstance(schema, dict) or schema.get("type") != "object" or any(union in schema for union in UNIONS):
+        yield f"tools: the input_schema of {name!r} is not a plain object schema"
 
 
 def _without_marks(value: Any) -> Any:

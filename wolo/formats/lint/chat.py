@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import is_object_text, is_tool_name, prefix_problems, schema_problems
+from wolo.formats.lint.checks import (
+    is_object_text,
+    is_tool_name,
+    list_problems,
+    order_problems,
+    prefix_problems,
+    schema_problems,
+    tool_problems,
+)
 from wolo.formats.xml_tools.call_blocks import OPEN, RESULT, Malformed, check_message
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -19,18 +27,15 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     `previous` is the preceding request of the conversation: its messages and tools must be a prefix of this one.
     `strict_template`: chat templates of local servers refuse two user messages in a row.
     """
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        return ["messages must be a non-empty list"]
-    odd = [f"messages[{at}] is no object with a known role" for at, one in enumerate(messages) if not _has_role(one)]
-    if odd:
+    if odd := list_problems(body, "messages", _has_role, "object with a known role"):
         return odd
+    messages = body["messages"]
     return [
         *_pairing(messages),
         *_ids(messages),
         *(complaint for at, message in enumerate(messages) for complaint in _content(at, message)),
         *_order(messages, strict_template),
-        *_tools(body),
+        *tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
         *_marks(body),
         *prefix_problems(body, previous, head=("tools",), turns="messages", plain=_unmarked),
     ]
@@ -121,34 +126,20 @@ def _call_shapes(at: int, message: Mapping[str, Any]) -> Iterator[str]:
 
 def _order(messages: Sequence[Mapping[str, Any]], strict_template: bool) -> Iterator[str]:
     roles = [message["role"] for message in messages]
-    if "user" not in roles:
-        yield "no user message at all"
     if roles[-1] not in ("user", "tool"):
         yield f"the last message is the {roles[-1]}'s: there is nothing to answer"
-    for at, role in enumerate(roles):
-        if at and role in ("system", "developer"):
-            yield f"messages[{at}]: {role} message that is not the first"
-        if strict_template and at and role == roles[at - 1] == "user":
-            yield f"messages[{at}]: two user messages in a row"
+    yield from order_problems("messages", roles, strict_template=strict_template)
 
 
-def _tools(body: Mapping[str, Any]) -> Iterator[str]:
-    if "tools" not in body:
-        return
-    tools = body["tools"]
-    if not isinstance(tools, list) or not tools:
-        yield "empty tools; leave the key out"
-        return
-    seen: set[Any] = set()
-    for tool in tools:
-        function = tool.get("function") if isinstance(tool, dict) else None
-        name = function.get("name") if isinstance(function, dict) else None
-        if not is_tool_name(name):
-            yield f"tools: illegal name {name!r}"
-        if name in seen:
-            yield f"tools: {name!r} is offered twice"
-        seen.add(name)
-        yield from schema_problems(name, function.get("parameters", {"type": "object"}) if isinstance(function, dict) else None)
+def _function(tool: Any) -> Mapping[str, Any]:
+    function = tool.get("function") if isinstance(tool, dict) else None
+    return function if isinstance(function, dict) else {}
+
+
+def _tool(name: Any, tool: Any) -> Iterator[str]:
+    if not is_tool_name(name):
+        yield f"tools: illegal name {name!r}"
+    yield from schema_problems(name, _function(tool).get("parameters", {"type": "object"}) if _function(tool) else None)
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[str]:

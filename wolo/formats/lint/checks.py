@@ -4,10 +4,48 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def list_problems(body: Mapping[str, Any], field: str, is_valid: Callable[[Any], bool], expected: str) -> list[str]:
+    """Problems that make further checks of the conversation in `field` impossible."""
+    items = body.get(field)
+    if not isinstance(items, list) or not items:
+        return [f"{field} must be a non-empty list"]
+    return [f"{field}[{at}] is no {expected}" for at, item in enumerate(items) if not is_valid(item)]
+
+
+def order_problems(field: str, roles: Sequence[Any], *, strict_template: bool) -> Iterator[str]:
+    """System messages come first; `strict_template` refuses two user messages in a row."""
+    if "user" not in roles:
+        yield "no user message at all"
+    for at, role in enumerate(roles):
+        if at and role in ("system", "developer"):
+            yield f"{field}[{at}]: {role} message that is not the first"
+        if strict_template and at and role == roles[at - 1] == "user":
+            yield f"{field}[{at}]: two user messages in a row"
+
+
+def tool_problems(
+    body: Mapping[str, Any], name_of: Callable[[Any], Any], check: Callable[[Any, Any], Iterator[str]]
+) -> Iterator[str]:
+    """Problems of the field `tools`; `check` yields those of one tool with its name."""
+    if "tools" not in body:
+        return
+    tools = body["tools"]
+    if not isinstance(tools, list) or not tools:
+        yield "empty tools; leave the key out"
+        return
+    seen: list[Any] = []
+    for tool in tools:
+        name = name_of(tool)
+        if name is not None and name in seen:
+            yield f"tools: {name!r} is offered twice"
+        seen.append(name)
+        yield from check(name, tool)
 
 
 def is_tool_name(name: Any) -> bool:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import prefix_problems
+from wolo.formats.lint.checks import list_problems, prefix_problems
 
 FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 KINDS = ("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult")
@@ -39,12 +39,9 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     The body does not show whether a model requires signatures: they are required if it has a thinking level or a placeholder.
     `strict_template` has no effect.
     """
-    contents = body.get("contents")
-    if not isinstance(contents, list) or not contents:
-        return ["contents must be a non-empty list"]
-    odd = [f"contents[{at}] is no object with a role and parts" for at, each in enumerate(contents) if not _is_content(each)]
-    if odd:
+    if odd := list_problems(body, "contents", _is_content, "object with a role and parts"):
         return odd
+    contents = body["contents"]
     return [
         *(f"unknown field {name!r}" for name in body if name not in BODY_KEYS),
         *_turns(contents),

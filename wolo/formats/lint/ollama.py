@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import prefix_problems
+from wolo.formats.lint.checks import list_problems, order_problems, prefix_problems, tool_problems
 
 ROLES = ("system", "user", "assistant", "tool")
 LEVELS = ("low", "medium", "high", "max")
@@ -21,17 +21,14 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     `previous` is the preceding request of the conversation: its messages and tools must be a prefix of this one.
     `strict_template`: many chat templates refuse two user messages in a row.
     """
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        return ["messages must be a non-empty list"]
-    odd = [f"messages[{at}] is no object with a known role" for at, one in enumerate(messages) if not _has_role(one)]
-    if odd:
+    if odd := list_problems(body, "messages", _has_role, "object with a known role"):
         return odd
+    messages = body["messages"]
     return [
         *_pairing(messages),
         *(complaint for at, message in enumerate(messages) for complaint in _message(at, message)),
         *_order(messages, strict_template),
-        *_tools(body),
+        *tool_problems(body, _name, _tool),
         *_fields(body),
         *prefix_problems(body, previous, head=("tools",), turns="messages"),
     ]
@@ -118,36 +115,18 @@ def _call_shapes(at: int, message: Mapping[str, Any]) -> Iterator[str]:
 
 def _order(messages: Sequence[Mapping[str, Any]], strict_template: bool) -> Iterator[str]:
     roles = [message["role"] for message in messages]
-    if "user" not in roles:
-        yield "no user message at all"
     if roles[-1] not in ("user", "tool"):
         yield f"the last message is the {roles[-1]}'s: it would be continued, not answered"
-    for at, role in enumerate(roles):
-        if at and role == "system":
-            yield f"messages[{at}]: system message that is not the first"
-        if strict_template and at and role == roles[at - 1] == "user":
-            yield f"messages[{at}]: two user messages in a row"
+    yield from order_problems("messages", roles, strict_template=strict_template)
 
 
-def _tools(body: Mapping[str, Any]) -> Iterator[str]:
-    if "tools" not in body:
+def _tool(name: Any, tool: Any) -> Iterator[str]:
+    if not isinstance(name, str) or not name or tool.get("type") != "function":
+        yield f"tools: no function with a name: {str(tool)[:80]}"
         return
-    tools = body["tools"]
-    if not isinstance(tools, list) or not tools:
-        yield "empty tools; leave the key out"
-        return
-    seen: set[str] = set()
-    for tool in tools:
-        name = _name(tool)
-        if not isinstance(name, str) or not name or tool.get("type") != "function":
-            yield f"tools: no function with a name: {str(tool)[:80]}"
-            continue
-        if name in seen:
-            yield f"tools: {name!r} is offered twice"
-        seen.add(name)
-        schema = tool["function"].get("parameters")
-        if not isinstance(schema, dict) or schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
-            yield f"tools: the parameters of {name!r} are no object schema"
+    schema = tool["function"].get("parameters")
+    if not isinstance(schema, dict) or schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
+        yield f"tools: the parameters of {name!r} are no object schema"
 
 
 def _fields(body: Mapping[str, Any]) -> Iterator[str]:

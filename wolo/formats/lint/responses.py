@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import is_object_text, is_tool_name, prefix_problems
+from wolo.formats.lint.checks import is_object_text, is_tool_name, list_problems, order_problems, prefix_problems, tool_problems
 
 CALL_ID = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9_-]*[A-Za-z0-9-]")
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
@@ -33,19 +33,16 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
     `previous` is the preceding request of the conversation: its instructions, tools and items must be a prefix of this one.
     `strict_template`: chat templates of local servers refuse two user messages in a row.
     """
-    items = body.get("input")
-    if not isinstance(items, list) or not items:
-        return ["input must be a non-empty list"]
-    odd = [f"input[{at}] is no item of a known type" for at, item in enumerate(items) if not _kind(item)]
-    if odd:
+    if odd := list_problems(body, "input", lambda item: bool(_kind(item)), "item of a known type"):
         return odd
+    items = body["input"]
     return [
         *_pairing(items),
         *_ids(items),
         *(complaint for at, item in enumerate(items) for complaint in _shape(at, item)),
         *_reasoning(items, bool(body.get("store", True))),
         *_order(items, strict_template),
-        *_tools(body),
+        *tool_problems(body, lambda tool: tool.get("name") if isinstance(tool, dict) else None, _tool),
         *_fields(body),
         *prefix_problems(body, previous, head=("tools", "instructions"), turns="input"),
     ]
@@ -181,39 +178,20 @@ def _reasoning(items: Sequence[Mapping[str, Any]], is_stored: bool) -> Iterator[
 
 
 def _order(items: Sequence[Mapping[str, Any]], strict_template: bool) -> Iterator[str]:
-    if not any(item.get("role") == "user" for item in items):
-        yield "no user message at all"
     if _is_said(items[-1]):
         yield "the last item is the assistant's: there is nothing to answer"
-    for at, item in enumerate(items):
-        role = item.get("role")
-        if at and role in ("system", "developer"):
-            yield f"input[{at}]: {role} message that is not the first"
-        if strict_template and at and role == items[at - 1].get("role") == "user":
-            yield f"input[{at}]: two user messages in a row"
+    yield from order_problems("input", [item.get("role") for item in items], strict_template=strict_template)
 
 
-def _tools(body: Mapping[str, Any]) -> Iterator[str]:
-    if "tools" not in body:
+def _tool(name: Any, tool: Any) -> Iterator[str]:
+    if not isinstance(tool, dict) or tool.get("type") != "function" or "function" in tool:
+        yield f"tools: a tool is flat, of the type function: {str(tool)[:80]}"
         return
-    tools = body["tools"]
-    if not isinstance(tools, list) or not tools:
-        yield "empty tools; leave the key out"
-        return
-    seen: set[Any] = set()
-    for tool in tools:
-        if not isinstance(tool, dict) or tool.get("type") != "function" or "function" in tool:
-            yield f"tools: a tool is flat, of the type function: {str(tool)[:80]}"
-            continue
-        name = tool.get("name")
-        if not is_tool_name(name):
-            yield f"tools: illegal name {name!r}"
-        if name in seen:
-            yield f"tools: {name!r} is offered twice"
-        seen.add(name)
-        schema = tool.get("parameters")
-        if "parameters" not in tool or (schema is not None and (not isinstance(schema, dict) or schema.get("type") != "object")):
-            yield f"tools: the parameters of {name!r} are no object schema"
+    if not is_tool_name(name):
+        yield f"tools: illegal name {name!r}"
+    schema = tool.get("parameters")
+    if "parameters" not in tool or (schema is not None and (not isinstance(schema, dict) or schema.get("type") != "object")):
+        yield f"tools: the parameters of {name!r} are no object schema"
 
 
 def _fields(body: Mapping[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.decoding.tolerant_json import EMPTY_JSON, SurrogateJoiner, as_raw, read_json, read_object
+from wolo.formats.decoding.tolerant_json import EMPTY_JSON, PayloadReader, as_raw, read_json
 from wolo.formats.openai_chat.encode import CONTENT_LIST, EXTRA_CONTENT, REASONING_FIELDS
 from wolo.formats.text_recovery.leaked_calls import LeakedCall
 from wolo.messages.deltas import CallDelta, Delta
@@ -97,12 +97,9 @@ _decoder = msgspec.json.Decoder(Chunk)
 _plain_decoder = msgspec.json.Decoder(_PlainChunk)
 
 
-class ChunkReader:
+class ChunkReader(PayloadReader[Chunk]):
     def __init__(self) -> None:
-        self.skipped = 0
-        """Payloads that were not JSON objects."""
-        self._halves = SurrogateJoiner()
-        self._split_chars = self._halves.kept
+        super().__init__()
         self._expects_plain = True
 
     def read_plain(self, payload: bytes) -> PlainChoice | None:
@@ -118,21 +115,12 @@ class ChunkReader:
             self._expects_plain = False
             return None
 
-    def read(self, payload: bytes) -> Chunk | None:
-        if not self._split_chars:
-            try:
-                chunk = _decoder.decode(payload)
-                self._expects_plain = _is_plain(chunk)
-                return chunk
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                pass
-        document = read_object(payload)
-        if document is None:
-            self.skipped += 1
-            return None
-        return self._chunk(document)
+    def _decode(self, payload: bytes) -> Chunk:
+        chunk = _decoder.decode(payload)
+        self._expects_plain = _is_plain(chunk)
+        return chunk
 
-    def _chunk(self, document: Mapping[str, Any]) -> Chunk:
+    def _from_object(self, document: dict[str, Any]) -> Chunk:
         choices = document.get("choices")
         groq = document.get("x_groq")
         return Chunk(
@@ -200,7 +188,7 @@ class ChunkReader:
     def _join_surrogates(self, field: str, text: Any) -> str | None:
         if isinstance(text, dict):
             text = text.get("text", text.get("content"))
-        return self._halves.join(field, text) if isinstance(text, str) else None
+        return self._surrogates.join(field, text) if isinstance(text, str) else None
 
 
 def _is_plain(chunk: Chunk) -> bool:

@@ -6,7 +6,7 @@ final version of an item says more than its fragments did, the rest is emitted t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,7 +40,6 @@ from wolo.formats.openai_responses.output_items import (
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.parts import Blob
 
-TEXT = "response.output_text.delta"
 SAID = "content"
 """Field of a message that holds its text."""
 ARGUMENTS: Place = ("arguments", 0)
@@ -65,22 +64,6 @@ class ResponsesDecoder:
         """False after reasoning that cannot be replayed: the items that followed must drop their ids too."""
         self._end: dict[str, Any] | None = None
         self._done = False
-        self._read: Mapping[str, Callable[[Event], list[Delta]]] = {
-            TEXT: self._on_text,
-            "response.output_text.done": self._end_text,
-            "response.refusal.delta": self._on_text,
-            "response.refusal.done": self._end_text,
-            "response.reasoning_summary_text.delta": self._on_reasoning,
-            "response.reasoning_text.delta": self._on_reasoning,
-            "response.function_call_arguments.delta": self._on_arguments,
-            "response.function_call_arguments.done": self._end_arguments,
-            "response.output_item.added": self._begin,
-            "response.output_item.done": self._end_item,
-            "response.completed": self._end_answer,
-            "response.incomplete": self._end_answer,
-            "response.failed": self._fail,
-            "response.cancelled": self._fail,
-        }
 
     @property
     def is_complete(self) -> bool:
@@ -103,8 +86,29 @@ class ResponsesDecoder:
             return ()
         if event.type in ("", "error") and is_error(read_object(payload) or {}):
             raise classify(200, {}, payload)
-        read = self._read.get(event.type)
-        return read(event) if read is not None else ()
+        return self._dispatch(event)
+
+    def _dispatch(self, event: Event) -> Sequence[Delta]:
+        match event.type:
+            case "response.output_text.delta" | "response.refusal.delta":
+                return self._on_text(event)
+            case "response.function_call_arguments.delta":
+                return self._on_arguments(event)
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                return self._on_reasoning(event)
+            case "response.output_text.done" | "response.refusal.done":
+                return self._end_text(event)
+            case "response.function_call_arguments.done":
+                return self._end_arguments(event)
+            case "response.output_item.added":
+                return self._begin(event)
+            case "response.output_item.done":
+                return self._end_item(event)
+            case "response.completed" | "response.incomplete":
+                return self._end_answer(event)
+            case "response.failed" | "response.cancelled":
+                raise failure(read_part(event.response))
+        return ()
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the response is incomplete, ContextOverflow when it exceeded the window."""
@@ -332,9 +336,6 @@ class ResponsesDecoder:
         """Check that the item has this index, not one of an output with different numbering."""
         item = self._items.get(index)
         return item.kind == kind_of(given) if item is not None else index > max(self._items, default=-1)
-
-    def _fail(self, event: Event) -> list[Delta]:
-        raise failure(read_part(event.response))
 
     def _end_without_event(self) -> dict[str, Any]:
         """Without a final event, only `[DONE]` after completed items ends a response."""

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from wolo.errors import ProviderError, Unavailable
 from wolo.formats.decoding.response_end import resolve_finish
-from wolo.formats.decoding.tolerant_json import SurrogateJoiner, as_raw, read_json, read_object, token_count
+from wolo.formats.decoding.tolerant_json import PayloadReader, as_raw, read_json, read_object, token_count
 from wolo.formats.errors.classify import classify
 from wolo.messages.deltas import Delta
 from wolo.messages.message import FinishReason, Usage
@@ -43,31 +43,22 @@ _NUMBERS = ("output_index", "content_index", "summary_index")
 _UNREAD = ("item", "response")
 
 
-class EventReader:
-    def __init__(self) -> None:
-        self.skipped = 0
-        """Payloads that were not JSON objects."""
-        self._halves = SurrogateJoiner()
-        self._split_chars = self._halves.kept
+class EventReader(PayloadReader[Event]):
+    def _decode(self, payload: bytes) -> Event:
+        return _decode(payload)
 
-    def read(self, payload: bytes) -> Event | None:
+    def _unreadable(self, payload: bytes) -> Event | None:
+        return None if payload[:6] == DONE else super()._unreadable(payload)
+
+    def _from_object(self, document: dict[str, Any]) -> Event:
         """Fields of unexpected types count as absent."""
-        if not self._split_chars:
-            try:
-                return _decode(payload)
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                pass
-        document = read_object(payload)
-        if document is None:
-            self.skipped += payload[:6] != DONE
-            return None
         known: dict[str, Any] = {name: whole(text) for name in _TEXTS if isinstance(text := document.get(name), str)}
         known |= {name: number for name in _NUMBERS if type(number := document.get(name)) is int}
         known |= {name: as_raw(document[name]) for name in _UNREAD if name in document}
         event = Event(**known)
         if isinstance(delta := document.get("delta"), str):
             place = (event.type, event.output_index, event.content_index, event.summary_index)
-            event.delta = self._halves.join(place, delta)
+            event.delta = self._surrogates.join(place, delta)
         return event
 
 
