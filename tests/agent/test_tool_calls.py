@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.agent.conftest import Stage
 from tests.fakes.replies import call, calls, text
-from wolo.agent.call_batch import SIDE_BY_SIDE
+from wolo.agent.call_batch import MAX_PARALLEL
 from wolo.agent.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -52,11 +52,11 @@ async def test_calls_that_change_things_run_one_after_the_other(stage: Stage) ->
 
 
 async def test_five_hundred_calls_are_all_answered_a_few_at_a_time(stage: Stage) -> None:
-    stage.look.together = SIDE_BY_SIDE
+    stage.look.together = MAX_PARALLEL
     stage.provider.script(calls(*[("look", {"text": str(number)}) for number in range(500)], size=1000), text("done"))
     turn = await stage.turn()
     assert stage.results() == [f"saw {number}" for number in range(500)]
-    assert stage.look.most_running == SIDE_BY_SIDE
+    assert stage.look.most_running == MAX_PARALLEL
     assert turn.ended.cause == "done"
 
 

@@ -13,7 +13,7 @@ from wolo.agent.tool_calls import EndedCall, PlannedCall, ToolCalls
 from wolo.agent.tool_execution import SKIPPED_FOR_STEERING, end
 from wolo.messages.parts import ToolPart
 
-SIDE_BY_SIDE = 8
+MAX_PARALLEL = 8
 """Maximum number of read-only calls at once."""
 
 
@@ -26,8 +26,8 @@ class CallBatch:
         self._planned = planned
         self._cancellation = cancellation
         self._ended: list[EndedCall | None] = [None] * len(planned)
-        self._told = 0
-        self._telling = asyncio.Lock()
+        self._emitted = 0
+        self._emit_lock = asyncio.Lock()
 
     @property
     def parts(self) -> list[ToolPart]:
@@ -43,7 +43,7 @@ class CallBatch:
         at = 0
         while at < len(self._planned):
             if at and until():
-                self._give_up(at)
+                self._skip_rest(at)
             readers = _count_readers(self._planned, at)
             if readers > 1:
                 await self._run_side_by_side(range(at, at + readers), note)
@@ -56,13 +56,13 @@ class CallBatch:
         if note and at == len(self._planned) - 1:
             ended = replace(ended, part=replace(ended.part, output=f"{ended.part.output}\n\n{note}"))
         self._ended[at] = ended
-        async with self._telling:
-            while self._told < len(self._ended) and (following := self._ended[self._told]) is not None:
-                following = self._ended[self._told] = self._calls.explained(following)
-                await self._calls.tell(self._message_id, following)
-                self._told += 1
+        async with self._emit_lock:
+            while self._emitted < len(self._ended) and (following := self._ended[self._emitted]) is not None:
+                following = self._ended[self._emitted] = self._calls.explained(following)
+                await self._calls.emit_result(self._message_id, following)
+                self._emitted += 1
 
-    def _give_up(self, at: int) -> None:
+    def _skip_rest(self, at: int) -> None:
         """Skips the remaining calls because the user has sent a message."""
         self._planned = (
             *self._planned[:at],
@@ -70,7 +70,7 @@ class CallBatch:
         )
 
     async def _run_side_by_side(self, positions: range, note: str) -> None:
-        places = asyncio.Semaphore(SIDE_BY_SIDE)
+        places = asyncio.Semaphore(MAX_PARALLEL)
 
         async def run_in_place(at: int) -> None:
             async with places:
@@ -80,7 +80,7 @@ class CallBatch:
             async with asyncio.TaskGroup() as group:
                 for at in positions:
                     group.create_task(run_in_place(at))
-        except BaseExceptionGroup as failed:  # only emit can fail, and its first failure stops the others
+        except BaseExceptionGroup as failed:  # only `emit` can fail; its first failure cancels the others
             raise failed.exceptions[0] from None
 
 

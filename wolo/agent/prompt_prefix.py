@@ -114,8 +114,8 @@ class PromptPrefix:
 def missing_instructions(instructions: Mapping[str, str], sent: Sequence[Message]) -> str:
     """Returns the instructions that no sent message contains; empty: none."""
     blocks = (_INSTRUCTIONS.format(server=server, text=text) for server, text in instructions.items())
-    told = [message.text for message in sent if message.metadata.get(NUDGE) == MCP_INSTRUCTIONS]
-    return "\n".join(block for block in blocks if not any(block in each for each in told))
+    sent_texts = [message.text for message in sent if message.metadata.get(NUDGE) == MCP_INSTRUCTIONS]
+    return "\n".join(block for block in blocks if not any(block in each for each in sent_texts))
 
 
 def stated_tool_limit(refusal: str) -> int | None:
@@ -146,10 +146,14 @@ def build_system_prompt(
     """`replacement` replaces the built-in prose; facts, instructions, the list of `skills` and the appendix follow in any
     case."""
     prose = renamed(default_prompt() if replacement is None else replacement.strip(), display_name)
-    return "\n\n".join(part for part in (prose, _facts(cwd), instructions.strip(), _about(skills), appendix.strip()) if part)
+    return "\n\n".join(
+        part
+        for part in (prose, _environment_section(cwd), instructions.strip(), _skills_section(skills), appendix.strip())
+        if part
+    )
 
 
-def _facts(cwd: Path) -> str:
+def _environment_section(cwd: Path) -> str:
     system = os.uname()
     place = "".join(letter if letter.isprintable() or _is_blank(letter) else "\ufffd" for letter in str(cwd))
     return f"# Here\n\nWorking directory: {place}\nSystem: {system.sysname} {system.machine}"
@@ -160,7 +164,7 @@ def _is_blank(letter: str) -> bool:
     return letter.isspace() and letter.splitlines() == [letter]
 
 
-def _about(skills: str) -> str:
+def _skills_section(skills: str) -> str:
     if not skills:
         return ""
     prose = (Path(__file__).parent / "prompts" / "skills.md").read_text(encoding="utf-8").strip()

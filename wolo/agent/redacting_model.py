@@ -39,12 +39,12 @@ class RedactingAsker:
         await self._asker.close()
 
     async def ask(self, question: Question, listener: Listener) -> Message:
-        ear = _Ear(listener, self._secrets)
+        listening = _RedactingListener(listener, self._secrets)
         try:
-            answer = await self._asker.ask(self.hidden(question), ear)
+            answer = await self._asker.ask(self.hidden(question), listening)
         except ProviderError as error:
-            raise self._secrets.hide_error(error)  # noqa: B904  # the very same error
-        await ear.close()
+            raise self._secrets.hide_error(error)  # noqa: B904  # the same error, redacted
+        await listening.close()
         return self._secrets.hide_message(answer)
 
     def hidden(self, question: Question) -> Question:
@@ -79,7 +79,7 @@ def _hide_tools(tools: tuple[ToolSpec, ...], secrets: Secrets) -> tuple[ToolSpec
     )
 
 
-class _Ear:
+class _RedactingListener:
     """Redacts streamed text, also when a secret is split between deltas."""
 
     def __init__(self, listener: Listener, secrets: Secrets) -> None:
@@ -105,7 +105,7 @@ class _Ear:
                 passed.append(self._hidden(delta))
                 self._last = delta
             else:
-                if not isinstance(delta, UsageDelta):  # counts may come in the middle of a word
+                if not isinstance(delta, UsageDelta):  # usage may arrive in the middle of a word
                     passed += self._rest()
                 passed.append(delta)
         await self._listener.on_deltas(passed)

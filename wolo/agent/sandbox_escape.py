@@ -51,7 +51,7 @@ class SandboxEscape:
             call.services.sandbox.walls.take_restored() if call.confined and call.services.sandbox.walls is not None else None
         )
         if restored is not None:
-            return await _or_accepted(result, restored, call, ask)
+            return await _offer_changes(result, restored, call, ask)
         denied = _denied(result, call)
         if not denied:
             return result
@@ -59,7 +59,7 @@ class SandboxEscape:
         if not is_offered or ask is None or key in self._said:
             return _with_line(result, denied)
         try:
-            given = await ask(QUESTION.format(denied=denied.replace(ADVICE, "")), "again")  # also where it ended well
+            given = await ask(QUESTION.format(denied=denied.replace(ADVICE, "")), "again")  # the command may have succeeded
             if given.scope != "once" or not given.allowed:
                 self._said[key] = given.allowed
             if not given.allowed:
@@ -71,7 +71,7 @@ class SandboxEscape:
         return dataclasses.replace(free, text=RAN_OUTSIDE + free.text, files_changed=changed)
 
 
-async def _or_accepted(
+async def _offer_changes(
     result: Result, restored: Restored, call: CallContext, ask: Callable[[str, SandboxState], Awaitable[ApprovalGiven]] | None
 ) -> Result:
     """Offers the command's version of protected files, which the sandbox has restored."""

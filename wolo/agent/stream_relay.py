@@ -62,7 +62,7 @@ class StreamRelay:
         while at < len(deltas):
             first = deltas[at]
             if isinstance(first, CallDelta):
-                await self._tell_call(first)
+                await self._emit_call(first)
                 at += 1
             elif isinstance(first, TextDelta | ThinkingDelta):
                 if isinstance(first, ThinkingDelta) and first.takes_text:
@@ -72,10 +72,10 @@ class StreamRelay:
                 while at < len(deltas) and isinstance(deltas[at], kind):
                     pieces.append(deltas[at].text)  # type: ignore[union-attr]  # both kinds have a text
                     at += 1
-                await self._tell_text(kind, "".join(pieces))
+                await self._emit_text(kind, "".join(pieces))
             else:
                 at += 1
-        self._watch.take(deltas)
+        self._guard.take(deltas)
         streamed = self._estimate(input_tokens=0)
         self._on_growth(streamed if streamed.cost else replace(streamed, cost=UsageCost()))
 
@@ -95,9 +95,9 @@ class StreamRelay:
         self._tools: dict[int, str] = {}
         self._sizes: dict[int, int] = {}
         self._size_bytes = self._context_tokens = 0
-        self._watch = RepetitionGuard()
+        self._guard = RepetitionGuard()
 
-    async def _tell_text(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
+    async def _emit_text(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
         if not text:
             return
         if kind is TextDelta:
@@ -106,7 +106,7 @@ class StreamRelay:
         else:
             await self._emit(ThinkingStreamed(text=text))
 
-    async def _tell_call(self, delta: CallDelta) -> None:
+    async def _emit_call(self, delta: CallDelta) -> None:
         slot = delta.slot
         tool = self._tools[slot] = delta.tool or self._tools.get(slot, "")
         size = self._sizes[slot] = self._sizes.get(slot, 0) + len(delta.arguments.encode("utf-8", "surrogatepass"))

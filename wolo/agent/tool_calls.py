@@ -65,8 +65,8 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
     @property
     def only_reads(self) -> bool:
         """Depends on the arguments for some tools."""
-        asked = bool(self.intents) and all(isinstance(each, CallIntent) and each.only_reads for each in self.intents)
-        return self.tool is not None and (self.tool.reads_only or asked)
+        are_reads = bool(self.intents) and all(isinstance(each, CallIntent) and each.only_reads for each in self.intents)
+        return self.tool is not None and (self.tool.reads_only or are_reads)
 
 
 class EndedCall(Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class ToolCalls:
         self._ask_user = ask_user
         self._outside = SandboxEscape()
 
-    # Before the answer is kept
+    # Before the answer is saved
 
     def plan(self, answer: Message) -> list[PlannedCall]:
         """Decodes and judges all calls of an answer; the verdicts are saved with the answer."""
@@ -117,7 +117,7 @@ class ToolCalls:
         try:
             intents, verdict = self._judged(call, tool)
         except Exception as error:
-            return PlannedCall(part=self._services.secrets.hide_part(_unjudged(part, error)))
+            return PlannedCall(part=self._services.secrets.hide_part(_not_judgeable(part, error)))
         verdict = verdict if self._ask_user else verdict.without_person()
         saved = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
         marked = replace(part, metadata={**part.metadata, "verdict": saved})
@@ -137,9 +137,9 @@ class ToolCalls:
             verdict = replace(verdict, decision="ask", reason=reason, rule="", source=IN_FENCE)
         return intents, replace(verdict, reason=self._services.secrets.hide(verdict.reason))
 
-    # After the answer is kept
+    # After the answer is saved
 
-    async def tell_refused(self, message_id: str, parts: Sequence[ToolPart]) -> None:
+    async def emit_refused(self, message_id: str, parts: Sequence[ToolPart]) -> None:
         """Emits the end of calls that may not run."""
         for part in parts:
             await self._emit(CallEnded(message_id=message_id, part=part))
@@ -148,7 +148,7 @@ class ToolCalls:
         """Adds explanations for the model; called in call order."""
         return replace(ended, part=self._services.secrets.explain_once(ended.part))
 
-    async def tell(self, message_id: str, end: EndedCall) -> None:
+    async def emit_result(self, message_id: str, end: EndedCall) -> None:
         if end.denied:
             await self._emit(CallDenied(part=end.part, reason=end.denied))
         await self._emit(CallEnded(message_id=message_id, part=end.part, view=end.view, files_changed=end.files_changed))
@@ -160,8 +160,8 @@ class ToolCalls:
         if call.tool is None:
             return EndedCall(part=call.part)
         try:
-            response = await self._hooks.before_call(_hooked(call, call.tool), cancellation)
-            ended = await self._heeding(response, message_id, call, call.tool, cancellation)
+            response = await self._hooks.before_call(_hook_view(call, call.tool), cancellation)
+            ended = await self._run_with_hooks(response, message_id, call, call.tool, cancellation)
         except ToolError as error:
             ended = EndedCall(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
         except Cancelled:
@@ -169,30 +169,32 @@ class ToolCalls:
         self._hooks.cancel_if_ended(cancellation)
         return self._hidden(replace(ended, part=self._hooks.with_record(replace(ended.part, input=call.part.input))))
 
-    async def _heeding(
+    async def _run_with_hooks(
         self, response: HookResponse, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation
     ) -> EndedCall:
         """Raises ToolError when hooks changed the arguments to invalid ones, and Cancelled."""
         if response.decision == "deny":
             return _denied(call.part, "denied_by_rule", response.reason, DENIED_BY_HOOK)
         if response.updated_input is not None:
-            call = self._changed(call, response.updated_input)
+            call = self._with_arguments(call, response.updated_input)
         decided = await self._decide(call, tool, response, cancellation)
         is_changed = response.updated_input is not None
         if isinstance(decided, PlannedCall):
             is_changed = is_changed or decided.part.input is not call.part.input
             call = decided
         ended = decided if isinstance(decided, EndedCall) else await self._run_tool(message_id, decided, tool, cancellation)
-        return await self._told_after(_hooked(call, tool), self._hidden(ended), response, cancellation, is_changed=is_changed)
+        return await self._apply_post_hooks(
+            _hook_view(call, tool), self._hidden(ended), response, cancellation, is_changed=is_changed
+        )
 
-    def _changed(self, call: PlannedCall, arguments: Mapping[str, Any]) -> PlannedCall:
+    def _with_arguments(self, call: PlannedCall, arguments: Mapping[str, Any]) -> PlannedCall:
         """Replaces the arguments by those of a hook. Raises ToolError."""
         hidden = self._services.secrets.hide_value(dict(arguments))
         given = self._services.secrets.restore(hidden)
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrapped(call.part.tool, given.value))
         return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
 
-    async def _told_after(
+    async def _apply_post_hooks(
         self, call: HookedCall, ended: EndedCall, response: HookResponse, cancellation: Cancellation, *, is_changed: bool
     ) -> EndedCall:
         """Runs the hooks after the call. The result is valid even if they are interrupted."""
@@ -201,17 +203,17 @@ class ToolCalls:
         part = with_hook_text(ended.part, replace(response, decision=""), is_changed=is_changed)
         result = HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
         with suppress(Cancelled):
-            part = await self._heard_after(call, result, cancellation)
+            part = await self._run_post_hooks(call, result, cancellation)
         return replace(ended, part=part)
 
-    async def _heard_after(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
+    async def _run_post_hooks(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
         """Attributes changes that hooks make to the call's files, such as formatting, to the call."""
         looks = ChangeTracking(self._services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
         try:
             if looks is not None:
                 await looks.before()
         except ToolError:
-            looks = None  # the person's own program runs, whether it can be undone or not
+            looks = None  # the user's hook runs even if its changes cannot be undone
         try:
             return await self._hooks.after_call(call, result, cancellation)
         finally:
@@ -233,15 +235,15 @@ class ToolCalls:
             try:
                 intents, verdict = self._judged(replace(call, part=part), tool, response)
             except Exception as error:
-                return EndedCall(part=_unjudged(part, error))
+                return EndedCall(part=_not_judgeable(part, error))
             if verdict.decision == "ask" and intents != approved and not are_hooks_asked:
                 are_hooks_asked = True
-                hook = await self._hooks.before_asking(_hooked(call, tool), verdict.reason, cancellation)
+                hook = await self._hooks.before_asking(_hook_view(call, tool), verdict.reason, cancellation)
                 if hook.decision == "deny":
                     return _denied(part, "denied_by_rule", hook.reason, DENIED_BY_HOOK)
                 if hook.decision == "allow" and response.decision != "ask":
                     if hook.updated_input is not None:
-                        call = self._changed(replace(call, part=part), hook.updated_input)
+                        call = self._with_arguments(replace(call, part=part), hook.updated_input)
                         part = call.part
                     response = hook
                     continue
@@ -262,34 +264,34 @@ class ToolCalls:
         self, part: ToolPart, tool: Tool, intents: tuple[Intent, ...], verdict: Verdict, cancellation: Cancellation
     ) -> ApprovalGiven:
         secrets = self._services.secrets
-        rule, no_rule = "", ""  # none would hold for what may be an example
+        rule, no_rule = "", ""  # no rule for a call that may be an example
         if verdict.source != IN_FENCE:
             rule, no_rule = self._judge.suggest_rule(intents), self._judge.why_no_rule(intents)
-        rule = rule if secrets.hide(rule) is rule else ""  # it would lie in the user's settings
+        rule = rule if secrets.hide(rule) is rule else ""  # the rule is saved in the settings
         reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {no_rule}".rstrip())
-        asked = self._about(part, intents, reason, rule, walls="inside" if verdict.confined else "outside")
-        given = await self._put(asked, cancellation)
-        if given.scope != "once" or not given.allowed:  # a no is not asked for again
+        request = self._approval_request(part, intents, reason, rule, walls="inside" if verdict.confined else "outside")
+        given = await self._request_approval(request, cancellation)
+        if given.scope != "once" or not given.allowed:  # a denial is remembered
             kept = given.rule or (rule if given.scope in ("always", "everywhere") else "")
             self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
         return given
 
-    def _about(
+    def _approval_request(
         self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str = "", *, walls: SandboxState
     ) -> ApprovalAsked:
         shown = tuple(map(self._services.secrets.hide_intent, intents))
         held = walls if any(isinstance(intent, RunIntent) for intent in intents) else ""
         return ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule, walls=held)
 
-    async def _put(self, asked: ApprovalAsked, cancellation: Cancellation) -> ApprovalGiven:
-        given = await cancellation.run(self._wait_for_user(asked))
+    async def _request_approval(self, request: ApprovalAsked, cancellation: Cancellation) -> ApprovalGiven:
+        given = await cancellation.run(self._wait_for_user(request))
         await self._emit(given)
         return given
 
-    async def _wait_for_user(self, asked: ApprovalAsked) -> ApprovalGiven:
-        assert self._ask_user is not None  # without a person nothing asks
-        words = f"{asked.part.tool} needs your approval"
-        return await self._hooks.notify_while("permission_prompt", words, self._ask_user(asked))
+    async def _wait_for_user(self, request: ApprovalAsked) -> ApprovalGiven:
+        assert self._ask_user is not None  # without a user no call asks
+        words = f"{request.part.tool} needs your approval"
+        return await self._hooks.notify_while("permission_prompt", words, self._ask_user(request))
 
     async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
         if cancellation.cause is not None:
@@ -302,14 +304,14 @@ class ToolCalls:
         confined = call.verdict is not None and call.verdict.confined and not self._outside.is_allowed(name)
         only_reads = call.verdict is not None and call.verdict.source == SAFE
         context = self._services.for_call(
-            part.wire_id, progress.tell, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
+            part.wire_id, progress.add, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
         )
 
         async def run(within: CallContext) -> Result:
             return await cancellation.run(run_guarded(tool, call.args, within))
 
         async def ask(reason: str, walls: SandboxState) -> ApprovalGiven:
-            return await self._put(self._about(part, call.intents, reason, walls=walls), cancellation)
+            return await self._request_approval(self._approval_request(part, call.intents, reason, walls=walls), cancellation)
 
         try:
             result = await run(context)
@@ -330,7 +332,7 @@ class ToolCalls:
         return replace(ended, part=part, view=view, files_changed=files, denied=secrets.hide(ended.denied))
 
 
-def _hooked(call: PlannedCall, tool: Tool) -> HookedCall:
+def _hook_view(call: PlannedCall, tool: Tool) -> HookedCall:
     """Uses the canonical names of tool and arguments."""
     arguments = call.args
     if isinstance(arguments, Struct):
@@ -339,7 +341,7 @@ def _hooked(call: PlannedCall, tool: Tool) -> HookedCall:
     return HookedCall(id=call.part.id, tool=tool.name, arguments=arguments)
 
 
-def _unjudged(part: ToolPart, error: Exception) -> ToolPart:
+def _not_judgeable(part: ToolPart, error: Exception) -> ToolPart:
     """Ends a call whose intents cannot be determined; it does not run."""
     if isinstance(error, ToolError):
         return end(part, "error", error.message)

@@ -94,19 +94,19 @@ class LiveProgress:
         self._hiding = hiding
         self._waiting = ""
         self._loop = asyncio.get_running_loop()
-        self._teller: asyncio.Task[None] | None = None
+        self._emitter: asyncio.Task[None] | None = None
         self._closed = False
 
-    def tell(self, text: str) -> None:
+    def add(self, text: str) -> None:
         """Thread-safe; never blocks."""
         self._loop.call_soon_threadsafe(self._take, text)
 
     async def close(self) -> None:
         """Returns when all output has been emitted."""
-        await asyncio.sleep(0)  # lets a last word that was told from this thread arrive
+        await asyncio.sleep(0)  # lets output added from this thread arrive
         self._closed = True
-        if self._teller is not None:
-            await self._teller
+        if self._emitter is not None:
+            await self._emitter
             if held := self._hiding.close():
                 await self._emit(CallProgressed(part_id=self._part_id, text=held))
 
@@ -114,8 +114,8 @@ class LiveProgress:
         if self._closed:
             return
         self._waiting = (self._waiting + text)[-KEPT_CHARS:]
-        if self._teller is None or self._teller.done():
-            self._teller = self._loop.create_task(self._pass_on())
+        if self._emitter is None or self._emitter.done():
+            self._emitter = self._loop.create_task(self._pass_on())
 
     async def _pass_on(self) -> None:
         while self._waiting:
@@ -147,7 +147,7 @@ async def run_user_command(
         shell_timeout_s=MOST_S if rights == "person" else services.shell_timeout_s,
         environment=persons_environment(os.environ) if rights == "person" else None,
     )
-    call = own.for_call(part.wire_id, progress.tell, confined=rights == "confined")
+    call = own.for_call(part.wire_id, progress.add, confined=rights == "confined")
     try:
         result = await cancellation.run(run_guarded(Shell(), ShellArgs(command=command), call))
     except Cancelled:

@@ -54,11 +54,11 @@ class TurnRunner:
         self._policy = TurnPolicy()
         self._prompt = prompt
         self._compaction = CompactionRun(services, cancellation, prompt_id=prompt.id)
-        self._begins = len(history)
+        self._start_index = len(history)
         self._verifier = Verifier(services.verify, services.emit, cancellation)
         self._relay: StreamRelay | None = None
         self._answer = ""
-        self._reached: Stop | None = None
+        self._limit_stop: Stop | None = None
         """Limit reached during streaming."""
         self._before_pause = ""
         """Text of the answer before the provider paused it."""
@@ -71,7 +71,7 @@ class TurnRunner:
     async def run(self) -> Turn:
         started = self._services.clock()
         try:
-            stop = await self._refused() or await self._begin()
+            stop = await self._stop_if_blocked() or await self._start()
         except Cancelled:
             stop = await self._stopped()
         except ProviderError as error:
@@ -91,40 +91,40 @@ class TurnRunner:
             verification=self._verifier.outcome,
         )
         await self._emit(ended)
-        return Turn(ended=ended, messages=(messages := tuple(self._history.messages)), new=messages[self._begins :])
+        return Turn(ended=ended, messages=(messages := tuple(self._history.messages)), new=messages[self._start_index :])
 
-    async def _refused(self) -> Stop | None:
+    async def _stop_if_blocked(self) -> Stop | None:
         """Ends the turn when hooks block the prompt, before anything is saved or sent. Raises Cancelled."""
         try:
-            admitted = await self._admit(self._prompt)
+            checked = await self._check_prompt(self._prompt)
         except Cancelled:
             await self._emit(PromptRefused(prompt=self._prompt, reason=""))
             raise
-        if isinstance(admitted, Message):
-            self._prompt = admitted
+        if isinstance(checked, Message):
+            self._prompt = checked
             return None
-        error = ErrorInfo(kind="blocked", message=f"A hook blocked this prompt: {admitted.reason}", hint="Nothing was sent.")
+        error = ErrorInfo(kind="blocked", message=f"A hook blocked this prompt: {checked.reason}", hint="Nothing was sent.")
         return Stop(cause="blocked", error=error, exit_code=1)
 
-    async def _begin(self) -> Stop:
+    async def _start(self) -> Stop:
         if not self._services.is_subagent:
             self._services.account.begin_turn()
         await self._emit(TurnStarted(prompt=self._prompt))
-        self._history.append(self._prompt)  # what could not be kept was not said
-        return await self._go_on()
+        self._history.append(self._prompt)  # only after the prompt was saved
+        return await self._loop()
 
-    async def _admit(self, prompt: Message) -> Message | PromptBlocked:
+    async def _check_prompt(self, prompt: Message) -> Message | PromptBlocked:
         """Returns the prompt with the context of hooks. Raises Cancelled."""
-        admitted = await self._services.hooks.check_prompt(prompt, self._cancellation)
-        if isinstance(admitted, PromptBlocked):
-            await self._emit(PromptRefused(prompt=prompt, reason=admitted.reason))
-        return admitted
+        checked = await self._services.hooks.check_prompt(prompt, self._cancellation)
+        if isinstance(checked, PromptBlocked):
+            await self._emit(PromptRefused(prompt=prompt, reason=checked.reason))
+        return checked
 
-    async def _go_on(self) -> Stop:
+    async def _loop(self) -> Stop:
         while True:
             if self._cancellation.cause is not None:
                 raise Cancelled
-            await self._hear()
+            await self._deliver_news()
             await self._notice(await self._cancellation.run(self._services.prefix.add_late_tools()))
             if instructions := self._services.prefix.unsent_instructions(self._history.messages):
                 await self._add_message(nudge(instructions, MCP_INSTRUCTIONS))
@@ -136,12 +136,12 @@ class TurnRunner:
             if answer is None:
                 continue
             self._count(answer)
-            if answer.finish_reason == "overflow" and await self._is_made(
+            if answer.finish_reason == "overflow" and await self._has_compacted(
                 self._compaction.after_overflow(self._history.messages, None)
             ):
                 continue
-            if stop := await self._take(answer):
-                if stop.cause == "done" and await self._hear_person():
+            if stop := await self._handle_answer(answer):
+                if stop.cause == "done" and await self._deliver_steering():
                     continue
                 if stop.cause == "done" and (message := await self._verifier.after() or await self._continue_for_hooks()):
                     await self._add_message(message)
@@ -151,14 +151,14 @@ class TurnRunner:
     async def _ask(self) -> Message | None:
         """Returns None after a compaction; the loop must start over."""
         services = self._services
-        if await self._is_made(self._compaction.before_request(self._history.messages)):
+        if await self._has_compacted(self._compaction.before_request(self._history.messages)):
             return None
         fixed, shown = services.fixed(), services.compactor.shown(self._history.messages)
         services.compactor.check(self._history.messages, fixed)
         try:
-            answer = await self._put(shown)
+            answer = await self._request_answer(shown)
         except ContextOverflow as error:
-            if await self._is_made(self._compaction.after_overflow(self._history.messages, error)):
+            if await self._has_compacted(self._compaction.after_overflow(self._history.messages, error)):
                 return None
             error.hint = services.compactor.hint()
             raise
@@ -171,17 +171,17 @@ class TurnRunner:
             services.compactor.counted(shown, fixed, answer.usage)
         return answer
 
-    async def _is_made(self, room: Awaitable[Compacted | None]) -> bool:
+    async def _has_compacted(self, compaction: Awaitable[Compacted | None]) -> bool:
         """True when the compaction changed something. Its usage counts even when it was cancelled."""
         self._relay = None
         try:
-            return await room is not None
+            return await compaction is not None
         finally:
             usage = self._compaction.take_usage()
             self._used = add(self._used, usage)
             self._services.account.use(usage)
 
-    async def _put(self, messages: tuple[Message, ...]) -> Message:
+    async def _request_answer(self, messages: tuple[Message, ...]) -> Message:
         services = self._services
         self._relay = StreamRelay(self._emit, services.asker, self._stop_at_limit)
         question = Question(
@@ -204,7 +204,7 @@ class TurnRunner:
         services = self._services
         for limits, used in ((services.account.limits, services.account.used), (services.limits, self._used)):
             if reached := spent(limits, add(used, streamed), 0):
-                self._reached = _limit_reached(limits, reached)
+                self._limit_stop = _limit_reached(limits, reached)
                 self._cancellation.cancel(reached)
                 return
 
@@ -215,13 +215,13 @@ class TurnRunner:
         self._num_answers += 1
         self._finish_reason = answer.finish_reason
 
-    async def _take(self, answer: Message) -> Stop | None:
+    async def _handle_answer(self, answer: Message) -> Stop | None:
         """Saves the answer and runs its calls. None: ask again."""
         step = self._policy.after(answer)
         if step.keep:
             self._answer = self._before_pause + answer.text or self._answer
             self._before_pause = self._answer if answer.finish_reason == "paused" and not answer.calls else ""
-            stop = await self._keep(answer, step)
+            stop = await self._save_answer(answer, step)
             if stop:
                 return stop
         await self._notice(step.notice)
@@ -229,7 +229,7 @@ class TurnRunner:
             await self._add_message(nudge(step.nudge, EMPTY_ANSWER))
         return step.stop
 
-    async def _keep(self, answer: Message, step: NextStep) -> Stop | None:
+    async def _save_answer(self, answer: Message, step: NextStep) -> Stop | None:
         calls = self._services.calls
         planned = [] if step.refuse else calls.plan(answer)
         answer = answer.with_parts(call.part for call in planned)
@@ -239,7 +239,7 @@ class TurnRunner:
             outcome, words = step.refuse
             refused = refuse_all(answer, outcome, words)
             self._history.replace_last(answer.with_parts(refused))
-            await calls.tell_refused(answer.id, refused)
+            await calls.emit_refused(answer.id, refused)
             return None
         await self._verifier.before(planned)
         batch = CallBatch(calls, answer.id, planned, self._cancellation)
@@ -262,25 +262,25 @@ class TurnRunner:
         self._times_sent_back += 1
         return message
 
-    async def _hear(self) -> None:
+    async def _deliver_news(self) -> None:
         """Delivers steering messages and notices about ended jobs. Raises Cancelled."""
-        await self._hear_person()
+        await self._deliver_steering()
         if news := self._services.shell.news():
             await self._add_message(nudge("\n".join(news), JOB_ENDED))
 
-    async def _hear_person(self) -> bool:
+    async def _deliver_steering(self) -> bool:
         """True when a message was delivered. Raises Cancelled; undelivered messages stay in the queue."""
-        inbox, is_heard = self._services.steering, False
-        while waiting := inbox.waiting:
-            admitted = await self._admit(waiting[0])
-            if inbox.withdraw(waiting[0].id) and isinstance(admitted, Message):  # or they have taken it back meanwhile
+        queue, is_delivered = self._services.steering, False
+        while waiting := queue.waiting:
+            checked = await self._check_prompt(waiting[0])
+            if queue.withdraw(waiting[0].id) and isinstance(checked, Message):  # unless the user has withdrawn it
                 try:
-                    await self._add_message(admitted)
+                    await self._add_message(checked)
                 except SessionError:
-                    inbox.add_first(waiting[0])
+                    queue.add_first(waiting[0])
                     raise
-                is_heard = True
-        return is_heard
+                is_delivered = True
+        return is_delivered
 
     async def _notice(self, text: str) -> None:
         if text:
@@ -296,7 +296,7 @@ class TurnRunner:
         text = self._relay.text if self._relay else ""
         if text.strip():
             self._answer, self._finish_reason = text, "interrupted"
-            usage = self._relay.usage if self._relay and self._reached else None
+            usage = self._relay.usage if self._relay and self._limit_stop else None
             partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted", usage=usage)
             self._history.append(partial)
             await self._emit(AnswerEnded(message=partial))
@@ -306,15 +306,15 @@ class TurnRunner:
             return Stop(cause="blocked", error=error, exit_code=1)
         if self._cancellation.cause == "max_seconds":
             return _limit_reached(self._services.limits, "max_seconds")
-        if self._reached is not None and self._relay is not None:
+        if self._limit_stop is not None and self._relay is not None:
             self._used = add(self._used, self._relay.usage)
             self._services.account.use(self._relay.usage)
-            return self._reached
+            return self._limit_stop
         return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
 
     def _usage(self) -> Usage:
         """Without answers the cost is unknown, unless the model's price is known: then it is zero."""
-        priced = self._num_answers or self._reached or self._services.asker.choice.model.price is not None
+        priced = self._num_answers or self._limit_stop or self._services.asker.choice.model.price is not None
         used = self._used if self._services.is_subagent else add(self._used, self._services.account.lent)
         return used if priced else Usage()
 

@@ -233,7 +233,7 @@ class RepetitionDetector:
             return False
         period = len(text) - _PROBE_CHARS - at
         least_chars = period * STOP_AT
-        words = (text[-period:] * 2).split()  # one may be cut in two
+        words = (text[-period:] * 2).split()  # a word may be split
         is_short = self._paragraph_words is None or len(words) // 2 < self._paragraph_words
         if is_short or len(set(words)) < PARAGRAPH_VARIETY:
             least_chars = max(least_chars, self._short_chars)

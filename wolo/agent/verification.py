@@ -20,12 +20,12 @@ from wolo.messages.message import Message, nudge
 UNVERIFIED = "unverified"
 CHECKS = "checks"
 """Metadata key of the check results, in the message that reports new failures."""
-TOLD = (
+FEEDBACK = (
     "The check `{command}` was run after your work. It finds failures that were not there before:\n{new}\n\n"
     "The end of its output:\n{output}\n\nFix them, then give your final answer again."
 )
 NOT_RUN = "`{command}` cannot be run here, so nothing is verified."
-MOST_TOLD = 40
+MAX_LISTED = 40
 _CANNOT_RUN = (126, 127)
 """Exit codes of a shell that cannot run the command."""
 _SHOWN_CHARS = 6000
@@ -87,9 +87,9 @@ class Verifier:
         new = self._new()
         if not new or self._runs > self._verify.rounds:
             return None
-        more = f"\n… and {len(new) - MOST_TOLD} more" if len(new) > MOST_TOLD else ""
-        listed = "\n".join(f"- {name}" for name in new[:MOST_TOLD]) + more
-        words = TOLD.format(command=self._verify.command, new=listed, output=self._after.output[-_SHOWN_CHARS:])
+        more = f"\n… and {len(new) - MAX_LISTED} more" if len(new) > MAX_LISTED else ""
+        listed = "\n".join(f"- {name}" for name in new[:MAX_LISTED]) + more
+        words = FEEDBACK.format(command=self._verify.command, new=listed, output=self._after.output[-_SHOWN_CHARS:])
         seen = {"command": self._verify.command, "before": to_builtins(self._before), "after": to_builtins(self._after)}
         return nudge(words, UNVERIFIED, **{CHECKS: seen})
 
@@ -187,8 +187,8 @@ def _steady(text: str) -> str:
 def _counted(names: Iterable[str]) -> list[str]:
     """Numbers repeated names."""
     seen: Counter[str] = Counter()
-    told = []
+    numbered = []
     for name in names:
         seen[name] += 1
-        told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return told
+        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return numbered

@@ -1,1 +1,1 @@
-"""What the model can do: one file a tool."""
+"""Tools that the model can call, one file each."""

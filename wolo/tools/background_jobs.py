@@ -27,7 +27,7 @@ _KEPT_S = 30 * 24 * 3600
 """Seconds until the output of a detached job, or of a killed process, is deleted."""
 _SHOWN_CHARS = 60
 
-# What goes on reading for a detached job, as nobody's child: to a file up to a bound, then to nowhere.
+# Daemon that drains the output of a detached job: into a file up to a limit, then discarded.
 _READER = (
     "import os, sys\n"
     "if os.fork(): os._exit(0)\n"

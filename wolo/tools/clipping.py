@@ -84,7 +84,7 @@ def _blocks(data: bytes) -> Iterator[bytes]:
         if end < len(data):
             end = data.rfind(b"\n", start, end) + 1 or end
             while end > start + _BLOCK_BYTES - 4 and end < len(data) and data[end] & 0xC0 == 0x80:
-                end -= 1  # not inside a character
+                end -= 1  # not within a character
         yield data[start:end]
         start = end
 

@@ -59,10 +59,10 @@ class ExpandMessage:
             return Result(text=_passages(messages, args) if args.query.strip() else _contents(messages, args))
         found = _find(messages, args.id.strip())
         if isinstance(found[0], Message) and _is_lead(found[0]) and not args.query.strip():
-            return Result(text=_contents(messages, args))  # its own words are sent; what it stands for is asked for
+            return Result(text=_contents(messages, args))  # the lead itself is sent already; list what it replaces
         if args.query.strip():
             return Result(text=_passages(found, args))
-        whole = "\n\n".join(told for each in found for told in _told(each))
+        whole = "\n\n".join(text for each in found for text in _texts_of(each))
         return Result(text=_range(whole, args))
 
 
@@ -82,7 +82,7 @@ def _is_lead(message: Message) -> bool:
     return message.role == "compaction_summary" and bool(message.metadata.get("compressed"))
 
 
-def _told(each: Message | ToolPart) -> Iterator[str]:
+def _texts_of(each: Message | ToolPart) -> Iterator[str]:
     if isinstance(each, ToolPart):
         yield each.output
         return

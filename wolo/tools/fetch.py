@@ -73,7 +73,7 @@ class Fetch:
 
     def intents(self, args: FetchArgs, services: ToolServices) -> Sequence[Intent]:
         """Normalizes the address, so that guard and user see the same one."""
-        from wolo.tools.web.address import read_address  # noqa: PLC0415  # what fetches is loaded at the first call
+        from wolo.tools.web.address import read_address  # noqa: PLC0415  # loaded at the first call
 
         address = read_address(args.url)
         self._reachable().check_name(address)

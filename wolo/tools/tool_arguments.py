@@ -87,7 +87,7 @@ def _convert(tool: BuiltinTool, arguments: dict[str, Any]) -> Struct:
             try:
                 return msgspec.convert(unwrapped, tool.Args, strict=False)
             except msgspec.ValidationError:
-                pass  # the first complaint is about what the model wrote
+                pass  # report the first error, which refers to the model's text
         raise ToolError(f"{tool.name}: {_sentence(str(error))} {_usage(tool)}") from error
 
 
@@ -136,9 +136,9 @@ def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         return _plain(components[schema["$ref"]], components)
-    # An absent argument and null are the same; the shorter schema says so by leaving it optional.
+    # A missing argument equals null, so the schema is optional without null.
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
-    # A word where an object belongs is understood, not offered.
+    # A string in place of an object is accepted but not offered.
     choices = [choice for choice in choices if "$ref" in choice] or choices
     if len(choices) == 1:
         return _plain({**choices[0], **{key: value for key, value in schema.items() if key != "anyOf"}}, components)
@@ -174,13 +174,13 @@ def missing(resolved: Resolved, services: ToolServices) -> ToolError:
 def folder_names(folder: Path, services: ToolServices) -> list[str]:
     """Returns the first names of a folder, subfolders with a slash; omits unreadable ones."""
     with os.scandir(folder) as entries:
-        told = (entry for entry in islice(entries, _MAX_NAMES) if services.is_readable(folder / entry.name))
-        # `entry.is_dir` raises for a link that leads to itself.
-        return sorted(f"{entry.name}/" if os.path.isdir(entry.path) else entry.name for entry in told)  # noqa: PTH112
+        readable = (entry for entry in islice(entries, _MAX_NAMES) if services.is_readable(folder / entry.name))
+        # `entry.is_dir` raises for a link to itself.
+        return sorted(f"{entry.name}/" if os.path.isdir(entry.path) else entry.name for entry in readable)  # noqa: PTH112
 
 
 def _nearest(resolved: Resolved, services: ToolServices) -> list[Path]:
-    # The shell may stand elsewhere, and the model may have meant a path from there.
+    # The path may be relative to the shell's directory.
     elsewhere = services.shell.cwd / resolved.given
     if elsewhere.is_file() and services.workspace.holds(elsewhere.resolve()):
         return [elsewhere]

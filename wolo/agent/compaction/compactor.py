@@ -109,12 +109,12 @@ class Compactor:
     async def fit(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None = None) -> Compacted | None:
         """Returns the compaction that was needed; None when the messages fit or nothing may be changed."""
         goal = self._goal(messages, fixed)
-        return await self._climb(messages, fixed, goal, summarize) if goal else None
+        return await self._shrink(messages, fixed, goal, summarize) if goal else None
 
     def view(self, messages: Sequence[Message], fixed: Fixed) -> tuple[tuple[Message, ...], Compacted | None]:
         """Returns the messages that would be sent without a summary, and the compaction needed for that."""
         goal = self._goal(messages, fixed)
-        cut = self._settle(messages, fixed, goal, self._without_model(messages, fixed, goal)) if goal else None
+        cut = self._apply(messages, fixed, goal, self._without_model(messages, fixed, goal)) if goal else None
         return self.shown(messages), cut
 
     async def overflowed(
@@ -133,9 +133,9 @@ class Compactor:
         self.window.refused(size)
         if error is not None and error.status == TOO_LARGE:
             goal = _Goal(reason="overflow", target=target, room=target)
-            if without_media := self._settle(messages, fixed, goal, self.cut.without_media(messages)):
+            if without_media := self._apply(messages, fixed, goal, self.cut.without_media(messages)):
                 return without_media
-        return await self._climb(messages, fixed, _Goal(reason="overflow", target=target, room=target), summarize)
+        return await self._shrink(messages, fixed, _Goal(reason="overflow", target=target, room=target), summarize)
 
     async def compact(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None) -> Compacted | None:
         """Compacts on the user's request. Without a summary it omits nothing, because everything fits."""
@@ -144,8 +144,8 @@ class Compactor:
         cut = self._pruned(messages, fixed, goal)
         order = self._order(messages, fixed, goal, cut)
         if order and summarize and (summary := await summarize(order)):
-            cut = self._better(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
-        return self._settle(messages, fixed, goal, cut) if cut is not before else None
+            cut = self._smaller(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
+        return self._apply(messages, fixed, goal, cut) if cut is not before else None
 
     def preview(self, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool) -> tuple[Cut, SummaryRequest | None]:
         """Returns the cut and the summary request that `compact` would use."""
@@ -165,7 +165,7 @@ class Compactor:
             words = _share(most, WORDS_SHARE, WORDS_TOKENS)
             after = before.restored(messages, room, words)
             while (size := self.window.size(after.apply(messages), fixed)) > most and after.left_out != before.left_out:
-                room -= (size - most * RESTORED_SHARE) / self.window.scale  # a new lead may be longer than the old one
+                room -= (size - most * RESTORED_SHARE) / self.window.scale  # the new lead may be longer than the old one
                 after = before.restored(messages, room, words)
         if (after.shortened, after.left_out) == (before.shortened, before.left_out):
             return None
@@ -207,9 +207,9 @@ class Compactor:
         room = self.window.most(fixed) or max(size, LEAST_WINDOW_TOKENS)
         return _Goal(reason="manual", target=min(size, room) * ASKED_SHARE, room=room)
 
-    # The rungs
+    # Steps
 
-    async def _climb(
+    async def _shrink(
         self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, summarize: Summarize | None
     ) -> Compacted | None:
         """Returns None and changes nothing when nothing could be made smaller."""
@@ -220,8 +220,8 @@ class Compactor:
                 summary = await summarize(order)
                 self._no_summary = not summary
                 if summary:
-                    cut = self._better(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
-        return self._settle(messages, fixed, goal, self._deeper(messages, fixed, goal, cut))
+                    cut = self._smaller(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
+        return self._apply(messages, fixed, goal, self._deeper(messages, fixed, goal, cut))
 
     def _without_model(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
         return self._deeper(messages, fixed, goal, self._pruned(messages, fixed, goal))
@@ -229,26 +229,26 @@ class Compactor:
     def _pruned(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
         excess = self._excess(messages, fixed, goal, self.cut)
         pruned = self.cut.pruned(messages, excess, self.settings.keep_turns, self.settings.protected_tools)
-        return self._better(messages, fixed, self.cut, pruned)
+        return self._smaller(messages, fixed, self.cut, pruned)
 
     def _order(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> SummaryRequest | None:
         """Returns None when a summary is not worth it."""
         room = (goal.room - self.window.size((), fixed)) / self.window.scale
-        gone = self._gone(messages, fixed, goal, cut)
+        gone = self._omitted(messages, fixed, goal, cut)
         is_worth_it = self.settings.summary and room >= SUMMARY_ROOM_TOKENS
         if not (is_worth_it or goal.reason == "manual") or not self._is_much(messages, gone, cut):
             return None
         so_far, until = summary_in(cut.lead)
         covered = next((at + 1 for at, message in enumerate(messages) if message.id == until), 0) if so_far else 0
         left_out = cut.left_out | gone
-        told = [message for message in messages[covered:] if message.id in left_out and message.role != "system"]
+        covered_messages = [message for message in messages[covered:] if message.id in left_out and message.role != "system"]
         most = _share(goal.target / self.window.scale, SUMMARY_SHARE, SUMMARY_TOKENS)
         free = goal.room / self.window.scale * 0.9 - 2 * most - 1_500
-        if free < most or not told:
+        if free < most or not covered_messages:
             return None
         size = self.window.size(self.shown(messages), fixed)
         return SummaryRequest(
-            pieces=tuple(pieces(told, int(free))),
+            pieces=tuple(pieces(covered_messages, int(free))),
             so_far=so_far,
             task=messages[turn_under_way(messages)].text.strip()[:TASK_CHARS],
             most_tokens=most,
@@ -260,7 +260,7 @@ class Compactor:
         sizes = accumulate(estimate_message(message) for message in cut.apply(messages) if message.id in gone)
         return any(size >= WORTH_IT_TOKENS for size in sizes)
 
-    def _gone(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> frozenset[str]:
+    def _omitted(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> frozenset[str]:
         """Selects all messages except the newest that fit, the current prompt, and system messages."""
         kept = [message for message in cut.apply(messages) if message is not cut.lead]
         if not kept:
@@ -277,7 +277,7 @@ class Compactor:
 
     def _summarised(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut, summary: str) -> Cut:
         words = _share(goal.target / self.window.scale, WORDS_SHARE, WORDS_TOKENS)
-        return cut.summarised(messages, self._gone(messages, fixed, goal, cut), summary, words)
+        return cut.summarised(messages, self._omitted(messages, fixed, goal, cut), summary, words)
 
     def _deeper(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Cut:
         """Cuts deep enough for the note about omitted messages as well; drops the user's words from it when they are too long."""
@@ -290,19 +290,19 @@ class Compactor:
             deeper = cut.deeper(messages, excess + words_tokens, self.settings.keep_turns, words_tokens)
             if self._excess(messages, fixed, goal, deeper) <= 0:
                 break
-        return self._better(messages, fixed, cut, deeper)
+        return self._smaller(messages, fixed, cut, deeper)
 
     def _excess(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> float:
         """In estimated tokens."""
         return (self.window.size(cut.apply(messages), fixed) - goal.target) / self.window.scale
 
-    def _better(self, messages: Sequence[Message], fixed: Fixed, before: Cut, after: Cut) -> Cut:
+    def _smaller(self, messages: Sequence[Message], fixed: Fixed, before: Cut, after: Cut) -> Cut:
         """Skips a step that does not reduce the size."""
         smaller = self.window.size(after.apply(messages), fixed) < self.window.size(before.apply(messages), fixed)
         return after if smaller else before
 
-    def _settle(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Compacted | None:
-        if self._better(messages, fixed, self.cut, cut) is self.cut:
+    def _apply(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Compacted | None:
+        if self._smaller(messages, fixed, self.cut, cut) is self.cut:
             return None
         return self._set(messages, fixed, cut, goal.reason)
 

@@ -68,7 +68,7 @@ class Cut:
     def pruned(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, protected: Collection[str] = ()) -> Cut:
         """Shortens old outputs only, except those of the newest turns and of protected tools."""
         shortened = set(self.shortened)
-        for message in _old(self._kept(messages), keep_turns):
+        for message in _old(self._remaining(messages), keep_turns):
             if excess_tokens <= 0:
                 break
             if message.id in shortened or any(part.tool in protected for part in message.calls):
@@ -81,7 +81,7 @@ class Cut:
 
     def without_media(self, messages: Sequence[Message]) -> Cut:
         """Removes large attachments of outputs, including the newest."""
-        large = (message.id for message in self._kept(messages) if any(map(_is_large, message.calls)))
+        large = (message.id for message in self._remaining(messages) if any(map(_is_large, message.calls)))
         return Cut(self.shortened.union(large), self.left_out, self.lead)
 
     def summarised(self, messages: Sequence[Message], gone: Collection[str], summary: str, words_tokens: int) -> Cut:
@@ -94,7 +94,7 @@ class Cut:
         """Frees at least this many more tokens, or as many as possible, without a model."""
         shortened, left_out = set(self.shortened), set(self.left_out)
         freed = 0
-        for message, does in _moves(self._kept(messages), keep_turns):
+        for message, does in _moves(self._remaining(messages), keep_turns):
             if freed >= excess_tokens:
                 break
             now = shorten(message) if message.id in shortened else message
@@ -138,7 +138,7 @@ class Cut:
         summary, until = summed_up
         return lead_for(left_out, facts, summary=summary, until=until, words_tokens=words_tokens)
 
-    def _kept(self, messages: Sequence[Message]) -> list[Message]:
+    def _remaining(self, messages: Sequence[Message]) -> list[Message]:
         return [message for message in messages if message.id not in self.left_out]
 
     def _shown(self, message: Message) -> Message:

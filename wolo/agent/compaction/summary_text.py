@@ -152,14 +152,14 @@ LEFT_OUT = "[… {count} messages in between are not told here …]"
 def pieces(messages: Sequence[Message], most_tokens: int) -> list[str]:
     """Splits a transcript into pieces of at most this many tokens; omits the middle when there would be too many pieces."""
     for clip in CLIPS_CHARS:
-        told, end = _filled(messages, clip, most_tokens)
+        lines, end = _filled(messages, clip, most_tokens)
         if end == len(messages):
-            return ["\n\n".join(told)]
+            return ["\n\n".join(lines)]
     packed: list[list[str]] = []
     begin = 0
     while begin < len(messages) and len(packed) < MOST_PIECES:
-        told, count = _filled(messages[begin:], CLIPS_CHARS[-1], most_tokens)
-        packed.append(told)
+        lines, count = _filled(messages[begin:], CLIPS_CHARS[-1], most_tokens)
+        packed.append(lines)
         begin += count
     if begin < len(messages):
         packed = _both_ends(messages, packed[0], most_tokens)
@@ -171,8 +171,8 @@ def _both_ends(messages: Sequence[Message], first: list[str], most_tokens: int) 
     packed: list[list[str]] = []
     end = len(messages)
     while len(packed) < MOST_PIECES - 1 and end > len(first):
-        told, count = _filled(messages[len(first) : end][::-1], CLIPS_CHARS[-1], most_tokens)
-        packed.insert(0, told[::-1])
+        lines, count = _filled(messages[len(first) : end][::-1], CLIPS_CHARS[-1], most_tokens)
+        packed.insert(0, lines[::-1])
         end -= count
     packed[0] = [LEFT_OUT.format(count=end - len(first)), *packed[0]]
     return [first, *packed]
@@ -182,21 +182,21 @@ def _filled(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> t
     """Returns as many messages as fit, at least one, and their number."""
     filled: list[str] = []
     for message in messages:
-        told = _told(message, clip_chars)
-        most_tokens -= _size(told)
+        lines = _message_text(message, clip_chars)
+        most_tokens -= _size(lines)
         if most_tokens < 0 and filled:
             break
         if most_tokens < 0 and clip_chars > CLIPS_CHARS[-1]:
             return [], 0
-        filled.append(told if most_tokens >= 0 else _clipped(told, max(most_tokens + _size(told), 1)))
+        filled.append(lines if most_tokens >= 0 else _clipped(lines, max(most_tokens + _size(lines), 1)))
     return filled, len(filled)
 
 
-def _size(told: str) -> int:
-    return estimate_text(told) + 1
+def _size(lines: str) -> int:
+    return estimate_text(lines) + 1
 
 
-def _told(message: Message, clip_chars: int) -> str:
+def _message_text(message: Message, clip_chars: int) -> str:
     who = {"assistant": "assistant", "user": "user"}.get(message.role, "note")
     said = [clean(line) for part in message.parts if (line := _part(part, clip_chars))]
     return f"## {who}\n" + ("\n".join(said) or "(nothing)")

@@ -102,7 +102,7 @@ def _apply(args: ApplyPatchArgs, call: CallContext) -> Result:
         try:
             written = apply_changes(plan.steps, locks=call.services.ledger.locks, note=call.note_change)
         except FileChanged:
-            continue  # somebody was faster: look again whether the passages are still there
+            continue  # changed concurrently: locate the passages again
         except MultiFileError as failed:
             raise ToolError(_report(failed, plan, call.services)) from failed
         return _result(plan, written, call.services)
@@ -157,7 +157,7 @@ def _result(plan: Plan, written: Mapping[Path, Written | None], services: ToolSe
         diff = view_diff(each.shown, each.before, each.after, created=each.verb == "Added")
         diffs.append(diff)
         links = "".join(links_note(done) for step in each.steps if (done := written[step.path]) is not None)
-        lines.append(f"{each.told(diff.added, diff.removed)}{links}")
+        lines.append(f"{each.report_line(diff.added, diff.removed)}{links}")
     rules = sorted({rule for each in plan.files for rule in each.rules})
     return Result(
         "\n".join(lines),
@@ -194,7 +194,7 @@ class Changed(Struct, frozen=True, kw_only=True):
     """Content hash on disk."""
     moved_to: str = ""
 
-    def told(self, added: int, removed: int) -> str:
+    def report_line(self, added: int, removed: int) -> str:
         """Returns a line of the report."""
         if self.verb == "Added":
             return f"Added {self.shown} ({added} line{'' if added == 1 else 's'})."

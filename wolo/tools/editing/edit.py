@@ -119,7 +119,7 @@ def _edit(args: EditArgs, call: CallContext) -> Result:
             try:
                 written = write_atomic(path, data, locks=call.services.ledger.locks, expected=file.hash, note=call.note_change)
             except FileChanged:
-                continue  # somebody was faster: look again whether the passage is still there
+                continue  # changed concurrently: locate the passage again
             return _result(file, plan, written, path, shown, call.services)
     except FileNotFoundError:
         raise missing(resolved, call.services) from None

@@ -54,7 +54,7 @@ def line_number(text: str, position: int) -> int:
 def with_line_endings_of(place: str, new: str, default: str = "\n") -> str:
     """Gives `new` the line ends of the text it replaces, line by line if these are mixed."""
     if _ENDING.sub("\n", place) == _ENDING.sub("\n", new):
-        return new  # only the endings differ: to change them is what is meant
+        return new  # only line ends differ, so the edit changes them
     endings = _ENDING.findall(place)
     if len(set(endings)) < 2:
         ending = endings[0] if endings else default
@@ -97,7 +97,7 @@ class _Places:
         """Returns the last line end before a position."""
         feed, carriage = self._text.rfind("\n"), self._text.rfind("\r")
         if feed == carriage:
-            return "\n"  # there is neither
+            return "\n"  # no line ends
         return "\r" if carriage > feed else "\r\n" if carriage == feed - 1 >= 0 else "\n"
 
 
@@ -167,7 +167,7 @@ def _shifted(text: str, old: str, new: str) -> list[Passage]:
     lines = split_lines(text)
     bare = [line.strip() for line in lines]
     counts = Counter(bare)
-    # The rarest line of `old` leaves the fewest places to look at.
+    # The rarest line of `old` leaves the fewest candidates.
     rarest = min((line.strip() for line in wanted if line.strip()), key=lambda line: counts[line], default="")
     if not rarest or not counts[rarest]:
         return []

@@ -91,7 +91,7 @@ class _Sheet:
         before = split_lines(self._text[passage.start : passage.end])
         after = split_lines(passage.new)
         if len(before) != hunk.count("-") or len(after) != hunk.count("+"):
-            yield self._clipped(*passage)  # a lone CR was taken for a line end
+            yield self._clipped(*passage)  # a lone CR was treated as a line end
             return
         run = _Run(passage.start, passage.start, self._ending_before(passage.start))
         at_old = at_new = 0

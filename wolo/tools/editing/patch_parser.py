@@ -83,7 +83,7 @@ def _without_padding(lines: list[str]) -> list[str]:
     if not padded:
         return lines
     mended = list(lines)
-    for at in reversed(padded):  # what follows a marker tells
+    for at in reversed(padded):  # decided by what follows the marker
         if _is_padded_marker(mended, at) and not _may_be_kept(lines, at):
             mended[at] = lines[at].strip()
     for at in padded:
@@ -241,7 +241,7 @@ class _Reader:
         at_end = self._at < len(self._lines) and self._lines[self._at].strip() == _END_OF_FILE
         self._at += at_end
         while lines and not at_end and lines[-1] == ("", ""):
-            lines.pop()  # empty lines before the next hunk or file belong to the layout of the patch
+            lines.pop()  # empty lines before the next hunk or file are layout
         if all(sign not in ("+", "-") for sign, _ in lines):
             self._at = first
             raise self._error("This part of the patch changes nothing: lines to remove begin with `-`, lines to add with `+`.")

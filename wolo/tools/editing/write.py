@@ -95,7 +95,7 @@ def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: 
         call.services.ledger.record(resolved.path, old.hash)
         return Result(f"{shown} has exactly this content already; nothing was written.")
     seen = call.services.ledger.seen(resolved.path)
-    # An empty file has nothing to lose.
+    # Replacing an empty file loses nothing.
     if seen != old.hash and old.data:
         state = "exists, and you have not read it" if seen is None else "has changed since you last read it"
         raise ToolError(f"`{shown}` {state}; nothing was written. Read it first, or change parts of it only.")
@@ -112,7 +112,7 @@ def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: 
 def intends_to_write(resolved: Resolved) -> WriteIntent:
     try:
         status = resolved.path.lstat()
-        is_file = stat.S_ISREG(status.st_mode)  # of a folder the links are its sub-folders
+        is_file = stat.S_ISREG(status.st_mode)  # the link count of a folder counts its subfolders
     except OSError:
         is_file = False
     if not is_file:

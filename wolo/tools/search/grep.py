@@ -122,7 +122,7 @@ async def _search(
     running: deque[asyncio.Task[Searched]] = deque()
     not_searched, has_failed = 0, False
     try:
-        at_once = 1  # a common word is found in the first batch
+        at_once = 1  # a common word needs only the first batch
         while True:
             for batch in islice(batches, at_once - len(running)):
                 search = _search_batch(program, _query(args), batch, found.start, services.shell.processes, bounds)
@@ -135,11 +135,11 @@ async def _search(
             has_failed = has_failed or searched.has_failed
             if not lines.add_all(searched.hits) or searched.has_more:
                 upto = lines.skipped + len(lines.shown)
-                told = f"There is more: narrow `pattern`, `path` or `glob`, or continue with offset={upto}."
-                return [Gap(told, "there is more")]
+                note = f"There is more: narrow `pattern`, `path` or `glob`, or continue with offset={upto}."
+                return [Gap(note, "there is more")]
             if not bounds.seconds_left():
-                told = f"The search stopped after {bounds.max_s:g} s: narrow `pattern`, `path` or `glob`."
-                return [Gap(told, f"stopped after {bounds.max_s:g} s")]
+                note = f"The search stopped after {bounds.max_s:g} s: narrow `pattern`, `path` or `glob`."
+                return [Gap(note, f"stopped after {bounds.max_s:g} s")]
     finally:
         for task in running:
             task.cancel()

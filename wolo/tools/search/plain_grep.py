@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from re import _parser  # type: ignore[attr-defined]  # what a pattern needs is known to nobody else
+from re import _parser  # type: ignore[attr-defined]  # no public module parses patterns
 
 _BAD_PATTERN = 2
 _NOT_ALL_SEARCHED = 3
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
             data = _read(path)
             if may_match(data, needed, pattern):
                 show(path, _decoded(data), pattern, options)
-                sys.stdout.buffer.flush()  # what is found is not lost when the next file takes too long
+                sys.stdout.buffer.flush()  # flush, so that a timeout in the next file loses nothing
         except FileNotFoundError:
             continue
         except (OSError, MemoryError, RecursionError):
@@ -86,7 +86,7 @@ def may_match(data: bytes, needed: bytes, pattern: re.Pattern[str]) -> bool:
         return True
     if not pattern.flags & re.IGNORECASE:
         return needed in data
-    return not data.isascii() or needed in data.lower()  # letters beyond ASCII may equal one of it
+    return not data.isascii() or needed in data.lower()  # non-ASCII letters may equal an ASCII letter
 
 
 def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.Pattern[str]:
@@ -175,7 +175,7 @@ def _matches_across_lines(text: str, pattern: re.Pattern[str]) -> Iterator[tuple
         number += text.count("\n", position, match.start())
         position = match.start()
         if position == len(text) and (not text or text.endswith("\n")):
-            return  # after the last line there is no line
+            return  # no line follows the last one
         spanned = text.count("\n", match.start(), max(match.start(), match.end() - 1))
         yield number, number + spanned, position - (text.rfind("\n", 0, position) + 1)
 

@@ -37,7 +37,7 @@ _LEAST_S = 1.0
 """Minimum time for the second search, even after a timeout."""
 _STAND_IN = Path(__file__).with_name("plain_grep.py")
 
-# The same results everywhere: no settings of the user, no guess what is binary (that is settled before), one thread so
+# Reproducible results: no user settings, no detection of binary files (done before), one thread so
 # that the order stays, and `$` matches before a Windows line end.
 _RIPGREP_ONLY = (
     *("--no-config", "--no-messages", "--text", "--threads=1", "--crlf", "--engine=auto", "--multiline-dotall"),
@@ -45,7 +45,7 @@ _RIPGREP_ONLY = (
     *("--max-columns-preview", f"--max-columns={_MAX_COLUMNS}"),
 )
 
-# Not compiled here: that would cost a start of wolo more than `re` finding them in its cache costs later.
+# Not compiled here, to keep the start of wolo fast; `re` caches them later.
 _LINE_BREAK = r"\n|(?<!\\)(?:\\\\)*\\n"
 _LINE = rb"(?:\./|/dev/fd/)([^\0]*)\0(\d+)(?::(\d+):|(:)|-)([^\n]*)\n"
 _COUNT = rb"(?:\./|/dev/fd/)([^\0]*)\0(\d+)\r?\n"
@@ -217,7 +217,7 @@ def _read(query: Query, output: bytes) -> Iterator[Hit]:
 
 def _read_lines(output: bytes) -> Iterator[Hit]:
     for match in re.finditer(_LINE, output):
-        # An empty match at the end of the file comes without a column.
+        # An empty match at the end of the file has no column.
         path, line, column, no_column, text = match.groups()
         shown = text.removesuffix(b"\r").decode(errors="replace")
         is_cut = len(text) >= _MAX_COLUMNS
@@ -228,5 +228,5 @@ def _read_lines(output: bytes) -> Iterator[Hit]:
 
 def _reason(output: bytes) -> str:
     lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
-    told = next((line for line in lines if line.startswith("error:")), lines[-1])
-    return told.removeprefix("error:").removeprefix("rg:").strip().rstrip(".")
+    reason = next((line for line in lines if line.startswith("error:")), lines[-1])
+    return reason.removeprefix("error:").removeprefix("rg:").strip().rstrip(".")

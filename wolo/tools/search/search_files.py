@@ -29,7 +29,7 @@ _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f]"
 class Gap(NamedTuple):
     """A reason why a search may be incomplete."""
 
-    told: str
+    note: str
     """Sentence for the model."""
     shown: str
     """A few words for the user."""
@@ -49,7 +49,7 @@ class Found(Struct):
         """Notes on completeness for the model."""
         were = "file was" if self.protected == 1 else "files were"
         left_out = [f"{self.protected:,} protected {were} left out."] if self.protected else []
-        return [*(gap.told for gap in self.gaps), *left_out]
+        return [*(gap.note for gap in self.gaps), *left_out]
 
     @property
     def incomplete(self) -> str:
@@ -76,7 +76,7 @@ async def find_files(
     try:
         return await asyncio.to_thread(_find_files, resolved, glob, of_type, services, bounds)
     finally:
-        bounds.cancel()  # a thread does not end with the task that waits for it
+        bounds.cancel()  # the thread outlives a cancelled task
 
 
 def shown(path: str) -> str:

@@ -24,7 +24,7 @@ class ChangeTracking:
 
     def __init__(self, call: CallContext) -> None:
         self._watch = None if call.only_reads else call.services.watch
-        # Commands that one task runs are told apart all the same: some may leave something running.
+        # Commands of one subagent need separate ids, because each may leave processes running.
         self._call = f"{call.services.works_for}/{call.call_id}" if call.services.works_for else call.call_id
         self._is_over = False
 
@@ -49,7 +49,7 @@ class ChangeTracking:
         return self._watch.after_command(self._call, runs_on=runs_on)
 
 
-def told(changes: ChangedPaths) -> dict[str, list[str]]:
+def changes_metadata(changes: ChangedPaths) -> dict[str, list[str]]:
     """Returns the changes for the call's metadata; nothing when there are too many."""
     kinds = {name: list(paths) for name, paths in zip(changes._fields, changes, strict=True) if paths}
     return kinds if sum(map(len, changes)) <= _MAX_KEPT else {}
@@ -80,7 +80,7 @@ class LiveOutput:
     def _pass_on(self) -> None:
         self._timer = None
         newest, self._newest = self._newest, b""
-        # A bar that is drawn anew is told as another line: nobody could take back the one that has been shown.
+        # A redrawn progress bar becomes a new line, because shown output cannot be removed.
         self._show(b"".join(clean(newest.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))).decode())
 
 

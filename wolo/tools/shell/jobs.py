@@ -58,16 +58,16 @@ class Jobs:
             await job.wait(args.wait_s)
         elif not job.spool.has_unread:
             await job.wait(_PATIENCE_S)
-        return tell(job, call.services)
+        return job_report(job, call.services)
 
 
-def tell(job: Job, services: ToolServices) -> Result:
+def job_report(job: Job, services: ToolServices) -> Result:
     """Returns new output and the state of a job."""
-    news = job.spool.read_new()
-    shown = clip(news)
+    output = job.spool.read_new()
+    shown = clip(output)
     job.is_reported = job.ending is not None
     notes = [f"{job.name}: {job.state}"]
-    if job.ending is None or shown.is_cut or len(news) < job.spool.size_bytes:
+    if job.ending is None or shown.is_cut or len(output) < job.spool.size_bytes:
         notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {_file(job, services)} — page it with read")
     text = shown.text or "(nothing new was printed)\n"
     lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]

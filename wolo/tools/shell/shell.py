@@ -18,8 +18,8 @@ from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
 from wolo.tools.clipping import clean, clip_and_keep
-from wolo.tools.shell.command_tracking import ChangeTracking, LiveOutput, shell_report, told
-from wolo.tools.shell.jobs import tell
+from wolo.tools.shell.command_tracking import ChangeTracking, LiveOutput, changes_metadata, shell_report
+from wolo.tools.shell.jobs import job_report
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Interrupted, Output, Result
 from wolo.workspace.checkpoints.path_state import ChangedPaths
@@ -152,7 +152,7 @@ class _Run:
             raise Interrupted(
                 Result("[interrupted: the job was ended; it may have had effects]\n", outcome="interrupted")
             ) from error
-        begun = tell(job, self._services)
+        begun = job_report(job, self._services)
         first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
@@ -174,7 +174,7 @@ class _Run:
     def result(self, finished: Finished, changes: ChangedPaths) -> Result:
         notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._lost(finished), *self._directory()]
         code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
-        return self._told(notes, code if finished.cause == "exited" else None, changes)
+        return self._result(notes, code if finished.cause == "exited" else None, changes)
 
     def _lost(self, finished: Finished) -> list[str]:
         """Explains that the sandbox ended background processes of the command."""
@@ -184,9 +184,9 @@ class _Run:
 
     def interrupted(self, changes: ChangedPaths) -> Result:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
-        return replace(self._told(notes, None, changes), outcome="interrupted")
+        return replace(self._result(notes, None, changes), outcome="interrupted")
 
-    def _told(self, notes: list[str], code: int | None, changes: ChangedPaths) -> Result:
+    def _result(self, notes: list[str], code: int | None, changes: ChangedPaths) -> Result:
         body = clip_and_keep(
             self._services.secrets.hide_data(self._output()),
             name=f"shell-{self._call.call_id or 'output'}.txt",
@@ -196,7 +196,7 @@ class _Run:
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
         text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
         view = Output(self._command, body, code, time.monotonic() - self._started)
-        files = {FILES: kept} if (kept := told(changes)) else {}
+        files = {FILES: kept} if (kept := changes_metadata(changes)) else {}
         return Result(text, view, is_error=code != 0, files_changed=changes.paths, metadata=files)
 
     def _output(self) -> bytes:

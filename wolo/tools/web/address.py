@@ -125,7 +125,7 @@ def _in_ascii(host: str) -> str:
     """Encodes international names as `xn--…`."""
     if host.isascii():
         return host
-    import idna  # noqa: PLC0415  # hardly ever needed
+    import idna  # noqa: PLC0415  # rarely needed
 
     try:
         return idna.encode(host, uts46=True).decode()
@@ -238,7 +238,7 @@ async def system_look_up(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def settle(found: list[str] | OSError) -> None:
+    def resolve(found: list[str] | OSError) -> None:
         if answer.done():
             return
         if isinstance(found, OSError):
@@ -254,7 +254,7 @@ async def system_look_up(host: str, port: int) -> list[str]:
         except (OSError, UnicodeError) as error:
             found = error if isinstance(error, OSError) else socket.gaierror(socket.EAI_NONAME, str(error))
         with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, found)
+            loop.call_soon_threadsafe(resolve, found)
 
     threading.Thread(target=work, name="wolo-look-up", daemon=True).start()
     return await answer

@@ -108,8 +108,8 @@ class Web:
         except ToolError:
             raise
         except Exception as error:
-            told = describe_network_error(error, Call(address.url, b""), proxy=proxy, answering=False)
-            raise ToolError(told.message) from error
+            described = describe_network_error(error, Call(address.url, b""), proxy=proxy, answering=False)
+            raise ToolError(described.message) from error
 
     async def _ask(self, address: WebAddress, url: str, proxy: str) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
         """`url` holds the checked IP address; the server and its certificate still see the name."""
@@ -159,8 +159,8 @@ async def _read(response: httpx2.Response, address: WebAddress, is_read: Callabl
     kind, charset = _content_type(response.headers.get("content-type", ""))
     if not is_read(kind):
         size = response.headers.get("content-length", "")
-        told = f", {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else ""
-        raise ToolError(f"{address.url} is not text: {kind}{told}.")
+        described = f", {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else ""
+        raise ToolError(f"{address.url} is not text: {kind}{described}.")
     data, is_cut = await _body(response, address)
     return Page(
         address=address,

@@ -236,7 +236,7 @@ class _Page:
         elif name == "hr":
             self._layout.put("---")
         elif name == "table":
-            self._end_table(is_layout=True)  # one within another: the outer only places things
+            self._end_table(is_layout=True)  # nested tables: the outer one is layout
             self._table = []
         elif name == "tr" and self._table is not None:
             self._table.append([])
@@ -299,7 +299,7 @@ class _Page:
         self._pre, self._language = [], _language(tag)
 
     def _within_pre(self, tag: Tag) -> None:
-        assert self._pre is not None  # whoever calls has looked
+        assert self._pre is not None  # checked by the caller
         if tag.name == "br":
             self._pre.append("\n")
         elif tag.name == "code":
@@ -317,9 +317,9 @@ class _Page:
     # Tables
 
     def _fill_cell(self, text: str) -> None:
-        assert self._table is not None  # whoever calls has looked
+        assert self._table is not None  # checked by the caller
         if not self._table or not self._table[-1]:
-            self._layout.put(text)  # a caption, or text that slipped out of its cell
+            self._layout.put(text)  # a caption, or text outside cells
             return
         self._table[-1][-1].append(f"{self._layout.marker}{text}")
         self._layout.marker = ""
