@@ -17,11 +17,11 @@ from pathlib import Path
 from bench import Bench, Run, best, fsync_ms, row
 from scripted import ScriptedServer
 from store_samples import HUGE_BYTES, HUGE_ENTRIES, SESSIONS, make_huge, make_many
-from wolo.sessions.passage_search import index_update
 
 from wolo.messages.message import user
 from wolo.sessions.entries import MessageEntry
 from wolo.sessions.index.index import FILE, Index
+from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import Hit, parse, search
 from wolo.sessions.store import Store
 

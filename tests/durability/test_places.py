@@ -18,7 +18,7 @@ from tests.fakes.screen import pty_wolo
 from wolo.sessions.store import Store
 
 FILE_LIMIT_BYTES = 400_000
-FAR_AWAY = "from wolo.sessions import filesystem\nfilesystem.REMOTE = ('',)\n"
+FAR_AWAY = "from wolo.sessions import database_file\ndatabase_file.REMOTE = ('',)\n"
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_disk_that_became_read_only_is_said_and_nothing_is_sent(provider: Prov
     provider.script(text("One."))
     assert ask(provider, disk / "wolo").exit_code == 0
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    assert is_said(ask(provider, disk / "wolo"), "Sessions cannot be written", "WOLO_HOME")
+    assert is_said(ask(provider, disk / "wolo"), "Cannot save sessions", "WOLO_HOME")
     assert len(provider.requests) == 1
     provider.script(text("Not kept."))
     assert ask(provider, disk / "wolo", "--no-session").stdout == "Not kept.\n"

@@ -225,7 +225,7 @@ def far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file system counts as one on another machine, in this process and those it starts."""
     monkeypatch.setattr(database_file, "REMOTE", ("",))
     (tmp_path / "far").mkdir()
-    (tmp_path / "far" / "sitecustomize.py").write_text("from wolo.sessions import filesystem\nfilesystem.REMOTE = ('',)\n")
+    (tmp_path / "far" / "sitecustomize.py").write_text("from wolo.sessions import database_file\ndatabase_file.REMOTE = ('',)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "far"))
 
 

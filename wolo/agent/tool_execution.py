@@ -21,7 +21,7 @@ from wolo.messages.secret_values import StreamRedactor
 from wolo.tools.shell.shell import Shell, ShellArgs
 from wolo.tools.tool import CallContext, Tool, ToolServices
 from wolo.tools.tool_values import Interrupted, Result
-from wolo.workspace.processes.command_environment import persons_environment
+from wolo.workspace.processes.command_environment import user_environment
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ async def run_user_command(
         services,
         watch=None,
         shell_timeout_s=MOST_S if rights == "person" else services.shell_timeout_s,
-        environment=persons_environment(os.environ) if rights == "person" else None,
+        environment=user_environment(os.environ) if rights == "person" else None,
     )
     call = own.for_call(part.wire_id, progress.add, confined=rights == "confined")
     try:

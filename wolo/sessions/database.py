@@ -166,7 +166,7 @@ def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple
     version = len(steps) + 1
     told = [salvage.finish(path, version)] if use.is_exclusive else []
     if not path.exists():
-        told += _begin(path, version, use)
+        told += _create_new(path, version, use)
     try:
         connection, more = _attach(path, steps, use)
     except (sqlite3.DatabaseError, DatabaseDamaged) as error:
@@ -179,7 +179,7 @@ def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple
     return connection, [*filter(None, told), *more]
 
 
-def _begin(path: Path, version: int, use: OpenState) -> list[str]:
+def _create_new(path: Path, version: int, use: OpenState) -> list[str]:
     log = log_path(path)
     if log.exists() and log.stat().st_size:
         raise SessionError(

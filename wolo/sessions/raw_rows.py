@@ -161,7 +161,7 @@ class SessionImport:
         """Needs the session's lock."""
         self._clear(locks)
         tally = SessionTotals()
-        self._begin()
+        self._start()
         try:
             for page in in_pages(found):
                 for row in page:
@@ -171,7 +171,7 @@ class SessionImport:
                         session_rows.insert(connection, self._blobs_dir, self._facts.id, kind_of(row.body), row)
             return self._finish(tally)
         except BaseException:
-            self._forget(self._facts.id)
+            self._delete(self._facts.id)
             raise
 
     def _clear(self, locks: SessionLocks) -> None:
@@ -179,9 +179,9 @@ class SessionImport:
             unfinished = connection.execute(_FROM.format("="), (blobs.name_of(self._origin, RECORD),)).fetchall()
         for (session_id,) in unfinished:
             if session_id == self._facts.id or not locks.is_live(session_id):
-                self._forget(session_id)
+                self._delete(session_id)
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         facts = self._facts
         with self._database.writing() as connection:
             session_rows.require_free(connection, check_id(facts.id), check_name(facts.name) if facts.name else None)
@@ -192,7 +192,7 @@ class SessionImport:
             )
             blobs.add(self._blobs_dir, connection, facts.id, self._origin, RECORD)
 
-    def _forget(self, session_id: str) -> None:
+    def _delete(self, session_id: str) -> None:
         with self._database.writing() as connection:
             names = blobs.names_of(connection, session_id)
             for table, column in (("entries", "session"), ("blobs", "session"), ("sessions", "id")):
@@ -202,10 +202,10 @@ class SessionImport:
 
     def _finish(self, tally: SessionTotals) -> SessionInfo:
         facts = self._facts
-        said = (facts.title or tally.title, facts.model or tally.model, facts.mode or tally.mode)
+        texts = (facts.title or tally.title, facts.model or tally.model, facts.mode or tally.mode)
         counted = (tally.turns, tally.tokens, tally.cost)
         with self._database.writing() as connection:
-            known = (facts.name, *said, *counted, facts.parent, facts.head or tally.last)
+            known = (facts.name, *texts, *counted, facts.parent, facts.head or tally.last)
             connection.execute(f"UPDATE sessions SET {_FACTS} WHERE id = ?", (*known, facts.id))
             session_rows.touch(connection, facts.id)
             return session_rows.require(connection, facts.id)

@@ -22,7 +22,7 @@ from wolo.sessions.entries import (
 
 def messages(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
     """Messages to continue a conversation with: calls without a result are marked as stopped."""
-    return tuple(map(_settled, as_stored(entries)))
+    return tuple(map(_ended, as_stored(entries)))
 
 
 def as_stored(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
@@ -41,8 +41,8 @@ def stream_messages(entries: Iterable[tuple[int, AnyEntry]], last_changes: Mappi
     fold = _Fold()
     for seq, entry in entries:
         fold.add(entry)
-        yield from map(_settled, fold.take_settled(seq, last_changes))
-    yield from map(_settled, fold.finish())
+        yield from map(_ended, fold.take_finished(seq, last_changes))
+    yield from map(_ended, fold.finish())
 
 
 def compaction(entries: Iterable[AnyEntry]) -> CompactionEntry | None:
@@ -80,21 +80,21 @@ class _Fold:
         if isinstance(entry, PartialEntry):
             self._add_partial(entry)
         elif isinstance(entry, MessageEntry):
-            self._settle_partial(entry.message)
+            self._end_partial(entry.message)
             self._messages[entry.message.id] = entry.message
         elif isinstance(entry, BranchEntry) and entry.summary is not None:
-            self._settle_partial(None)
+            self._end_partial(None)
             self._messages[entry.summary.id] = entry.summary
         elif isinstance(entry, ResultsEntry) and entry.message_id in self._messages:
             self._messages[entry.message_id] = self._messages[entry.message_id].with_parts(entry.parts)
 
-    def take_settled(self, seq: int, last_changes: Mapping[str, int]) -> Iterator[Message]:
+    def take_finished(self, seq: int, last_changes: Mapping[str, int]) -> Iterator[Message]:
         """Yields leading messages that no later entry concerns; keeps the last one, which may be needed by what follows."""
         while len(self._messages) > 1 and last_changes.get(first := next(iter(self._messages)), 0) <= seq:
             yield self._messages.pop(first)
 
     def finish(self) -> tuple[Message, ...]:
-        self._settle_partial(None)
+        self._end_partial(None)
         return tuple(self._messages.values())
 
     def _add_partial(self, entry: PartialEntry) -> None:
@@ -104,7 +104,7 @@ class _Fold:
         self._partial_id = entry.message_id
         self._pieces.append(entry.text)
 
-    def _settle_partial(self, following: Message | None) -> None:
+    def _end_partial(self, following: Message | None) -> None:
         """Turns an unfinished answer into an interrupted message, unless an answer followed it."""
         text = "".join(self._pieces)
         self._pieces.clear()
@@ -120,14 +120,14 @@ class _Fold:
         )
 
 
-def _settled(message: Message) -> Message:
+def _ended(message: Message) -> Message:
     unsettled = [part for part in message.calls if part.status in ("pending", "running")]
     if not unsettled:
         return message
-    return message.with_parts(_stopped(part, is_first=part is message.calls[0]) for part in unsettled)
+    return message.with_parts(_interrupted(part, is_first=part is message.calls[0]) for part in unsettled)
 
 
-def _stopped(part: ToolPart, *, is_first: bool) -> ToolPart:
+def _interrupted(part: ToolPart, *, is_first: bool) -> ToolPart:
     """Marks a call without a recorded result.
 
     The first call of an answer, if allowed without asking, may have started when the answer was stored. Every other start is

@@ -66,7 +66,7 @@ def outline(nodes: Sequence[Node], head: int) -> list[OutlineItem]:
             )
         anchors[node.seq] = anchor
         if anchor:
-            places[anchor] = replace(places[anchor], end=node.seq, said=(*places[anchor].said, *_said(node)))
+            places[anchor] = replace(places[anchor], end=node.seq, said=(*places[anchor].said, *_added(node)))
         if isinstance(node.entry, MessageEntry):
             by_message[node.entry.message.id] = anchor
         elif isinstance(node.entry, LabelEntry):
@@ -122,7 +122,7 @@ def _short(text: str) -> str:
     return f"{line[: TEXT_CHARS - 1]}…" if len(line) > TEXT_CHARS else line
 
 
-def _said(node: Node) -> tuple[str, ...]:
+def _added(node: Node) -> tuple[str, ...]:
     match node.entry:
         case MessageEntry(message=message) if message.is_from_user and not message.is_prompt:
             return (message.text.strip() or "(an attachment)",)
@@ -163,7 +163,7 @@ class EntryFollower:
     """Turns entries into lines. Streamed text is not repeated when it is complete."""
 
     def __init__(self) -> None:
-        self._told = ""
+        self._streamed = ""
         """Text of the current answer shown so far."""
         self._calls: dict[str, str] = {}
         """Outcomes shown so far, by call."""
@@ -172,10 +172,10 @@ class EntryFollower:
         for entry in entries:
             match entry:
                 case PartialEntry(text=""):
-                    yield from self._take_back()
+                    yield from self._retract()
                 case PartialEntry(text=text):
-                    yield EntryLine("more" if self._told else "text", text)
-                    self._told += text
+                    yield EntryLine("more" if self._streamed else "text", text)
+                    self._streamed += text
                 case MessageEntry(message=message):
                     yield from self._message(message)
                 case ResultsEntry(parts=parts):
@@ -185,9 +185,9 @@ class EntryFollower:
                 case CompactionEntry():
                     yield EntryLine("note", "The conversation was compacted.")
 
-    def _take_back(self) -> Iterator[EntryLine]:
-        if self._told:
-            self._told = ""
+    def _retract(self) -> Iterator[EntryLine]:
+        if self._streamed:
+            self._streamed = ""
             yield EntryLine("note", "The answer was interrupted and is retried.")
 
     def _message(self, message: Message) -> Iterator[EntryLine]:
@@ -196,9 +196,9 @@ class EntryFollower:
             return
         if message.reasoning_content.strip():
             yield EntryLine("thinking", message.reasoning_content.strip())
-        told, self._told = self._told, ""
-        if told and message.text.startswith(told):
-            if rest := message.text[len(told) :]:
+        streamed, self._streamed = self._streamed, ""
+        if streamed and message.text.startswith(streamed):
+            if rest := message.text[len(streamed) :]:
                 yield EntryLine("more", rest)
         elif message.text.strip():
             yield EntryLine("text", message.text.strip())

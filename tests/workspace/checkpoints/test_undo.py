@@ -262,8 +262,8 @@ def test_an_undo_that_was_killed_is_finished_by_another_and_redone_whole(bench: 
     with monkeypatch.context() as patch:
         from wolo.workspace.checkpoints import restore
 
-        put = restore._Restoring._put
-        patch.setattr(restore._Restoring, "_put", lambda self, step: (killed(), put(self, step)))
+        put = restore._Restoring._restore
+        patch.setattr(restore._Restoring, "_restore", lambda self, step: (killed(), put(self, step)))
         with pytest.raises(KeyboardInterrupt):
             bench.undo()
     assert sorted(path.read_text() for path in bench.root.iterdir()) == ["one", "two", "two"]
@@ -309,9 +309,9 @@ def _kill(work: Callable[[], object], after: int, monkeypatch: pytest.MonkeyPatc
             raise KeyboardInterrupt
         original(self, step, do)
 
-    original = restoring._Restoring._try
+    original = restoring._Restoring._attempt
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-        patch.setattr(restoring._Restoring, "_try", attempt)
+        patch.setattr(restoring._Restoring, "_attempt", attempt)
         work()
 
 

@@ -81,7 +81,7 @@ def test_whenever_it_fails_everything_is_as_before(tmp_path: Path, data: st.Data
         apply_changes(steps, locks=tmp_path / "locks", note=note)
     assert tree(work) == before
     assert sorted(path for path in work.rglob("*") if path.is_dir()) == folders
-    assert failed.value.left == ()
+    assert failed.value.not_reverted == ()
     assert len(failed.value.put_back) == fails_at - 1
     assert list((tmp_path / "locks").iterdir()) == []
     apply_changes(steps, locks=tmp_path / "locks")

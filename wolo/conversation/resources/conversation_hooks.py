@@ -23,7 +23,7 @@ from wolo.errors import ConfigError, ExtensionError, WoloError
 from wolo.extensions.hooks.definitions import EVENTS, Hook
 from wolo.places import Places
 from wolo.tools.tool import ShellState
-from wolo.workspace.processes.command_environment import command_environment, find_program, persons_environment
+from wolo.workspace.processes.command_environment import command_environment, find_program, user_environment
 from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def environment(root: Path, folder: Path | None) -> dict[str, str]:
     project_dir = str(folder or root)
     path = os.pathsep.join(each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if each.startswith("/"))
     more = {"PATH": path, "WOLO_PROJECT_DIR": project_dir, "CLAUDE_PROJECT_DIR": project_dir}
-    return {**persons_environment(os.environ), **more}
+    return {**user_environment(os.environ), **more}
 
 
 async def _nobody(commands: Sequence[str]) -> None:

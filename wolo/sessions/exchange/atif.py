@@ -204,7 +204,7 @@ def _read_step(step: Any, reader: ChatReader) -> int | None:
     then = unix_time(step.get("timestamp"))
     at = reader.add(item, id=text(extra, "message_id"), timestamp=then)
     if at is not None and (usage := _usage(step.get("metrics"))) is not None:
-        reader.put(at, msgspec.structs.replace(reader.at(at), usage=usage))
+        reader.replace_at(at, msgspec.structs.replace(reader.at(at), usage=usage))
     for result in records(record(step, "observation"), "results"):
         _read_result(result, reader, then)
     return at

@@ -45,7 +45,7 @@ class _Named(Struct, frozen=True):
     id: str = ""
 
 
-class _About(Struct, frozen=True):
+class _EntrySubject(Struct, frozen=True):
     """Decodes of an entry only the message it concerns."""
 
     kind: str
@@ -61,12 +61,12 @@ class MessageStream:
         self._store = store
         self._session_id = session_id
         self._redactor = redactor
-        self._way = _way_to(store, session_id)
+        self._path = _path_to(store, session_id)
         self._last_changes: dict[str, int] = {}
         self.compaction: CompactionEntry | None = None
         """The compaction in force."""
         for row in store.raw.rows(session_id):
-            if row.seq in self._way and row.body is not None:
+            if row.seq in self._path and row.body is not None:
                 self._note(row.seq, row.body)
 
     def __iter__(self) -> Iterator[Message]:
@@ -75,12 +75,12 @@ class MessageStream:
 
     def _entries(self) -> Iterator[tuple[int, AnyEntry]]:
         for row in self._store.raw.rows(self._session_id):
-            if row.seq in self._way and (entry := row.entry) is not None:
+            if row.seq in self._path and (entry := row.entry) is not None:
                 yield row.seq, entry
 
     def _note(self, seq: int, body: bytes) -> None:
         try:
-            about = msgspec.json.decode(body, type=_About)
+            about = msgspec.json.decode(body, type=_EntrySubject)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return
         named = about.message or about.summary
@@ -91,7 +91,7 @@ class MessageStream:
             self.compaction = entry
 
 
-def _way_to(store: Store, session_id: str) -> frozenset[int]:
+def _path_to(store: Store, session_id: str) -> frozenset[int]:
     """The `seq` of the entries from the first to the head, as `Store.load` follows them."""
     head, _ = store.raw.ends(session_id)
     parents = dict(store.raw.places(session_id))

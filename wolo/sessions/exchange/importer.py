@@ -70,16 +70,16 @@ def read(path: Path, format: str = "") -> ImportSource:
     if format and format not in formats():
         raise UsageError(f"Unknown import format {format}.", hint=f"Choose one of {', '.join(formats())}.")
     if (chosen := import_format(format)) is not None:
-        return _foreign(path, chosen)
+        return _read_foreign(path, chosen)
     glimpse = preview(path)
     if format or jsonl_import.matches(glimpse):
-        return _own(path)
+        return _read_own(path)
     shape = recognise(glimpse)
     if shape is None:
         raise SessionError(
             f"{path} is not a session in a known format.", hint=f"Name its format with --format: {', '.join(formats())}."
         )
-    return _foreign(path, shape)
+    return _read_foreign(path, shape)
 
 
 def import_session(store: Store, source: ImportSource, cwd: str) -> ImportReport:
@@ -96,7 +96,7 @@ def _import(store: Store, source: ImportSource, cwd: str) -> ImportReport:
             store.raw.touch(known.id)
         entries = store.raw.ends(known.id)[1]
         return ImportReport(info=known, format=source.format, entries=entries, skipped=0, notices=(), was_there=True)
-    facts, notices = _free(store, source.facts)
+    facts, notices = _with_free_names(store, source.facts)
     facts = msgspec.structs.replace(
         facts, cwd=listing.directory(cwd), created=_dated(facts.created), updated=_dated(facts.updated)
     )
@@ -115,7 +115,7 @@ def _import(store: Store, source: ImportSource, cwd: str) -> ImportReport:
     )
 
 
-def _own(path: Path) -> ImportSource:
+def _read_own(path: Path) -> ImportSource:
     found = jsonl_import.survey(path)
     if not found.kept:
         raise SessionError(f"{path} has no readable entry.", hint="It may be truncated; export it again.")
@@ -155,7 +155,7 @@ def _remarks(found: jsonl_import.Survey) -> Iterator[str]:
         yield "Its entries were linked again, so their hashes differ from the file."
 
 
-def _foreign(path: Path, shape: ImportFormat) -> ImportSource:
+def _read_foreign(path: Path, shape: ImportFormat) -> ImportSource:
     imported = shape.read(path)
     if not imported.messages:
         raise SessionError(f"{path} has no messages.", hint=f"It was read as {shape.label}; name another format with --format.")
@@ -185,7 +185,7 @@ def _dated(then: float) -> float:
     return then if 0 < then < END_OF_TIME else time.time()
 
 
-def _free(store: Store, facts: SessionFields) -> tuple[SessionFields, list[str]]:
+def _with_free_names(store: Store, facts: SessionFields) -> tuple[SessionFields, list[str]]:
     """Replaces an id or a name that is taken."""
     notices = []
     try:
@@ -219,12 +219,12 @@ def _storable(message: Message) -> Message:
     try:
         MESSAGES.decode(MESSAGES.encode(message))
     except (msgspec.MsgspecError, OverflowError, ValueError, RecursionError):
-        parts = tuple(map(_plainly, message.parts))
+        parts = tuple(map(_simplified, message.parts))
         return msgspec.structs.replace(message, parts=parts, usage=None, metadata={}, timestamp=0.0)
     return message
 
 
-def _plainly(part: AnyPart) -> AnyPart:
+def _simplified(part: AnyPart) -> AnyPart:
     if not isinstance(part, ToolPart):
         return part
     written = part.raw_input or repr(part.input)
@@ -249,10 +249,10 @@ def _digest(messages: Sequence[Message]) -> str:
     """Hashes the content, without ids and times."""
     running = blake2b(digest_size=DIGEST_BYTES)
     for message in messages:
-        running.update(msgspec.json.encode([message.role, repr(list(map(_nameless, message.parts)))]) + b"\n")
+        running.update(msgspec.json.encode([message.role, repr(list(map(_without_ids, message.parts)))]) + b"\n")
     return running.hexdigest()
 
 
-def _nameless(part: AnyPart) -> Any:
+def _without_ids(part: AnyPart) -> Any:
     built = msgspec.to_builtins(part, enc_hook=str)
     return {**built, "id": "", "output_parts": [{**each, "id": ""} for each in built.get("output_parts", ())]}

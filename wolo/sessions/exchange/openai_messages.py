@@ -55,13 +55,13 @@ class ChatReader:
         if role not in ROLES:
             self.skipped += 1
             return None
-        parts = (*_thinking(item), *_spoken(item.get("content")), *_calls(item))
+        parts = (*_thinking(item), *_content_parts(item.get("content")), *_calls(item))
         metadata = {CACHE: True} if is_cached_block(item) else {}
-        return self.keep(
+        return self.add_message(
             Message(id=id or new_id("msg"), role=ROLES[role], parts=parts, timestamp=timestamp, finished=True, metadata=metadata)
         )
 
-    def keep(self, message: Message) -> int:
+    def add_message(self, message: Message) -> int:
         """Adds a finished message."""
         self._messages.append(message)
         for call in message.calls:
@@ -69,7 +69,7 @@ class ChatReader:
                 self._waiting.setdefault(call.wire_id, []).append(len(self._messages) - 1)
         return len(self._messages) - 1
 
-    def put(self, at: int, message: Message) -> None:
+    def replace_at(self, at: int, message: Message) -> None:
         self._messages[at] = message
 
     def at(self, place: int) -> Message:
@@ -93,7 +93,7 @@ class ChatReader:
 
 
 def text_of(content: Any) -> str:
-    return "".join(part.text for part in _spoken(content) if isinstance(part, TextPart))
+    return "".join(part.text for part in _content_parts(content) if isinstance(part, TextPart))
 
 
 def _ended(message: Message) -> Message:
@@ -103,7 +103,7 @@ def _ended(message: Message) -> Message:
 
 
 def _done(call: ToolPart, content: Any, timestamp: float) -> ToolPart:
-    parts = _spoken(content)
+    parts = _content_parts(content)
     attached = tuple(part for part in parts if isinstance(part, MediaPart))
     output = "".join(part.text for part in parts if isinstance(part, TextPart))
     return replace(call, status="completed", outcome="ok", output=output, output_parts=attached, end_time=timestamp)
@@ -116,7 +116,7 @@ def _thinking(item: Mapping[str, Any]) -> Iterator[ThinkingPart]:
                 yield ThinkingPart(text=text, field=field)
 
 
-def _spoken(content: Any) -> tuple[AnyPart, ...]:
+def _content_parts(content: Any) -> tuple[AnyPart, ...]:
     """Content is a text, an item or a list of items."""
     if content is None or content == "":
         return ()
@@ -216,7 +216,7 @@ _ROLE = re.compile(rb'"role"\s*:\s*"(?:system|developer|user|assistant|tool|func
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
     """Writes the messages of `to_llm_messages`, without wolo's system prompt, one per line."""
     between = b"[\n"
-    for item in _laid_out(iter(MessageStream(store, info.id, redactor))):
+    for item in _encoded(iter(MessageStream(store, info.id, redactor))):
         out(between + msgspec.json.encode(item))
         between = b",\n"
     out(b"\n]\n" if between == b",\n" else b"[]\n")
@@ -244,7 +244,7 @@ def read(source: Path) -> Imported:
     )
 
 
-def _laid_out(said: Iterator[Message]) -> Iterator[dict[str, Any]]:
+def _encoded(said: Iterator[Message]) -> Iterator[dict[str, Any]]:
     """As `to_llm_messages`, in bounded memory."""
     layout = ChatEncoder().layout()
     opening: list[Message] = []

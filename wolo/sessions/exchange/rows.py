@@ -50,7 +50,9 @@ def rows_of(message: Message, thread_id: str, compressed: bool) -> Iterator[Row]
         yield dict(kept)
         return
     results = [call for call in message.calls if call.status in ("completed", "failed") and call.outcome != "never_started"]
-    yield _row(message.id, thread_id, _type(message), _said(message), message.timestamp, compressed=compressed and not results)
+    yield _row(
+        message.id, thread_id, _type(message), _message_body(message), message.timestamp, compressed=compressed and not results
+    )
     for call in results:
         row = _row(call.id, thread_id, "tool", _result(call), call.end_time or message.timestamp, compressed=compressed)
         row["metadata"]["tool_call_id"] = call.wire_id
@@ -90,7 +92,7 @@ def _text(content: dict[str, Any]) -> str:
     return spoken if isinstance(spoken, str) else "".join(item.get("text", "") for item in spoken or ())
 
 
-def _said(message: Message) -> dict[str, Any]:
+def _message_body(message: Message) -> dict[str, Any]:
     if message.role == "custom":
         return {"status_type": message.custom_type or "custom", "text": message.text}
     said: dict[str, Any] = {"role": _type(message), "content": _message_content(message)}
@@ -152,7 +154,7 @@ class Origin:
     def add_result(self, part_id: str, at: int, row: Row) -> None:
         self._results[part_id] = (at, row)
 
-    def kept_with(self, message: Message) -> Message:
+    def stored_in(self, message: Message) -> Message:
         if message.custom_type == STATUS:
             return replace(message, metadata={**message.metadata, AT: self._at})
         own, *results = rows_of(message, str(self._row.get("thread_id") or ""), compressed=False)
@@ -275,7 +277,7 @@ class _Reading:
         """`at` is the index in the file, for a row to be exported as it is."""
         item = _llm_message(row)
         if item is None:
-            place: int | None = self._reader.keep(_status(row))
+            place: int | None = self._reader.add_message(_status(row))
         else:
             place = self._reader.add(item, id=str(row.get("message_id") or ""), timestamp=unix_time(row.get("created_at")))
         own = _metadata(row).get(OWN)
@@ -296,7 +298,7 @@ class _Reading:
             messages[at] = completed(messages[at], change)
             self._origins.pop(at, None)
         for at, origin in self._origins.items():
-            messages[at] = origin.kept_with(messages[at])
+            messages[at] = origin.stored_in(messages[at])
         return tuple(messages)
 
 

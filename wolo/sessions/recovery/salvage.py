@@ -53,13 +53,13 @@ def rescue(path: Path, version: int, why: str) -> str:
     for folder in (unfinished.parent, unfinished):
         make_directory(folder)
     _write(unfinished / REPORT, f"The session database was damaged ({why}).")
-    return _go_on(path, version, unfinished)
+    return _resume(path, version, unfinished)
 
 
 def finish(path: Path, version: int) -> str:
     """Resumes an interrupted rescue; empty when there is none."""
     unfinished = quarantine_path(path) / "unfinished"
-    return _go_on(path, version, unfinished) if (unfinished / REPORT).exists() else ""
+    return _resume(path, version, unfinished) if (unfinished / REPORT).exists() else ""
 
 
 def quarantine_path(path: Path) -> Path:
@@ -72,7 +72,7 @@ def set_aside(path: Path) -> list[tuple[Path, str]]:
     return [(report.parent, report.read_text("utf-8", "replace")) for report in reports]
 
 
-def _go_on(path: Path, version: int, unfinished: Path) -> str:
+def _resume(path: Path, version: int, unfinished: Path) -> str:
     damaged = unfinished / path.name
     if not damaged.exists():
         for file in (log_path(path), memory_path(path), path):
@@ -90,22 +90,22 @@ def _go_on(path: Path, version: int, unfinished: Path) -> str:
 
 def _replace(path: Path, version: int, damaged: Path) -> None:
     report = damaged.with_name(REPORT)
-    beginning = report.read_text("utf-8").partition(").")[0] + ")"
+    reason = report.read_text("utf-8").partition(").")[0] + ")"
 
     def fill(connection: sqlite3.Connection) -> None:
-        _write(report, f"{beginning}. {_Saved(connection, path.parent / 'blobs').take(damaged)}")
+        _write(report, f"{reason}. {_Rebuild(connection, path.parent / 'blobs').take(damaged)}")
 
     if _holds_entries(damaged, path.parent / "blobs"):
         create(path, version, fill)
     elif backup := _newest_backup(path):
-        _write(report, f"{beginning}. Nothing could be read from it, so the backup {backup.name} replaced it.")
-        _put_back(backup, path)
+        _write(report, f"{reason}. Nothing could be read from it, so the backup {backup.name} replaced it.")
+        _restore_backup(backup, path)
     else:
-        _write(report, f"{beginning}. Nothing could be read from it and there is no backup, so a new one was created.")
+        _write(report, f"{reason}. Nothing could be read from it and there is no backup, so a new one was created.")
         create(path, version)
 
 
-class _Saved:
+class _Rebuild:
     """Fills a new database with the records found in the pages of the old one."""
 
     def __init__(self, connection: sqlite3.Connection, blobs_dir: Path) -> None:
@@ -226,7 +226,7 @@ def _newest_backup(path: Path) -> Path | None:
     return None
 
 
-def _put_back(backup: Path, path: Path) -> None:
+def _restore_backup(backup: Path, path: Path) -> None:
     fresh = path.with_name(f"{path.name}.new")
     fresh.unlink(missing_ok=True)
     fresh.touch(0o600)

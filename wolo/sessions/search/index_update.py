@@ -68,7 +68,7 @@ def catch_up(index: Index, store: Store, *, progress: Progress | None = None, wa
     changed = [session_id for session_id, end in ends.items() if marks.get(session_id) != end]
     for done, session_id in enumerate(changed):
         mark = marks.get(session_id)
-        while _take_in(index, store, session_id, mark, BATCH_BYTES, wait_s):
+        while _add_next(index, store, session_id, mark, BATCH_BYTES, wait_s):
             mark = index.mark(session_id)
             if progress is not None:
                 progress(done, len(changed))
@@ -78,10 +78,10 @@ def catch_up(index: Index, store: Store, *, progress: Progress | None = None, wa
 
 def after_turn(index: Index, store: Store, session_id: str) -> None:
     """Adds the entries of a turn unless another process is writing. Raises SessionError."""
-    _take_in(index, store, session_id, index.mark(session_id), PER_TURN_BYTES, 0.0)
+    _add_next(index, store, session_id, index.mark(session_id), PER_TURN_BYTES, 0.0)
 
 
-def _take_in(index: Index, store: Store, session_id: str, mark: IndexPosition | None, most_bytes: int, wait_s: float) -> bool:
+def _add_next(index: Index, store: Store, session_id: str, mark: IndexPosition | None, most_bytes: int, wait_s: float) -> bool:
     """Adds the next entries of a session; False when there were none."""
     if mark is not None and store.hash_at(session_id, mark.seq) != mark.hash:
         # Another session has this id now, or the database was restored from a backup.

@@ -187,13 +187,13 @@ def search(
 ) -> list[Hit]:
     """Searches these sessions, or those of directory `cwd`. Raises SessionError."""
     with index.reading() as connection:
-        wanted = _wanted(connection, sessions, query, cwd)
-        rows = _shared_out([row for row in _rows(connection, query) if row[1] in wanted], limit)
+        wanted = _matching_sessions(connection, sessions, query, cwd)
+        rows = _balanced([row for row in _rows(connection, query) if row[1] in wanted], limit)
         snippets = _snippets(connection, query, [row[0] for row in rows])
         return [_hit(connection, wanted[session_id], snippets[passage], passage, at) for passage, session_id, at in rows]
 
 
-def _wanted(
+def _matching_sessions(
     connection: sqlite3.Connection, sessions: Sequence[SessionInfo], query: Query, cwd: Path | str | None
 ) -> Mapping[str, SessionInfo]:
     here = None if cwd is None else listing.directory(cwd)
@@ -264,7 +264,7 @@ def _glob(path: str) -> str:
     return f"*/{pattern}*"
 
 
-def _shared_out(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int, str, float]]:
+def _balanced(rows: list[tuple[int, str, float]], limit: int) -> list[tuple[int, str, float]]:
     """Limits the matches so that no session crowds out the others."""
     if len(rows) > limit:
         counts: Counter[str] = Counter()

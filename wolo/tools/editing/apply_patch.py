@@ -137,9 +137,12 @@ def _report(failed: MultiFileError, plan: Plan, services: ToolServices) -> str:
     said = [f"`{name(failed.failed)}`: {_reason(failed.cause, name(failed.failed))}"]
     if failed.put_back:
         said.append(f"Written before it and restored: {', '.join(f'`{name(path)}`' for path in failed.put_back)}.")
-    if not failed.left:
+    if not failed.not_reverted:
         return "\n".join(("Nothing was changed: one of the files could not be written.", *said))
-    said += [f"`{name(path)}` was changed and could not be restored: {_reason(error, name(path))}" for path, error in failed.left]
+    said += [
+        f"`{name(path)}` was changed and could not be restored: {_reason(error, name(path))}"
+        for path, error in failed.not_reverted
+    ]
     return "\n".join(("The patch was applied in part.", *said))
 
 

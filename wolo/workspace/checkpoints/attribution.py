@@ -63,7 +63,7 @@ class ScanOwner(NamedTuple):
 
     session: str
     turn: str
-    own: int | None
+    current: int | None
     """The command that has just ended."""
     running: Collection[int]
     """Its commands that are running or left processes running."""
@@ -74,13 +74,13 @@ def find_command(running: Sequence[RunningCommand], asking: ScanOwner) -> tuple[
 
     Between turns the user may change the same files.
     """
-    own = [each for each in running if each.id == asking.own] or [
+    current = [each for each in running if each.id == asking.current] or [
         each  # of a killed wolo: no other process has this session
         for each in running
         if each.session == asking.session and (each.id not in asking.running or each.turn == asking.turn)
     ]
     others = [each for each in running if each.session != asking.session and not each.runs_on and not is_dead_owner(each.owner)]
-    found = [*own, *others]
+    found = [*current, *others]
     if found:
         return found[0], "command" if len({each.session for each in found}) == 1 else "unclear"
     return (running[0], "unclear") if running else (None, "unclear")

@@ -48,7 +48,7 @@ def restore(store: CheckpointStore, plan: Plan, locks: Path, *, session: str, tu
     Raises ToolError, before any change, when the present contents cannot be stored.
     """
     with store.writing():
-        steps, lost = _kept(store, plan.steps)
+        steps, lost = _store_replaced(store, plan.steps)
         unfinished = store.unfinished_step(session, turns)
         number = store.begin_step(session, turns)
         begun = {noted.change.path: noted.change.before for noted in store.of_step(unfinished)} if unfinished else {}
@@ -59,7 +59,7 @@ def restore(store: CheckpointStore, plan: Plan, locks: Path, *, session: str, tu
     work = _Restoring(store, locks)
     failed = work.run(steps)
     bad = {conflict.path for conflict in failed}
-    done = [step for step in steps if step.path not in bad and step.path not in work.left]
+    done = [step for step in steps if step.path not in bad and step.path not in work.not_removed]
     return Outcome(
         number,
         tuple(step.path for step in done if step.after.kind),
@@ -68,7 +68,7 @@ def restore(store: CheckpointStore, plan: Plan, locks: Path, *, session: str, tu
     )
 
 
-def _kept(store: CheckpointStore, steps: Sequence[Change]) -> tuple[list[Change], list[Conflict]]:
+def _store_replaced(store: CheckpointStore, steps: Sequence[Change]) -> tuple[list[Change], list[Conflict]]:
     """Stores the present content of each path; returns the steps that can be reverted and the conflicts."""
     kept, lost = [], []
     for step in steps:
@@ -87,7 +87,7 @@ def _kept(store: CheckpointStore, steps: Sequence[Change]) -> tuple[list[Change]
 
 class _Restoring:
     def __init__(self, store: CheckpointStore, locks: Path) -> None:
-        self.left: set[str] = set()
+        self.not_removed: set[str] = set()
         """Folders not removed because they hold other files."""
         self._store = store
         self._locks = locks
@@ -103,22 +103,22 @@ class _Restoring:
         bottom_up = top_down[::-1]
         folders = [step for step in top_down if step.before.kind == step.after.kind == "folder"]
         for step in folders:
-            self._try(step, lambda each: _set_mode(each, each.after.mode | _OWNER))
+            self._attempt(step, lambda each: _set_mode(each, each.after.mode | _OWNER))
         for step in bottom_up:
             if step.before.kind and not _stays(step):
-                self._try(step, self._remove)
+                self._attempt(step, self._remove)
         for step in top_down:
             if step.after.kind == "folder" and step.before.kind != "folder":
-                self._try(step, self._make_folder)
+                self._attempt(step, self._make_folder)
         for step in top_down:
             if step.after.kind in ("file", "link"):
-                self._try(step, self._put)
+                self._attempt(step, self._restore)
         for step in bottom_up:
             if step.after.kind == "folder" and step.after.mode != UNKNOWN_MODE:
-                self._try(step, lambda each: _set_mode(each, each.after.mode))
+                self._attempt(step, lambda each: _set_mode(each, each.after.mode))
         return list(self._failed.values())
 
-    def _try(self, step: Change, work: Callable[[Change], None]) -> None:
+    def _attempt(self, step: Change, work: Callable[[Change], None]) -> None:
         if step.path in self._failed:
             return
         try:
@@ -149,7 +149,7 @@ class _Restoring:
             except OSError as error:
                 if error.errno not in _NOT_EMPTY or step.after.kind:
                     raise
-                self.left.add(step.path)
+                self.not_removed.add(step.path)
             finally:
                 os.close(folder)
 
@@ -162,7 +162,7 @@ class _Restoring:
         finally:
             os.close(folder)
 
-    def _put(self, step: Change) -> None:
+    def _restore(self, step: Change) -> None:
         path, after = Path(step.path), step.after
         data = self._store.content(after.hash)
         if data is None:
@@ -176,7 +176,7 @@ class _Restoring:
                 if after.kind == "link":
                     os.symlink(data, os.fsencode(path.name), dir_fd=folder)
                 else:
-                    _put_new(folder, path, data, after.mode, journal)
+                    _create(folder, path, data, after.mode, journal)
                 sync_folder(folder)
             except FileExistsError:
                 raise FileChanged(CHANGED_SINCE) from None
@@ -290,7 +290,7 @@ def _chmod_unopened(folder: int, name: str, mode: int) -> None:
     os.chmod(name, mode, dir_fd=folder)
 
 
-def _put_new(folder: int, path: Path, data: bytes, mode: int, journal: int | None) -> None:
+def _create(folder: int, path: Path, data: bytes, mode: int, journal: int | None) -> None:
     """Creates a file without overwriting one, and never with wider permissions than before."""
     temporary = new_temporary_name()
     if journal is not None:

@@ -54,15 +54,15 @@ class Scan:
     Raises walk.WalkStopped on a limit; `known` must then be discarded.
     """
 
-    def __init__(self, known: dict[str, Listing], leave_out: Iterable[str], keep: Callable[[bytes], bytes]) -> None:
+    def __init__(self, known: dict[str, Listing], leave_out: Iterable[str], store_content: Callable[[bytes], bytes]) -> None:
         self.known = known
         self.changes: list[Change] = []
         """In a possible order: a removed entry precedes what replaced it."""
         self.renewed: dict[str, Listing | None] = {}
         """Changed listings; None for a removed folder."""
-        self._leave_out = frozenset(leave_out)
-        self._keep = keep
-        self._began = time.monotonic()
+        self._excluded = frozenset(leave_out)
+        self._store_content = store_content
+        self._start = time.monotonic()
         self._bounds = WalkLimits(MAX_ENTRIES, MAX_S)
         self._entries = 0
         self._large: list[str] = []
@@ -106,15 +106,15 @@ class Scan:
                 entries = {entry.name: entry for entry in found}
         except OSError:
             self._unreadable.append(path)
-            self._shut(visit, old, stat.S_IMODE(status.st_mode))
+            self._keep_unreadable(visit, old, stat.S_IMODE(status.st_mode))
             return []
         return self._relist(visit, old, status, entries)
 
-    def _shut(self, visit: _Visit, old: Listing | None, mode: int) -> None:
+    def _keep_unreadable(self, visit: _Visit, old: Listing | None, mode: int) -> None:
         """Handles a folder that became unreadable: its content is not known to be gone."""
         if old is not None and old.mode != mode and visit.inner:
             self.changes.append(Change(visit.path, State("folder", NOT_STORED, old.mode), State("folder", NOT_STORED, mode)))
-            self._put(visit.path, Listing((), mode, old.rules, old.entries))
+            self._set_listing(visit.path, Listing((), mode, old.rules, old.entries))
 
     def _relist(
         self, visit: _Visit, old: Listing | None, status: os.stat_result, entries: dict[str, os.DirEntry[str]]
@@ -127,7 +127,7 @@ class Scan:
             self.changes.append(Change(path, State("folder", NOT_STORED, old.mode), state))
         before = old.entries if old is not None else {}
         for name in before.keys() - entries.keys():
-            self._gone(f"{path}/{name}", before[name])
+            self._record_removal(f"{path}/{name}", before[name])
         rules = rules_in(path, visit.inner, self._rules_above(visit), entries, self._bounds)
         stamps = rule_stamps(path, entries)
         is_fresh = visit.is_fresh or (old is not None and old.rules != stamps)
@@ -137,18 +137,18 @@ class Scan:
             was = before.get(name)
             is_made = visit.is_new or (old is not None and was is None)
             inner = f"{visit.inner}{name}{'/' if entry.is_dir(follow_symlinks=False) else ''}"
-            if self._is_left_out(entry, was, inner, rules, is_fresh=is_fresh):
+            if self._is_not_covered(entry, was, inner, rules, is_fresh=is_fresh):
                 listing.entries[name] = Entry("")
             elif inner.endswith("/"):
                 if was is not None and was.kind in ("file", "link"):
-                    self._gone(entry.path, was)
+                    self._record_removal(entry.path, was)
                     is_made = True
                 listing.entries[name] = Entry("folder")
                 following.append(_Visit(entry.path, inner, rules, visit, is_made, is_fresh))
             else:
                 listing.entries[name] = self._enter(entry.path, was, is_made=is_made)
         if old is None or not old.is_like(listing):
-            self._put(path, listing)
+            self._set_listing(path, listing)
         self._count(path, listing)
         return following
 
@@ -159,11 +159,11 @@ class Scan:
         above = visit.above
         return rules_in(above.path, above.inner, self._rules_above(above), self.known[above.path].entries, self._bounds)
 
-    def _is_left_out(
+    def _is_not_covered(
         self, entry: os.DirEntry[str], was: Entry | None, inner: str, rules: tuple[Rules, ...], *, is_fresh: bool
     ) -> bool:
         """Covered entries stay covered, and uncovered ones are never taken for new."""
-        if entry.name == ".git" or entry.path in self._leave_out:
+        if entry.name == ".git" or entry.path in self._excluded:
             return True
         if was is not None and (was.kind or not is_fresh):
             return not was.kind
@@ -172,7 +172,7 @@ class Scan:
     def _enter(self, path: str, was: Entry | None, *, is_made: bool) -> Entry:
         """Compares an entry that is not a folder."""
         if was is not None and was.kind == "folder":
-            self._gone(path, was)
+            self._record_removal(path, was)
             was, is_made = None, True
         if was is not None and was.kind:
             return self._compare(path, was)
@@ -204,7 +204,7 @@ class Scan:
             if (now := self._compare(lead + name, entry)) != entry:
                 renewed[name] = now
         if renewed:
-            self._put(path, Listing(listing.stamp, listing.mode, listing.rules, {**listing.entries, **renewed}))
+            self._set_listing(path, Listing(listing.stamp, listing.mode, listing.rules, {**listing.entries, **renewed}))
 
     def _compare(self, path: str, was: Entry) -> Entry:
         now, stamp = self._read(path)
@@ -216,16 +216,16 @@ class Scan:
             self.changes.append(Change(path, was.state, now.state))
         return now
 
-    def _gone(self, path: str, was: Entry) -> None:
+    def _record_removal(self, path: str, was: Entry) -> None:
         if was.kind in _FILES:
             self.changes.append(Change(path, was.state, ABSENT))
         elif was.kind == "folder" and (listing := self.known.get(path)):
             for name, entry in listing.entries.items():
-                self._gone(f"{path}/{name}", entry)
+                self._record_removal(f"{path}/{name}", entry)
             self.changes.append(Change(path, State("folder", NOT_STORED, listing.mode), ABSENT))
-            self._put(path, None)
+            self._set_listing(path, None)
 
-    def _put(self, path: str, listing: Listing | None) -> None:
+    def _set_listing(self, path: str, listing: Listing | None) -> None:
         self.renewed[path] = listing
         if listing is None:
             self.known.pop(path, None)
@@ -244,7 +244,7 @@ class Scan:
             status = os.lstat(path)
             stamp = stamp_of(status)
             if stat.S_ISLNK(status.st_mode):
-                key = self._keep(os.fsencode(os.readlink(path)))  # noqa: PTH115  # bytes of any kind
+                key = self._store_content(os.fsencode(os.readlink(path)))  # noqa: PTH115  # bytes of any kind
                 return Entry("link", trusted(stamp), key), stamp
         except OSError:
             return Entry(""), ()
@@ -259,7 +259,7 @@ class Scan:
         if stamp[_SIZE] > MAX_FILE_BYTES:
             self._large.append(path)
             return stamp, NOT_STORED
-        if time.monotonic() - self._began > _KEEP_S:
+        if time.monotonic() - self._start > _KEEP_S:
             self._later += 1
             return stamp, NOT_STORED
         remembered = trusted(stamp)
@@ -273,7 +273,7 @@ class Scan:
         except OSError:
             self._unreadable.append(path)
             return stamp, NOT_STORED
-        return (remembered if is_steady else ()), self._keep(data)
+        return (remembered if is_steady else ()), self._store_content(data)
 
 
 class _Visit(NamedTuple):

@@ -92,7 +92,7 @@ class FileTracker:
         """Id of the current prompt."""
         self._folder = folder
         self._roots = tuple(roots)
-        self._leave_out = tuple(leave_out)
+        self._excluded = tuple(leave_out)
         self._lock = RLock()
         self._store: CheckpointStore | None = None
         self._is_closed = self._is_broken = False
@@ -104,7 +104,7 @@ class FileTracker:
         self._marker: KillMarker | None = None
         self._too_much = ""
         self._notices: list[str] = []
-        self._said: set[str] = set()
+        self._notified: set[str] = set()
 
     def note(self, call: str, change: FileChange) -> None:
         """Records a change right before a tool makes it. Raises ToolError when it cannot be stored; the tool must then not make
@@ -121,7 +121,7 @@ class FileTracker:
         """Scans before a command. Raises ToolError when there is no room to store its effects."""
 
         def begin(store: CheckpointStore) -> None:
-            self._look(store)
+            self._scan(store)
             marker = self._kill_marker(store)
             self._running[call] = store.begin_running(self.session, self.turn, call, owner_name(), marker)
 
@@ -136,13 +136,13 @@ class FileTracker:
                 return ChangedPaths()
             try:
                 with store.writing():
-                    found = self._look(store, call)
+                    found = self._scan(store, call)
                     if runs_on:
                         store.leave_running(number)
                     else:
                         store.end_running(number)
             except ToolError as error:
-                self._say(f"The command's changes cannot be undone: {error.message}")
+                self._notify(f"The command's changes cannot be undone: {error.message}")
                 self._known = None
                 return ChangedPaths()
             if not runs_on:
@@ -170,7 +170,7 @@ class FileTracker:
             try:
                 killed = [each.id for each in store.running() if each.session == self.session]
             except ToolError as error:
-                self._say(error.message)
+                self._notify(error.message)
                 return
             if killed:
                 self._catch_up(store, killed)
@@ -226,33 +226,33 @@ class FileTracker:
         folders = [Change(str(folder), ABSENT, State("folder", NOT_STORED)) for folder in change.folders]
         return [RecordedChange(each, self.session, self.turn, call, source) for each in (*folders, Change(path, before, after))]
 
-    def _look(self, store: CheckpointStore, call: str = "") -> ChangedPaths:
+    def _scan(self, store: CheckpointStore, call: str = "") -> ChangedPaths:
         """Scans and attributes the differences to `call` or to a running command. Needs a `writing` block."""
         if self._too_much:
             return ChangedPaths()
         began = time.monotonic()
-        look = Scan(self._listings(store), self._leave_out, store.keep)
+        look = Scan(self._listings(store), self._excluded, store.keep)
         is_first = not look.known
         try:
             for root in self._roots:
                 look.at(str(root))
         except WalkStopped as stopped:
             self._too_much = f"The workspace is too large to scan around commands (stopped {stopped})"
-            self._say(f"{self._too_much}; only changes made by wolo's own tools can be undone.")
+            self._notify(f"{self._too_much}; only changes made by wolo's own tools can be undone.")
             store.put_listings((path, None) for path, _ in store.listings())
             self._known = None
             return ChangedPaths()
         except BaseException:
             self._known = None
             raise
-        self._put_down(store, look.changes, call)
+        self._attribute(store, look.changes, call)
         if look.renewed:
             store.put_listings((path, listing.encode() if listing else None) for path, listing in look.renewed.items())
             self._generation = f"{owner_name()}/{time.monotonic_ns()}"
             store.put_fact(GENERATION, self._generation)
         if look.renewed or is_first:
             store.put_fact(LEFT_OUT, look.left_out.encode())
-        self._tell(look.left_out, time.monotonic() - began, is_first=is_first)
+        self._notify_coverage(look.left_out, time.monotonic() - began, is_first=is_first)
         return summed_changes(look.changes)
 
     def _listings(self, store: CheckpointStore) -> dict[str, Listing]:
@@ -266,7 +266,7 @@ class FileTracker:
             self._generation = generation
         return self._known
 
-    def _put_down(self, store: CheckpointStore, changes: Sequence[Change], call: str) -> None:
+    def _attribute(self, store: CheckpointStore, changes: Sequence[Change], call: str) -> None:
         """Attributes changes to a running command. Changes recorded by tools are left out; those that no command can have made
         are the user's.
         """
@@ -291,7 +291,7 @@ class FileTracker:
         """Scans on behalf of commands that were not waited for."""
         try:
             with store.writing():
-                self._look(store)
+                self._scan(store)
                 markers = [
                     each.kill_marker for each in store.running() if each.id in ended and each.id not in self._running.values()
                 ]
@@ -301,7 +301,7 @@ class FileTracker:
                 store.path.with_name(marker).unlink(missing_ok=True)
         except ToolError as error:
             self._known = None
-            self._say(f"Changes of an earlier command cannot be undone: {error.message}")
+            self._notify(f"Changes of an earlier command cannot be undone: {error.message}")
 
     def _kill_marker(self, store: CheckpointStore) -> str:
         if not self._marks_kill:
@@ -325,7 +325,7 @@ class FileTracker:
             log.warning("%s", damage.message)
             store.set_aside()
             self._store = self._known = None
-            self._say(f"{store.path} is damaged and was moved aside: earlier changes can no longer be undone.")
+            self._notify(f"{store.path} is damaged and was moved aside: earlier changes can no longer be undone.")
             if (store := self._open()) is not None:
                 with store.writing():
                     work(store)
@@ -336,21 +336,21 @@ class FileTracker:
                 self._store = CheckpointStore(store_path(self._folder, self._roots[0]))
             except (OSError, sqlite3.Error) as error:
                 self._is_broken = True
-                self._say(f"Undo is not available: cannot save its data in {as_line(self._folder)} ({error}).")
+                self._notify(f"Undo is not available: cannot save its data in {as_line(self._folder)} ({error}).")
         return self._store
 
-    def _tell(self, left_out: LeftOut, took_s: float, *, is_first: bool) -> None:
+    def _notify_coverage(self, left_out: LeftOut, took_s: float, *, is_first: bool) -> None:
         if is_first and took_s > _SLOW_S:
-            self._say(f"Saved the workspace for undo before the first command; this took {took_s:.0f} s, once.")
+            self._notify(f"Saved the workspace for undo before the first command; this took {took_s:.0f} s, once.")
         if left_out.large:
-            self._say(f"Too large to be saved for undo when a command changes it: {_named(left_out.large)}.")
+            self._notify(f"Too large to be saved for undo when a command changes it: {_named(left_out.large)}.")
         if left_out.later:
             files = "1 file is" if left_out.later == 1 else f"{left_out.later:,} files are"
-            self._say(f"{files} not saved for undo yet; the next command continues.")
+            self._notify(f"{files} not saved for undo yet; the next command continues.")
 
-    def _say(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+    def _notify(self, text: str) -> None:
+        if text not in self._notified:
+            self._notified.add(text)
             self._notices.append(text)
 
 

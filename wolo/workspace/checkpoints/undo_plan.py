@@ -37,7 +37,7 @@ def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterab
     wanted = tuple(only)
     steps: list[Change] = []
     conflicts: list[Conflict] = []
-    begun = {noted.change.path: noted.change for noted in store.of_unfinished_steps()}
+    unfinished = {noted.change.path: noted.change for noted in store.of_unfinished_steps()}
     for path, noted in _by_path(changes).items():
         if wanted and not any(place == Path(path) or place in Path(path).parents for place in wanted):
             continue
@@ -45,29 +45,29 @@ def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterab
         if not sure:
             conflicts.append(Conflict(path, UNCLEAR))
             continue
-        found = _undo_one(store, path, sure, begun.get(path))
-        if isinstance(found, Conflict):
-            conflicts.append(found)
-        elif found is not None:
-            steps.append(found)
+        result = _undo_one(store, path, sure, unfinished.get(path))
+        if isinstance(result, Conflict):
+            conflicts.append(result)
+        elif result is not None:
+            steps.append(result)
     return Plan(tuple(steps), tuple(conflicts))
 
 
 def _by_path(changes: Iterable[RecordedChange]) -> dict[str, list[RecordedChange]]:
-    found: dict[str, list[RecordedChange]] = {}
+    result: dict[str, list[RecordedChange]] = {}
     for noted in changes:
-        found.setdefault(noted.change.path, []).append(noted)
-    return found
+        result.setdefault(noted.change.path, []).append(noted)
+    return result
 
 
 def _undo_one(
-    store: CheckpointStore, path: str, noted: Sequence[RecordedChange], begun: Change | None
+    store: CheckpointStore, path: str, noted: Sequence[RecordedChange], unfinished: Change | None
 ) -> Change | Conflict | None:
     """None when nothing has to change. `begun` is what a killed undo was about to do."""
     try:
         now = state = observe(path)
-        if begun is not None and _is_begun(begun, now):
-            target = begun.after
+        if unfinished is not None and _is_partly_done(unfinished, now):
+            target = unfinished.after
             return None if now.is_like(target) and target.mode in (now.mode, UNKNOWN_MODE) else Change(path, now, target)
         for each in reversed(noted):
             before = _before(store, each, state)
@@ -95,9 +95,9 @@ def _before(store: CheckpointStore, noted: RecordedChange, state: State) -> Stat
     return state if was_not_made else None
 
 
-def _is_begun(begun: Change, now: State) -> bool:
+def _is_partly_done(unfinished: Change, now: State) -> bool:
     """The step is done, or half done: the old entry is gone, or a folder is still made accessible."""
-    before, target = begun.before, begun.after
+    before, target = unfinished.before, unfinished.after
     if not now.kind and before.kind and target.kind and before.kind != target.kind:
         return True
     if not target.kind == now.kind == "folder":

@@ -87,7 +87,7 @@ def write_locked(
     try:
         folder = open_folder(path.parent, created=made)
         try:
-            written = _Save(folder, path, data, expected, journal, note, like, tuple(made)).run()
+            written = _Write(folder, path, data, expected, journal, note, like, tuple(made)).run()
         finally:
             os.close(folder)
     except BaseException:
@@ -131,7 +131,7 @@ def refuse_read_only(folder: int, name: str, status: os.stat_result) -> None:
         raise ToolError("The file is read-only; make it writable first if it is meant to be changed.")
 
 
-class _Save:
+class _Write:
     """One write, in an open folder and under the file's lock."""
 
     def __init__(
@@ -159,14 +159,14 @@ class _Save:
         old = self._open_expected()
         if old is None:
             self.note(FileChange(self.path, None, 0, self.data, self.made))
-            self._put(self.like, is_new=True)
+            self._write_temporary(self.like, is_new=True)
             return Written(content_hash(self.data), True, 1)
         try:
             status = os.fstat(old)
             refuse_read_only(self.folder, self.name, status)
             self.note(FileChange(self.path, read_all(old, UNLIMITED), stat.S_IMODE(status.st_mode), self.data))
             try:
-                self._put(old, is_new=False)
+                self._write_temporary(old, is_new=False)
                 return Written(content_hash(self.data), False, status.st_nlink)
             except OSError as error:
                 if error.errno not in _NO_RENAME:
@@ -179,7 +179,7 @@ class _Save:
     def _open_expected(self) -> int | None:
         return open_expected(self.folder, self.name, self.expected)
 
-    def _put(self, like: int | None, *, is_new: bool) -> None:
+    def _write_temporary(self, like: int | None, *, is_new: bool) -> None:
         """Writes a temporary file next to the target and moves it into place."""
         temporary = new_temporary_name()
         if self.journal is not None:
@@ -192,7 +192,7 @@ class _Save:
             try:
                 _write_all(handle, self.data)
                 if like is not None:
-                    _dress_alike(handle, like)
+                    _copy_attributes(handle, like)
                 os.fsync(handle)
             finally:
                 os.close(handle)
@@ -259,7 +259,7 @@ def _write_over(handle: int, data: bytes) -> None:
     os.fsync(handle)
 
 
-def _dress_alike(new: int, old: int) -> None:
+def _copy_attributes(new: int, old: int) -> None:
     """Copies owner, attributes (including ACLs on Linux) and mode."""
     status = os.fstat(old)
     mode = stat.S_IMODE(status.st_mode)

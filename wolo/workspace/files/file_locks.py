@@ -27,7 +27,7 @@ _TEMPORARY = re.compile(r"\.wolo-[0-9a-f]{16}\.tmp")
 def locked(path: Path, locks: Path) -> Iterator[int | None]:
     """Yields the lock's descriptor, or None where locks are unsupported (the hash check still protects the file)."""
     lock = locks / f"{sha256(os.fsencode(path)).hexdigest()[:32]}.lock"
-    handle = _take_lock(lock)
+    handle = _acquire(lock)
     if handle is None:
         yield None
         return
@@ -67,7 +67,7 @@ def clear_leftovers(locks: Path) -> None:
                 os.close(handle)
 
 
-def _take_lock(lock: Path) -> int | None:
+def _acquire(lock: Path) -> int | None:
     deadline = time.monotonic() + _WAIT_S
     pause_s = 0.001
     while True:

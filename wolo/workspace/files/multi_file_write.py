@@ -50,12 +50,14 @@ Step = Put | Removal
 class MultiFileError(Exception):
     """A file could not be changed; the others were reverted, except those in `left`."""
 
-    def __init__(self, failed: Path, cause: Exception, put_back: Sequence[Path], left: Sequence[tuple[Path, Exception]]) -> None:
+    def __init__(
+        self, failed: Path, cause: Exception, put_back: Sequence[Path], not_reverted: Sequence[tuple[Path, Exception]]
+    ) -> None:
         super().__init__(str(failed))
         self.failed = failed
         self.cause = cause
         self.put_back = tuple(put_back)
-        self.left = tuple(left)
+        self.not_reverted = tuple(not_reverted)
         """Files that could not be reverted, and why."""
 
 
@@ -104,7 +106,7 @@ class _Changes:
         self._journals = journals
         self._note = note
         self._held = held
-        self._told: dict[Path, FileChange] = {}
+        self._recorded: dict[Path, FileChange] = {}
         self._folders: dict[Path, list[Path]] = {}
         self._removed: dict[Path, int] = {}
 
@@ -112,16 +114,16 @@ class _Changes:
         done: dict[Path, Written | None] = {}
         for step in sorted(steps, key=lambda each: isinstance(each, Removal)):
             try:
-                done[step.path] = self._take(step)
+                done[step.path] = self._apply(step)
             except Exception as error:
-                put_back, left = self._take_back(done)
-                raise MultiFileError(step.path, error, put_back, left) from error
+                put_back, not_reverted = self._revert_all(done)
+                raise MultiFileError(step.path, error, put_back, not_reverted) from error
         return done
 
-    def _take(self, step: Step) -> Written | None:
+    def _apply(self, step: Step) -> Written | None:
         if isinstance(step, Put):
             return self._put(step)
-        handle = remove_locked(step.path, expected=step.expected, note=self._tell)
+        handle = remove_locked(step.path, expected=step.expected, note=self._record)
         self._held.callback(os.close, handle)
         self._removed[step.path] = handle
         return None
@@ -134,7 +136,7 @@ class _Changes:
                 step.data,
                 expected=step.expected,
                 journal=self._journals[step.path],
-                note=self._tell,
+                note=self._record,
                 like=like,
                 created=self._folders.setdefault(step.path, []),
             )
@@ -142,23 +144,23 @@ class _Changes:
             if like is not None:
                 os.close(like)
 
-    def _tell(self, change: FileChange) -> None:
-        self._told[change.path] = change
+    def _record(self, change: FileChange) -> None:
+        self._recorded[change.path] = change
         self._note(change)
 
-    def _take_back(self, done: dict[Path, Written | None]) -> tuple[list[Path], list[tuple[Path, Exception]]]:
+    def _revert_all(self, done: dict[Path, Written | None]) -> tuple[list[Path], list[tuple[Path, Exception]]]:
         put_back: list[Path] = []
-        left: list[tuple[Path, Exception]] = []
+        not_reverted: list[tuple[Path, Exception]] = []
         for path in reversed(done):
             try:
-                self._take_back_one(self._told[path])
+                self._revert(self._recorded[path])
             except Exception as error:
-                left.append((path, error))
+                not_reverted.append((path, error))
             else:
                 put_back.append(path)
-        return put_back, left
+        return put_back, not_reverted
 
-    def _take_back_one(self, change: FileChange) -> None:
+    def _revert(self, change: FileChange) -> None:
         path = change.path
         now = None if change.after is None else content_hash(change.after)
         if change.before is None:

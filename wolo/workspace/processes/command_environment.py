@@ -45,7 +45,7 @@ def command_environment(environ: Mapping[str, str], also: Iterable[str] = ()) ->
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", **passed, **_UNATTENDED}
 
 
-def persons_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """All variables, without anything that waits for a keyboard; for a command of the user."""
     return {**environ, **_UNATTENDED}
 

@@ -65,7 +65,7 @@ class OutputReader:
         """In the background a flood is read slowly, which leaves time for other work."""
         os.set_blocking(fd, False)
         self._fd = fd
-        self._take = take
+        self._on_output = take
         self._in_background = in_background
         self._burst_bytes = 0
         self._ended = asyncio.Event()
@@ -86,14 +86,14 @@ class OutputReader:
 
     def discard(self) -> None:
         """Drops further output."""
-        self._take = lambda chunk: None
+        self._on_output = lambda chunk: None
         self._in_background = True
 
     def close(self) -> None:
         if not self._ended.is_set():
-            os.close(self.hand_over())
+            os.close(self.release_descriptor())
 
-    def hand_over(self) -> int:
+    def release_descriptor(self) -> int:
         """Stops reading and returns the descriptor, which the caller closes."""
         self._ended.set()
         self._stop_reading()
@@ -109,7 +109,7 @@ class OutputReader:
         if not chunk:
             self.close()
             return False
-        self._take(chunk)
+        self._on_output(chunk)
         if self._in_background:
             self._slow_down(len(chunk))
         return True
@@ -119,9 +119,9 @@ class OutputReader:
         if self._burst_bytes >= _BURST_BYTES:
             self._burst_bytes = 0
             self._stop_reading()
-            self._loop.call_later(_PAUSE_S, self._go_on)
+            self._loop.call_later(_PAUSE_S, self._resume)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if not self._ended.is_set():
             self._loop.add_reader(self._fd, self._read)
 

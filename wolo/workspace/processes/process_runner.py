@@ -124,7 +124,7 @@ class Program:
             async with asyncio.timeout(timeout_s):
                 while not ending.done():
                     await asyncio.wait({ending}, timeout=_LOOK_EVERY_S)
-                    if not ending.done() and self._is_ended_as_crowd():
+                    if not ending.done() and self._end_if_too_many():
                         self.reap()
                         return "crowded"
         except TimeoutError:
@@ -143,7 +143,7 @@ class Program:
         """Makes it outlive wolo."""
         self._process.returncode = 0
 
-    def _is_ended_as_crowd(self) -> bool:
+    def _end_if_too_many(self) -> bool:
         """Ends a program with too many processes: the kernel's limit does not bind root.
 
         The program is stopped while it is counted, or a fork bomb would never be seen whole.
@@ -157,7 +157,7 @@ class Program:
             self.tree.kill(is_leader_held=True)
         return True
 
-    def is_gone(self) -> None:
+    def close_output(self) -> None:
         """Called when everything it started has ended."""
         self.output.close()
         self._tidy()
@@ -243,7 +243,7 @@ class Processes:
         """After the end: drains the output; returns the processes left running, and whether they were too many and ended."""
         await program.output.drain(_DRAIN_S)
         program.tree.leader_has_ended()
-        leftovers = await _fading(program.tree)
+        leftovers = await _remaining_members(program.tree)
         overrun = len(leftovers) > _MAX_LEFTOVERS
         if overrun:
             program.tree.kill()
@@ -270,7 +270,7 @@ class Processes:
         if self._traces is None or not mark_detached(self._traces, program.tree.mark):
             return None
         self._running.remove(program)
-        return program.output.hand_over()
+        return program.output.release_descriptor()
 
     def is_anything_alive(self) -> bool:
         return any(program.tree.is_alive() for program in self._running)
@@ -285,7 +285,7 @@ class Processes:
         for one in running:
             one.tree.kill()
             one.reap()
-            one.is_gone()
+            one.close_output()
         if self._mark is not None:  # processes too short-lived to be seen at the end of their command
             end_family(self._mark.family, detached(self._traces) if self._traces else ())
         self._mark = None
@@ -309,10 +309,10 @@ class Processes:
     def _forget(self, program: Program) -> None:
         if program in self._running:
             self._running.remove(program)
-            program.is_gone()
+            program.close_output()
 
 
-async def _fading(tree: ProcessTree) -> tuple[Member, ...]:
+async def _remaining_members(tree: ProcessTree) -> tuple[Member, ...]:
     """The remaining processes, after a short wait for a namespace that is ending."""
     until = time.monotonic() + _FADING_S
     members = tree.members()

@@ -116,10 +116,10 @@ class ProcessTree:
         """Sends TERM and, after `grace_s` or on cancellation, KILL."""
         try:
             deadline = time.monotonic() + grace_s
-            told = self.ask_to_end()
-            while told and time.monotonic() < deadline:
+            alive = self.ask_to_end()
+            while alive and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
-                told = self.is_ending()
+                alive = self.is_ending()
         finally:
             self.kill()
 
@@ -157,12 +157,12 @@ class ProcessTree:
         found: list[Status] = []
         for _ in range(_MAX_LOOKS):
             newest = newest_pid()
-            found = self._look()
+            found = self._search()
             if found or newest == newest_pid():
                 break  # a process was started meanwhile, perhaps by one that ended before it was looked at
         return found
 
-    def _look(self) -> list[Status]:
+    def _search(self) -> list[Status]:
         table = list(everyone())
         pids = {status.pid for status in table if self._is_ours(status)}
         grew = bool(pids)
@@ -201,12 +201,12 @@ _DETACHED = "detached-"
 
 def write_marker(folder: Path, family: int) -> Path | None:
     """Writes a marker file that remains if this process is killed. None when it cannot be written."""
-    return _put(folder, f"{owner_name()}-{family}")
+    return _write_file_marker(folder, f"{owner_name()}-{family}")
 
 
 def mark_detached(folder: Path, mark: Mark) -> bool:
     """Exempts the processes with this mark from cleanup. False when that cannot be recorded."""
-    return _put(folder, f"{_DETACHED}{mark.number}") is not None
+    return _write_file_marker(folder, f"{_DETACHED}{mark.number}") is not None
 
 
 def end_leftovers(folder: Path) -> None:
@@ -276,7 +276,7 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _put(folder: Path, name: str) -> Path | None:
+def _write_file_marker(folder: Path, name: str) -> Path | None:
     trace = folder / name
     try:
         make_private(folder)

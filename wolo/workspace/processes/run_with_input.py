@@ -28,7 +28,7 @@ class ProgramResult(Struct, frozen=True, kw_only=True):
 async def run_with_input(
     processes: Processes,
     argv: Sequence[str],
-    told: bytes,
+    data: bytes,
     *,
     cwd: Path,
     env: Mapping[str, str],
@@ -40,7 +40,7 @@ async def run_with_input(
     reading, writing = os.pipe()
     try:
         with _unnamed_file() as file:
-            file.write(told)
+            file.write(data)
             file.flush()
             file.seek(0)
             start = ProgramStart(argv=argv, cwd=cwd, env=env, stdin=file.fileno(), stdout=writing)

@@ -13,7 +13,7 @@ from wolo.config.schema import Ui
 from wolo.frontends.terminal.display.dialog_host import Stage
 from wolo.messages.terminal_text import clean_line
 from wolo.places import settings_folder
-from wolo.workspace.processes.command_environment import persons_environment
+from wolo.workspace.processes.command_environment import user_environment
 
 BELL = "\a"
 LONGEST_TEXT = 200
@@ -103,7 +103,7 @@ async def _run(argv: tuple[str, ...], text: str) -> None:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
-            env={**persons_environment(os.environ), MESSAGE: text},
+            env={**user_environment(os.environ), MESSAGE: text},
             start_new_session=True,
         )
     except (OSError, ValueError) as error:

@@ -86,8 +86,8 @@ class Node(Struct, frozen=True):
 
     place: int
     parent: str
-    is_said: bool
-    is_aside: bool
+    is_message: bool
+    is_sidechain: bool
     answer: str
     """Message id of the answer it is a piece of."""
     calls: tuple[str, ...]
@@ -111,15 +111,15 @@ def read(source: Path) -> Imported:
     """Raises SessionError without a conversation."""
     lines = JsonLines(source)
     index = _index(lines)
-    asides = {uuid for uuid, node in index.nodes.items() if node.is_aside}
-    is_subagent = bool(asides) and all(node.is_aside for node in index.nodes.values() if node.is_said)
+    asides = {uuid for uuid, node in index.nodes.items() if node.is_sidechain}
+    is_subagent = bool(asides) and all(node.is_sidechain for node in index.nodes.values() if node.is_message)
     if not is_subagent:
         index.nodes = {uuid: node for uuid, node in index.nodes.items() if uuid not in asides}
-    chosen = _chosen(index.nodes)
+    chosen = _chosen_lines(index.nodes)
     reader = RecordReader()
     for each in lines.at_offsets(sorted(index.nodes[uuid].place for uuid in chosen)):
         reader.add(each)
-    left = sum(node.is_said for uuid, node in index.nodes.items() if uuid not in chosen)
+    left = sum(node.is_message for uuid, node in index.nodes.items() if uuid not in chosen)
     said_aside = 0 if is_subagent else len(asides)
     return reader.builder.imported(
         source,
@@ -181,15 +181,15 @@ def _index(lines: JsonLines) -> Index:
             # Irrelevant, unless it has content but no place in the tree.
             index.skipped += kind in ("user", "assistant")
             continue
-        is_aside = bool(each.get("isSidechain"))
+        is_sidechain = bool(each.get("isSidechain"))
         parent = text(each, "parentUuid") or text(each, "logicalParentUuid")
         is_lost = parent not in index.nodes if parent else kind != "user" or each.get("isCompactSummary")
         if is_lost:
             # The parent is damaged, in another file, or was summarised: the preceding line is the best guess.
-            parent = before_aside if is_aside else before
+            parent = before_aside if is_sidechain else before
         if uuid not in index.nodes:
-            index.nodes[uuid] = _node(place, each, parent, is_aside=is_aside)
-        if is_aside:
+            index.nodes[uuid] = _node(place, each, parent, is_sidechain=is_sidechain)
+        if is_sidechain:
             before_aside = uuid
         else:
             before = uuid
@@ -197,26 +197,26 @@ def _index(lines: JsonLines) -> Index:
     return index
 
 
-def _node(place: int, each: Record, parent: str, *, is_aside: bool) -> Node:
+def _node(place: int, each: Record, parent: str, *, is_sidechain: bool) -> Node:
     kind, message = each.get("type"), record(each, "message")
     blocks = content(message) if kind in ("user", "assistant") else []
     return Node(
         place=place,
         parent=parent,
-        is_said=kind in ("user", "assistant"),
-        is_aside=is_aside,
+        is_message=kind in ("user", "assistant"),
+        is_sidechain=is_sidechain,
         answer=text(message, "id") if kind == "assistant" else "",
         calls=tuple(text(block, "id") for block in blocks if block.get("type") == "tool_use"),
         results=tuple(text(block, "tool_use_id") for block in blocks if block.get("type") == "tool_result"),
     )
 
 
-def _chosen(nodes: dict[str, Node]) -> set[str]:
+def _chosen_lines(nodes: dict[str, Node]) -> set[str]:
     """The path to the last message, with all pieces of its answers and the results of their calls.
 
     Parallel calls hang on different lines of an answer, so the path alone misses some.
     """
-    at = next((uuid for uuid in reversed(nodes) if nodes[uuid].is_said), "")
+    at = next((uuid for uuid in reversed(nodes) if nodes[uuid].is_message), "")
     way: set[str] = set()
     while at in nodes and at not in way:
         way.add(at)
@@ -233,7 +233,7 @@ class RecordReader:
     def __init__(self) -> None:
         self.builder = ConversationBuilder()
         self._by_uuid: dict[str, Draft] = {}
-        self._kept_from = ""
+        self._first_kept = ""
 
     def finish(self) -> ConversationBuilder:
         return self.builder
@@ -248,7 +248,7 @@ class RecordReader:
             case "attachment":
                 self._queued(line)
             case "system" if line.get("subtype") == "compact_boundary":
-                self._kept_from = text(record(record(line, "compactMetadata"), "preservedSegment"), "headUuid")
+                self._first_kept = text(record(record(line, "compactMetadata"), "preservedSegment"), "headUuid")
 
     def _answer(self, line: Record) -> None:
         message, at = record(line, "message"), unix_time(line.get("timestamp"))
@@ -270,8 +270,8 @@ class RecordReader:
             if block.get("type") in ("tool_use", "server_tool_use"):
                 self.builder.add_call(draft, tool_part(text(block, "name"), block.get("input"), text(block, "id"), at=at))
             elif text(block, "type").endswith("_tool_result"):
-                self.builder.add_result(text(block, "tool_use_id"), _looked_up(block, at))
-            elif (part := _said(block)) is not None:
+                self.builder.add_result(text(block, "tool_use_id"), _hosted_result(block, at))
+            elif (part := _part(block)) is not None:
                 draft.parts.append(part)
 
     def _user(self, line: Record) -> None:
@@ -283,7 +283,7 @@ class RecordReader:
         for block in content(message):
             if block.get("type") == "tool_result":
                 self._result(line, block, at)
-            elif not is_reminder(text(block, "text")) and (part := _said(block)) is not None:
+            elif not is_reminder(text(block, "text")) and (part := _part(block)) is not None:
                 said.append(part)
         words = "".join(part.text for part in said if isinstance(part, TextPart))
         if not said:
@@ -299,7 +299,7 @@ class RecordReader:
             self._by_uuid[text(line, "uuid")] = self.builder.add(draft)
 
     def _result(self, line: Record, block: Record, at: float) -> None:
-        parts = [part for each in content(block) if (part := _said(each)) is not None]
+        parts = [part for each in content(block) if (part := _part(each)) is not None]
         output, media = text_and_media(parts)
         came = record(line, "toolUseResult")
         outcome: Outcome = "ok"
@@ -311,19 +311,19 @@ class RecordReader:
 
     def _summary(self, words: str, at: float) -> None:
         """With a preserved segment, the summary is inserted before the messages that remain."""
-        self.builder.summarise_before(self._by_uuid.get(self._kept_from), words, at=at)
-        self._kept_from = ""
+        self.builder.summarise_before(self._by_uuid.get(self._first_kept), words, at=at)
+        self._first_kept = ""
 
     def _queued(self, line: Record) -> None:
         """Reads a message the user queued while the model was working."""
         attached = record(line, "attachment")
         if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
-            said = [part for block in content(attached, "prompt") if (part := _said(block)) is not None]
+            said = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
             if said:
                 self.builder.add(Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
 
 
-def _said(block: Record) -> AnyPart | None:
+def _part(block: Record) -> AnyPart | None:
     """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
@@ -344,7 +344,7 @@ def _said(block: Record) -> AnyPart | None:
     return None
 
 
-def _looked_up(block: Record, at: float) -> CallResult:
+def _hosted_result(block: Record, at: float) -> CallResult:
     """Results of the provider's own tools: titles and URLs of pages; the rest is encrypted."""
     failed = text(record(block, "content"), "error_code")
     pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]

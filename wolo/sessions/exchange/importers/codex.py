@@ -72,7 +72,7 @@ class SeenMessage(Struct):
 
     role: str
     words: str
-    told_by: set[Source]
+    sources: set[Source]
     draft: Draft
 
 
@@ -146,7 +146,7 @@ class RecordReader:
         self.created = 0.0
         self.notices: list[str] = []
         self.builder = ConversationBuilder()
-        self._heard: list[SeenMessage] = []
+        self._recent: list[SeenMessage] = []
         self._model = ""
         self._provider = "openai"
         self._answers = 0
@@ -205,7 +205,7 @@ class RecordReader:
     def _message(self, item: Record, at: float) -> None:
         role = text(item, "role")
         if role in ("user", "assistant"):
-            self._say(role, "item", parts_of(item), at, text(item, "id"), text(item, "phase"))
+            self._add_message(role, "item", parts_of(item), at, text(item, "id"), text(item, "phase"))
         elif role not in ("developer", "system"):
             self.builder.skipped += 1
 
@@ -225,9 +225,9 @@ class RecordReader:
     def _event(self, event: Record, at: float) -> None:
         match event.get("type"):
             case "user_message":
-                self._say("user", "event", _prompt(event), at)
+                self._add_message("user", "event", _prompt(event), at)
             case "agent_message":
-                self._say("assistant", "event", _text(text(event, "message")), at, phase=text(event, "phase"))
+                self._add_message("assistant", "event", _text(text(event, "message")), at, phase=text(event, "phase"))
             case "item_completed":
                 self._completed(record(event, "item"), at)
             case "token_count":
@@ -246,7 +246,7 @@ class RecordReader:
         role = {"UserMessage": "user", "AgentMessage": "assistant"}.get(text(item, "type"), "")
         if role:
             blocks = [{**block, "type": "text"} for block in content(item) if "text" in block]
-            self._say(role, "completed", parts_of({"content": blocks}), at)
+            self._add_message(role, "completed", parts_of({"content": blocks}), at)
 
     def _counted(self, info: Record) -> None:
         """An unchanged total is no further answer."""
@@ -276,12 +276,14 @@ class RecordReader:
         else:
             self.notices.append("An encrypted summary was left out; the messages it replaced are sent instead.")
 
-    def _say(self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = "") -> None:
+    def _add_message(
+        self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = ""
+    ) -> None:
         words = words_of(parts)
-        heard = None if self.builder.is_own else self._told(role, source, words)
-        if heard is not None:
-            heard.told_by.add(source)
-            heard.draft.is_prompt = True
+        seen = None if self.builder.is_own else self._find_repetition(role, source, words)
+        if seen is not None:
+            seen.sources.add(source)
+            seen.draft.is_prompt = True
             return
         if not parts:
             return
@@ -295,13 +297,13 @@ class RecordReader:
             draft.parts += [
                 TextPart(text=part.text, item_id=item_id, phase=known) for part in parts if isinstance(part, TextPart)
             ]
-        self._heard = [*self._heard[-REMEMBERED:], SeenMessage(role, words, {source}, draft)]
+        self._recent = [*self._recent[-REMEMBERED:], SeenMessage(role, words, {source}, draft)]
 
-    def _told(self, role: str, source: Source, words: str) -> SeenMessage | None:
+    def _find_repetition(self, role: str, source: Source, words: str) -> SeenMessage | None:
         """Finds the same message from another kind of record, which may contain only part of it."""
-        others = [each for each in reversed(self._heard) if each.role == role and source not in each.told_by]
+        others = [each for each in reversed(self._recent) if each.role == role and source not in each.sources]
         same = next((each for each in others if each.words == words), None)
-        return same or next((each for each in others if _tells_of(each.words, words)), None)
+        return same or next((each for each in others if _overlap(each.words, words)), None)
 
     def _answer(self, at: float) -> Draft:
         self._answers += not self._is_answering
@@ -309,7 +311,7 @@ class RecordReader:
         return self.builder.answer(str(self._answers), at=at, producer=producer(self._provider, self._model))
 
 
-def _tells_of(a: str, b: str) -> bool:
+def _overlap(a: str, b: str) -> bool:
     """One contains the other; messages added by Codex may quote anything."""
     return bool(a and b) and (a in b or b in a) and not _INJECTED.match(a) and not _INJECTED.match(b)
 

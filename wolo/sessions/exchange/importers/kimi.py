@@ -174,25 +174,25 @@ class RecordReader:
             case "tool":
                 self._result(line)
             case "system":
-                self._say(Draft("user", _said(line), timestamp=self._now, is_prompt=False))
+                self._add(Draft("user", _parts(line), timestamp=self._now, is_prompt=False))
             case _:
                 # Kimi's own records begin with an underscore.
                 self.builder.skipped += not role.startswith("_")
 
     def _user(self, line: Record) -> None:
-        said = _said(line)
+        said = _parts(line)
         words = "".join(part.text for part in said if isinstance(part, TextPart))
         if words.startswith(COMPACTED):
             self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now, keeps=lambda _: False)
         elif not words.startswith(CHECKPOINT) and not is_reminder(words):
-            self._say(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
+            self._add(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
 
-    def _say(self, draft: Draft) -> None:
+    def _add(self, draft: Draft) -> None:
         if draft.parts:
             self.builder.add(draft)
 
     def _answer(self, line: Record) -> None:
-        draft = self.builder.add(Draft("assistant", _said(line), timestamp=self._now, producer=producer("kimi-cli", "")))
+        draft = self.builder.add(Draft("assistant", _parts(line), timestamp=self._now, producer=producer("kimi-cli", "")))
         for each in records(line, "tool_calls"):
             function = record(each, "function")
             arguments = function.get("arguments")
@@ -203,13 +203,13 @@ class RecordReader:
         draft.timestamp = self._now
 
     def _result(self, line: Record) -> None:
-        output, media = text_and_media(_said(line))
+        output, media = text_and_media(_parts(line))
         failed = output.lstrip().startswith(ERROR)
         outcome = outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
         self.builder.add_result(text(line, "tool_call_id"), CallResult(output, outcome, media, self._now))
 
 
-def _said(line: Record) -> list[AnyPart]:
+def _parts(line: Record) -> list[AnyPart]:
     return [part for block in content(line) if (part := _part(block)) is not None]
 
 

@@ -130,7 +130,7 @@ class RecordReader:
         self._blobs = blobs
         self._model = self._step = ""
         self._deferred: list[Draft] = []
-        self._open: set[str] = set()
+        self._open_calls: set[str] = set()
         """Calls without a result; messages that arrive meanwhile are added after the results."""
 
     def add(self, line: Record) -> None:
@@ -149,10 +149,10 @@ class RecordReader:
             case "context.apply_compaction":
                 self._compacted(line, at)
             case "context.clear":
-                self._settle()
+                self._flush_deferred()
                 self.builder.leave_out(lambda _: False)
             case "context.undo":
-                self._settle()
+                self._flush_deferred()
                 self.undone += self.builder.undo_prompts(number(line, "count"))
             case "turn.cancel":
                 self.builder.interrupt()
@@ -163,9 +163,11 @@ class RecordReader:
             case "user" if origin in OWN:
                 return
             case "user" | "system":
-                self._say(Draft("user", self._said(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
+                self._add(Draft("user", self._parts(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
             case "assistant":
-                draft = self.builder.add(Draft("assistant", self._said(content(message)), timestamp=at, producer=self._wrote()))
+                draft = self.builder.add(
+                    Draft("assistant", self._parts(content(message)), timestamp=at, producer=self._producer())
+                )
                 for each in records(message, "toolCalls"):
                     function = record(each, "function") or each
                     self._call(draft, text(each, "id"), text(function, "name"), function.get("arguments"), at)
@@ -179,46 +181,46 @@ class RecordReader:
         step = text(event, "stepUuid") or self._step
         match event.get("type"):
             case "step.begin":
-                self.builder.answer(step, at=at, producer=self._wrote())
+                self.builder.answer(step, at=at, producer=self._producer())
             case "content.part":
-                self.builder.answer(step, at=at, producer=self._wrote()).parts += self._said([record(event, "part")])
+                self.builder.answer(step, at=at, producer=self._producer()).parts += self._parts([record(event, "part")])
             case "tool.call":
-                draft = self.builder.answer(step, at=at, producer=self._wrote())
+                draft = self.builder.answer(step, at=at, producer=self._producer())
                 self._call(draft, text(event, "toolCallId"), text(event, "name"), event.get("args"), at)
             case "tool.result":
                 result = record(event, "result")
                 self._ended(text(event, "toolCallId"), content(result, "output"), result.get("isError") is True, at)
             case "step.end":
-                draft = self.builder.answer(step, at=at, producer=self._wrote())
+                draft = self.builder.answer(step, at=at, producer=self._producer())
                 draft.usage = token_usage(record(event, "usage"), *USAGE_FIELDS) or draft.usage
                 draft.finish_reason = FINISHED.get(text(event, "finishReason"), "") or draft.finish_reason
 
     def _call(self, draft: Draft, call_id: str, tool: str, arguments: object, at: float) -> None:
         self.builder.add_call(draft, tool_part(tool, arguments, call_id, at=at))
-        self._open.add(call_id)
+        self._open_calls.add(call_id)
 
     def _ended(self, call_id: str, blocks: list[Record], is_error: bool, at: float) -> None:
-        output, media_parts = text_and_media(self._said(blocks))
+        output, media_parts = text_and_media(self._parts(blocks))
         outcome = outcome_of(output, REFUSALS, otherwise="error") if is_error else "ok"
         self.builder.add_result(call_id, CallResult(output, outcome, media_parts, at))
-        self._open.discard(call_id)
-        if not self._open:
-            self._settle()
+        self._open_calls.discard(call_id)
+        if not self._open_calls:
+            self._flush_deferred()
 
-    def _say(self, draft: Draft) -> None:
+    def _add(self, draft: Draft) -> None:
         if draft.parts:
             self._deferred.append(draft)
-            if not self._open:
-                self._settle()
+            if not self._open_calls:
+                self._flush_deferred()
 
-    def _settle(self) -> None:
+    def _flush_deferred(self) -> None:
         self.builder.drafts += self._deferred
         self._deferred = []
-        self._open.clear()
+        self._open_calls.clear()
 
     def _compacted(self, line: Record, at: float) -> None:
         """Older versions keep everything after so many messages; newer ones a number of user messages."""
-        self._settle()
+        self._flush_deferred()
         summary = text(line, "contextSummary") or text(line, "summary")
         summary = summary or " ".join(text(block, "text") for block in content(record(line, "summary")))
         if not summary.strip():
@@ -232,7 +234,7 @@ class RecordReader:
         else:
             self.builder.summarise_before(_behind(view, number(line, "compactedCount")), summary, at=at)
 
-    def _said(self, blocks: Iterable[Record]) -> list[AnyPart]:
+    def _parts(self, blocks: Iterable[Record]) -> list[AnyPart]:
         return [part for block in blocks if (part := self._part(block)) is not None]
 
     def _part(self, block: Record) -> AnyPart | None:
@@ -258,7 +260,7 @@ class RecordReader:
         except OSError:
             return missing_note(reference[1])
 
-    def _wrote(self) -> Producer:
+    def _producer(self) -> Producer:
         return producer("kimi-code", self._model)
 
 

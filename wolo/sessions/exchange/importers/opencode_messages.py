@@ -106,17 +106,17 @@ class RecordReader:
         if told.info.get("summary") is True:
             self._summary(told, at)
             return
-        wrote = producer(text(told.info, "providerID"), text(told.info, "modelID"))
-        drafts = [Draft("assistant", timestamp=at, producer=wrote)]
+        author = producer(text(told.info, "providerID"), text(told.info, "modelID"))
+        drafts = [Draft("assistant", timestamp=at, producer=author)]
         for part in told.parts:
             if part.get("type") == "step-start" and drafts[-1].parts:
-                drafts.append(Draft("assistant", timestamp=at, producer=wrote))
+                drafts.append(Draft("assistant", timestamp=at, producer=author))
             elif part.get("type") == "step-finish":
                 drafts[-1].usage = _usage(part)
                 drafts[-1].finish_reason = FINISHED.get(text(part, "reason"), "")
             elif part.get("type") == "tool":
-                self._call(drafts[-1], part, at, wrote)
-            elif (said := _said(part, wrote)) is not None:
+                self._call(drafts[-1], part, at, author)
+            elif (said := _part_of(part, author)) is not None:
                 drafts[-1].parts.append(said)
         if len(drafts) == 1:
             drafts[0].usage = _usage(told.info) or drafts[0].usage
@@ -132,13 +132,13 @@ class RecordReader:
             draft.finish_reason = "interrupted" if is_stopped else "error"
             draft.error = "" if is_stopped else text(record(error, "data"), "message") or text(error, "name") or "It failed."
 
-    def _call(self, draft: Draft, part: Record, at: float, wrote: Producer) -> None:
+    def _call(self, draft: Draft, part: Record, at: float, author: Producer) -> None:
         state, call_id = record(part, "state"), text(part, "callID") or text(part, "id")
         times = record(state, "time")
         call = tool_part(text(part, "tool"), state.get("input"), call_id, at=unix_time(times.get("start")) or at)
         signature = text(record(record(part, "metadata"), "google"), "thoughtSignature")
         item_id = text(record(record(part, "metadata"), "openai"), "itemId")
-        if signature and wrote.format == "gemini":
+        if signature and author.format == "gemini":
             call = replace(call, blobs=(Blob(THOUGHT_SIGNATURE, signature),))
         self.builder.add_call(draft, replace(call, item_id=item_id))
         ended_at = unix_time(times.get("end"))
@@ -163,32 +163,32 @@ class RecordReader:
         self._tail = ""
 
 
-def _said(part: Record, wrote: Producer) -> AnyPart | None:
+def _part_of(part: Record, author: Producer) -> AnyPart | None:
     match part.get("type"):
         case "text" if text(part, "text").strip():
             item_id = text(record(record(part, "metadata"), "openai"), "itemId")
             return TextPart(text=text(part, "text"), item_id=item_id)
         case "reasoning":
-            return _thinking(part, wrote)
+            return _thinking(part, author)
         case "file":
             return _file(part)
     return None
 
 
-def _thinking(part: Record, wrote: Producer) -> ThinkingPart | None:
+def _thinking(part: Record, author: Producer) -> ThinkingPart | None:
     """Signatures are stored under the provider's name."""
     thought, of = text(part, "text"), record(part, "metadata")
     anthropic, openai, google = record(of, "anthropic"), record(of, "openai"), record(of, "google")
     named = {
-        SIGNATURE: text(anthropic, "signature") if wrote.format == "anthropic" else "",
-        REDACTED: text(anthropic, "redactedData") if wrote.format == "anthropic" else "",
-        ENCRYPTED: text(openai, "reasoningEncryptedContent") if wrote.format == "openai-responses" else "",
-        THOUGHT_SIGNATURE: text(google, "thoughtSignature") if wrote.format == "gemini" else "",
+        SIGNATURE: text(anthropic, "signature") if author.format == "anthropic" else "",
+        REDACTED: text(anthropic, "redactedData") if author.format == "anthropic" else "",
+        ENCRYPTED: text(openai, "reasoningEncryptedContent") if author.format == "openai-responses" else "",
+        THOUGHT_SIGNATURE: text(google, "thoughtSignature") if author.format == "gemini" else "",
     }
     blobs = tuple(Blob(kind, data) for kind, data in named.items() if data)
     if not thought.strip() and not blobs:
         return None
-    field = {"anthropic": FIELD, "openai-responses": SUMMARY}.get(wrote.format, "reasoning_content")
+    field = {"anthropic": FIELD, "openai-responses": SUMMARY}.get(author.format, "reasoning_content")
     return ThinkingPart(text=thought, field=field, item_id=text(openai, "itemId"), blobs=blobs)
 
 

@@ -74,7 +74,7 @@ REFUSALS: Mapping[str, Outcome] = {
 class Node(NamedTuple):
     place: int
     parent: str
-    is_said: bool
+    is_message: bool
 
 
 def matches(preview: FilePreview) -> bool:
@@ -97,12 +97,12 @@ def read(source: Path) -> Imported:
         is_lost = parent not in nodes if parent else "id" not in each
         nodes.setdefault(id, Node(place, before if is_lost else parent, each.get("type") in ("message", "custom_message")))
         before = id
-    way = _way(nodes)
+    way = _path_to_head(nodes)
     reader = RecordReader()
     for each in lines.at_offsets([nodes[id].place for id in way]):
         reader.add(each)
     chosen = set(way)
-    left = sum(node.is_said for id, node in nodes.items() if id not in chosen)
+    left = sum(node.is_message for id, node in nodes.items() if id not in chosen)
     return reader.builder.imported(
         source,
         "pi",
@@ -137,7 +137,7 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
             yield words.strip()
 
 
-def _way(nodes: dict[str, Node]) -> list[str]:
+def _path_to_head(nodes: dict[str, Node]) -> list[str]:
     way: dict[str, None] = {}
     at = next(reversed(nodes), "")
     while at in nodes and at not in way:
@@ -165,7 +165,7 @@ class RecordReader:
             case "message":
                 self._message(record(line, "message"), at)
             case "custom_message":
-                self._put_in(line, at)
+                self._extension_message(line, at)
             case "branch_summary" if text(line, "summary"):
                 self.builder.add(Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
             case "compaction":
@@ -179,29 +179,29 @@ class RecordReader:
         at = unix_time(message.get("timestamp")) or at
         match message.get("role"):
             case "user":
-                self._say(Draft("user", _said(message), timestamp=at))
+                self._add(Draft("user", _said(message), timestamp=at))
             case "assistant":
                 self._answer(message, at)
             case "toolResult":
                 self._result(message, at)
             case "bashExecution":
-                self._ran(message, at)
+                self._user_command(message, at)
             case "custom" | "hookMessage":
-                self._put_in(message, at)
+                self._extension_message(message, at)
             case "branchSummary" | "compactionSummary":
-                self._say(Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
+                self._add(Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
             case _:
                 self.builder.skipped += 1
 
-    def _say(self, draft: Draft) -> None:
+    def _add(self, draft: Draft) -> None:
         if draft.parts:
             self.builder.add(draft)
 
-    def _put_in(self, message: Record, at: float) -> None:
+    def _extension_message(self, message: Record, at: float) -> None:
         """Reads a message of an extension."""
-        self._say(Draft("user", _said(message), timestamp=at, is_prompt=False))
+        self._add(Draft("user", _said(message), timestamp=at, is_prompt=False))
 
-    def _ran(self, message: Record, at: float) -> None:
+    def _user_command(self, message: Record, at: float) -> None:
         """Reads a command run by the user; a private one is not sent to the model."""
         output = text(message, "output").strip() or "(no output)"
         code = message.get("exitCode")
@@ -210,7 +210,7 @@ class RecordReader:
         is_private = bool(message.get("excludeFromContext"))
         draft = Draft("custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False)
         draft.custom_type = "pi.command" if is_private else ""
-        self._say(draft)
+        self._add(draft)
 
     def _answer(self, message: Record, at: float) -> None:
         wrote = _producer(message)
