@@ -63,7 +63,7 @@ async def try_hooks(
     try:
         for each in placed(sets):
             hooks = Hooks([each], ground)
-            if hooks.meant(event, payload):
+            if hooks.select(event, payload):
                 trials.append(HookTrial(each, await hooks.run(event, payload, _nobody, environ=more)))
     finally:
         processes.close_all()

@@ -1,1 +1,1 @@
-"""What a user adds with a file."""
+"""Reads files that extend wolo: agents, commands, skills, hooks and instructions."""

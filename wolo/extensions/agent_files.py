@@ -1,6 +1,6 @@
-"""Agents that a task can be given to: the two that wolo brings along, and those that a user or a trusted project has written.
+"""Reads agent files, and defines the two built-in agents for tasks.
 
-Such a file is Markdown: settings above, and below them what the agent is told. It can only take tools away, never allow more.
+An agent file is Markdown: settings, then the agent's prompt. It can only remove tools, never allow more.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "question": ("ask",),
     "askuserquestion": ("ask",),
 }
-"""What other agents call tools, in small letters → ours."""
+"""Tool names of other agents, in lower case, and wolo's equivalents."""
 MODELS_ELSEWHERE = frozenset(("sonnet", "opus", "haiku", "default"))
-"""Names of models in files that were written for another program."""
+"""Model names in files written for another program."""
 _NOT_HERE = frozenset(("task", "agent", "websearch", "web_search", "notebookedit", "notebookread", "exitplanmode"))
-"""Tools of other agents that have none of ours beside them; and no agent gives tasks to a third."""
+"""Tools of other agents without an equivalent here; `task` because agents cannot delegate further."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     prompt: str = ""
-    """What it is told beside what every agent is."""
+    """Added to the prompt that every agent gets."""
     model: str = ""
-    """Empty: that of the conversation."""
+    """Empty: the conversation's model."""
     tools: tuple[str, ...] | None = None
-    """Only these; None: all that the conversation has."""
+    """Allowed tools; None: all of the conversation."""
     without: tuple[str, ...] = ()
-    """Not these."""
+    """Tools to remove."""
     mode: Mode = "all"
     max_turns: int | None = None
     is_hidden: bool = False
     path: Path | None = None
-    """None: wolo brings it along."""
+    """None for a built-in agent."""
     is_projects: bool = False
-    """It came with a project, which may lead to no other provider."""
+    """Comes from a project, so it cannot switch to another provider."""
 
     @property
     def only_reads(self) -> bool:
@@ -92,13 +92,13 @@ BUILTIN = tuple(
 
 class Agents(NamedTuple):
     found: tuple[Profile, ...] = ()
-    """By name; one that stands in the way of another is the only one."""
+    """By name; each name once."""
     notices: tuple[str, ...] = ()
-    """For a person: a sentence for each file that cannot be used."""
+    """A sentence for each unusable file."""
 
     @property
     def offers(self) -> tuple[SubagentOffer, ...]:
-        """Those that can be given tasks."""
+        """Agents that tasks can be given to."""
         return tuple(each.offer for each in self.found if each.mode != "primary")
 
 
@@ -106,7 +106,7 @@ NONE = Agents()
 
 
 def find_agents(shelves: Iterable[ExtensionFolder]) -> Agents:
-    """The nearest of a name counts; what wolo brings along comes last."""
+    """The nearest agent of a name wins; built-in agents come last."""
     notices: list[str] = []
     found: dict[str, Profile] = {}
     for shelf in shelves:
@@ -121,7 +121,7 @@ def find_agents(shelves: Iterable[ExtensionFolder]) -> Agents:
 
 
 def _read(path: Path, shelf: ExtensionFolder, notices: list[str]) -> Profile | None:
-    """None, and a notice, for a file that cannot be used."""
+    """Returns None and adds a notice for an unusable file."""
     try:
         document = read_document(decode(shelf.read(path), shown(path)), shown(path))
         return _profile(document, path, is_projects=shelf.project is not None)
@@ -131,7 +131,7 @@ def _read(path: Path, shelf: ExtensionFolder, notices: list[str]) -> Profile | N
 
 
 def _profile(document: Document, path: Path, *, is_projects: bool) -> Profile:
-    """Raises ExtensionError for what cannot be meant."""
+    """Raises ExtensionError for invalid settings."""
     name = document.text("name") or path.stem
     if not _NAME.fullmatch(name):
         raise document.wrong("name", "must be letters, digits, `-`, `_` and `.`, 64 at most")
@@ -158,7 +158,7 @@ def _profile(document: Document, path: Path, *, is_projects: bool) -> Profile:
 
 
 def _tools(document: Document) -> tuple[str, ...] | None:
-    """None: it is not narrowed. A name with a pattern in brackets gives nothing: the pattern would not be kept."""
+    """None: all tools. A name with a pattern in parentheses is ignored, because the pattern would not be enforced."""
     if document.fields.get("tools") is None or isinstance(document.fields["tools"], dict):
         return None
     named = document.items("tools")
@@ -168,7 +168,7 @@ def _tools(document: Document) -> tuple[str, ...] | None:
 
 
 def _without(document: Document) -> tuple[str, ...]:
-    """`disallowedTools`, and what a table of `tools` or of `permission` says no to."""
+    """Tools from `disallowedTools`, and those denied in a table `tools` or `permission`."""
     named = [*document.items("disallowedTools"), *document.items("disallowed-tools")]
     for key, refusal in (("tools", False), ("permission", "deny")):
         table = document.fields.get(key)

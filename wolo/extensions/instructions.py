@@ -1,6 +1,6 @@
-"""The user's standing instructions: AGENTS.md files, from the general to the near, as one text for the system prompt.
+"""Reads AGENTS.md files, from general to specific, as one text for the system prompt.
 
-They are data: read without asking, never obeyed about permissions. The same files give the same bytes.
+They are read without asking and cannot change permissions. The same files yield the same bytes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import NamedTuple
 from wolo.messages.terminal_text import escape_hidden
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
-"""The first that can be used counts; one a directory."""
+"""The first usable file in each directory counts."""
 MAX_BYTES = 32 * 1024
 
 
 class Instructions(NamedTuple):
     text: str
-    """Empty when there are none."""
+    """Empty if there are none."""
     files: tuple[Path, ...] = ()
     notices: tuple[str, ...] = ()
-    """For a person: what was left out or changed."""
+    """What was left out or changed."""
 
 
 def read_instructions(root: Path, cwd: Path, config: Path) -> Instructions:
-    """The user's own file in `config` first, then each directory from `root` down to `cwd`. Both are real paths."""
+    """Reads the user's file in `config`, then each directory from `root` down to `cwd`. Both are real paths."""
     texts: list[str] = []
     files: list[Path] = []
     notices: list[str] = []
@@ -43,7 +43,7 @@ def read_instructions(root: Path, cwd: Path, config: Path) -> Instructions:
 
 
 def _folders(root: Path, cwd: Path) -> list[Path]:
-    """Root first; only the cwd where it lies elsewhere."""
+    """Root first; only `cwd` if it is outside."""
     if not cwd.is_relative_to(root):
         return [cwd]
     return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(root)]
@@ -64,7 +64,7 @@ def _read_first(folder: Path, notices: list[str], *, follow: bool) -> tuple[Path
 
 
 def _read_regular(path: Path, complaints: list[str], *, follow: bool) -> bytes | None:
-    """A link may lead to a key file, a pipe may never end: what comes with a checkout must be a plain file."""
+    """Accepts only regular files from a checkout: a link may point to a key file, and a pipe may never end."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
         handle = os.open(path, flags)
@@ -83,9 +83,9 @@ def _read_regular(path: Path, complaints: list[str], *, follow: bool) -> bytes |
 
 
 def _unfit(found: os.stat_result, *, is_own: bool) -> str:
-    """Why a file is not read; empty when it is. What counts as the user's own word must be nobody else's."""
+    """Reason not to read a file; empty if there is none. Other users must not be able to write the user's own file."""
     if not stat.S_ISREG(found.st_mode):
-        return "it is no regular file"
+        return "it is not a regular file"
     if is_own and found.st_uid not in (os.geteuid(), 0):
         return "it belongs to another user"
     if is_own and found.st_mode & stat.S_IWOTH:
@@ -100,5 +100,5 @@ def _clean(data: bytes, path: Path, notices: list[str]) -> str:
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
     shown = escape_hidden(text)
     if shown != text:
-        notices.append(f"{path} holds invisible characters; the model gets them spelled out.")
+        notices.append(f"{path} contains invisible characters; the model sees them escaped.")
     return shown.strip()

@@ -1,4 +1,7 @@
-"""Slash commands that a person wrote as Markdown: named for where they lie, with places for what is typed behind the name."""
+"""Finds slash commands written as Markdown files and fills in their arguments.
+
+A command's name is its path; its text has placeholders for arguments and shell commands.
+"""
 
 from __future__ import annotations
 
@@ -17,47 +20,47 @@ ENDING = ".md"
 MOST_COMMANDS = 500
 MOST_FOLDERS = 200
 DEEPEST = 4
-"""Folders within folders; each is one word of the name: `git/commit.md` is `git:commit`."""
+"""Levels of folders; each is part of the name: `git/commit.md` is `git:commit`."""
 LONGEST_DESCRIPTION = 200
 _WORD = re.compile(r"\w[\w.-]*")
 _PLACE = re.compile(r"\\?\$(?:ARGUMENTS\b|@|([1-9])(?!\d)|\{@:(\d{1,2})(?::(\d{1,2}))?\})")
 _RUN = re.compile(r"!`([^`\n]+)`")
 _NOT_PLAIN = re.compile(r"[\\'\"`$#]|<<")
-"""What a shell reads in such a command may not be what quotes were put around for."""
+"""Shell syntax that could defeat the quoting of arguments."""
 
 
 class WrittenCommand(NamedTuple):
     name: str
     description: str
-    """On one line; of one that cannot be used, why not."""
+    """One line; for an unusable command, the reason."""
     path: Path
     shelf: ExtensionFolder
     hint: str = ""
-    """What may follow the name."""
+    """Placeholder for the arguments."""
     model: str = ""
-    """Which model its author wants to answer."""
+    """Model requested by the author."""
     tools: tuple[str, ...] = ()
-    """What its author thinks it needs; it grants nothing."""
+    """Tools requested by the author; grants nothing."""
     is_usable: bool = True
 
 
 class Run(NamedTuple):
-    """A command whose output belongs in the prompt."""
+    """A shell command whose output becomes part of the prompt."""
 
     written: str
-    """As it stands in the file."""
+    """As written in the file."""
     line: str
-    """What is to be run; empty where the typed words have no safe place in it."""
+    """The command to run; empty if the arguments cannot be inserted safely."""
 
 
 class Commands(NamedTuple):
     found: tuple[WrittenCommand, ...]
     notices: tuple[str, ...]
-    """For a person: what is no command, and why."""
+    """Files that are not commands, with the reason."""
 
 
 def find_commands(shelves: Sequence[ExtensionFolder]) -> Commands:
-    """By name; the first of a name counts."""
+    """Sorted by name; the first of a name wins."""
     found: dict[str, WrittenCommand] = {}
     notices: list[str] = []
     for number, (shelf, path, name) in enumerate(_files(shelves, notices)):
@@ -70,7 +73,7 @@ def find_commands(shelves: Sequence[ExtensionFolder]) -> Commands:
 
 
 def fill(command: WrittenCommand, typed: str) -> tuple[str | Run, ...]:
-    """Its prompt as the file has it now, with what was typed behind the name. Raises WoloError."""
+    """Fills the current text of the file with the typed arguments. Raises WoloError."""
     body = _document(command.shelf, command.path).body
     if not body.strip():
         raise ExtensionError(f"{shown(command.path)} has no text, so there is nothing to send.")
@@ -80,32 +83,32 @@ def fill(command: WrittenCommand, typed: str) -> tuple[str | Run, ...]:
         if number % 2:
             filled.append(Run(f"!`{piece}`", _line(piece, words)))
         else:
-            filled.append(_PLACE.sub(lambda found: _filling(found, typed, words), piece))
+            filled.append(_PLACE.sub(lambda found: _replacement(found, typed, words), piece))
     if typed and all(map(_is_escaped, _PLACE.finditer(body))):
         filled.append(f"\n\n{typed}")
     return tuple(filled)
 
 
 def split(typed: str) -> list[str]:
-    """As a shell does; a quote without its other half is a letter."""
+    """Splits like a shell; an unmatched quote is an ordinary character."""
     try:
         return shlex.split(typed)
     except ValueError:
         return typed.split()
 
 
-def _filling(found: re.Match[str], typed: str, words: list[str]) -> str:
+def _replacement(found: re.Match[str], typed: str, words: list[str]) -> str:
     if _is_escaped(found):
         return found[0][1:]
-    return " ".join(_meant(found, words)) if found[1] or found[2] else typed
+    return " ".join(_arguments_for(found, words)) if found[1] or found[2] else typed
 
 
 def _is_escaped(found: re.Match[str]) -> bool:
     return found[0].startswith("\\")
 
 
-def _meant(found: re.Match[str], words: list[str]) -> list[str]:
-    """Which of the words a place stands for."""
+def _arguments_for(found: re.Match[str], words: list[str]) -> list[str]:
+    """The arguments that a placeholder stands for."""
     number, first, count = found[1], found[2], found[3]
     if number:
         return words[int(number) - 1 : int(number)]
@@ -114,7 +117,10 @@ def _meant(found: re.Match[str], words: list[str]) -> list[str]:
 
 
 def _line(command: str, words: list[str]) -> str:
-    """With each word in quotes, where places stand alone and nothing else is quoted; no word can become a command then."""
+    """Quotes each argument.
+
+    Placeholders must stand alone and nothing else may be quoted, so that no argument becomes a command.
+    """
     places = list(_PLACE.finditer(command))
     if all(map(_is_escaped, places)):
         return _PLACE.sub(lambda found: found[0][1:], command)
@@ -124,7 +130,7 @@ def _line(command: str, words: list[str]) -> str:
     )
     if any(map(_is_escaped, places)) or not stands_alone or _NOT_PLAIN.search(_PLACE.sub("", command)):
         return ""
-    return _PLACE.sub(lambda found: shlex.join(_meant(found, words)), command)
+    return _PLACE.sub(lambda found: shlex.join(_arguments_for(found, words)), command)
 
 
 def _files(shelves: Sequence[ExtensionFolder], notices: list[str]) -> Iterator[tuple[ExtensionFolder, Path, str]]:
@@ -135,7 +141,7 @@ def _files(shelves: Sequence[ExtensionFolder], notices: list[str]) -> Iterator[t
 def _below(
     shelf: ExtensionFolder, folder: ExtensionFolder, before: str, depth: int, notices: list[str], seen: set[str]
 ) -> Iterator[tuple[ExtensionFolder, Path, str]]:
-    """Each folder once, whatever links lead there: `seen` are their real paths."""
+    """Visits each folder once, even through links: `seen` contains real paths."""
     for entry in entries(folder, notices):
         if entry.name.endswith(ENDING):
             word = entry.name.removesuffix(ENDING)

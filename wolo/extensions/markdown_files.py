@@ -1,6 +1,6 @@
-"""A Markdown file that a person wrote for wolo: settings in YAML between two lines of `---`, then a body of text.
+"""Finds and reads Markdown files with YAML frontmatter, tolerantly.
 
-It is lenient about what people write: no settings at all, line ends of Windows, a list where a text is meant.
+Accepts files without frontmatter, Windows line ends, and lists where text is expected.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from wolo.extensions.yaml_fields import Value
 
 MAX_BYTES = 256 * 1024
-"""Of a whole file."""
+"""Per file."""
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 class Document(NamedTuple):
     fields: Mapping[str, Value]
     body: str
-    """Without the empty lines around it."""
+    """Without surrounding empty lines."""
     name: str = ""
-    """The file, as errors call it."""
+    """File name for errors."""
     written: Mapping[str, str] = {}
-    """Each field as it stands in the file: `1.10` is still `1.10`, and `[path]` no list."""
+    """Fields as written: `1.10` stays `1.10`, and `[path]` is not a list."""
     lines: Mapping[str, int] = {}
-    """Where each field stands, from 1."""
+    """Line of each field, counted from 1."""
 
     def text(self, key: str) -> str:
-        """Empty when it is not there. What YAML takes for a number or a list is text as well, as it was written."""
+        """Empty if missing. Numbers and lists are returned as written."""
         value = self.fields.get(key)
         return value.strip() if isinstance(value, str) else "" if value is None else self.written.get(key, "")
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """Raises ExtensionError for what is neither yes nor no."""
+        """Raises ExtensionError unless it is a boolean."""
         said = self.text(key).lower()
         if not said:
             return default
@@ -48,7 +48,7 @@ class Document(NamedTuple):
         return _FLAGS[said]
 
     def items(self, key: str) -> tuple[str, ...]:
-        """A list of texts, or one text with commas between them: `Read, Bash(git log:*)`."""
+        """A list of texts, or one text with commas: `Read, Bash(git log:*)`."""
         value = self.fields.get(key)
         if value is None:
             return ()
@@ -63,7 +63,7 @@ class Document(NamedTuple):
 
 
 def decode(data: bytes, name: str) -> str:
-    """Raises ExtensionError for a file that is no text, or too long. CRLF and a byte order mark are forgiven."""
+    """Normalises line ends and removes a byte order mark. Raises ExtensionError for binary or too long files."""
     if len(data) > MAX_BYTES:
         raise ExtensionError(f"{name} is longer than {MAX_BYTES // 1024} KiB.")
     try:
@@ -75,7 +75,7 @@ def decode(data: bytes, name: str) -> str:
 
 
 def read_document(text: str, name: str) -> Document:
-    """A text without such lines is all body. Raises ExtensionError: one sentence with the file's name and the line."""
+    """Text without frontmatter is all body. Raises ExtensionError with the file's name and line."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     start = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
     if start == len(lines) or lines[start].rstrip() != "---":
@@ -95,7 +95,7 @@ def _body(lines: list[str]) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """At each comma that stands in no brackets."""
+    """Splits at commas outside parentheses."""
     parts, depth = [""], 0
     for character in text:
         depth = max(0, depth + (character == "(") - (character == ")"))
@@ -107,7 +107,7 @@ def _split(text: str) -> list[str]:
 
 
 MOST_ENTRIES = 1_000
-"""Of one folder; nobody writes so many by hand."""
+"""Per folder."""
 
 MOST_NOTICES = 12
 
@@ -115,33 +115,33 @@ MOST_NOTICES = 12
 class ExtensionFolder(NamedTuple):
     folder: Path
     read: Callable[[Path], bytes]
-    """Reads a plain file that lies there. Raises WoloError for one that is not to be read."""
+    """Reads a regular file. Raises WoloError if it must not be read."""
     project: Path | None = None
-    """The root of the project it belongs to, a real path; None: it is the user's own."""
+    """Real path of the project's root; None for the user's own folder."""
 
 
 def entries(shelf: ExtensionFolder, notices: list[str]) -> list[os.DirEntry[str]]:
-    """By name, without hidden ones. A folder of a project that leads out of it counts as empty."""
+    """Sorted by name, without hidden files. Empty for a project's folder that links to outside."""
     try:
         with os.scandir(shelf.folder) as found:
             listed = [entry for entry in islice(found, MOST_ENTRIES) if not entry.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        notices.append(f"{shown(shelf.folder)} cannot be looked through: {error.strerror}.")
+        notices.append(f"{shown(shelf.folder)} cannot be listed: {error.strerror}.")
         return []
     if shelf.project and not Path(os.path.realpath(shelf.folder)).is_relative_to(shelf.project):
-        notices.append(f"{shown(shelf.folder)} is not read: it is a link that leads out of {shown(shelf.project)}.")
+        notices.append(f"{shown(shelf.folder)} is not read: it is a link to a folder outside {shown(shelf.project)}.")
         return []
     return sorted(listed, key=lambda entry: entry.name)
 
 
 def first_notices(notices: Sequence[str]) -> tuple[str, ...]:
-    """The first of them, and how many there are besides: a person reads no thousand."""
+    """The first notices and the number of further ones."""
     more = len(notices) - MOST_NOTICES
     return (*notices[:MOST_NOTICES], *([f"The same goes for {counted(more, 'more file')}."] if more > 0 else []))
 
 
 def shown(path: Path) -> str:
-    """A name is data: on one line, with everything in it that nobody would see."""
+    """Escapes line breaks and invisible characters in a path."""
     return escape_hidden(str(path)).replace("\n", "\\n").replace("\t", "\\t")

@@ -1,7 +1,7 @@
-"""Which files a command line names, however they are written there: those that a person said yes to, and must stay theirs.
+"""Finds files that a command line names, so that what the user approved can be protected.
 
-Nobody can tell what a command line runs in the end. So this errs widely: quotes, blanks, variables, wildcards and a directory
-that is entered first hide no file that is named.
+It is undecidable what a command line runs, so this errs on the side of too many files: quoting, variables, wildcards and `cd`
+hide no file that is named.
 """
 
 # ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH207
@@ -25,12 +25,12 @@ MOST_FOLDERS = 12
 MOST_OF_A_PATTERN = 100
 _MOST_LINKS = 40
 _EXPANSION = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+|~[+-](?=/)")
-"""In a name it stands for some directory: that of the project, most often."""
+"""An expansion in a name stands for some directory, usually the project's."""
 _SIGNS = re.compile(r"[\s\"'`;|&()<>={},#]+")
 _OF_FOLDERS = ("__main__.py", "index.js")
-"""What is run of a folder that an interpreter is given."""
+"""Files that an interpreter runs when given a folder."""
 _ELSEWHERE = re.compile(r"@|[\w+.-]+:")
-"""A package or an address, unless there is such a file."""
+"""A package or URL, unless such a file exists."""
 _OF_PROJECTS = frozenset(("CLAUDE_PROJECT_DIR", "WOLO_PROJECT_DIR"))
 _BEFORE_COMMANDS = frozenset(("", "if", "then", "else", "elif", "do", "while", "until", "!", "{"))
 _MODULE = re.compile(r"(?:^|\s)-m\s*([\w.]+)")
@@ -39,15 +39,15 @@ _OF_SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", "
 
 class NamedFile(NamedTuple):
     path: Path
-    """Absolute, and as it is written: links are not followed."""
+    """Absolute and as written: links are not followed."""
     is_run: bool
-    """It stands where a command does, or behind something that runs what it is given."""
+    """Named where a command may be, or after something that runs its argument."""
     is_path: bool
-    """It cannot be but a file; any other word may by chance be the name of one."""
+    """Certainly a path; other words may match a file name by chance."""
 
 
 def files_named(command: str, folder: Path) -> list[NamedFile]:
-    """Whatever could be a file, there or not, when the command runs in this folder."""
+    """All possible files, existing or not, if the command runs in this folder."""
     words = _words(command)
     folders = [folder]
     for word in words:
@@ -58,7 +58,7 @@ def files_named(command: str, folder: Path) -> list[NamedFile]:
         is_path = Path(word).suffix in _OF_SCRIPTS or (is_run and "/" in word and not _ELSEWHERE.match(word))
         for each in folders:
             if each == folder or is_path or os.path.isfile(_joined(each, word)):
-                for path in _meant(_joined(each, word)):
+                for path in _expand(_joined(each, word)):
                     before = found.get(path, NamedFile(path, False, False))
                     found[path] = NamedFile(path, before.is_run or is_run, before.is_path or is_path)
     modules = [_joined(each, name) for each in folders for name in (*_OF_FOLDERS, *_modules(command))]
@@ -68,8 +68,8 @@ def files_named(command: str, folder: Path) -> list[NamedFile]:
 def runs_relative_program(command: str, cwd: Path, named_in: Path) -> bool:
     """Tells whether a command line may run a program or script by a relative name.
 
-    `cwd` is where it would run, `named_in` the folder of the file that the command line is written in. A file that is only
-    read may look like a script: that errs towards True.
+    `cwd` is where it would run, `named_in` the folder of the file that contains it. Errs towards True for files that only look
+    like scripts.
     """
     pairs = [pair for pair in _pairs(command) if len(os.fsencode(pair[0])) <= LONGEST_WORD_BYTES and "\0" not in pair[0]]
     starts = [each / word for word, _ in (("", ""), *pairs) if _is_relative(word) for each in (named_in, cwd)]
@@ -82,7 +82,7 @@ def runs_relative_program(command: str, cwd: Path, named_in: Path) -> bool:
 
 
 def _runs(word: str, before: str, folders: Sequence[Path]) -> bool:
-    """Whether a word stands where a program, a script or a folder of one is named."""
+    """Tells whether a word is in the position of a program, a script, or a folder of one."""
     if _ELSEWHERE.match(word):
         return False
     is_interpreted = _is_interpreter(before) and name_of(before) not in SHELLS
@@ -101,34 +101,34 @@ def _is_interpreter(word: str) -> bool:
 
 
 def _could_run(word: str, cwd: Path, named_in: Path, *, any_name: bool) -> bool:
-    """Whether a word names a file that could be run, wherever it stands in the line."""
+    """Tells whether a word anywhere in the line names a file that could be run."""
     if not any_name and "/" not in word and Path(word).suffix not in _OF_SCRIPTS:
         return False
-    there = (path for path in _meant(cwd / word) if os.path.isfile(path))
+    there = (path for path in _expand(cwd / word) if os.path.isfile(path))
     return os.path.isfile(named_in / word) or any(_may_run(NamedFile(path, False, False), path) for path in there)
 
 
 def _is_relative(word: str) -> bool:
-    """Of a variable that is no known absolute path nobody can tell: it counts as relative."""
+    """An unknown variable counts as relative."""
     if word.startswith("$"):
         name = re.match(r"\$\{?(\w+)", word)
         return "/" in word and not (name and (name[1] in _OF_PROJECTS or os.environ.get(name[1], "").startswith("/")))
     return not word.startswith(("/", "~", "`"))
 
 
-def programs(commands: Iterable[str], folder: Path, roots: Sequence[Path]) -> list[Path]:
-    """Those that are programs, or may become ones, and lie below the roots; with the links that lead there."""
+def find_programs(commands: Iterable[str], folder: Path, roots: Sequence[Path]) -> list[Path]:
+    """Programs, or files that could become programs, below `roots`, with the links to them."""
     found: dict[Path, None] = {}
     for command in commands:
         for named in files_named(command, folder):
-            *links, real = way(named.path)
+            *links, real = resolve_links(named.path)
             if _may_run(named, real):
                 found |= dict.fromkeys(each for each in (*links, real) if any(each.is_relative_to(root) for root in roots))
     return list(found)
 
 
-def way(path: Path) -> list[Path]:
-    """The links that are followed to get there, each by where it really lies, and last where they lead."""
+def resolve_links(path: Path) -> list[Path]:
+    """The links on the way to `path`, each by its real location, then the target."""
     links: list[Path] = []
     parts, here = list(reversed(path.parts)), Path("/")
     while parts:
@@ -142,7 +142,7 @@ def way(path: Path) -> list[Path]:
 
 
 def _words(command: str) -> dict[str, bool]:
-    """Each word that may be a name, and whether it may be run there."""
+    """Words that may be names, and whether they may be run."""
     found: dict[str, bool] = {}
     for text in (command, _EXPANSION.sub(".", command)):
         for word, before in _pairs(text):
@@ -161,7 +161,7 @@ def _modules(command: str) -> list[str]:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Each word with the one before it, options left out: split as a shell does, and at every sign."""
+    """Pairs each word with the previous one, ignoring options: split like a shell, and at every punctuation."""
     for words in (_as_a_shell(text), _SIGNS.split(re.sub(r"[\"'\\]", "", text)), _SIGNS.split(text)):
         plain = [word for word in words if word and not word.startswith("-")]
         yield from zip(plain, ["", *plain], strict=False)
@@ -180,7 +180,7 @@ def _joined(folder: Path, word: str) -> Path:
     return folder / os.path.expanduser(word)
 
 
-def _meant(path: Path) -> list[Path]:
+def _expand(path: Path) -> list[Path]:
     if not has_magic(str(path)):
         return [path]
     return [path, *map(Path, islice(sorted(glob(str(path))), MOST_OF_A_PATTERN))]

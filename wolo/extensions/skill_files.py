@@ -1,6 +1,7 @@
-"""Skills: a folder with a SKILL.md says what it is for; its text is read when the work at hand calls for it.
+"""Finds skills, folders with a SKILL.md, and formats them for the model.
 
-A skill is advice. What it says, and the tools it names, never change what is allowed.
+The system prompt lists names and descriptions; the text is read when needed. A skill is advice: its text and the tools it names
+never change permissions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1024
 MOST_SKILLS = 300
 MOST_LISTED_CHARS = 24_000
-"""Of the system prompt; beyond it descriptions are shortened, then left out."""
+"""Limit in the system prompt; beyond it descriptions are shortened, then entries dropped."""
 SHORT_DESCRIPTION = 160
 MOST_BODY_CHARS = 60_000
 MOST_FILES = 100
@@ -32,18 +33,18 @@ _PASSED_OVER = frozenset(("node_modules", "__pycache__"))
 class Skill(NamedTuple):
     name: str
     description: str
-    """On one line."""
+    """One line."""
     path: Path
-    """Of its SKILL.md."""
+    """Path of its SKILL.md."""
     shelf: ExtensionFolder
     for_model: bool = True
-    """It is named in the system prompt."""
+    """Listed in the system prompt."""
     for_person: bool = True
-    """It is offered as a command."""
+    """Offered as a slash command."""
     hint: str = ""
-    """What may follow its name, where a person calls it."""
+    """Placeholder for the arguments."""
     tools: tuple[str, ...] = ()
-    """What its author thinks it needs; it grants nothing."""
+    """Tools requested by the author; grants nothing."""
 
     @property
     def folder(self) -> Path:
@@ -53,7 +54,7 @@ class Skill(NamedTuple):
 class Skills(NamedTuple):
     found: tuple[Skill, ...] = ()
     notices: tuple[str, ...] = ()
-    """For a person: what is no skill, and why."""
+    """Files that are not skills, with the reason."""
 
     @property
     def for_model(self) -> tuple[Skill, ...]:
@@ -64,7 +65,7 @@ NO_SKILLS = Skills()
 
 
 def find_skills(shelves: Sequence[ExtensionFolder]) -> Skills:
-    """The first of a name counts. The same files give the same skills in the same order: by name."""
+    """Sorted by name; the first of a name wins."""
     found: dict[str, Skill] = {}
     notices: list[str] = []
     seen: set[tuple[Path | None, str]] = set()
@@ -85,7 +86,7 @@ def find_skills(shelves: Sequence[ExtensionFolder]) -> Skills:
 
 
 def listed(skills: Skills) -> str:
-    """What the system prompt says of them, a line each; empty when there are none to speak of."""
+    """List for the system prompt, a line each; empty if there are no skills."""
     offered = skills.for_model
     rows = [_row(skill, skill.description) for skill in offered]
     if sum(map(len, rows)) > MOST_LISTED_CHARS:
@@ -97,7 +98,7 @@ def listed(skills: Skills) -> str:
 
 
 def told(skill: Skill) -> str:
-    """What the model reads of one: the text as it is now, where it lies, and what lies beside it. Raises WoloError."""
+    """Current text of a skill, its folder and the other files in it, for the model. Raises WoloError."""
     body = escape_hidden(_document(skill.shelf, skill.path).body)
     if len(body) > MOST_BODY_CHARS:
         body = f"{body[:MOST_BODY_CHARS]}\n[The rest is in {shown(skill.path)}.]"
@@ -150,7 +151,7 @@ def _shortened(description: str) -> str:
 
 
 def _files_beside(path: Path) -> list[str]:
-    """Relative to its folder, in order; links are not followed."""
+    """Relative to the folder, sorted; links are not followed."""
     found: list[str] = []
     seen = 0
     for folder, folders, files in os.walk(path.parent):

@@ -1,7 +1,7 @@
-"""Settings in YAML, as they stand above a text: read within bounds, whoever wrote them.
+"""Parses YAML frontmatter within bounds.
 
-What YAML can do beyond settings is refused: no tags, no anchors (few bytes that stand for gigabytes), no depth, no doubled names.
-Plain words mean what they say: `true`, `null` and numbers are read as such, while `yes`, `on`, dates and `1.2.3` stay text.
+Tags, anchors (small files that expand to gigabytes), deep nesting and duplicate names are refused. `true`, `null` and numbers are
+converted; `yes`, `on`, dates and `1.2.3` stay text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_EVENTS = 4_000
 _MAX_DEPTH = 10
 _NUMBER = r"[-+]?(?:\d{1,15}|\d{0,15}\.\d{1,15}|\d{1,15}\.)(?:[eE][-+]?\d{1,3})?"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Some builds of PyYAML have no libyaml."""
+"""Some builds of PyYAML lack libyaml."""
 
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 
@@ -27,31 +27,29 @@ Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 class Fields(NamedTuple):
     values: dict[str, Value]
     written: dict[str, str]
-    """Each as it stands in the file."""
+    """Values as written."""
     lines: dict[str, int]
-    """Where, counted from 1 in the whole file."""
+    """Line numbers from 1 in the whole file."""
 
 
 def read_fields(rows: list[str], name: str, first_line: int) -> Fields:
-    """Raises ExtensionError: one sentence with the file's `name` and the line."""
+    """Raises ExtensionError with the file's `name` and line."""
     settings = _Settings(rows, name, first_line)
     try:
         return settings.read()
     except ExtensionError as error:
-        return settings.at_its_word().read_or(error)
+        return settings.with_quotes().read_or(error)
 
 
 class _Settings:
-    """The lines between, and where they stand in their file."""
-
     def __init__(self, rows: list[str], name: str, first_line: int) -> None:
         self._rows = rows
         self._text = "\n".join(rows) + "\n"
         self._name = name
         self._first_line = first_line
 
-    def at_its_word(self) -> Self:
-        """Many a file in the field says `description: Use it so: first …` without quotes; there each such line is quoted."""
+    def with_quotes(self) -> Self:
+        """Quotes values such as `description: Use it so: first …`, which many files contain unquoted."""
         return type(self)([_quoted(row) for row in self._rows], self._name, self._first_line)
 
     def read_or(self, error: ExtensionError) -> Fields:
@@ -83,7 +81,7 @@ class _Settings:
             raise self._wrong(0, "the settings hold a character that is not allowed in YAML") from error
 
     def _check(self) -> None:
-        """Looks at one piece after the other, before anything is built from them."""
+        """Checks event by event before anything is built."""
         depth = 0
         for count, event in enumerate(yaml.parse(self._text, Loader=_LOADER)):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -119,7 +117,7 @@ def _unfit(event: yaml.Event) -> str:
 
 
 def _plain(text: str) -> Value:
-    """A plain word, without quotes."""
+    """Converts an unquoted scalar."""
     if text in ("", "~", "null", "Null", "NULL"):
         return None
     if text.lower() in ("true", "false"):
@@ -132,7 +130,7 @@ def _plain(text: str) -> Value:
 
 
 def _quoted(row: str) -> str:
-    """The row, or what it says between quotes where YAML cannot read it on its own."""
+    """Quotes the value if YAML cannot parse the row by itself."""
     found = re.fullmatch(r"([A-Za-z][\w-]*:[ \t]+)(\S.*)", row)
     if not found:
         return row

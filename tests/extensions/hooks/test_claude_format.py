@@ -102,7 +102,7 @@ def test_a_program_with_its_arguments_is_run_without_a_shell_reading_them() -> N
 def test_a_file_can_switch_its_hooks_off_and_other_keys_are_named() -> None:
     assert read({"hooks": one(), "disableAllHooks": True})[0] == ()
     hooks, problems = read({"hooks": one(), "$schema": "x", "theme": "dark"})
-    assert (len(hooks), problems) == (1, ("hooks.json: theme says nothing to wolo.",))
+    assert (len(hooks), problems) == (1, ("hooks.json: theme is unknown and ignored.",))
 
 
 def test_what_only_others_understand_does_not_keep_a_hook_from_running() -> None:

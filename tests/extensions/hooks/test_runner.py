@@ -14,7 +14,7 @@ import pytest
 from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook, digest
 from wolo.extensions.hooks.response import NOTHING
-from wolo.extensions.referenced_files import programs, runs_relative_program
+from wolo.extensions.referenced_files import find_programs, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
 
 
@@ -31,7 +31,7 @@ def test_the_digest_knows_the_files_that_a_command_names(command: str, tmp_path:
     changed = digest(hooks, tmp_path)
     assert len({missing, there, changed}) == 3
     assert digest([("Stop", Hook(command=command, matcher="x"))], tmp_path) != changed
-    assert script in programs([command], tmp_path, [tmp_path])
+    assert script in find_programs([command], tmp_path, [tmp_path])
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_however_a_file_is_named_it_is_found(command: str, file: str, project: s
     script.write_text("exit 0")
     hooks = [("Stop", Hook(command=command))]
     before = digest(hooks, tmp_path / project)
-    assert script in programs([command], tmp_path / project, [tmp_path])
+    assert script in find_programs([command], tmp_path / project, [tmp_path])
     script.write_text("exit 2")
     assert digest(hooks, tmp_path / project) != before
 
@@ -70,7 +70,7 @@ def test_links_on_the_way_to_a_program_are_found_with_it(tmp_path: Path) -> None
     (tmp_path / "real/check.sh").write_text("")
     (tmp_path / "folder").symlink_to("real")
     (tmp_path / "check").symlink_to("folder/check.sh")
-    found = programs(["./check"], tmp_path, [tmp_path])
+    found = find_programs(["./check"], tmp_path, [tmp_path])
     assert found == [tmp_path / "check", tmp_path / "folder", tmp_path / "real/check.sh"]
 
 
@@ -79,14 +79,14 @@ def test_links_on_the_way_to_a_program_are_found_with_it(tmp_path: Path) -> None
 )
 def test_no_word_is_too_strange_to_be_looked_for(word: str, tmp_path: Path) -> None:
     digest([("Stop", Hook(command=word))], tmp_path)
-    programs([word], tmp_path, [tmp_path])
+    find_programs([word], tmp_path, [tmp_path])
 
 
 def test_what_is_no_program_is_not_kept_from_the_model(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (work / "src").mkdir(parents=True)
     (work / "package.json").write_text("{}")
-    assert programs(["prettier --write ./package.json src/ /etc/passwd ~/x.sh; npm run lint"], work, [work]) == []
+    assert find_programs(["prettier --write ./package.json src/ /etc/passwd ~/x.sh; npm run lint"], work, [work]) == []
 
 
 RELATIVE = """

@@ -202,7 +202,7 @@ class ConversationHooks:
         running = [each for each in self.sets if each.runs and each.hooks]
         if not running:
             return []
-        from wolo.extensions.referenced_files import programs  # noqa: PLC0415  # only where there are hooks
+        from wolo.extensions.referenced_files import find_programs  # noqa: PLC0415  # only where there are hooks
 
         workspace = self._workspace
         roots = (workspace.root, *workspace.extra)
@@ -210,7 +210,7 @@ class ConversationHooks:
         for each in running:
             lines = [hook.command for _, hook in each.hooks]
             for folder in filter(None, (each.folder or workspace.start, each.named_in)):
-                found += programs(lines, folder, roots)
+                found += find_programs(lines, folder, roots)
         return list(dict.fromkeys(found))
 
     def start(self, state: Path, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool) -> RunHook | None:

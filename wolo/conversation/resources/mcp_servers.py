@@ -57,13 +57,13 @@ def _programs(wanted: Sequence[ConfiguredServer], workspace: Workspace, cwd: Pat
     run = [each for each in wanted if each.server.command and each.server.enabled]
     if not run:
         return ()
-    from wolo.extensions.referenced_files import programs  # noqa: PLC0415  # most starts have no server
+    from wolo.extensions.referenced_files import find_programs  # noqa: PLC0415  # most starts have no server
 
     roots = (workspace.root, *workspace.extra)
     found: dict[Path, None] = {}
     for each in run:
         folder = Path((each.folder or each.named_in or cwd), os.path.expanduser(each.server.cwd))  # noqa: PTH111  # Path's own may raise
-        found |= dict.fromkeys(programs([shlex.join((each.server.command, *each.server.args))], folder, roots))
+        found |= dict.fromkeys(find_programs([shlex.join((each.server.command, *each.server.args))], folder, roots))
     return tuple(found)
 
 

@@ -1,1 +1,1 @@
-"""Reads hook settings, runs hooks and reads their answers."""
+"""Reads hook definitions, runs hooks and interprets their output."""

@@ -1,4 +1,4 @@
-"""Describes tool calls as Claude Code describes its own to hooks, and reads the arguments that a hook gives back."""
+"""Translates tool calls to Claude Code's form for hooks, and changed arguments back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
     "task": "Task",
     "skill": "Skill",
 }
-"""Tools of wolo → of Claude Code. A patch and a job have no counterpart of their own: `hook_calls` says what they are."""
+"""Tool names of wolo and Claude Code. `to_claude_calls` handles patches and jobs, which have no equivalent."""
 
 
 class ClaudeCall(Struct, frozen=True, kw_only=True):
@@ -42,33 +42,33 @@ class ClaudeCall(Struct, frozen=True, kw_only=True):
 
 
 def to_claude_calls(tool: str, arguments: Mapping[str, Any], start: Path, *, follow_links: bool) -> list[ClaudeCall]:
-    """The call in Claude Code's form; several where it concerns several files or makes several replacements.
+    """Splits a call that affects several files or makes several replacements.
 
-    `arguments` have wolo's names, and relative paths begin at `start`. With `follow_links` a path that leads through a
-    link is told a second time by the file that it leads to.
+    `arguments` have wolo's names; relative paths start at `start`. With `follow_links`, a path through a link is repeated with
+    its target.
     """
     if tool == "apply_patch":
-        told = list(_patched(str(arguments.get("patch", "")))) or [ClaudeCall(name=tool, input=dict(arguments))]
+        call = list(_patched(str(arguments.get("patch", "")))) or [ClaudeCall(name=tool, input=dict(arguments))]
     elif tool == "edit" and arguments.get("edits"):
-        told = list(_replacements(arguments))
+        call = list(_replacements(arguments))
     else:
-        told = [_one(tool, arguments)]
-    return [each for one in told for each in _by_file(one, start, follow_links=follow_links)]
+        call = [_one(tool, arguments)]
+    return [each for one in call for each in _by_file(one, start, follow_links=follow_links)]
 
 
 def to_wolo_arguments(
-    tool: str, arguments: Mapping[str, Any], told: ClaudeCall, changed: Mapping[str, Any]
+    tool: str, arguments: Mapping[str, Any], call: ClaudeCall, changed: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The arguments with what a hook changed of a call it was told. None: the change cannot be carried over."""
+    """Applies a hook's changes to the arguments; None if the change cannot be translated."""
     if tool == "apply_patch":
         return None
-    if told.at is not None:
+    if call.at is not None:
         parts = [dict(each) for each in arguments["edits"]]
         path = changed.get("file_path")
-        parts[told.at] = _taken(_EDIT, parts[told.at], told.input, {**changed, "file_path": told.input["file_path"]})
-        return {**arguments, "edits": parts, **({"path": path} if path not in (None, told.input["file_path"]) else {})}
+        parts[call.at] = _merge_changes(_EDIT, parts[call.at], call.input, {**changed, "file_path": call.input["file_path"]})
+        return {**arguments, "edits": parts, **({"path": path} if path not in (None, call.input["file_path"]) else {})}
     form = _form(tool, arguments)
-    return _taken(form, arguments, told.input, changed) if form else dict(changed)
+    return _merge_changes(form, arguments, call.input, changed) if form else dict(changed)
 
 
 class _Field(NamedTuple):
@@ -82,7 +82,7 @@ class _Form(NamedTuple):
     name: str
     fields: tuple[_Field, ...]
     more: Mapping[str, Any] = {}
-    """What Claude Code's tool always has, and ours does not know."""
+    """Fields that Claude Code's tool always has and wolo's lacks."""
 
 
 def _form(tool: str, arguments: Mapping[str, Any]) -> _Form | None:
@@ -95,18 +95,20 @@ def _one(tool: str, arguments: Mapping[str, Any]) -> ClaudeCall:
     form = _form(tool, arguments)
     if form is None:
         return ClaudeCall(name=tool, input=dict(arguments))
-    told = {field.theirs: field.out(arguments[field.ours]) for field in form.fields if field.ours in arguments}
+    call = {field.theirs: field.out(arguments[field.ours]) for field in form.fields if field.ours in arguments}
     more = {name: value(arguments) if callable(value) else value for name, value in form.more.items()}
-    return ClaudeCall(name=form.name, input={**more, **told})
+    return ClaudeCall(name=form.name, input={**more, **call})
 
 
-def _taken(form: _Form, arguments: Mapping[str, Any], told: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """What a hook left as it was stays as the model wrote it; what it left out is gone."""
+def _merge_changes(
+    form: _Form, arguments: Mapping[str, Any], call: Mapping[str, Any], changed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Unchanged values stay as the model wrote them; omitted ones are removed."""
     fields = {field.theirs: field for field in form.fields}
     taken = {ours: value for ours, value in arguments.items() if all(ours != field.ours for field in form.fields)}
     for name, value in changed.items():
         field = fields.get(name)
-        if name in told and told[name] == value:
+        if name in call and call[name] == value:
             if field is not None and field.ours in arguments:
                 taken[field.ours] = arguments[field.ours]
         elif field is not None:
@@ -125,7 +127,7 @@ def _replacements(arguments: Mapping[str, Any]) -> Iterator[ClaudeCall]:
 
 
 def _patched(patch: str) -> Iterator[ClaudeCall]:
-    """Each file of a patch: written where it is new, edited where it is there, emptied where it is deleted or moved away."""
+    """Describes each file of a patch: Write for a new file, Edit for a change, an empty Edit for a deletion or move."""
     try:
         sections = read_patch(patch)
     except ToolError:
@@ -144,15 +146,15 @@ def _patched(patch: str) -> Iterator[ClaudeCall]:
                     yield ClaudeCall(name="Write", input={"file_path": move_to, "content": new})
 
 
-def _by_file(told: ClaudeCall, start: Path, *, follow_links: bool) -> Iterator[ClaudeCall]:
-    key = next((each for each in ("file_path", "path") if each in told.input), None)
-    if key is None or not isinstance(told.input[key], str) or not _is_path_of(told.name):
-        yield told
+def _by_file(call: ClaudeCall, start: Path, *, follow_links: bool) -> Iterator[ClaudeCall]:
+    key = next((each for each in ("file_path", "path") if each in call.input), None)
+    if key is None or not isinstance(call.input[key], str) or not _is_path_of(call.name):
+        yield call
         return
-    written = os.path.normpath(start / _with_home(told.input[key], start))
-    real = _real(start / _with_home(told.input[key], start)) if follow_links else written
+    written = os.path.normpath(start / _with_home(call.input[key], start))
+    real = _real(start / _with_home(call.input[key], start)) if follow_links else written
     for path in dict.fromkeys((written, real)):
-        yield ClaudeCall(name=told.name, input={**told.input, key: path}, file=path, at=told.at)
+        yield ClaudeCall(name=call.name, input={**call.input, key: path}, file=path, at=call.at)
 
 
 def _is_path_of(name: str) -> bool:
@@ -184,7 +186,7 @@ def _todos(items: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _items(todos: Any) -> list[dict[str, Any]]:
+def _to_items(todos: Any) -> list[dict[str, Any]]:
     return [{"text": each.get("content", ""), "status": each.get("status", "pending")} for each in todos]
 
 
@@ -205,7 +207,7 @@ def _questions(questions: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _asked(questions: Any) -> list[dict[str, Any]]:
+def _to_questions(questions: Any) -> list[dict[str, Any]]:
     return [{("multi_select" if name == "multiSelect" else name): value for name, value in each.items()} for each in questions]
 
 
@@ -250,8 +252,8 @@ _FORMS: Mapping[str, _Form] = {
     ),
     "glob": _Form(CLAUDE_NAMES["glob"], _same("pattern", "path")),
     "fetch": _Form(CLAUDE_NAMES["fetch"], _same("url"), {"prompt": ""}),
-    "todo": _Form(CLAUDE_NAMES["todo"], (_Field("items", "todos", _todos, _items),)),
-    "ask": _Form(CLAUDE_NAMES["ask"], (_Field("questions", "questions", _questions, _asked),)),
+    "todo": _Form(CLAUDE_NAMES["todo"], (_Field("items", "todos", _todos, _to_items),)),
+    "ask": _Form(CLAUDE_NAMES["ask"], (_Field("questions", "questions", _questions, _to_questions),)),
     "task": _Form(
         CLAUDE_NAMES["task"],
         (*_same("prompt"), _Field("agent", "subagent_type"), _Field("background", "run_in_background")),

@@ -1,4 +1,4 @@
-"""Describes results of tool calls as Claude Code describes its own to hooks, and reads a result that a hook puts instead."""
+"""Translates tool results to Claude Code's form for hooks, and replaced results back."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _TOTAL = re.compile(r"\[(?:Lines \d+ to \d+ of )?(\d+)(?: lines?)?\.")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
-def to_claude_response(told: ClaudeCall, result: Mapping[str, Any]) -> Any:
-    """`tool_response` of a call that was told like this.
+def to_claude_response(call: ClaudeCall, result: Mapping[str, Any]) -> Any:
+    """Builds `tool_response`.
 
     `result` is wolo's own: `output`, `is_error`, `files_changed`, `view` and `duration_ms`.
     """
-    answer = _ANSWERS.get(told.name)
-    return answer(told, result) if answer else [{"type": "text", "text": result["output"]}]
+    answer = _ANSWERS.get(call.name)
+    return answer(call, result) if answer else [{"type": "text", "text": result["output"]}]
 
 
 def replacement_output(value: Any) -> str | None:
-    """The text of `updatedToolOutput`, whichever shape of a tool's output it has. None: it has none."""
+    """Extracts the text of `updatedToolOutput` in any tool's shape; None if there is none."""
     match value:
         case str():
             return value
@@ -43,9 +43,9 @@ def replacement_output(value: Any) -> str | None:
             return None
 
 
-def failure(told: ClaudeCall, result: Mapping[str, Any]) -> str:
-    """`error` of a call that failed; a command's begins with its exit code."""
-    code = _view(result, "output").get("exit_code") if told.name == "Bash" else None
+def failure(call: ClaudeCall, result: Mapping[str, Any]) -> str:
+    """Builds `error` of a failed call; for a command it starts with the exit code."""
+    code = _view(result, "output").get("exit_code") if call.name == "Bash" else None
     return f"Exit code {code}\n{result['output']}" if code is not None else str(result["output"])
 
 
@@ -54,17 +54,17 @@ def _view(result: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return view if view.get("type") == kind else {}
 
 
-def _command(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _command(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     printed = _view(result, "output").get("text", result["output"])
     return {"stdout": printed, "stderr": "", "interrupted": False, "isImage": False}
 
 
-def _read(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _read(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     lines = str(result["output"]).split("\n")
     numbered = [match for match in map(_NUMBERED.fullmatch, lines) if match]
     total = _TOTAL.match(lines[-1])
     file = {
-        "filePath": told.file,
+        "filePath": call.file,
         "content": "\n".join(match[2] for match in numbered),
         "numLines": len(numbered),
         "startLine": int(numbered[0][1]) if numbered else 1,
@@ -73,23 +73,23 @@ def _read(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "text", "file": file}
 
 
-def _written(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _written(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "diff")
     return {
         "type": "create" if view.get("created") else "update",
-        "filePath": told.file,
-        "content": told.input.get("content", ""),
+        "filePath": call.file,
+        "content": call.input.get("content", ""),
         "structuredPatch": _hunks(view.get("text", "")),
         "success": True,
     }
 
 
-def _edited(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _edited(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "filePath": told.file,
-        "oldString": told.input.get("old_string", ""),
-        "newString": told.input.get("new_string", ""),
-        "replaceAll": told.input.get("replace_all", False),
+        "filePath": call.file,
+        "oldString": call.input.get("old_string", ""),
+        "newString": call.input.get("new_string", ""),
+        "replaceAll": call.input.get("replace_all", False),
         "structuredPatch": _hunks(_view(result, "diff").get("text", "")),
         "userModified": False,
         "success": True,
@@ -107,21 +107,21 @@ def _hunks(diff: str) -> list[dict[str, Any]]:
     return hunks
 
 
-def _found(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _found(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     lines = list(_view(result, "listing").get("lines", ()))
-    mode = told.input.get("output_mode", "content")
+    mode = call.input.get("output_mode", "content")
     if mode == "files_with_matches":
         return {"mode": mode, "filenames": lines, "numFiles": len(lines)}
     return {"mode": mode, "filenames": [], "numFiles": 0, "content": "\n".join(lines), "numLines": len(lines)}
 
 
-def _names(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _names(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "listing")
     names, total = list(view.get("lines", ())), view.get("total", 0)
     return {"filenames": names, "durationMs": result["duration_ms"], "numFiles": len(names), "truncated": total > len(names)}
 
 
-def _fetched(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _fetched(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "fetched")
     code = view.get("status", 0)
     return {
@@ -130,11 +130,11 @@ def _fetched(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
         "codeText": HTTPStatus(code).phrase if code in set(HTTPStatus) else "",
         "result": result["output"],
         "durationMs": result["duration_ms"],
-        "url": view.get("url", told.input.get("url", "")),
+        "url": view.get("url", call.input.get("url", "")),
     }
 
 
-def _delegated(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _delegated(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "delegated")
     return {
         "status": "completed",
@@ -146,12 +146,12 @@ def _delegated(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    return {"newTodos": told.input.get("todos", [])}
+def _listed(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+    return {"newTodos": call.input.get("todos", [])}
 
 
-def _loaded(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
-    return {"success": True, "commandName": told.input.get("skill", "")}
+def _loaded(call: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
+    return {"success": True, "commandName": call.input.get("skill", "")}
 
 
 _ANSWERS: Mapping[str, Callable[[ClaudeCall, Mapping[str, Any]], dict[str, Any]]] = {

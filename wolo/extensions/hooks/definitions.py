@@ -1,4 +1,4 @@
-"""Hooks as a person writes them into the settings: at which event, for which tools, which command."""
+"""Reads hook definitions from settings and from Claude Code's `hooks.json`."""
 
 from __future__ import annotations
 
@@ -20,70 +20,69 @@ RULE = re.compile(r"\s*([\w*-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 class Hook(Struct, frozen=True, forbid_unknown_fields=True):
-    """A command that is told of an event as JSON on its stdin, and answers by its exit status or as JSON on its stdout."""
+    """A command that receives an event as JSON on stdin and answers by exit code or JSON on stdout."""
 
     command: Annotated[str, Meta(min_length=1)]
-    """Read by a shell, in the directory that is worked in."""
+    """Run by a shell in the working directory."""
     matcher: str = ""
-    """A list of names of tools (`Edit|Write`) or a regular expression that may match anywhere in one; empty or `*`: every one."""
+    """A list of tool names (`Edit|Write`) or a regular expression that may match anywhere; empty or `*`: all tools."""
     condition: str = field(default="", name="if")
-    """About calls: a rule such as `Bash(git *)` that narrows which of them run it."""
+    """For tool events: a rule such as `Bash(git *)` that calls must match."""
     timeout_s: Annotated[float, Meta(gt=0)] = TIMEOUT_S
-    """After that it is ended, with all it has started, and has failed."""
+    """After that the hook and everything it started is killed, and the hook has failed."""
     strict: bool = False
-    """A failure of the hook is a no."""
+    """Treat a failure of the hook as a denial."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """By event, under the names that other agents have made known."""
+    """By event, named as in other agents."""
 
     SessionStart: tuple[Hook, ...] = ()
     """Before the first prompt of a conversation."""
     SessionEnd: tuple[Hook, ...] = ()
-    """When it is closed."""
+    """When the conversation is closed."""
     UserPromptSubmit: tuple[Hook, ...] = ()
-    """Before a prompt is sent: may keep it back."""
+    """Before a prompt is sent: may block it."""
     PreToolUse: tuple[Hook, ...] = ()
-    """Before a call: may refuse it, have a person asked, or change its arguments."""
+    """Before a tool call: may deny it, require approval, or change its arguments."""
     PermissionRequest: tuple[Hook, ...] = ()
-    """Before a person is asked about a call: may answer instead."""
+    """Before an approval prompt: may answer it."""
     PostToolUse: tuple[Hook, ...] = ()
-    """After a call that went well."""
+    """After a successful tool call."""
     PostToolUseFailure: tuple[Hook, ...] = ()
-    """After a call that ran and failed."""
+    """After a failed tool call."""
     Stop: tuple[Hook, ...] = ()
-    """When the model says it is done: may send it back."""
+    """When the model finishes: may make it continue."""
     SubagentStart: tuple[Hook, ...] = ()
-    """Before a subagent begins."""
+    """Before a subagent starts."""
     SubagentStop: tuple[Hook, ...] = ()
-    """When a subagent is done."""
+    """When a subagent finishes."""
     PreCompact: tuple[Hook, ...] = ()
-    """Before the conversation is summed up."""
+    """Before compaction."""
     PostCompact: tuple[Hook, ...] = ()
-    """After room was made in the window."""
+    """After compaction."""
     Notification: tuple[Hook, ...] = ()
-    """When something waits for the person."""
+    """When something waits for the user."""
 
 
 EVENTS: tuple[str, ...] = Settings.__struct_fields__
 ABOUT_TOOLS = frozenset(("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"))
-"""At the other events a matcher is held against what the event is about, where it is about something."""
+"""For other events a matcher is compared with the subject of the event, if it has one."""
 
 
 def pattern(matcher: str) -> re.Pattern[str]:
-    """Raises what `re.compile` does. What that has against a form which means something is nothing for a person's screen."""
+    """Raises as `re.compile` does; suppresses warnings about unusual patterns."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return re.compile(matcher, re.IGNORECASE)
 
 
 def is_rule(condition: str) -> bool:
-    """Whether it has the form of one rule."""
     return RULE.fullmatch(condition) is not None
 
 
 def complaint(matcher: str) -> str:
-    """What is wrong with it; empty when nothing is."""
+    """Describes what is wrong with a matcher; empty if it is valid."""
     try:
         if matcher not in ALL_TOOLS:
             pattern(matcher)
@@ -96,7 +95,7 @@ _KNOWN_KEYS = frozenset(("type", "command", "args", "if", "timeout", "strict", "
 _KEYS_OF_A_GROUP = frozenset(("matcher", "hooks", "description"))
 _KEYS_OF_A_FILE = frozenset(("hooks", "description", "$schema", "disableAllHooks"))
 _GUARD = "PreToolUse"
-"""Its hooks guard something: one that cannot be read must not go unnoticed."""
+"""Its hooks protect something, so an unreadable one must be reported."""
 _OTHER_TYPES = {
     "http": "sends no requests for hooks",
     "prompt": "asks no model for hooks",
@@ -111,7 +110,7 @@ OTHERS_EVENTS = frozenset(
         *("MessageDisplay", "DirectoryAdded"),
     )
 )
-"""Of other agents; wolo has no such moment."""
+"""Events of other agents that wolo does not have."""
 
 
 _PROJECT_DIR = re.compile(r"\$\{CLAUDE_PROJECT_DIR\}|\$CLAUDE_PROJECT_DIR\b")
@@ -121,9 +120,9 @@ class FromFile(NamedTuple):
     hooks: tuple[tuple[str, Hook], ...]
     """By event, in the order of the file."""
     problems: tuple[str, ...]
-    """What is not used of it, and why: a sentence each."""
+    """A sentence for each part that is not used."""
     unreadable_guards: tuple[str, ...] = ()
-    """Those of the problems that leave calls of tools unguarded which somebody wanted guarded."""
+    """Problems that leave tool calls without an intended check."""
 
 
 class _Entry(Struct, frozen=True):
@@ -136,7 +135,7 @@ class _Entry(Struct, frozen=True):
 
 
 def read_hooks(data: bytes, path: Path) -> FromFile:
-    """Raises ExtensionError for a file that cannot be understood at all."""
+    """Raises ExtensionError for an unreadable file."""
     try:
         content = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf") or b"{}")
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -154,13 +153,13 @@ def read_hooks(data: bytes, path: Path) -> FromFile:
     reading = _Reading()
     hooks = [each for event, groups in table.items() for each in reading.of_event(event, groups)]
     if unknown := sorted(content.keys() - _KEYS_OF_A_FILE) if not is_settings and not is_bare else []:
-        reading.problems.append(f"{', '.join(unknown)} says nothing to wolo.")
+        reading.problems.append(f"{', '.join(unknown)} is unknown and ignored.")
     problems, guards = ([f"{path}: {each}" for each in said] for said in (reading.problems, reading.guards))
     return FromFile(tuple(hooks), (*guards, *problems), tuple(guards))
 
 
 class _Reading:
-    """Of one file: its hooks as they come, and what is wrong with it."""
+    """Collects the hooks and problems of one file."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -186,7 +185,7 @@ class _Reading:
             self._unreadable(event, f"{event}: {wrong}")
             return
         if unknown := sorted(group.keys() - _KEYS_OF_A_GROUP):
-            self.problems.append(f"{event}: {', '.join(unknown)} beside `matcher` says nothing to wolo.")
+            self.problems.append(f"{event}: {', '.join(unknown)} beside `matcher` is unknown and ignored.")
         for entry in entries:
             if hook := self._hook(event, matcher, entry):
                 yield event, hook
@@ -206,7 +205,7 @@ class _Reading:
             self._unreadable(event, f"{event}: a hook {said} is not used")
             return None
         if unknown := sorted(entry.keys() - _KNOWN_KEYS):
-            self.problems.append(f"{event}: {', '.join(unknown)} of `{read.command}` says nothing to wolo.")
+            self.problems.append(f"{event}: {', '.join(unknown)} of `{read.command}` is unknown and ignored.")
         if read.condition and not self._is_usable(event, read.condition):
             return None
         command = read.command if read.args is None else " ".join(map(_literally, (read.command, *read.args)))
@@ -227,7 +226,7 @@ class _Reading:
 
 
 def _literally(word: str) -> str:
-    """A word for a shell that takes nothing of it for a sign, but for the folder of the project."""
+    """Quotes a word for the shell, except for the project folder's variable."""
     pieces = _PROJECT_DIR.split(word)
     return '"$CLAUDE_PROJECT_DIR"'.join(shlex.quote(piece) if piece else "" for piece in pieces) or "''"
 

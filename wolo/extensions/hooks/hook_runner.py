@@ -1,4 +1,4 @@
-"""Runs the hooks of an event: all that match, in parallel, each as a program of the user, and joins their answers into one."""
+"""Runs the matching hooks of an event in parallel and combines their answers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_with_input
 
 SLOW_S = 1.0
-"""What takes longer is told."""
+"""Hooks that take longer are reported."""
 AT_ONCE = 16
-"""Programs that may run at the same time: a patch is told file by file."""
+"""Concurrent programs: a patch is described file by file."""
 MOST_BYTES = 4 << 20
-"""Of one file: a script is smaller, and a program that is larger counts with its size and its time."""
+"""Per file; larger files count by size and time."""
 _KEPT_BYTES = 256 * 1024
-"""Of each end of what a hook prints."""
+"""Per end of a hook's output."""
 _SUBJECTS = {
     "SessionStart": "source",
     "SessionEnd": "reason",
@@ -41,37 +41,35 @@ _SUBJECTS = {
     "SubagentStart": "agent_type",
     "SubagentStop": "agent_type",
 }
-"""What a matcher is held against where the event is about no tool; at the others every hook is meant."""
+"""Fields that matchers are compared with, for events without a tool; without a field every hook matches."""
 _BEFORE_THE_CALL = frozenset(("PreToolUse", "PermissionRequest"))
-_NOT_CARRIED_OVER = "A hook changes the arguments of a call that concerns several files, which cannot be carried over."
+_NOT_TRANSLATABLE = "A hook changes the arguments of a call that affects several files, which is not supported."
 
 Slow = Callable[[Sequence[str]], Awaitable[None]]
-"""Hears which commands are still awaited."""
+"""Called with the commands still running."""
 
 
 class RegisteredHook(Struct, frozen=True, kw_only=True):
-    """A hook, and who wants it to run."""
+    """A hook and its origin."""
 
     event: str
     hook: Hook
     source: str
-    """The file or setting it stands in, for people."""
+    """The file or setting that defines it."""
     projects: Path | None = None
-    """It came with this folder of a checkout, where it runs: it may only make wolo stricter."""
+    """The project folder that it comes from and runs in; such a hook can only make wolo stricter."""
     named_in: Path | None = None
-    """Of a hook of the user's: the folder of the file that names it, where its relative programs are."""
+    """For a user's hook: the folder of the defining file, where relative programs are."""
     is_still_allowed: Callable[[], bool] = lambda: True
-    """Whether what it runs is what the person said yes to."""
+    """Tells whether it is still what the user consented to."""
 
 
 class HookEnvironment(Struct, frozen=True, kw_only=True):
-    """Where and how hooks run."""
-
     processes: Processes
     shell: str
     cwd: Path
     environ: Callable[[Path | None], Mapping[str, str]]
-    """Gets the folder of the project that a hook came with."""
+    """Receives the project folder that a hook comes from."""
 
 
 class Hooks:
@@ -88,20 +86,19 @@ class Hooks:
         *,
         environ: Mapping[str, str] | None = None,
     ) -> Answer:
-        """What the hooks of this event say together; never raises but when it is cancelled: then all of them are ended.
+        """Combined answer of the event's hooks. Never raises except when cancelled, which kills all of them.
 
-        `payload` joins what is on their stdin, in wolo's names. None may take longer than `most_s`. `environ` is more for
-        their environment.
+        `payload` is added to stdin, in wolo's names. No hook runs longer than `most_s`. `environ` extends the environment.
         """
-        meant = self.meant(event, payload)
-        if not meant:
+        select = self.select(event, payload)
+        if not select:
             return NOTHING
         places = asyncio.Semaphore(AT_ONCE)
         try:
             async with asyncio.TaskGroup() as group:
                 running = {
                     group.create_task(self._run_one(each, _told(event, payload, call), most_s, environ or {}, places)): each
-                    for each, call in meant
+                    for each, call in select
                 }
                 _, late = await asyncio.wait(running, timeout=SLOW_S)
                 if late:
@@ -109,16 +106,16 @@ class Hooks:
         except BaseExceptionGroup as failed:  # only `slow` can fail
             raise failed.exceptions[0] from None
         answers = [each.result() for each in running]
-        return _in_wolos_names(event, payload, [call for _, call in meant], answers)
+        return _combined_for_wolo(event, payload, [call for _, call in select], answers)
 
-    def meant(self, event: str, payload: Mapping[str, Any]) -> list[tuple[RegisteredHook, ClaudeCall | None]]:
-        """Each command once, in the order in which they are written; for each file that a call concerns."""
+    def select(self, event: str, payload: Mapping[str, Any]) -> list[tuple[RegisteredHook, ClaudeCall | None]]:
+        """The hooks to run, each command once per affected file, in order of definition."""
         calls: list[ClaudeCall | None] = [None]
         if event in ABOUT_TOOLS:
-            told = to_claude_calls(
+            stdin_data = to_claude_calls(
                 payload["tool_name"], payload["tool_input"], self._environment.cwd, follow_links=event in _BEFORE_THE_CALL
             )
-            calls = [*told]
+            calls = [*stdin_data]
         subject = str(payload.get(_SUBJECTS.get(event, ""), ""))
         found: dict[tuple[str, str, Path | None, int], tuple[RegisteredHook, ClaudeCall | None]] = {}
         for each in self.placed:
@@ -141,7 +138,7 @@ class Hooks:
     async def _run_one(
         self,
         placed: RegisteredHook,
-        told: Mapping[str, Any],
+        stdin_data: Mapping[str, Any],
         most_s: float | None,
         environ: Mapping[str, str],
         places: asyncio.Semaphore,
@@ -152,10 +149,10 @@ class Hooks:
             if not placed.is_still_allowed():
                 return _failed(placed, "has changed since you allowed it and is not run")
             try:
-                heard = await run_with_input(
+                finished = await run_with_input(
                     self._environment.processes,
                     [self._environment.shell, "-c", hook.command],
-                    json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"),
+                    json.dumps(stdin_data, ensure_ascii=False).encode("utf-8", "replace"),
                     cwd=self._folder(placed),
                     env={**self._environment.environ(placed.projects), **environ},
                     timeout_s=timeout_s,
@@ -163,16 +160,16 @@ class Hooks:
                 )
             except (OSError, ValueError) as error:
                 return _failed(placed, f"could not be started: {error}")
-        if heard.cause != "exited":
-            why = f"took longer than {timeout_s:g} s" if heard.cause == "timed_out" else "started far too many processes"
+        if finished.cause != "exited":
+            why = f"took longer than {timeout_s:g} s" if finished.cause == "timed_out" else "started far too many processes"
             return _failed(placed, f"{why} and was ended")
-        answer = read_answer(event, heard.exit_code, heard.stdout, heard.stderr)
+        answer = read_answer(event, finished.exit_code, finished.stdout, finished.stderr)
         if isinstance(answer, str):
             return _failed(placed, answer)
         return restricted(answer) if placed.projects else answer
 
     def _folder(self, placed: RegisteredHook) -> Path:
-        """Where it runs: never where a relative name of the user's own would be a program of the checkout."""
+        """Avoids folders where a relative name of the user's hook would mean a program of the checkout."""
         if placed.projects:
             return placed.projects
         named_in, cwd = placed.named_in, self._environment.cwd
@@ -180,27 +177,27 @@ class Hooks:
 
 
 def _told(event: str, payload: Mapping[str, Any], call: ClaudeCall | None) -> dict[str, Any]:
-    """What stands on stdin: Claude Code's form, and wolo's own beside it under `wolo_…`."""
-    told = {"hook_event_name": event, **payload}
+    """Content of stdin: Claude Code's form, and wolo's own under `wolo_…`."""
+    stdin_data = {"hook_event_name": event, **payload}
     if (mode := payload.get("permission_mode")) is not None:
-        told |= {"permission_mode": PERMISSION_MODES.get(mode, mode), "wolo_mode": mode}
+        stdin_data |= {"permission_mode": PERMISSION_MODES.get(mode, mode), "wolo_mode": mode}
     if call is None:
-        return told
-    told |= {"tool_name": call.name, "tool_input": call.input}
-    told |= {"wolo_tool_name": payload["tool_name"], "wolo_tool_input": payload["tool_input"]}
+        return stdin_data
+    stdin_data |= {"tool_name": call.name, "tool_input": call.input}
+    stdin_data |= {"wolo_tool_name": payload["tool_name"], "wolo_tool_input": payload["tool_input"]}
     result = payload.get("tool_response")
     if result is not None:
-        told |= {"duration_ms": result["duration_ms"], "wolo_tool_response": result}
-        told["tool_response"] = to_claude_response(call, result)
+        stdin_data |= {"duration_ms": result["duration_ms"], "wolo_tool_response": result}
+        stdin_data["tool_response"] = to_claude_response(call, result)
         if event == "PostToolUseFailure":
-            told |= {"error": failure(call, result), "is_interrupt": False}
-    return told
+            stdin_data |= {"error": failure(call, result), "is_interrupt": False}
+    return stdin_data
 
 
-def _in_wolos_names(
+def _combined_for_wolo(
     event: str, payload: Mapping[str, Any], calls: Sequence[ClaudeCall | None], answers: Sequence[Answer]
 ) -> Answer:
-    """All answers as one, with changed arguments as wolo's tool takes them."""
+    """Combines all answers, with changed arguments in wolo's form."""
     answer = combined(answers)
     if answer.updated_input is None or event not in ABOUT_TOOLS:
         return answer
@@ -210,7 +207,7 @@ def _in_wolos_names(
             continue
         taken = to_wolo_arguments(payload["tool_name"], arguments, call, each.updated_input)
         if taken is None:
-            return replace(answer, decision="deny", reason=_NOT_CARRIED_OVER, updated_input=None)
+            return replace(answer, decision="deny", reason=_NOT_TRANSLATABLE, updated_input=None)
         arguments = taken
     return replace(answer, updated_input=None if arguments == payload["tool_input"] else arguments)
 
@@ -219,7 +216,7 @@ def _failed(placed: RegisteredHook, why: str) -> Answer:
     notice = f"{_named(placed)} {why.rstrip('.')}."
     if not placed.hook.strict:
         return Answer(notices=(notice,))
-    return Answer(decision="deny", reason=f"{notice} It is strict, so this counts as a no.", notices=(notice,))
+    return Answer(decision="deny", reason=f"{notice} It is strict, so the call is denied.", notices=(notice,))
 
 
 def _named(placed: RegisteredHook) -> str:
@@ -227,7 +224,7 @@ def _named(placed: RegisteredHook) -> str:
 
 
 def digest(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
-    """Another one as soon as a command, or a file it names, has changed."""
+    """Changes as soon as a command, or a file it names, changes."""
     seen = hashlib.sha256(msgspec.json.encode(hooks))
     named = {named.path for _, hook in hooks for named in files_named(hook.command, folder)}
     for path in sorted(path for path in named if path.is_relative_to(folder)):
@@ -237,7 +234,7 @@ def digest(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """What it is, when it is no file, too: a name that a file takes later is a change."""
+    """Also describes a missing or special file, because a file may take its name later."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

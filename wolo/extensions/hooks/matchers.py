@@ -1,4 +1,7 @@
-"""Matches hooks to events: matchers as Claude Code evaluates them, and the names under which hooks know tools."""
+"""Matches hooks to tool calls: matchers by name, and conditions by arguments, as Claude Code does.
+
+A condition that cannot be evaluated holds: a needless hook is better than a missing check.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,9 @@ PERMISSION_MODES: Mapping[str, str] = {
     "yolo": "bypassPermissions",
 }
 _LIST = re.compile(r"[A-Za-z0-9_\-| ,]*")
-"""A matcher of these characters alone is a list of names; any other is a regular expression."""
+"""A matcher of these characters only is a list of names; any other is a regular expression."""
 _NEGATIVE = re.compile(r"\(\?<?!|\[\^")
-"""It matches by what is absent, so another spelling of an excluded name would match."""
+"""A pattern that excludes names, which another spelling would evade."""
 
 
 def names_of(tool: str, told_as: str) -> tuple[str, ...]:
@@ -57,12 +60,12 @@ def matches(matcher: str, names: Sequence[str]) -> bool:
 
 
 _ALSO: dict[str, tuple[str, ...]] = {"Edit": ("Write",), "Write": ("Edit",), "Read": ("Grep", "Glob")}
-"""A rule about a tool is one about those that do the same to files."""
+"""Rules about a tool also apply to tools with the same effect on files."""
 _EXPANDS = re.compile(r"[`$]")
 
 
 def holds(condition: str, call: ClaudeCall, names: Sequence[str], start: Path) -> bool:
-    """`names` are those of the tool; `start` is where relative paths begin."""
+    """`names` are those of the tool; relative paths start at `start`."""
     rule = RULE.fullmatch(condition)
     if rule is None:
         return True
@@ -81,7 +84,7 @@ def holds(condition: str, call: ClaudeCall, names: Sequence[str], start: Path) -
 
 
 def _runs(pattern: str, command: str) -> bool:
-    """Whether any command of the line matches, also those in `$(…)`, behind wrappers and behind assignments."""
+    """Tells whether any command of the line matches, including those in `$(…)`, after wrappers and after assignments."""
     if re.search(r"[\s:]", pattern.strip().removesuffix("*").strip()) and _EXPANDS.search(command):
         return True  # more than the name of a program, and what it is given is not known
     try:

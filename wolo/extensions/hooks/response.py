@@ -1,4 +1,4 @@
-"""What a hook has said: its exit status, its stderr, and the JSON on its stdout, as one answer."""
+"""Interprets a hook's exit code, stderr and JSON output as one answer."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ Word = Literal["", "allow", "ask", "deny"]
 _RANK: Mapping[Word, int] = {"": 0, "allow": 1, "ask": 2, "deny": 3}
 
 BLOCKS = 2
-"""The exit status that says no."""
+"""Exit code that denies."""
 TEXT_IS_CONTEXT = frozenset(("SessionStart", "UserPromptSubmit", "SubagentStart"))
-"""There the model is told what a hook prints, be it JSON or not."""
+"""For these events the output goes to the model, whether or not it is JSON."""
 _AFTER_THE_CALL = frozenset(("PostToolUse", "PostToolUseFailure"))
 WHEN_DONE = frozenset(("Stop", "SubagentStop"))
-"""There the turn ends anyway."""
+"""For these events the turn ends anyway."""
 _MOST_CHARS = 16_000
 NO_REASON = "No reason given."
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """Of one hook, or of all that an event had."""
+    """Answer of one hook, or of all hooks of an event."""
 
     decision: Word = ""
-    """`deny` also says: this prompt is not sent, the model must go on, the conversation is not summed up."""
+    """`deny` also means: do not send the prompt, make the model continue, do not compact."""
     reason: str = ""
     context: str = ""
-    """For the model."""
+    """Text for the model."""
     updated_input: Mapping[str, Any] | None = None
-    """The arguments a call is to have instead."""
+    """Arguments that replace those of the call."""
     updated_output: str | None = None
-    """What the model reads as the result of a call instead."""
+    """Text that replaces the result for the model."""
     stops: bool = False
-    """The turn ends here, with `stop_reason` for the person."""
+    """Ends the turn; `stop_reason` is shown to the user."""
     stop_reason: str = ""
     notices: tuple[str, ...] = ()
-    """For the person."""
+    """Shown to the user."""
 
 
 NOTHING = Answer()
@@ -79,7 +79,7 @@ class _Said(Struct, frozen=True):
 
 
 def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Answer | str:
-    """What a hook said that has ended; or, as a text, what was wrong with it."""
+    """The answer of a finished hook, or a text that describes what is wrong with it."""
     stdout = stdout.strip().removeprefix(codecs.BOM_UTF8)
     said, complained = _text(stdout), _text(stderr)
     if exit_code == BLOCKS:
@@ -98,13 +98,13 @@ def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Ans
 
 
 def restricted(answer: Answer) -> Answer:
-    """What counts of the word of somebody who may not loosen anything."""
+    """Removes what a hook may not loosen."""
     decision = "" if answer.decision == "allow" else answer.decision
     return replace(answer, decision=decision, updated_input=None, updated_output=None)
 
 
 def combined(answers: Sequence[Answer]) -> Answer:
-    """Deny beats ask beats allow, whoever spoke first; of several changes of the arguments the last one counts."""
+    """Deny beats ask beats allow. Of several changed arguments the last wins."""
     strictest: Word = max((each.decision for each in answers), key=_RANK.__getitem__, default="")
     reasons = (each.reason for each in answers if each.decision == strictest and each.reason)
     changes = [each.updated_input for each in answers if each.updated_input is not None]
@@ -134,7 +134,7 @@ def _meant(event: str, said: _Said) -> Answer:
     reason = specific.permissionDecisionReason or (decided.message if decided else "") or said.reason or ""
     stops = said.proceed is False or (decided is not None and decided.interrupt and decision == "deny")
     if said.proceed is False:
-        # Who wants all of it to stop does not want the model to continue.
+        # `continue: false` must not make the model continue.
         decision, reason = ("", "") if event in WHEN_DONE else ("deny", said.stopReason or reason)
     notices = [said.systemMessage] if said.systemMessage else []
     if decided is not None and decided.updatedPermissions:
@@ -167,7 +167,7 @@ _DECISIONS: Mapping[str, Word] = {
     "block": "deny",
     "deny": "deny",
     "ask": "ask",
-    "defer": "ask",  # a person decides later: at the keyboard now, and headless nobody can
+    "defer": "ask",  # ask now; headless runs deny
 }
 
 
