@@ -41,7 +41,7 @@ def pages() -> dict[str, str]:
 def _files() -> str:
     """Every module with the first sentence of its docstring, a section for each package."""
     package = Path(__file__).parent.parent / "wolo"
-    rows = ["# Rooms and files", "", "The rooms and their layers are in [the house](../house.md)."]
+    rows = ["# Rooms and files", "", "The rooms and their layers are in [the architecture](../house.md)."]
     for init in sorted(package.rglob("__init__.py"), key=lambda path: path.parent.parts):
         folder = init.parent
         rows += ["", f"## {folder.relative_to(package.parent)}", "", _first_sentence(init), ""]
