@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := local/qwen2.5-coder-0.5b
 
-.PHONY: demo test test-terminals check soak bench docs format clean
+.PHONY: demo test test-terminals check soak mutants bench docs format clean
 
 demo: .venv/.demo
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -29,6 +29,9 @@ check: .venv/.test
 soak: .venv/.test
 	$(BIN)/python -m pytest -q -m soak --timeout 3600  # also the model's tests
 	$(BIN)/python -m pytest -q -n 2 -m hypothesis --hypothesis-profile=soak --timeout 3600  # properties, with random examples
+
+mutants: .venv/.test  # changes sampled lines of wolo; the tests of their room must notice
+	$(BIN)/python tests/mutation/sample.py
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/bench.py

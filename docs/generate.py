@@ -57,7 +57,7 @@ def _first_sentence(path: Path) -> str:
 def _cli() -> str:
     from wolo.cli.options import SUBCOMMANDS
 
-    rows = ["# Command line", "", "Options may stand anywhere; the words that are left are the prompt.", ""]
+    rows = ["# Command line", "", "Options may be anywhere on the line; the remaining words are the prompt.", ""]
     rows += ["## Subcommands", ""]
     for name, words in SUBCOMMANDS.items():
         then = ", ".join(f"`{word}`" for word in words) if name != "help" else ""

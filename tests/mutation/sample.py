@@ -133,17 +133,33 @@ def sample() -> list[Mutant]:
     return chosen[:SIZE]
 
 
-def tests_of(room: str) -> list[str]:
-    return [f"tests/{each}" for each in TESTS.get(room, [room])]
+def tests_of(mutant: Mutant) -> list[str]:
+    """The tests of its room, those of its file first."""
+    rooms = [f"tests/{each}" for each in TESTS.get(mutant.room, [mutant.room])]
+    nearest = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob(f"test_{mutant.path.stem}.py"))
+    return [*(path for path in nearest if "end_to_end" not in path), *rooms]
 
 
-def passes(copy: Path, room: str) -> bool:
-    """Whether all tests of the room pass on the copy. One that hangs notices something."""
-    argv = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", "not soak and not real_model", *tests_of(room)]
+def failing(copy: Path, tests: list[str]) -> str:
+    """The first test that fails on the copy; empty when none does. One that hangs fails."""
+    argv = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", "not soak and not real_model", *tests]
     try:
-        return subprocess.run(argv, cwd=copy, capture_output=True, timeout=TIMEOUT_S, check=False).returncode == 0
+        done = subprocess.run(argv, cwd=copy, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        return False
+        return "timeout"
+    failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return next(iter(failed), f"exit status {done.returncode}") if done.returncode else ""
+
+
+def judge(copy: Path, mutant: Mutant) -> str:
+    """`caught`, `survived`, or `skipped` where the test that fails does so without the change, too."""
+    source = (copy / mutant.path).read_bytes()
+    (copy / mutant.path).write_bytes(mutant.applied(source))
+    found = failing(copy, tests_of(mutant))
+    (copy / mutant.path).write_bytes(source)
+    if not found:
+        return "survived"
+    return "skipped" if found.startswith("tests/") and failing(copy, [found]) else "caught"
 
 
 def main() -> int:
@@ -151,27 +167,18 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="only every n-th of the sample")
     mutants = sample()[:: parser.parse_args().every]
     allowed = set(SURVIVORS.read_text().splitlines())
-    caught, survived = 0, []
+    verdicts: dict[str, list[str]] = {"caught": [], "survived": [], "skipped": []}
     with tempfile.TemporaryDirectory(prefix="wolo-mutants-") as folder:
         copy = Path(folder) / "wolo"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", ".hypothesis"))
-        broken = [room for room in sorted({mutant.room for mutant in mutants}) if not passes(copy, room)]
         for mutant in mutants:
-            if mutant.room in broken:
-                print(f"skipped   {mutant}: the tests of {mutant.room} fail without any change", flush=True)
-                continue
-            source = (copy / mutant.path).read_bytes()
-            (copy / mutant.path).write_bytes(mutant.applied(source))
-            if passes(copy, mutant.room):
-                survived.append(str(mutant))
-                print(f"survived  {mutant} (line {mutant.line})", flush=True)
-            else:
-                caught += 1
-                print(f"caught    {mutant}", flush=True)
-            (copy / mutant.path).write_bytes(source)
-    unknown = [each for each in survived if each not in allowed]
-    print(f"{caught} caught, {len(survived)} survived, {len(unknown)} of them not in {SURVIVORS.name}")
-    return 1 if unknown or broken else 0
+            verdict = judge(copy, mutant)
+            verdicts[verdict].append(str(mutant))
+            print(f"{verdict:<9} {mutant} (line {mutant.line})", flush=True)
+    unknown = [each for each in verdicts["survived"] if each not in allowed]
+    counts = ", ".join(f"{len(found)} {verdict}" for verdict, found in verdicts.items())
+    print(f"{counts}; {len(unknown)} survivors are not in {SURVIVORS.name}")
+    return 1 if unknown else 0
 
 
 if __name__ == "__main__":
