@@ -138,7 +138,7 @@ def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(pr
         terminal.enter("/jobs dance")
         terminal.wait_for("Unknown action: dance.")
         terminal.enter("/jobs detach 2")
-        terminal.wait_for("goes on when wolo ends")
+        terminal.wait_for("keeps running after you quit")
         terminal.enter("and now?")
         terminal.wait_for("Fine.")
         terminal.press("ctrl-d")

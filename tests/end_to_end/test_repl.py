@@ -37,7 +37,7 @@ def shown(terminal: Terminal) -> list[str]:
 
 def shows_page(terminal: Terminal, times: int) -> bool:
     """The page of /help, as often as that."""
-    return terminal.times("/keys about keys" if terminal.is_narrow else "this list") == times
+    return terminal.times("/keys the keys" if terminal.is_narrow else "/help NAME explains a command.") == times
 
 
 def wait_for_choice(terminal: Terminal, chosen: str, place: str) -> None:
@@ -101,7 +101,7 @@ def test_enter_takes_the_only_match_of_a_menu(provider: ProviderServer) -> None:
         terminal.wait_for("› /help")
         assert not terminal.shows("Did you mean")
         terminal.press("enter")
-        terminal.wait_for("this list")
+        terminal.wait_for("/help NAME explains a command.")
         terminal.type("look at @notes-o")
         terminal.wait_until(lambda: any(line.strip() == "notes-of-mine.md" for line in terminal.lines))
         terminal.press("enter")
@@ -461,7 +461,7 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
 def test_choosing_can_be_declined_and_may_have_nothing_to_offer(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "-r") as terminal:
         assert terminal.wait_for_exit() == 3
-        assert terminal.shows("There is no session to go on with")
+        assert terminal.shows("There is no session to resume yet")
     provider.script(text("Answer."))
     run_wolo("-p", *provider.flags, "question")
     for keys, status in (("ctrl-d", 0), ("ctrl-c", 130)):

@@ -45,7 +45,7 @@ def test_every_command_that_looks_where_nothing_is_kept(provider: ProviderServer
         terminal.wait_for("Answer.")
         wait_for_prompt(terminal)
         run_all(terminal, [*LOOKING, "rewind", "branch", "model x/", "export", "title x", "label x", "search x", "resume"])
-        assert terminal.shows("This session is not kept")
+        assert terminal.shows("This session is not saved")
         assert leave(terminal) == 0
 
 
@@ -150,7 +150,7 @@ def test_a_prompt_that_a_command_writes_is_shown_and_sent(provider: ProviderServ
 def test_a_theme_lasts_and_a_wrong_one_is_refused(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.enter("/theme light")
-        terminal.wait_for("Theme light, from now on")
+        terminal.wait_for("Theme set to light")
         wait_for_prompt(terminal)
         terminal.enter("/theme pink")
         terminal.wait_for("There is no theme pink.")
@@ -189,9 +189,9 @@ def test_what_files_are_called_and_hold_cannot_paint_the_screen(provider: Provid
         terminal.wait_for("Written.")
         for line, answer in (
             ("/diff", "1 file changed"),
-            (f"/title {evil}", "is called: "),
-            (f"/search {evil}", "goes on with one"),
-            ("/sessions", "marked *"),
+            (f"/title {evil}", "Title: "),
+            (f"/search {evil}", "/resume ID opens one"),
+            ("/sessions", "the current session"),
             ("/rewind", "Enter select"),
         ):
             wait_for_prompt(terminal)
