@@ -19,6 +19,7 @@ import ptyprocess
 import pyte
 
 from tests.fakes.fork_server import Start, can_fork, current_umask, fork
+from wolo.frontends.terminal.live.live_region import HAIRLINES_FROM_COLUMNS, PLACEHOLDER
 
 
 @dataclass(frozen=True)
@@ -135,13 +136,14 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """The visible rows, without trailing blanks and without the sides of a panel's border."""
-        return [_within_border(line.rstrip()) for line in self._screen.display]
+        """The visible rows, without trailing blanks and without decoration."""
+        return [_without_decoration(line.rstrip()) for line in self._screen.display]
 
     @property
     def text(self) -> str:
         """The scrollback and what is visible, without the line breaks that the terminal made."""
-        return "\n".join(map(_within_border, self._screen.lines_ever()))
+        rows = (row for row in self._screen.lines_ever() if len(row) < self._screen.columns or not _is_hairline(row))
+        return "\n".join(map(_without_decoration, rows))
 
     @property
     def is_idle(self) -> bool:
@@ -244,8 +246,15 @@ class Terminal:
         return True
 
 
-def _within_border(row: str) -> str:
+def _without_decoration(row: str) -> str:
+    """Without the sides of a panel's border, and without what an empty composer says."""
+    if row == f"{PROMPT} {PLACEHOLDER}":
+        return PROMPT
     return row[2:-1].rstrip() if row.startswith("│ ") and row.endswith(" │") else row
+
+
+def _is_hairline(row: str) -> bool:
+    return len(row) >= HAIRLINES_FROM_COLUMNS and not row.strip("─")
 
 
 def _squeezed(text: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from rich.text import Text
+from wolo.frontends.terminal.display.spinner import StatusLine
 
 from wolo.frontends.terminal.display.event_view import Screen
-from wolo.frontends.terminal.display.spinner import StatusLine
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
 

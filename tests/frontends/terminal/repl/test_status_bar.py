@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.frontends.terminal.repl.status_bar import cache_share, fit, how_held, money, short_place
+from wolo.frontends.terminal.repl.status_bar import cache_share, fit, how_held, money, short_place, spread
 from wolo.messages.message import Usage, UsageCost
 
 FACTS = {
@@ -42,6 +42,13 @@ def test_the_order_is_the_persons() -> None:
     assert fit({}, 80) == ""
 
 
+def test_what_was_used_is_on_the_right_where_there_is_room() -> None:
+    assert spread(FACTS, 75) == "~/code/shop · main · zai/glm-4.6:high · edit            context 12% · $0.31"
+    assert spread(FACTS, 66) == fit(FACTS, 66)
+    assert spread(FACTS, 40) == "zai/glm-4.6:high · edit      context 12%"
+    assert spread({"mode": "ask"}, 40) == "ask"
+
+
 def test_wide_characters_take_two_cells() -> None:
     assert fit({"dir": "漢字漢字"}, 8) == "漢字漢字"
     assert fit({"dir": "漢字漢字"}, 6) == "漢字…"
@@ -63,9 +70,9 @@ def test_what_was_used() -> None:
     ("sandbox", "said"),
     [
         ("", "auto"),
-        ("bubblewrap", "auto in bubblewrap"),
-        ("namespaces", "auto in namespaces"),
-        ("landlock", "auto in landlock (partial)"),
+        ("bubblewrap", "auto · sandboxed"),
+        ("namespaces", "auto · sandboxed"),
+        ("landlock", "auto · sandboxed (partial)"),
     ],
 )
 def test_the_mode_says_what_holds_commands_and_whether_it_is_whole(sandbox: str, said: str) -> None:

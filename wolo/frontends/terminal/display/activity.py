@@ -1,138 +1,319 @@
-"""What is under way, for how long, and what has come of it just now: one line of it, or a few."""
+"""Running work: what is being done, for how long, and its newest output.
+
+One `Activity` follows the work; a `Surface` shows it as far as the terminal allows: in the live region, on the bottom line, or as
+lines of their own for screen readers.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
 from rich.cells import cell_len, set_cell_size
 
+from wolo.frontends.terminal.display.terminal_state import TerminalState
+from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.messages.terminal_text import clean, escaped_line
 
 Words = str | Callable[[], str]
-"""A function is asked again once in a second, for the seconds beside them are painted then, too."""
+"""A function is called again once a second."""
 
 QUIET_S = 5.0
-"""A stream that is silent for longer is said to be."""
+"""A stream without data for longer is reported."""
+SLOW_S = 1.0
 TAIL_CHARS = 2000
-"""How much of what a call prints is kept to show its newest lines."""
+"""Output of a call that is stored to show its newest lines."""
 TAIL_LINES = 3
 MOST_CALLS = 4
 LEAST_WORDS = 4
-"""Cells; with less room for words only they are shown."""
+"""Cells; with less room, only the words are shown."""
+BAR_CELLS = 12
+FRAMES, PLAIN_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
+_REPAINT_S = 0.5
+"""The bottom line is painted so often; between two paints only the spinner moves, to send few bytes."""
+_HINT = " · Ctrl-C stops"
+_ROOM_FOR_HINT = 60
+
+
+class Line(NamedTuple):
+    mark: Literal["spinner", "rail", ""]
+    text: str
+
+
+class Surface(Protocol):
+    """Shows running work."""
+
+    tick_s: float
+    is_alive: bool
+    """Text may change after it was shown."""
+
+    def changed(self, activity: Activity) -> None:
+        """Called when something begins, ends or is described anew."""
+
+    def tick(self, activity: Activity) -> None:
+        """Called every `tick_s` while something runs."""
+
+    def clear(self, activity: Activity) -> None:
+        """Called before anything else is printed."""
+
+    def rest(self) -> None:
+        """Called when nothing runs any more, and before the process is suspended."""
 
 
 @dataclass(slots=True)
-class _Call:
-    words: str
+class _Work:
+    words: Words
     began: float
-    printed: str = ""
+    output: str = ""
+    is_announced: bool = False
 
 
-class UnderWay:
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._words: Words = ""
+class Activity:
+    def __init__(self, surface: Surface, clock: Callable[[], float] = time.monotonic) -> None:
+        self._surface, self._clock = surface, clock
+        self._main: _Work | None = None
+        self._calls: dict[str, _Work] = {}
         self._shown, self._shown_at = "", -1
-        """What the words were last, and in which second."""
-        self._began: float | None = None
-        self._heard_at: float | None = None
-        """When the stream said something last; None while nothing streams."""
-        self._calls: dict[str, _Call] = {}
+        """The words as they were last computed, and the second in which they were."""
+        self._data_at: float | None = None
+        """When the stream last sent data; None while nothing streams."""
+        self._ticker: asyncio.TimerHandle | None = None
+        self.is_thinking = False
+        self.is_held = False
+        """The cursor is within a line that is still being written."""
 
     @property
     def is_over(self) -> bool:
-        return self._began is None and not self._calls
+        return self._main is None and not self._calls
 
-    def begin(self, words: Words) -> None:
-        """Something new; its seconds count from now."""
-        self._began, self._words, self._heard_at = self._clock(), words, None
-        self._shown_at = -1
+    @property
+    def is_alive(self) -> bool:
+        return self._surface.is_alive
 
-    def say(self, words: Words) -> None:
-        """Other words for the same thing."""
-        if words != self._words:
-            self._words, self._shown_at = words, -1
+    def show_on(self, surface: Surface) -> None:
+        self.stop()
+        self._surface = surface
 
-    def heard(self) -> None:
-        """More of the stream has come."""
-        self._heard_at = self._clock()
+    def start(self, words: Words) -> None:
+        """Begins something new; its seconds count from now."""
+        self._main, self._data_at, self.is_thinking, self._shown_at = _Work(words, self._clock()), None, False, -1
+        self._changed()
 
-    def end(self) -> None:
-        self._began = self._heard_at = None
-        self._calls.clear()
+    def describe(self, words: Words, *, is_thinking: bool = False) -> None:
+        """Describes the same work in other words."""
+        if self._main is not None and words != self._main.words:
+            self._main.words, self._shown_at = words, -1
+        self.is_thinking = is_thinking
+        self._surface.changed(self)
 
-    def begin_call(self, id: str, words: str) -> None:
-        """It runs beside those that run already."""
-        self._began = self._heard_at = None
-        self._calls[id] = _Call(escaped_line(words), self._clock())
+    def received(self) -> None:
+        """The stream has sent data."""
+        self._data_at = self._clock()
 
-    def hear_call(self, id: str, printed: str) -> None:
+    def start_call(self, id: str, words: str) -> None:
+        self._main = self._data_at = None
+        self._calls[id] = _Work(escaped_line(words), self._clock())
+        self._changed()
+
+    def add_output(self, id: str, output: str) -> None:
         if call := self._calls.get(id):
-            call.printed = (call.printed + printed)[-TAIL_CHARS:]
+            call.output = (call.output + output)[-TAIL_CHARS:]
+            self._surface.changed(self)
 
     def end_call(self, id: str) -> None:
         self._calls.pop(id, None)
+        if self.is_over:
+            self.stop()
+        else:
+            self._surface.changed(self)
 
-    def lines(self, columns: int, *, rows: int = 1, aside: str = "", hint: str = "") -> list[str]:
-        """Each fits the width; `aside` and `hint` stand at the end of the first one."""
-        end = f"{f' · {aside}' if aside else ''}{{}}{hint}"
+    def clear(self) -> None:
+        """Called before anything else is printed."""
+        self._surface.clear(self)
+
+    def pause(self) -> None:
+        """Called before the process is suspended."""
+        self._surface.clear(self)
+        self._surface.rest()
+
+    def stop(self) -> None:
+        self._surface.clear(self)
+        self._main = self._data_at = None
+        self._calls.clear()
+        if self._ticker is not None:
+            self._ticker.cancel()
+            self._ticker = None
+        self._surface.rest()
+        self._surface.changed(self)
+
+    def _changed(self) -> None:
+        self._surface.changed(self)
+        if self._ticker is None:
+            self._ticker = asyncio.get_running_loop().call_later(self._surface.tick_s, self._tick)
+
+    def _tick(self) -> None:
+        self._ticker = asyncio.get_running_loop().call_later(self._surface.tick_s, self._tick)
+        self._surface.tick(self)
+
+    # Text
+
+    def slow_words(self) -> list[str]:
+        """Work that has taken longer than a second and was not announced yet."""
+        works = [*([self._main] if self._main else []), *self._calls.values()]
+        slow = [work for work in works if not work.is_announced and self._clock() - work.began >= SLOW_S]
+        for work in slow:
+            work.is_announced = True
+        return [escaped_line(_text(work.words)) for work in slow]
+
+    def skip_announcement(self) -> None:
+        """Other output shows that the work continues."""
+        if self._main is not None:
+            self._main.is_announced = True
+
+    def lines(self, columns: int, *, rows: int = 1, alongside: str = "", hint: str = "") -> list[Line]:
+        """Lines that fit the width; `alongside` and `hint` are at the end of the first one."""
+        end = f"{f' · {alongside}' if alongside else ''}{{}}{hint}"
         if self._calls:
             return self._call_lines(columns, rows, end)
-        if self._began is None:
+        if self._main is None:
             return []
         now = self._clock()
-        words, seconds = self._words_at(int(now - self._began)), _seconds(now - self._began)
-        if self._heard_at is None or now - self._heard_at <= QUIET_S:
-            return [_with_end(words, end, seconds, columns)]
-        silent = f"silent for {now - self._heard_at:.0f} s"
+        words, seconds = self._words_at(self._main, int(now - self._main.began)), _seconds(now - self._main.began)
+        if self._data_at is None or now - self._data_at <= QUIET_S:
+            return [Line("spinner", _with_end(words, end, seconds, columns))]
+        silent = f"no data for {now - self._data_at:.0f} s"
         both = f"{words} · {silent}{end.format(seconds)}"
-        return [both if cell_len(both) <= columns else fitted(silent, "", columns)]
+        return [Line("spinner", both if cell_len(both) <= columns else fitted(silent, "", columns))]
 
-    def _words_at(self, second: int) -> str:
+    def _words_at(self, work: _Work, second: int) -> str:
         if second != self._shown_at:
-            self._shown, self._shown_at = escaped_line(self._words if isinstance(self._words, str) else self._words()), second
+            self._shown, self._shown_at = escaped_line(_text(work.words)), second
         return self._shown
 
-    def _call_lines(self, columns: int, rows: int, end: str) -> list[str]:
+    def _call_lines(self, columns: int, rows: int, end: str) -> list[Line]:
         calls, now = list(self._calls.values()), self._clock()
         if rows == 1:
-            words = (newest_lines(calls[-1].printed, 1) or [calls[-1].words])[0]
+            words = (newest_lines(calls[-1].output, 1) or [_text(calls[-1].words)])[0]
             count = f"{len(calls)} calls · " if len(calls) > 1 else ""
-            return [_with_end(count + words, end, _seconds(now - calls[0].began), columns)]
+            return [Line("spinner", _with_end(count + words, end, _seconds(now - calls[0].began), columns))]
         if len(calls) == 1:
-            first = _with_end(calls[0].words, end, _seconds(now - calls[0].began), columns)
-            newest_ones = newest_lines(calls[0].printed, min(TAIL_LINES, rows - 1))
-            return [first, *(fitted(f"  {line}", "", columns) for line in newest_ones)]
-        lines: list[str] = []
+            first = _with_end(_text(calls[0].words), end, _seconds(now - calls[0].began), columns)
+            newest = newest_lines(calls[0].output, min(TAIL_LINES, rows - 1))
+            return [Line("spinner", first), *(Line("rail", fitted(line, "", max(columns - 2, 1))) for line in newest)]
+        lines: list[Line] = []
         most = min(MOST_CALLS, rows - (len(calls) > rows))
         for call in calls[:most]:
-            newest = "".join(f" · {line}" for line in newest_lines(call.printed, 1))
-            lines.append(_with_end(call.words + newest, end if not lines else "{}", _seconds(now - call.began), columns))
-        return [*lines, *([f"and {len(calls) - most} more"] if len(calls) > most else [])]
+            words = _text(call.words) + "".join(f" · {line}" for line in newest_lines(call.output, 1))
+            lines.append(Line("spinner", _with_end(words, end if not lines else "{}", _seconds(now - call.began), columns)))
+        return [*lines, *([Line("", f"and {len(calls) - most} more")] if len(calls) > most else [])]
 
 
-def newest_lines(printed: str, most: int) -> list[str]:
-    """Those that say something; a progress bar writes over itself with carriage returns."""
-    lines = [line.strip().replace("\t", " ") for line in clean(printed.replace("\r", "\n")).split("\n")]
+class BottomLine:
+    """Paints one line below the output, where there is no live region, and erases it before anything else is printed."""
+
+    tick_s = 0.1
+    is_alive = True
+
+    def __init__(self, stdout: Stdout, state: TerminalState) -> None:
+        self._stdout, self._state = stdout, state
+        self._dim, self._normal = ("\x1b[2m", "\x1b[0m") if stdout.has_colours else ("", "")
+        self._frames = FRAMES if "utf" in stdout.encoding.lower() else PLAIN_FRAMES
+        self._frame = 0
+        self._painted_at = 0.0
+        self._is_shown = self._is_cursor_hidden = False
+
+    def changed(self, activity: Activity) -> None:
+        """Waits for the next tick."""
+
+    def tick(self, activity: Activity) -> None:
+        self._frame = (self._frame + 1) % len(self._frames)
+        if activity.is_held:
+            return
+        if time.monotonic() - self._painted_at >= _REPAINT_S:
+            self._painted_at, self._is_shown, self._is_cursor_hidden = time.monotonic(), True, True
+            # the cursor returns to the start, so that a resize cannot strand the line
+            self._write(f"\r\x1b[?25l\x1b[J{self._dim}{self.line(activity)}{self._normal}\r")
+        elif self._is_shown:
+            self._write(f"{self._dim}{self._frames[self._frame]}{self._normal}\r")
+
+    def clear(self, activity: Activity) -> None:
+        if self._is_shown:
+            self._stdout.write("\r\x1b[J")
+            self._is_shown = False
+
+    def rest(self) -> None:
+        self._stdout.write("\x1b[?25h" if self._is_cursor_hidden else "")
+        self._is_cursor_hidden = False
+        self._stdout.flush()
+
+    def line(self, activity: Activity) -> str:
+        columns = max(self._stdout.columns - 3, 2)
+        hint = _HINT if columns >= _ROOM_FOR_HINT else ""
+        lines = activity.lines(columns, alongside=self._state.alongside, hint=hint)
+        return " ".join([self._frames[self._frame], *(line.text for line in lines)])
+
+    def _write(self, painted: str) -> None:
+        self._stdout.write(painted)
+        self._stdout.flush()
+
+
+class Announcements:
+    """Prints a line once for work that takes longer than a second, where nothing on the screen may change."""
+
+    tick_s = 0.1
+    is_alive = False
+
+    def __init__(self, print_line: Callable[[str], None]) -> None:
+        self._print = print_line
+
+    def changed(self, activity: Activity) -> None:
+        """Waits for the next tick."""
+
+    def tick(self, activity: Activity) -> None:
+        for words in activity.slow_words():
+            self._print(f"… {words}")
+
+    def clear(self, activity: Activity) -> None:
+        activity.skip_announcement()
+
+    def rest(self) -> None:
+        """Nothing is left to show."""
+
+
+def newest_lines(output: str, most: int) -> list[str]:
+    """Lines with text; a carriage return, which progress bars write, begins a new one."""
+    lines = [line.strip().replace("\t", " ") for line in clean(output.replace("\r", "\n")).split("\n")]
     return [line for line in lines if line][-most:]
 
 
-def _with_end(words: str, end: str, seconds: str, columns: int) -> str:
-    """The seconds alone where there is no room for all that stands around them."""
-    whole = end.format(seconds)
-    return fitted(words, whole if columns - cell_len(whole) >= LEAST_WORDS else seconds, columns)
-
-
 def fitted(words: str, end: str, columns: int) -> str:
-    """One row of it: the words are cut, and where there is no room for them, the end."""
+    """One row: the words are cut, and where there is no room for them, the end is left out."""
     room = columns - cell_len(end)
     if room < LEAST_WORDS:
         return set_cell_size(words, columns).rstrip()
     if cell_len(words) > room:
         words = set_cell_size(words, room - 1).rstrip() + "…"
     return words + end
+
+
+def progress_bar(done_bytes: int, total_bytes: int) -> str:
+    """A bar, the share and the size in megabytes."""
+    share = done_bytes / max(total_bytes, 1)
+    bar = "━" * round(share * BAR_CELLS) + "─" * (BAR_CELLS - round(share * BAR_CELLS))
+    return f"{bar} {share:.0%} · {done_bytes / 1e6:,.0f} of {total_bytes / 1e6:,.0f} MB"
+
+
+def _text(words: Words) -> str:
+    return words if isinstance(words, str) else words()
+
+
+def _with_end(words: str, end: str, seconds: str, columns: int) -> str:
+    """Leaves out all but the seconds where there is little room."""
+    whole = end.format(seconds)
+    return fitted(words, whole if columns - cell_len(whole) >= LEAST_WORDS else seconds, columns)
 
 
 def _seconds(seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from wolo.agent.events import Event
-from wolo.frontends.terminal.display.spinner import Status
+from wolo.frontends.terminal.display.activity import Surface
 from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.terminal_output import Stdout
 
@@ -23,7 +23,8 @@ class Stage(Protocol):
         """Prints above the region."""
 
     @property
-    def activity(self) -> Status: ...
+    def activity(self) -> Surface:
+        """Shows running work."""
 
     def send(self, sequence: str) -> None:
         """Writes a control sequence to the terminal."""

@@ -1,4 +1,4 @@
-"""Draws the events of a turn: settled Markdown, tool lines, diffs, one moving status line, and what it cost."""
+"""Draws the events of a turn: Markdown, tool calls with their results, running work, and the cost."""
 
 from __future__ import annotations
 
@@ -49,83 +49,85 @@ from wolo.frontends.phrasing import (
     summarising,
     verified,
 )
-from wolo.frontends.terminal.display.activity import newest_lines
-from wolo.frontends.terminal.display.collapsed_output import Folded
+from wolo.frontends.terminal.display.activity import Activity, Announcements, BottomLine, Surface, newest_lines, progress_bar
 from wolo.frontends.terminal.display.dialog_host import Stage
-from wolo.frontends.terminal.display.spinner import Status, StatusLine, StatusLines
+from wolo.frontends.terminal.display.folded_output import FoldedOutput, Thinking
 from wolo.frontends.terminal.display.styled_output import StyledOutput
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.display.thinking_view import ThinkingShown
 from wolo.frontends.terminal.io.terminal_output import Stdout
-from wolo.frontends.terminal.io.theme import is_light
-from wolo.frontends.terminal.render import progress, tool_calls
+from wolo.frontends.terminal.io.theme import STYLES, is_light
+from wolo.frontends.terminal.render import tool_calls
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
+from wolo.frontends.wrapping import wrapped
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line, escaped_line
 
 TAIL_CHARS = 400
-"""How much of what is thought is kept to show its newest line."""
+"""Thinking that is stored to show its newest line."""
 MOST_SUBJECT = 60
-"""Characters of what a running call is about."""
+"""Characters that name a running call."""
+PROMPT_MARK = "› "
+MARK_STYLE = STYLES["bold accent"] + STYLES["said"]
+SAID_FROM_COLUMNS = 20
 
-Kind = Literal["", "text", "call", "block", "notice"]
-"""What was printed last; a block is a call with something below its headline."""
+Kind = Literal["", "said", "text", "call", "block", "notice"]
+"""The last thing that was printed; a block is a call with a result."""
 
 
 class Screen:
-    """Everything printed stays printed: scrollback, wrapping and copying are the terminal's own."""
+    """Prints everything once: scrollback, wrapping and copying are the terminal's own."""
 
     def __init__(self, stdout: Stdout, state: TerminalState) -> None:
         self.stdout, self.state = stdout, state
-        self.status: Status = self._new_status()
+        self.status = Activity(self._new_surface())
         self.region: Stage | None = None
-        """The live region below the scrollback, while there is one: questions are asked there."""
-        self._without_region = stdout, self.status
+        """The live region below the scrollback, while there is one; questions are asked there."""
+        self._stdout_without_region = stdout
         self._output = self._new_output()
         self._markdown = self._new_markdown()
         self._last: Kind = ""
         self._tail = ""
         self._chars = 0
-        self.folded = Folded()
-        self.thinking = ThinkingShown()
+        self.folded = FoldedOutput()
+        self.thinking = Thinking()
         self._has_text = False
-        """Something of the answer under way has been printed."""
+        """Part of the current answer has been printed."""
         self._refusals: dict[str, str] = {}
-        """Why a call was refused, by its id."""
+        """The reason of a denied call, by its id."""
         self.says_more = False
-        """Notices that are only good to know are shown, too."""
-        self._told: set[str] = set()
-        """Notices are said once."""
+        """Informative notices are shown, too."""
+        self._notices: set[str] = set()
+        """Each notice is shown once."""
 
     def attach(self, region: Stage) -> None:
         """Prints everything above the region from now on."""
-        self.status.stop()
-        self._without_region = self.stdout, self.status
-        self.region, self.stdout, self.status = region, region.stdout, region.activity
+        self._stdout_without_region = self.stdout
+        self.region, self.stdout = region, region.stdout
+        self.status.show_on(region.activity)
         self._output = self._new_output()
 
     def detach(self) -> None:
         """Prints as before `attach`."""
-        self.status.stop()
-        self.region = None
-        self.stdout, self.status = self._without_region
+        self.region, self.stdout = None, self._stdout_without_region
+        self.status.show_on(self._new_surface())
         self._output = self._new_output()
 
     def dress(self, ui: Ui) -> None:
-        """As the person wants it to look; before anything is under way."""
+        """Applies the user's settings, before any work begins."""
         self.use_theme(ui.theme)
         self.make_plain(ui.plain)
 
     def use_theme(self, theme: str) -> None:
-        """From the next line on."""
+        """Takes effect from the next line on."""
         self.state.is_light = is_light(theme, os.environ)
         self._output = self._new_output()
 
     def make_plain(self, is_plain: bool) -> None:
-        """Lines in turns, and nothing that moves; never taken back."""
+        """Prints lines in turns, and nothing that moves; cannot be undone."""
         self.stdout.is_plain = self.stdout.is_plain or is_plain
-        self.status, self._markdown = self._new_status(), self._new_markdown()
+        self.status.show_on(self._new_surface())
+        self._markdown = self._new_markdown()
         self._output = self._new_output()
 
     def show(self, event: Event) -> None:
@@ -138,16 +140,18 @@ class Screen:
                 self._begin_answer(event)
             case TextStreamed():
                 self._end_thinking()
-                self._count(event.text, "writing")
+                self._count(event.text)
                 self._draw(self._markdown.feed(event.text))
-                self.status.unfinished(self._markdown.unfinished)
+                self._show_unfinished(self._markdown.unfinished)
             case ThinkingStreamed():
                 self.thinking.add(event.text)
-                self._count(event.text, "thinking", tail=True)
+                self._count(event.text, is_thinking=True)
             case CallStreamed():
                 self._end_thinking()
-                self.status.heard()
-                self.status.say(f"writing the call of {clean_line(event.tool) or 'a tool'} · {event.size_bytes / 1000:.1f} kB")
+                self.status.received()
+                self.status.describe(
+                    f"writing the call of {clean_line(event.tool) or 'a tool'} · {event.size_bytes / 1000:.1f} kB"
+                )
             case AnswerEnded():
                 self._end_thinking()
                 self._end_answer(event.message)
@@ -162,7 +166,7 @@ class Screen:
             case CallStarted():
                 self._call_started(event)
             case CallProgressed():
-                self.status.hear_call(event.part_id, event.text)
+                self.status.add_output(event.part_id, event.text)
             case JobEnded():
                 self.say(escaped_line(job_ended(event)), "dim")
             case CallDenied():
@@ -170,7 +174,7 @@ class Screen:
             case CallEnded():
                 self._call_ended(event)
             case MessageAdded() if event.message.is_from_user:
-                self.print(Text.assemble(("› ", "bold"), clean(self.state.typed_texts.get(event.message.id, event.message.text))))
+                self.show_user_text(self.state.typed_texts.get(event.message.id, event.message.text))
             case VerifyStarted():
                 self.status.start(f"verifying with {escaped_line(event.command)}")
             case HookAwaited():
@@ -185,7 +189,7 @@ class Screen:
                 self._turn_ended(event)
 
     def say(self, words: str, style: str = "") -> None:
-        """A sentence of wolo's own, or one from outside: it is cleaned."""
+        """Prints a sentence, cleaned of control characters."""
         self.print(Text.assemble((clean(words), style)))
 
     def show_error(self, error: WoloError) -> None:
@@ -193,55 +197,73 @@ class Screen:
         if error.hint:
             self.say(error.hint, "dim")
 
+    def show_user_text(self, text: str, *, kind: Kind = "said") -> None:
+        """Prints what the user said, set apart by a soft background."""
+        columns = self.stdout.columns - len(PROMPT_MARK) - 1
+        if not self.stdout.can_move or columns < SAID_FROM_COLUMNS:
+            self.print(Text.assemble((PROMPT_MARK, "bold accent"), clean(text)), kind=kind)
+            return
+        rows = wrapped(clean(text), columns).split("\n")
+        block = Text(no_wrap=True)
+        for at, row in enumerate(rows):
+            block.append("\n" if at else "").append(PROMPT_MARK if not at else "  ", MARK_STYLE).append(row, "said")
+        self.print(block, kind=kind)
+
     def print(self, text: Text, *, kind: Kind = "notice", end: str = "\n") -> None:
-        """Whole lines. What one may want to copy has `no_wrap`, and is wrapped by nobody but the terminal."""
+        """Prints whole lines. Text to be copied has `no_wrap`: only the terminal wraps it."""
         self._end_line()
-        if self._last == "block" or (self._last and "text" in (self._last, kind) and self._last != kind):
+        if self._needs_gap(kind):
             text = Text("\n", no_wrap=text.no_wrap).append_text(text)
         self._last = kind
         self._write(text.append(end) if end else text)
 
+    def _needs_gap(self, kind: Kind) -> bool:
+        """An empty row stands around what the user said, around text, and after a call with a result."""
+        if not self._last:
+            return False
+        return self._last in ("said", "block") or kind == "said" or ("text" in (self._last, kind) and self._last != kind)
+
     def space(self) -> None:
-        """An empty line, before somebody else writes."""
+        """Prints an empty line; the next output needs no gap."""
         self._end_line()
         self._write(Text("\n"))
         self._last = ""
 
     def fresh(self) -> None:
-        """Somebody else has written in between."""
+        """Called after other output: the next line needs no gap."""
         self._last = ""
 
     @property
     def stage(self) -> Stage | None:
-        """Where panels stand; None: what is asked is printed, and a line read."""
+        """Shows panels. None: questions are printed, and a line is read."""
         return self.region if self.stdout.can_move else None
 
     def weights_progress(self) -> Callable[[int, int], None] | None:
-        """Shows how far the weights of the embedded model are; may be called from any thread. None: nothing can move here."""
+        """Shows the progress of loading the embedded model, from any thread. None: nothing on the screen can change."""
         if not self.status.is_alive:
             return None
         loop = asyncio.get_running_loop()
 
-        def tell(done: int, total: int) -> None:
-            loop.call_soon_threadsafe(self.status.say, f"preparing the model {progress.in_words(done, total)}")
+        def show(done: int, total: int) -> None:
+            loop.call_soon_threadsafe(self.status.describe, f"preparing the model {progress_bar(done, total)}")
 
-        return tell
+        return show
 
     def ask_space(self) -> None:
-        """Before a person is asked something: nothing moves below the question."""
+        """Called before a question: nothing moves below it."""
         self._end_line()
         self.status.stop()
 
     def answer(self, text: str) -> None:
-        """A whole answer at once, as it looked when it was streamed."""
+        """Prints a whole answer as if it had been streamed."""
         markdown = self._new_markdown()
         self._draw(markdown.feed(text))
         self._draw(markdown.close())
         self._has_text = False
 
     def unfold(self) -> bool:
-        """Prints the newest thing in full that was only printed in short. False: there is none."""
-        if (whole := self.folded.unfold()) is None:
+        """Prints the newest folded output in full. False: there is none."""
+        if (whole := self.folded.pop()) is None:
             return False
         self.fresh()
         whole.no_wrap = True
@@ -262,20 +284,20 @@ class Screen:
             self._draw(self._markdown.feed(message.text))
         self._draw(self._markdown.close())
         self._markdown, self._has_text = self._new_markdown(), False
-        self.status.unfinished("")
-        self.status.hold(False)
+        self._show_unfinished("")
+        self.status.is_held = False
 
-    def _count(self, text: str, what: str, *, tail: bool = False) -> None:
+    def _count(self, text: str, *, is_thinking: bool = False) -> None:
         self._chars += len(text)
-        self.status.heard()
-        self._tail = (self._tail + text)[-TAIL_CHARS:] if tail else ""
-        self.status.say(self._progress if what == "writing" else self._thinking)
+        self.status.received()
+        self._tail = (self._tail + text)[-TAIL_CHARS:] if is_thinking else ""
+        self.status.describe(self._thinking if is_thinking else self._progress, is_thinking=is_thinking)
 
     def _end_thinking(self) -> None:
-        """What was thought is told in one line; the whole of it stays at hand."""
-        if told := self.thinking.end():
-            self.say(f"{told}{self.folded.hint}", "dim")
-            self.folded.keep(partial(Text, self.thinking.text.strip(), "dim"))
+        """Reports the length of the thinking, which can be expanded."""
+        if report := self.thinking.end():
+            self.say(f"{report}{self.folded.hint}", "italic dim")
+            self.folded.add(partial(Text, self.thinking.text.strip(), "italic dim"))
 
     def _progress(self) -> str:
         return f"writing · {max(self._chars // 4, 1):,} tokens"
@@ -290,8 +312,8 @@ class Screen:
         self.status.start(lambda: f"retrying in {max(due - time.monotonic(), 0):.0f} s · {why}")
 
     def _say_void(self, words: str) -> None:
-        """A notice that takes back what was shown of the answer under way."""
-        void = " What was shown of this answer is void." if self._has_text else ""
+        """Prints a notice that discards the answer so far."""
+        void = " Discard the answer above." if self._has_text else ""
         self._markdown, self._has_text = self._new_markdown(), False
         self.thinking.begin()
         self.say(f"{words}{void}", "warning")
@@ -299,7 +321,7 @@ class Screen:
     # Calls
 
     def _call_started(self, event: CallStarted) -> None:
-        self.status.begin_call(event.part.id, call_line(event.part, most_chars=MOST_SUBJECT, most_of_change=0))
+        self.status.start_call(event.part.id, call_line(event.part, most_chars=MOST_SUBJECT, most_of_change=0))
 
     def _call_ended(self, event: CallEnded) -> None:
         self.status.end_call(event.part.id)
@@ -308,9 +330,9 @@ class Screen:
         line.append_text(below.text).no_wrap = True
         self.print(line, kind="block" if below.text else "call", end="")
         if below.is_folded:
-            self.folded.keep(partial(tool_calls.whole_call, event.part, event.view))
+            self.folded.add(partial(tool_calls.whole_call, event.part, event.view))
         if event.part.terminate and not event.part.is_error:
-            self.answer(event.part.output)  # it is what the turn ends with
+            self.answer(event.part.output)  # it is the answer of the turn
 
     def _layout(self) -> tool_calls.Layout:
         """A change gets half the window, with the line of its call, where the rest can be expanded."""
@@ -324,8 +346,8 @@ class Screen:
     # The turn
 
     def _notice(self, event: Noticed) -> None:
-        if event.text not in self._told and (event.level == "warning" or self.says_more):
-            self._told.add(event.text)
+        if event.text not in self._notices and (event.level == "warning" or self.says_more):
+            self._notices.add(event.text)
             self.say(event.text, "warning" if event.level == "warning" else "dim")
 
     def _turn_ended(self, event: TurnEnded) -> None:
@@ -345,7 +367,7 @@ class Screen:
     def _draw(self, drawn: list[Drawn]) -> None:
         for each in drawn:
             self._has_text = True
-            self.status.hide()
+            self.status.clear()
             if self._last not in ("", "text"):
                 self._write(Text("\n"))
             self._last = "text"
@@ -353,26 +375,31 @@ class Screen:
                 self._write(each)
             else:
                 self._output.table(each)
-        self.status.hold(self._markdown.is_mid_line)
+        self.status.is_held = self._markdown.is_mid_line
 
     def _end_line(self) -> None:
-        """A line that was still being written ends where it is."""
-        self.status.hide()
-        self.status.unfinished("")
+        """Ends a line that was still being written."""
+        self.status.clear()
+        self._show_unfinished("")
         if self._markdown.is_mid_line:
             self._draw(self._markdown.close())
             self._markdown = self._new_markdown()
 
     def _write(self, text: Text) -> None:
-        self.status.hide()
+        self.status.clear()
         self._output.write(text)
 
-    def _new_status(self) -> Status:
-        return (
-            StatusLine(self.stdout, self.state)
-            if self.stdout.can_move
-            else StatusLines(lambda line: self.print(Text(line), kind="call"))
-        )
+    def _new_surface(self) -> Surface:
+        return BottomLine(self.stdout, self.state) if self.stdout.can_move else Announcements(self._announce)
+
+    def _announce(self, line: str) -> None:
+        self.print(Text(line), kind="call")
+
+    def _show_unfinished(self, line: str) -> None:
+        """Shows the line that is being written, where there is a region for it."""
+        if self.region is not None and line != self.state.unfinished:
+            self.state.unfinished = line
+            self.region.paint()
 
     def _new_output(self) -> StyledOutput:
         return StyledOutput(self.stdout, is_light=self.state.is_light)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Sequence
 
 from wolo.agent.events import Event
-from wolo.frontends.terminal.display.activity import UnderWay, Words
+from wolo.frontends.terminal.display.activity import FRAMES, Activity
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.live.component import Painter, Row
 
-TICK_S = 1.0
+MARKS_FROM_COLUMNS = 40
+GAP_FROM_ROWS = 16
+"""In a lower window no empty row separates running work from the output above."""
 LEAST_BELOW = 2
 """Rows of the input line and the status bar."""
 
@@ -32,68 +34,48 @@ class RegionOutput(Stdout):
 
 
 class ActivityView:
-    """Replaces `StatusLine` while the region is shown: running work with the newest lines of its output."""
+    """Shows running work, with the newest lines of its output."""
 
+    tick_s = 0.25
     is_alive = True
-    most_rows = 5
+    most_rows = 6
     least_window_rows = 0
 
     def __init__(self, region: Painter, state: TerminalState) -> None:
         self._region, self._state = region, state
-        self._under_way = UnderWay()
-        self._ticking: asyncio.TimerHandle | None = None
+        self._activity: Activity | None = None
 
     def render(self, width: int) -> Sequence[Row]:
-        rows = max(min(self.most_rows, self._region.rows - LEAST_BELOW), 1)
-        lines = self._under_way.lines(width, rows=rows, aside=self._state.alongside, hint=" · Esc stops")
-        return [[("class:dim", line)] for line in lines]
+        if self._activity is None or self._activity.is_over:
+            return ()
+        has_marks = width >= MARKS_FROM_COLUMNS
+        rows = max(min(self.most_rows - 1, self._region.rows - LEAST_BELOW), 1)
+        room = width - 2 * has_marks
+        lines = self._activity.lines(room, rows=rows, alongside=self._state.alongside, hint=" · Esc stops")
+        frame = FRAMES[int(time.monotonic() / self.tick_s) % len(FRAMES)]
+        marks = (
+            {"spinner": f"{frame} ", "rail": "  │ ", "": "  "}
+            if has_marks
+            else dict.fromkeys(("spinner", ""), "") | {"rail": "  "}
+        )
+        style = "class:dim italic" if self._activity.is_thinking else "class:dim"
+        drawn = [
+            [("class:accent" if line.mark == "spinner" else "class:dim", marks[line.mark]), (style, line.text)] for line in lines
+        ]
+        return [[("", "")], *drawn] if self._region.rows >= GAP_FROM_ROWS else drawn
 
     def on_event(self, event: Event) -> None:
         """The screen reports running work by the methods below."""
 
-    def start(self, words: Words) -> None:
-        self._under_way.begin(words)
-        self._changed()
-
-    def say(self, words: Words) -> None:
-        self._under_way.say(words)
-        self._changed()
-
-    def heard(self) -> None:
-        self._under_way.heard()
-
-    def begin_call(self, id: str, words: str) -> None:
-        self._under_way.begin_call(id, words)
-        self._changed()
-
-    def hear_call(self, id: str, printed: str) -> None:
-        self._under_way.hear_call(id, printed)
-        self._changed()
-
-    def end_call(self, id: str) -> None:
-        self._under_way.end_call(id)
-        self._changed()
-
-    def unfinished(self, line: str) -> None:
-        self._state.unfinished = line
-        self._changed()
-
-    def hold(self, held: bool) -> None: ...
-    def hide(self) -> None: ...
-    def pause(self) -> None: ...
-
-    def stop(self) -> None:
-        self._under_way.end()
-        self._state.unfinished = ""
-        self._changed()
-
-    def _changed(self) -> None:
-        """Repaints, and once a second while something runs."""
+    def changed(self, activity: Activity) -> None:
+        self._activity = activity
         self._region.paint()
-        if self._ticking is None and not self._under_way.is_over:
-            self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
-    def _tick(self) -> None:
-        self._ticking = None
-        if not self._under_way.is_over:
-            self._changed()
+    def tick(self, activity: Activity) -> None:
+        self._region.paint()
+
+    def clear(self, activity: Activity) -> None:
+        """It is in the way of no output."""
+
+    def rest(self) -> None:
+        self._state.unfinished = ""

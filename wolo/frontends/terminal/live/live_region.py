@@ -32,7 +32,7 @@ from prompt_toolkit.layout import (
     Layout,
     Window,
 )
-from prompt_toolkit.layout.processors import BeforeInput, Processor
+from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Processor
 
 from wolo.agent.events import Event
 from wolo.frontends.terminal.display.line_prompt import Interrupted
@@ -54,6 +54,11 @@ T = TypeVar("T")
 
 TAIL_ROWS = 6
 WRITING_ROWS = 10
+PROMPT = "› "
+PLACEHOLDER = "Describe a task · / commands · @ files"
+"""Shown in the empty composer, where it fits."""
+HAIRLINES_FROM_ROWS, HAIRLINES_FROM_COLUMNS = 10, 40
+"""In a smaller window the composer has no hairlines."""
 PAINT_S = 0.25
 """Printed text is collected for so long: each printing repaints the region."""
 ESCAPE_S = 0.05
@@ -74,7 +79,7 @@ class LiveRegion:
         below: Component | None = None,
         processors: Sequence[Processor] = (),
         uses_vi: bool = False,
-        prompt: str = "› ",
+        prompt: str = PROMPT,
     ) -> None:
         """Shows the components `above` the input and the one `below` it."""
         self._terminal, self._state = terminal, terminal.state
@@ -264,7 +269,7 @@ class LiveRegion:
         search = search_line()
         control = BufferControl(
             self.writing,
-            input_processors=[*processors, BeforeInput(self._prompt)],
+            input_processors=[*processors, BeforeInput(lambda: [("class:prompt", self._prompt_text)]), AfterInput(self._hint)],
             search_buffer_control=search.control,
             preview_search=True,
         )
@@ -274,11 +279,15 @@ class LiveRegion:
             height=Dimension(min=1, max=WRITING_ROWS),
             dont_extend_height=True,
         )
+        has_hairlines = Condition(self._has_hairlines)
+        top, bottom = (ConditionalContainer(Window(height=1, char="─", style="class:border"), has_hairlines) for _ in range(2))
         unasked = HSplit(
             [
                 ConditionalContainer(self._tail_window, Condition(lambda: bool(self._unfinished_line))),
                 *map(self._container, self._above),
+                top,
                 writing,
+                bottom,
                 search,
                 offered_menu(),
             ]
@@ -288,6 +297,10 @@ class LiveRegion:
             ConditionalContainer(self._below_window, Condition(self._shows_below)),
         ]
         return Layout(HSplit(rows), focused_element=writing)
+
+    def _has_hairlines(self) -> bool:
+        size = self._output.get_size()
+        return bool(self._prompt_text) and size.rows >= HAIRLINES_FROM_ROWS and size.columns >= HAIRLINES_FROM_COLUMNS
 
     def _container(self, component: Component) -> ConditionalContainer:
         window = _window(lambda: _fragments(self._rows(component)), component.most_rows)
@@ -308,9 +321,12 @@ class LiveRegion:
             self._drawn[component] = component.render(width) if size.rows >= component.least_window_rows else ()
         return self._drawn[component]
 
-    def _prompt(self) -> StyleAndTextTuples:
-        hint = [("class:hint", f"{self._state.hint} ")] if self._state.hint and not get_app().current_buffer.text else []
-        return [("class:prompt", self._prompt_text), *hint]
+    def _hint(self) -> StyleAndTextTuples:
+        """A hint, or what one can type, in the empty composer."""
+        if get_app().current_buffer.text or not self._prompt_text:
+            return []
+        fits = len(PROMPT) + len(PLACEHOLDER) < self._output.get_size().columns
+        return [("class:hint", self._state.hint or (PLACEHOLDER if fits else ""))]
 
     @property
     def _unfinished_line(self) -> str:

@@ -8,8 +8,6 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from rich.text import Text
-
 from wolo.commands.command import Exit, RunEvents, SendPrompt, ShowText, SwitchConversation, dispatch, is_command
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
@@ -19,8 +17,8 @@ from wolo.frontends.terminal.composer.composer import Composer, Quit, Submission
 from wolo.frontends.terminal.composer.keymap import Keymap, composer_keys
 from wolo.frontends.terminal.composer.line_mode import KEYS, LineMode
 from wolo.frontends.terminal.composer.pastes import Chips
+from wolo.frontends.terminal.display.activity import SLOW_S
 from wolo.frontends.terminal.display.history_preview import recall
-from wolo.frontends.terminal.display.spinner import SLOW_S
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
@@ -41,7 +39,7 @@ from wolo.frontends.terminal.repl.submissions import (
 from wolo.frontends.terminal.repl.todo_panel import TodoPanel
 from wolo.frontends.terminal.repl.turn_runner import print_jobs_left, run_turn, run_work
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean, escape_hidden
+from wolo.messages.terminal_text import escape_hidden
 
 MODES = ("plan", "ask", "edit", "auto")
 """Modes that Shift-Tab switches between; `yolo` has no key."""
@@ -155,14 +153,14 @@ class Repl:
 
     async def _run_alongside(self, line: str) -> None:
         self._screen.fresh()
-        self._screen.print(Text.assemble(("› ", "bold"), clean(line)))
+        self._screen.show_user_text(line)
         with self._listed_alongside(self._registry.doing(line)):
             await self._run_command(line)
 
     def _start_work(self, text: str) -> None:
         self._screen.fresh()
         if not self._input.echoes_input:
-            self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
+            self._screen.show_user_text(self._composer.pastes.shown(text))
         self._screen.status.start(self._registry.doing(text) if is_command(text) else "getting ready")
         self._work = asyncio.ensure_future(self._perform(text))
         self._work.add_done_callback(self._on_work_done)

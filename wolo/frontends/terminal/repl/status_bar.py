@@ -25,6 +25,8 @@ LONGEST_PLACE = 40
 """Cells; a longer directory is shortened to its last names."""
 IMPORTANCE = ("mode", "context", "model", "dir", "branch", "jobs", "cost", "cache")
 """In a narrow window the last of these are dropped first."""
+USED = frozenset({"context", "cache", "cost", "jobs"})
+"""Facts on the right."""
 
 
 class StatusBar:
@@ -78,7 +80,16 @@ class StatusBar:
             "cost": money(self._used),
             "jobs": f"{running} · /jobs" if (running := self._state.running_jobs) else "",
         }
-        return [[("class:dim", fit({name: facts[name] for name in talk.info.ui.status if facts[name]}, width))]]
+        return [[("class:dim", spread({name: facts[name] for name in talk.info.ui.status if facts[name]}, width))]]
+
+
+def spread(facts: Mapping[str, str], columns: int) -> str:
+    """The facts that fit: where and who on the left, what was used on the right."""
+    shown = _fitting(facts, columns)
+    left = BETWEEN.join(fact for name, fact in shown.items() if name not in USED)
+    right = BETWEEN.join(fact for name, fact in shown.items() if name in USED)
+    gap = columns - cell_len(left) - cell_len(right)
+    return f"{left}{' ' * gap}{right}" if left and right and gap >= len(BETWEEN) else fit(facts, columns)
 
 
 def print_banner(conversation: Conversation, screen: Screen) -> None:
@@ -91,12 +102,16 @@ def print_banner(conversation: Conversation, screen: Screen) -> None:
 
 def fit(facts: Mapping[str, str], columns: int) -> str:
     """Joins the facts that fit, in the given order; the last remaining one is cut."""
+    line = BETWEEN.join(_fitting(facts, columns).values())
+    return line if cell_len(line) <= columns else f"{set_cell_size(line, max(columns - 1, 0)).rstrip()}…"
+
+
+def _fitting(facts: Mapping[str, str], columns: int) -> dict[str, str]:
     shown = dict(facts)
     for name in reversed(IMPORTANCE):
         if len(shown) > 1 and cell_len(BETWEEN.join(shown.values())) > columns:
             shown.pop(name, None)
-    line = BETWEEN.join(shown.values())
-    return line if cell_len(line) <= columns else f"{set_cell_size(line, max(columns - 1, 0)).rstrip()}…"
+    return shown
 
 
 def cache_share(used: Usage) -> str:
@@ -113,7 +128,7 @@ def money(used: Usage) -> str:
 def how_held(mode: str, sandbox: str) -> str:
     """The mode and the sandbox; Landlock alone cannot protect files from being renamed."""
     partial = " (partial)" if sandbox == "landlock" else ""
-    return f"{mode} in {sandbox}{partial}" if sandbox else mode
+    return f"{mode} · sandboxed{partial}" if sandbox else mode
 
 
 def where(path: Path) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from wolo.agent.events import CallEnded
 from wolo.commands.command import EmbeddedCommand, SendPrompt, SwitchConversation
@@ -26,7 +25,6 @@ from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean
 from wolo.places import find_places
 from wolo.tools.tool_values import Output
 
@@ -55,7 +53,7 @@ def make_message(submitted: str | SendPrompt, conversation: Conversation, pastes
 
 
 def show_prompt(prompt: SendPrompt, screen: Screen) -> None:
-    screen.print(Text.assemble(("› ", "bold"), clean(prompt.shown or prompt.text)))
+    screen.show_user_text(prompt.shown or prompt.text)
     for notice in prompt.notices:
         screen.say(notice, "warning")
 

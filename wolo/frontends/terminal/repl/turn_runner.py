@@ -158,7 +158,7 @@ class _Turn:
     def stop(self) -> None:
         self._is_stopping = True
         self._conversation.interrupt()
-        self._terminal.screen.status.say("stopping, once more quits at once")
+        self._terminal.screen.status.describe("stopping, once more quits at once")
         if self._question is not None:
             self._question.cancel()
 

@@ -1,24 +1,42 @@
-"""What the model thinks, on its way past: its newest line while it comes, one line about it afterwards."""
+"""Output that was printed in short and can be expanded: results, changes of files, thinking."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 
+from rich.text import Text
 
-class ThinkingShown:
-    """Of the answer under way, and kept until another one thinks."""
+MOST_FOLDED = 20
+
+
+class FoldedOutput:
+    def __init__(self) -> None:
+        self.hint = ""
+        """How to expand, after everything folded; empty where no keys are read."""
+        self._folded: deque[Callable[[], Text]] = deque(maxlen=MOST_FOLDED)
+
+    def add(self, draw_whole: Callable[[], Text]) -> None:
+        self._folded.append(draw_whole)
+
+    def pop(self) -> Text | None:
+        """The newest output that was not expanded yet."""
+        return self._folded.pop()() if self._folded else None
+
+
+class Thinking:
+    """What the model thinks, until another answer does; its length is reported in one line afterwards."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.text = ""
-        """All of it, for whoever wants to read it."""
         self._clock = clock
         self._pieces: list[str] = []
         self._chars = 0
         self._began: float | None = None
 
     def begin(self) -> None:
-        """An answer begins, perhaps anew: what an earlier attempt thought is void."""
+        """Called when an answer begins; discards what an earlier attempt thought."""
         self._pieces.clear()
         self._chars, self._began = 0, None
 
@@ -29,7 +47,7 @@ class ThinkingShown:
         self._chars += len(text)
 
     def end(self) -> str:
-        """`Thought for 12 s (~340 tokens)`, each time it stops to speak or act; empty when there is nothing to tell."""
+        """`Thought for 12 s (~340 tokens)`; empty when nothing was thought since the last call."""
         if self._began is None:
             return ""
         seconds, tokens = self._clock() - self._began, max(self._chars // 4, 1)
