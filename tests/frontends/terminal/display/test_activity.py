@@ -1,12 +1,17 @@
-"""What is under way, in lines that never wrap."""
+"""Running work, in lines that never wrap."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from wolo.frontends.terminal.display.activity import UnderWay, fitted
+from wolo.frontends.terminal.display.activity import Activity, Line, fitted
 from wolo.frontends.terminal.repl.todo_panel import TodoPanel
 from wolo.tools.tool_values import TodoItem
 
@@ -19,75 +24,116 @@ class Clock:
         return self.now
 
 
-def test_words_seconds_and_how_to_stop_it() -> None:
-    clock = Clock()
-    shown = UnderWay(clock)
-    assert shown.lines(80) == []
-    shown.begin("waiting for the model")
+class NoSurface:
+    tick_s = 60.0
+    is_alive = True
+
+    def changed(self, activity: Activity) -> None: ...
+    def tick(self, activity: Activity) -> None: ...
+    def clear(self, activity: Activity) -> None: ...
+    def rest(self) -> None: ...
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def running(clock: Clock) -> AsyncIterator[Activity]:
+    activity = Activity(NoSurface(), clock)
+    yield activity
+    activity.stop()
+
+
+def texts(activity: Activity, columns: int, **given: Any) -> list[str]:
+    return [line.text for line in activity.lines(columns, **given)]
+
+
+async def test_words_seconds_and_how_to_stop_it(running: Activity, clock: Clock) -> None:
+    assert running.lines(80) == []
+    running.start("waiting for the model")
     clock.now += 7
-    assert shown.lines(80, aside="1 job", hint=" · Esc stops") == ["waiting for the model · 1 job · 7 s · Esc stops"]
-    assert shown.lines(30, hint=" · Esc stops") == ["waiting for… · 7 s · Esc stops"]
+    assert texts(running, 80, alongside="1 job", hint=" · Esc stops") == ["waiting for the model · 1 job · 7 s · Esc stops"]
+    assert texts(running, 30, hint=" · Esc stops") == ["waiting for… · 7 s · Esc stops"]
 
 
-def test_a_stream_that_falls_silent_is_said_to_be() -> None:
-    clock = Clock()
-    shown = UnderWay(clock)
-    shown.begin("writing")
+async def test_a_stream_without_data_is_reported(running: Activity, clock: Clock) -> None:
+    running.start("writing")
     clock.now += 60
-    assert "silent" not in shown.lines(80)[0]
-    shown.heard()
+    assert "no data" not in texts(running, 80)[0]
+    running.received()
     clock.now += 4
-    assert "silent" not in shown.lines(80)[0]
+    assert "no data" not in texts(running, 80)[0]
     clock.now += 4
-    assert shown.lines(80) == ["writing · silent for 8 s · 68 s"]
-    shown.heard()
-    assert "silent" not in shown.lines(80)[0]
+    assert texts(running, 80) == ["writing · no data for 8 s · 68 s"]
+    running.received()
+    assert "no data" not in texts(running, 80)[0]
 
 
-def test_one_call_shows_the_newest_lines_of_what_it_prints() -> None:
-    shown = UnderWay(Clock())
-    shown.begin_call("a", "shell make")
-    shown.hear_call("a", "one\ntwo\n\nthree\n 10%\r 20%\r")
-    assert shown.lines(80, rows=5) == ["shell make · 0 s", "  three", "  10%", "  20%"]
-    assert shown.lines(80, rows=3) == ["shell make · 0 s", "  10%", "  20%"]
-    assert shown.lines(80) == ["20% · 0 s"]
-    shown.end_call("a")
-    assert shown.is_over
+async def test_one_call_shows_the_newest_lines_of_its_output(running: Activity) -> None:
+    running.start_call("a", "shell make")
+    running.add_output("a", "one\ntwo\n\nthree\n 10%\r 20%\r")
+    assert running.lines(80, rows=5) == [
+        Line("spinner", "shell make · 0 s"),
+        Line("rail", "three"),
+        Line("rail", "10%"),
+        Line("rail", "20%"),
+    ]
+    assert texts(running, 80, rows=3) == ["shell make · 0 s", "10%", "20%"]
+    assert texts(running, 80) == ["20% · 0 s"]
+    running.end_call("a")
+    assert running.is_over
 
 
-def test_calls_side_by_side_have_a_line_each() -> None:
-    clock = Clock()
-    shown = UnderWay(clock)
+async def test_calls_side_by_side_have_a_line_each(running: Activity, clock: Clock) -> None:
     for number in range(6):
-        shown.begin_call(str(number), f"fetch page{number}")
+        running.start_call(str(number), f"fetch page{number}")
     clock.now += 3
-    shown.hear_call("1", "half of it\n")
-    lines = shown.lines(80, rows=5, hint=" · Esc stops")
+    running.add_output("1", "half of it\n")
+    lines = texts(running, 80, rows=5, hint=" · Esc stops")
     assert lines[:2] == ["fetch page0 · 3 s · Esc stops", "fetch page1 · half of it · 3 s"]
     assert lines[-1] == "and 2 more"
-    assert shown.lines(80, rows=3)[1:] == ["fetch page1 · half of it · 3 s", "and 4 more"]
-    assert shown.lines(80) == ["6 calls · fetch page5 · 3 s"]
-    shown.hear_call("gone", "nobody's")
+    assert texts(running, 80, rows=3)[1:] == ["fetch page1 · half of it · 3 s", "and 4 more"]
+    assert texts(running, 80) == ["6 calls · fetch page5 · 3 s"]
+    running.add_output("gone", "of no call")
 
 
 @given(words=st.text(), printed=st.text(), columns=st.integers(1, 120), rows=st.sampled_from([1, 2, 5]))
 def test_no_line_is_wider_than_there_is_room(words: str, printed: str, columns: int, rows: int) -> None:
-    shown = UnderWay(Clock())
-    shown.begin(words)
-    assert all(cell_len(line) <= columns and "\n" not in line for line in shown.lines(columns, rows=rows, hint=" · Esc stops"))
-    shown.begin_call("a", words)
-    shown.hear_call("a", printed)
-    assert all(cell_len(line) <= columns and "\n" not in line for line in shown.lines(columns, rows=rows, hint=" · Esc stops"))
+    def fits() -> bool:
+        shown = texts(activity, columns, rows=rows, hint=" · Esc stops")
+        return all(cell_len(line) <= columns and "\n" not in line for line in shown)
+
+    async def run() -> None:
+        activity.start(words)
+        assert fits()
+        activity.start_call("a", words)
+        activity.add_output("a", printed)
+        assert fits()
+        activity.stop()
+
+    activity = Activity(NoSurface(), Clock())
+    asyncio.run(run())
 
 
-def test_in_a_narrow_window_the_seconds_stay_and_silence_is_told_first() -> None:
-    clock = Clock()
-    shown = UnderWay(clock)
-    shown.begin("writing · 2 tokens")
-    assert shown.lines(19, hint=" · Esc stops") == ["writing · 2… · 0 s"]
-    shown.heard()
+async def test_in_a_narrow_window_the_seconds_stay_and_silence_comes_first(running: Activity, clock: Clock) -> None:
+    running.start("writing · 2 tokens")
+    assert texts(running, 19, hint=" · Esc stops") == ["writing · 2… · 0 s"]
+    running.received()
     clock.now += 8
-    assert shown.lines(19, hint=" · Esc stops") == ["silent for 8 s"]
+    assert texts(running, 19, hint=" · Esc stops") == ["no data for 8 s"]
+
+
+async def test_work_is_announced_once_when_it_is_slow(running: Activity, clock: Clock) -> None:
+    running.start("waiting")
+    assert running.slow_words() == []
+    clock.now += 1
+    assert (running.slow_words(), running.slow_words()) == (["waiting"], [])
+    running.start_call("a", "shell make")
+    running.start_call("b", "shell test")
+    clock.now += 1
+    assert running.slow_words() == ["shell make", "shell test"]
 
 
 def test_wide_characters_are_cut_by_cells() -> None:

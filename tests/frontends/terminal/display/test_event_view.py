@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from rich.text import Text
-from wolo.frontends.terminal.display.spinner import StatusLine
 
+from wolo.frontends.terminal.display.activity import Activity, BottomLine
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
@@ -18,8 +18,9 @@ def test_whatever_is_printed_steers_nothing(capsys: pytest.CaptureFixture[str]) 
     assert printed.strip() == "1  model\\u{202e} of a server\ttab"
 
 
-def test_the_moving_line_is_one_line_of_text() -> None:
-    status = StatusLine(Stdout(), TerminalState())
-    status.say("writing \x1b[2J\nit")
-    assert "\x1b" not in status._line("-")
-    assert "\n" not in status._line("-")
+async def test_the_bottom_line_is_one_line_of_text() -> None:
+    line = BottomLine(Stdout(), TerminalState())
+    activity = Activity(line)
+    activity.start("writing \x1b[2J\nit")
+    assert line.line(activity).endswith(" writing \\x1b[2J⏎it · 0 s · Ctrl-C stops")
+    activity.stop()

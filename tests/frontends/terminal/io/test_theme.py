@@ -13,7 +13,7 @@ from rich.text import Text
 
 import wolo
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.palette import STYLE, Shades
+from wolo.frontends.terminal.io.palette import RegionColours
 from wolo.frontends.terminal.io.theme import DARK, GROUNDS, LIGHT, ROLES, STYLES, Depth, is_light, painted
 from wolo.frontends.terminal.panels.text_rows import as_rows
 
@@ -114,14 +114,14 @@ def test_with_sixteen_colours_the_text_has_them_and_words_are_reversed() -> None
     assert painted(STYLES["bold warning"], on_light=False, depth="standard") == Style.parse("bold yellow")
 
 
-REGION = merge_styles([default_ui_style(), STYLE])
-
-
 @pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize("is_soft", [True, False])
 @pytest.mark.parametrize(
     "part",
     [
         *ROLES,
+        *GROUNDS,
+        *("added class:added-line", "removed class:removed-line", "added class:added-word", "removed class:removed-word"),
         "border",
         "asking",
         "prompt",
@@ -132,8 +132,10 @@ REGION = merge_styles([default_ui_style(), STYLE])
         "completion-menu.meta.completion.current",
     ],
 )
-def test_so_can_the_parts_of_the_live_region(part: str, on_light: bool) -> None:
-    attrs = Shades(TerminalState(is_light=on_light)).transform_attrs(REGION.get_attrs_for_style_str(f"class:{part}"))
+def test_so_can_the_parts_of_the_live_region(part: str, is_soft: bool, on_light: bool) -> None:
+    colours = RegionColours(TerminalState(is_light=on_light), is_soft=is_soft)
+    region = merge_styles([default_ui_style(), colours.style()])
+    attrs = colours.transform_attrs(region.get_attrs_for_style_str(f"class:{part}"))
     text, behind = own(on_light)
     written = f"#{attrs.color}" if attrs.color not in ("", "default", None) else text
     behind = f"#{attrs.bgcolor}" if attrs.bgcolor not in ("", "default", None) else behind
@@ -147,6 +149,7 @@ def test_a_panel_paints_the_roles_of_the_theme() -> None:
 
 def test_a_theme_changed_in_the_middle_is_painted_at_once() -> None:
     state = TerminalState(is_light=False)
-    before = Shades(state).invalidation_hash()
+    colours = RegionColours(state, is_soft=True)
+    before = colours.invalidation_hash()
     state.is_light = True
-    assert Shades(state).invalidation_hash() != before
+    assert colours.invalidation_hash() != before

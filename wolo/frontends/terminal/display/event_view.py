@@ -75,6 +75,16 @@ Kind = Literal["", "said", "text", "call", "block", "notice"]
 """The last thing that was printed; a block is a call with a result."""
 
 
+def user_text(text: str, stdout: Stdout) -> Text:
+    columns = stdout.columns - len(PROMPT_MARK) - 1
+    if not stdout.can_move or columns < SAID_FROM_COLUMNS:
+        return Text.assemble((PROMPT_MARK, "bold accent"), clean(text))
+    block = Text(no_wrap=True)
+    for at, row in enumerate(wrapped(clean(text), columns).split("\n")):
+        block.append("\n" if at else "").append(PROMPT_MARK if not at else "  ", MARK_STYLE).append(row, "said")
+    return block
+
+
 class Screen:
     """Prints everything once: scrollback, wrapping and copying are the terminal's own."""
 
@@ -197,17 +207,9 @@ class Screen:
         if error.hint:
             self.say(error.hint, "dim")
 
-    def show_user_text(self, text: str, *, kind: Kind = "said") -> None:
+    def show_user_text(self, text: str) -> None:
         """Prints what the user said, set apart by a soft background."""
-        columns = self.stdout.columns - len(PROMPT_MARK) - 1
-        if not self.stdout.can_move or columns < SAID_FROM_COLUMNS:
-            self.print(Text.assemble((PROMPT_MARK, "bold accent"), clean(text)), kind=kind)
-            return
-        rows = wrapped(clean(text), columns).split("\n")
-        block = Text(no_wrap=True)
-        for at, row in enumerate(rows):
-            block.append("\n" if at else "").append(PROMPT_MARK if not at else "  ", MARK_STYLE).append(row, "said")
-        self.print(block, kind=kind)
+        self.print(user_text(text, self.stdout), kind="said")
 
     def print(self, text: Text, *, kind: Kind = "notice", end: str = "\n") -> None:
         """Prints whole lines. Text to be copied has `no_wrap`: only the terminal wraps it."""
@@ -398,6 +400,9 @@ class Screen:
     def _show_unfinished(self, line: str) -> None:
         """Shows the line that is being written, where there is a region for it."""
         if self.region is not None and line != self.state.unfinished:
+            if line and self._last not in ("", "text"):
+                self._write(Text("\n"))
+                self._last = "text"
             self.state.unfinished = line
             self.region.paint()
 

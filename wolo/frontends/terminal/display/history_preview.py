@@ -1,4 +1,4 @@
-"""Shows the end of a conversation that continues: the last screenful of it, dimmed."""
+"""Shows the end of a resumed conversation: its last screenful, dimmed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from wolo.frontends.terminal.display.event_view import Screen
+from wolo.frontends.terminal.display.event_view import Screen, user_text
+from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.render.markdown import MarkdownStream
 from wolo.frontends.terminal.render.row_wrapping import Wrapper
 from wolo.frontends.terminal.render.tool_calls import headline
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean
 
-BELOW = 5
-"""Rows for what follows: an empty line, the place to write in, the facts, and the first lines of the next turn."""
+BELOW = 7
+"""Rows left for an empty line, the composer, the status bar, and the first lines of the next turn."""
 LEAST_ROWS = 3
 PLAIN_LINES = 24
-"""Where lines are read aloud, or nothing is known of the window."""
+"""Without a window, or for a screen reader."""
 
 
 def recall(history: Sequence[Message], screen: Screen) -> None:
@@ -25,7 +25,8 @@ def recall(history: Sequence[Message], screen: Screen) -> None:
     rows: list[Text] = []
     is_cut = False
     for message in reversed(history):
-        rows = [*_rows(message, screen), *rows]
+        gap = [Text()] if message.is_from_user and rows and rows[0].plain.strip() else []
+        rows = [*_rows(message, screen), *gap, *rows]
         if len(rows) > room:
             is_cut = True
             break
@@ -35,17 +36,17 @@ def recall(history: Sequence[Message], screen: Screen) -> None:
         return
     shown = [Text("…"), *rows[-room + 1 :]] if is_cut else rows
     text = Text("\n").join([Text(), *shown])
-    text.stylize("dim")
+    text.stylize_before("dim")
     text.no_wrap = True
     screen.print(text)
 
 
 def _rows(message: Message, screen: Screen) -> list[Text]:
-    """As it was drawn when it was new."""
+    """The message as it was first drawn."""
     columns, wrapper, drawn = screen.stdout.columns, Wrapper(), Text()
     if not screen.stdout.can_move:
-        return list(Text().join(_said(message, plain=True)).split("\n"))
-    for text in _said(message, plain=not screen.stdout.has_colours):
+        return list(Text().join(_said(message, screen.stdout)).split("\n"))
+    for text in _said(message, screen.stdout):
         drawn.append_text(wrapper.wrap(text, columns))
     rows: list[Text] = []
     for line in drawn.split("\n"):
@@ -54,14 +55,14 @@ def _rows(message: Message, screen: Screen) -> list[Text]:
     return rows
 
 
-def _said(message: Message, *, plain: bool) -> Iterator[Text]:
+def _said(message: Message, stdout: Stdout) -> Iterator[Text]:
     if message.is_from_user:
         if message.text.strip():
-            yield Text(f"\n› {clean(message.text.strip())}\n")
+            yield Text("\n", no_wrap=True).append_text(user_text(message.text.strip(), stdout)).append("\n")
     elif message.role == "assistant":
         if message.text.strip():
             yield Text("\n")
-            markdown = MarkdownStream(plain=plain)
+            markdown = MarkdownStream(plain=not stdout.has_colours)
             for each in (*markdown.feed(message.text.strip()), *markdown.close()):
                 yield each if isinstance(each, Text) else Text(each.source, no_wrap=True)
         for part in message.calls:
@@ -69,7 +70,7 @@ def _said(message: Message, *, plain: bool) -> Iterator[Text]:
 
 
 def last_exchange(history: Sequence[Message]) -> tuple[str, str]:
-    """The last prompt of the person and the last words of the model after it."""
+    """The last prompt, and the last answer to it."""
     asked = answered = ""
     for message in history:
         if message.is_prompt and message.text:

@@ -2,49 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import os
+from collections.abc import Hashable, Mapping
 from typing import Protocol
 
+from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import Attrs, Style, StyleTransformation
 from rich.color import Color
 
-from wolo.frontends.terminal.io.theme import BLACK, DARK, GROUNDS, LIGHT, ROLES
-
-
-def _hexadecimal(colour: str) -> str:
-    """As prompt_toolkit stores a colour: it paints no more than 256 where nothing else is configured."""
-    return Color.parse(colour).get_truecolor().hex.removeprefix("#")
-
-
-_DARK = {name: _hexadecimal(shade.indexed) for name, shade in DARK.items()}
-_LIGHT = {_DARK[name]: _hexadecimal(shade.indexed) for name, shade in LIGHT.items()}
-"""By the colour on a dark background."""
-_PLAIN = "noinherit fg:default bg:default"
-
-
-def _text_on(ground: str) -> str:
-    if ground.endswith("-word"):
-        return f"fg:#{_hexadecimal(BLACK)} "
-    return "fg:default " if ground in ("added-line", "removed-line") else ""
-
-
-STYLE = Style.from_dict(
-    {
-        **{name: f"fg:#{_DARK[name]}" for name in ROLES},
-        **{name: f"{_text_on(name)}bg:#{_DARK[name]}" for name in GROUNDS},
-        "prompt": f"bold fg:#{_DARK['accent']}",
-        "asking": f"bold fg:#{_DARK['accent']}",
-        "border": f"fg:#{_DARK['dim']}",
-        "hint": f"fg:#{_DARK['dim']}",
-        "completion-menu": _PLAIN,
-        "completion-menu.completion": _PLAIN,
-        "completion-menu.completion.current": f"noinherit bold fg:default bg:#{_DARK['selection']}",
-        "completion-menu.meta.completion": f"noinherit bg:default fg:#{_DARK['dim']}",
-        "completion-menu.meta.completion.current": f"noinherit fg:#{_DARK['dim']} bg:#{_DARK['selection']}",
-        "scrollbar.background": _PLAIN,
-        "scrollbar.button": f"noinherit bg:#{_DARK['selection']}",
-    }
-)
+from wolo.frontends.terminal.io.theme import BLACK, DARK, GROUNDS, LIGHT, ROLES, Shade
 
 
 class OnBackground(Protocol):
@@ -52,16 +18,60 @@ class OnBackground(Protocol):
     """The background is light; it may change at any time."""
 
 
-class Shades(StyleTransformation):
-    def __init__(self, shown: OnBackground) -> None:
-        self._shown = shown
+def colour_depth() -> ColorDepth | None:
+    """None: prompt_toolkit decides by the terminal, and takes 256 colours at most."""
+    is_true = os.environ.get("COLORTERM", "").lower() in ("truecolor", "24bit")
+    return ColorDepth.from_env() or (ColorDepth.DEPTH_24_BIT if is_true else None)
 
-    def transform_attrs(self, attrs: Attrs) -> Attrs:
-        if not self._shown.is_light:
-            return attrs
-        return attrs._replace(
-            color=_LIGHT.get(attrs.color or "", attrs.color), bgcolor=_LIGHT.get(attrs.bgcolor or "", attrs.bgcolor)
+
+class RegionColours(StyleTransformation):
+    """Style sheet for a dark background, whose colours it replaces where the background is light."""
+
+    def __init__(self, background: OnBackground, *, is_soft: bool) -> None:
+        """`is_soft`: there are millions of colours, not 256."""
+        self._background, self._is_soft = background, is_soft
+        self._dark = self._colours(DARK)
+        light = self._colours(LIGHT)
+        self._light = {self._dark[name]: light[name] for name in DARK}
+
+    def style(self) -> Style:
+        dark, plain = self._dark, "noinherit fg:default bg:default"
+        return Style.from_dict(
+            {
+                **{name: f"fg:#{dark[name]}" for name in ROLES},
+                **{name: f"{self._text_on(name)}bg:#{dark[name]}" for name in GROUNDS},
+                "prompt": f"bold fg:#{dark['accent']}",
+                "asking": f"bold fg:#{dark['accent']}",
+                "border": f"fg:#{dark['dim']}",
+                "hint": f"fg:#{dark['dim']}",
+                "completion-menu": plain,
+                "completion-menu.completion": plain,
+                "completion-menu.completion.current": f"noinherit bold fg:default bg:#{dark['selection']}",
+                "completion-menu.meta.completion": f"noinherit bg:default fg:#{dark['dim']}",
+                "completion-menu.meta.completion.current": f"noinherit fg:#{dark['dim']} bg:#{dark['selection']}",
+                "scrollbar.background": plain,
+                "scrollbar.button": f"noinherit bg:#{dark['selection']}",
+            }
         )
 
+    def transform_attrs(self, attrs: Attrs) -> Attrs:
+        if not self._background.is_light:
+            return attrs
+        text, ground = attrs.color or "", attrs.bgcolor or ""
+        return attrs._replace(color=self._light.get(text, text), bgcolor=self._light.get(ground, ground))
+
     def invalidation_hash(self) -> Hashable:
-        return self._shown.is_light
+        return self._background.is_light
+
+    def _colours(self, shades: Mapping[str, Shade]) -> dict[str, str]:
+        return {name: _hexadecimal(shade.soft if self._is_soft else shade.indexed) for name, shade in shades.items()}
+
+    def _text_on(self, ground: str) -> str:
+        if ground.endswith("-word"):
+            return "fg:default " if self._is_soft else f"fg:#{_hexadecimal(BLACK)} "
+        return "fg:default " if ground in ("added-line", "removed-line") and not self._is_soft else ""
+
+
+def _hexadecimal(colour: str) -> str:
+    """As prompt_toolkit stores a colour."""
+    return Color.parse(colour).get_truecolor().hex.removeprefix("#")

@@ -18,6 +18,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import DEFAULT_ATTRS, Attrs
 
 from wolo.frontends.terminal.io.graphemes import spelled_out
+from wolo.frontends.terminal.io.palette import colour_depth
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import BufferedOutput, PaintedRenderer, RegionApplication
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput, Flushable
 from wolo.frontends.terminal.render.scroll_insert import Shown, grow, move_down, print_above, rows_taken
@@ -43,7 +44,7 @@ class FrameOutput(BufferedOutput):
 
     def __init__(self, outlet: AsyncOutput) -> None:
         super().__init__(
-            sys.stdout, _terminal_size, term=os.environ.get("TERM"), enable_cpr=False, default_color_depth=ColorDepth.from_env()
+            sys.stdout, _terminal_size, term=os.environ.get("TERM"), enable_cpr=False, default_color_depth=colour_depth()
         )
         self._outlet = outlet
         self._depth = 0

@@ -33,13 +33,14 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Processor
+from prompt_toolkit.output.color_depth import ColorDepth
 
 from wolo.agent.events import Event
 from wolo.frontends.terminal.display.line_prompt import Interrupted
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
-from wolo.frontends.terminal.io.palette import STYLE, Shades
+from wolo.frontends.terminal.io.palette import RegionColours, colour_depth
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput
 from wolo.frontends.terminal.live.completion_menu import offered_menu, search_line
 from wolo.frontends.terminal.live.component import Component, Row
@@ -104,6 +105,7 @@ class LiveRegion:
         self._outlet = AsyncOutput(sys.stdout.fileno(), self)
         self._output = FrameOutput(self._outlet)
         self.presence = FocusTracker(self)
+        colours = RegionColours(self._state, is_soft=colour_depth() == ColorDepth.DEPTH_24_BIT)
         self.app = FrameApplication(
             self._outlet,
             self._output,
@@ -112,8 +114,8 @@ class LiveRegion:
             key_bindings=ConditionalKeyBindings(keys, ~self._asking),
             editing_mode=EditingMode.VI if uses_vi else EditingMode.EMACS,
             input=TerminalInput(self.presence),
-            style=STYLE,
-            style_transformation=Shades(self._state),
+            style=colours.style(),
+            style_transformation=colours,
             erase_when_done=True,
             include_default_pygments_style=False,
         )

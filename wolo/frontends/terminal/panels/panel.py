@@ -44,6 +44,8 @@ FIELD_ROWS = 3
 FACTS_FROM_ROWS = 10
 """A lower window shows the panel and nothing else."""
 FRAME_FROM_ROWS, FRAME_FROM_COLUMNS = 14, 40
+GAP_FROM_ROWS = 20
+"""In a lower window no empty row is above the border."""
 FRAME_COLUMNS = 4
 """Cells that the sides of a border take."""
 NARROW_COLUMNS = 60
@@ -218,10 +220,12 @@ class Panel(ABC, Generic[T]):
         size = get_app().output.get_size()
         is_framed = self.is_framed
         columns = size.columns - FRAME_COLUMNS * is_framed
-        room = size.rows - (size.rows >= FACTS_FROM_ROWS) - self._field_rows(columns) - 2 * is_framed
+        has_gap = is_framed and size.rows >= GAP_FROM_ROWS
+        room = size.rows - (size.rows >= FACTS_FROM_ROWS) - self._field_rows(columns) - 2 * is_framed - has_gap
         rows: Iterable[Row] = self.rows(columns, max(room, 1))
         if is_framed:
-            rows = [self._top_border(size.columns), *(_between_sides(row, columns) for row in rows)]
+            gap: list[Row] = [[("", "")]] if has_gap else []
+            rows = [*gap, self._top_border(size.columns), *(_between_sides(row, columns) for row in rows)]
         return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
 
     def rows(self, columns: int, room: int) -> list[Row]:

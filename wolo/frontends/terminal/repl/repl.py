@@ -212,7 +212,6 @@ class Repl:
             self._input.abandon()
 
     async def _perform(self, line: str) -> None:
-        self._screen.fresh()
         try:
             if is_command(line):
                 with self._terminal.signals.during(partial(self._stop_command, line)):

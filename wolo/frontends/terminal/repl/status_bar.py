@@ -89,7 +89,7 @@ def spread(facts: Mapping[str, str], columns: int) -> str:
     left = BETWEEN.join(fact for name, fact in shown.items() if name not in USED)
     right = BETWEEN.join(fact for name, fact in shown.items() if name in USED)
     gap = columns - cell_len(left) - cell_len(right)
-    return f"{left}{' ' * gap}{right}" if left and right and gap >= len(BETWEEN) else fit(facts, columns)
+    return f"{left}{' ' * gap}{right}" if left and right and gap > len(BETWEEN) else fit(facts, columns)
 
 
 def print_banner(conversation: Conversation, screen: Screen) -> None:
