@@ -211,7 +211,7 @@ def test_an_answer_that_was_shown_to_its_end_is_not_called_void_by_a_compaction(
         terminal.say("/compact", "Compacted: ")
         terminal.say("and now?", "Well.")
         terminal.say("/uncompact", "is sent again")
-        assert not terminal.shows("is void")
+        assert not terminal.shows("Discard the answer")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
 

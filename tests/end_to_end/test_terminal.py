@@ -123,7 +123,7 @@ def test_a_retry_says_that_what_was_shown_is_void(provider: ProviderServer) -> N
     provider.script(broken.cut_at(len(broken.body) - 60), text("The real answer."))
     with pty_wolo(*provider.flags, "go on") as terminal:
         assert terminal.wait_for_exit() == 0
-    assert terminal.shows("What was shown of this answer is void.")
+    assert terminal.shows("Discard the answer above.")
     assert terminal.text.index("void") < terminal.text.index("The real answer.")
 
 
