@@ -270,7 +270,7 @@ def test_a_full_disk_behind_stdout_is_said() -> None:
             check=False,
         )
     assert done.returncode == 3
-    assert b"could not be written" in done.stderr
+    assert b"Cannot write" in done.stderr
     assert b"Traceback" not in done.stderr
 
 

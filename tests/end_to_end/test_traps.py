@@ -218,7 +218,7 @@ def test_a_call_in_a_fence_at_the_end_needs_a_person(provider: ProviderServer) -
     assert [denial["tool"] for denial in done.json["permission_denials"]] == ["write"]
     provider.script(text(f"They write so:\n```\n{WRITTEN}\n```"), text("That was an example."))
     done = run_wolo("-p", "--yolo", *provider.flags, "how do Hermes models call tools?")
-    assert "only with your yes" in done.stderr
+    assert "needs your approval" in done.stderr
     assert "--allow" not in done.stderr
     assert not Path("new.txt").exists()
 

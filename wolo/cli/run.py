@@ -17,7 +17,7 @@ from wolo.cli.options import Line, Values
 from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave, leave_if, note_signals
 from wolo.config.cli_options import many, text
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.headless.runner import Headless, OutputFormat, check_format, print_failure
+from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
 from wolo.frontends.streams import OutputLost, say, show_error
 from wolo.workspace.root import find_root
 

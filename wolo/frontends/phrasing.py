@@ -1,4 +1,4 @@
-"""What every front end says of an event, in the same words."""
+"""Sentences about events that all front ends share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wolo.tools.background_jobs import CROWDED
 
 
 def sentence(text: str) -> str:
-    """What a server said, so that more can follow: few of them end their words with a full stop."""
+    """Ends the message of a server with a full stop, so that another sentence can follow."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 

@@ -1,4 +1,4 @@
-"""stdout for the answer, stderr for people: either may be closed, full, or have nobody reading."""
+"""Writes the answer to stdout and messages to stderr; either may be closed, full, or without a reader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _C1 = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 
 class OutputLost(Exception):
-    """Nobody reads stdout any more, or there is no room to write to."""
+    """Stdout has no reader any more, or its disk is full."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -24,7 +24,7 @@ class OutputLost(Exception):
 
 
 def write(text: str) -> None:
-    """To stdout, at once. Raises OutputLost."""
+    """Writes to stdout at once. Raises OutputLost."""
     if sys.stdout is None:
         raise OutputLost(1)
     try:
@@ -35,21 +35,21 @@ def write(text: str) -> None:
 
 
 def safe(text: str) -> str:
-    """For a terminal: without control sequences and invisible characters."""
+    """Text without control sequences and invisible characters, for a terminal."""
     if text.replace("\n", "").isprintable() and text.isascii():
         return text
-    from wolo.messages.terminal_text import clean  # noqa: PLC0415  # its patterns take a while to compile, and few texts need them
+    from wolo.messages.terminal_text import clean  # noqa: PLC0415  # its patterns are slow to compile, and few texts need them
 
     return clean(text)
 
 
 def for_stdout(text: str) -> str:
-    """A document: unchanged for a program that reads it; a terminal would obey what it says."""
+    """A document: unchanged for a pipe, without control sequences for a terminal."""
     return safe(text) if on_terminal() else text
 
 
 def visible(text: str) -> str:
-    """Every control and invisible character as an escape, nothing left out; newlines and tabs stay."""
+    """Escapes every control and invisible character except newlines and tabs."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     from wolo.messages.terminal_text import escape_hidden  # noqa: PLC0415  # as above
@@ -58,12 +58,11 @@ def visible(text: str) -> str:
 
 
 def on_terminal() -> bool:
-    """A person reads stdout."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def tell(text: str = "", *, end: str = "\n") -> None:
-    """Prints a line for people on stdout: a pipe gets no control characters either. Raises what `print` raises."""
+    """Prints a line on stdout, in a pipe without control characters, too. Raises what `print` raises."""
     print(visible(text), end=end)
 
 
@@ -73,13 +72,13 @@ def tell_json(text: str) -> None:
 
 
 def without_c1(spelled: str) -> str:
-    """The same JSON: the control characters that it allows in a string (DEL, C1) become escapes."""
+    """Escapes the control characters that JSON allows in a string (DEL, C1)."""
     return spelled if spelled.isascii() and "\x7f" not in spelled else spelled.translate(_C1)
 
 
 @contextmanager
 def stdout_bytes() -> Iterator[Callable[[bytes], object]]:
-    """Takes a document in pieces: byte for byte for a program, cleaned for a terminal. Raises what writing raises."""
+    """Writes a document in pieces: byte for byte to a pipe, cleaned to a terminal. Raises what writing raises."""
     sys.stdout.flush()
     if not on_terminal():
         yield sys.stdout.buffer.write
@@ -94,7 +93,7 @@ def stdout_bytes() -> Iterator[Callable[[bytes], object]]:
 
 
 def as_json(value: object, *, indent: int | None = None) -> str:
-    """Characters that a terminal would obey are JSON escapes; on a terminal, so are all others that are not ASCII."""
+    """Serialises without control characters; on a terminal as ASCII only."""
     if on_terminal():
         return json.dumps(value, ensure_ascii=True, indent=indent, default=str)
     spelled = json.dumps(value, ensure_ascii=False, indent=indent, default=str).encode("utf-8", "replace").decode()
@@ -102,7 +101,7 @@ def as_json(value: object, *, indent: int | None = None) -> str:
 
 
 def flush() -> None:
-    """What was printed is out. Raises OutputLost."""
+    """Flushes stdout. Raises OutputLost."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -111,42 +110,40 @@ def flush() -> None:
 
 
 def say(text: str, *, hint: str = "") -> None:
-    """A line for people, on stderr; lost when nobody listens. What may come from outside cannot steer their terminal."""
+    """Prints a message on stderr, without control sequences; it is lost when stderr has no reader."""
     if sys.stderr is None:
         return
     try:
-        print(_broken(safe(f"wolo: {text}" + (f"\n      {hint}" if hint else ""))), file=sys.stderr, flush=True)
+        print(_wrapped(safe(f"wolo: {text}" + (f"\n      {hint}" if hint else ""))), file=sys.stderr, flush=True)
     except (OSError, ValueError):
         abandon(sys.stderr)
 
 
-def _broken(text: str) -> str:
-    """At spaces, where a person reads it in a window."""
+def _wrapped(text: str) -> str:
     if not sys.stderr.isatty():
         return text
-    from wolo.frontends.wrapping import wrapped  # noqa: PLC0415  # only where something is said to a person
+    from wolo.frontends.wrapping import wrapped  # noqa: PLC0415  # for messages on a terminal only
 
     return wrapped(text, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
 
 
 def show_error(error: WoloError) -> None:
-    """One sentence, one hint."""
     say(error.message, hint=error.hint)
 
 
 def abandon(stream: TextIO) -> None:
-    """What is still in the stream's buffer goes nowhere: the interpreter would complain when it flushes at exit."""
+    """Discards the buffer of a stream, whose flush at exit would fail."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
     except (OSError, ValueError):
-        pass  # there is no descriptor to write to, so nothing will be flushed either
+        pass  # without a descriptor nothing will be flushed
 
 
 def _lost(error: OSError | ValueError) -> OutputLost:
     abandon(sys.stdout)
     if isinstance(error, BrokenPipeError):
         return OutputLost(1)
-    say(f"The answer could not be written: {getattr(error, 'strerror', None) or error}.")
+    say(f"Cannot write output: {getattr(error, 'strerror', None) or error}.")
     return OutputLost(3)

@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _LEAD = r"\s*(?:(?:[-*+•☐☑]|\d{1,9}[.)])\s+(?:[☐☑] )?|(?:> ?)+)?"
-"""What a line begins with that its other rows are set in by: blanks, the mark of an item, of a quotation."""
+"""The beginning of a line by which its other rows are indented: blanks, the mark of an item or a quotation."""
 _TOKEN = re.compile(r"( *)([^ ]+)| +\Z")
 LEAST_WORDS = 8
-"""Cells of words in a row: where a mark leaves less, the other rows begin at the margin."""
+"""Cells of text in a row; where a mark leaves less, the other rows begin at the margin."""
 
 
 class Break(NamedTuple):
     start: int
     end: int
-    """The blanks that give way to the break."""
+    """End of the blanks that the break replaces."""
     lead: str
-    """What the next row begins with."""
+    """Begins the next row."""
 
 
 def breaks(line: str, columns: int, *, column: int = 0, lead: str | None = None) -> tuple[list[Break], int]:
-    """Where one line is broken for rows of so many cells, and the column behind its end.
+    """The places to break a line for rows of so many cells, and the column behind its end.
 
-    `column`: cells that are already in the first row; `lead`: what other rows begin with, by default what suits the line.
+    `column`: cells taken in the first row. `lead`: the beginning of the other rows; by default it depends on the line.
     """
     lead = lead_of(line, columns) if lead is None else lead
     found: list[Break] = []
@@ -43,7 +43,7 @@ def breaks(line: str, columns: int, *, column: int = 0, lead: str | None = None)
         is_first = token.start(2) <= begins and column == 0
         fits = column + gap + size <= columns
         if not fits and not is_first and (size <= columns - cells(lead) or size == len(word)):
-            mark = "" if columns - cells(lead) < size <= columns else lead  # it fits the row by itself alone
+            mark = "" if columns - cells(lead) < size <= columns else lead  # it fits a row only without the lead
             found.append(Break(token.start(), token.start(2), mark))
             column, gap = cells(mark), 0
         column += gap + size
@@ -60,7 +60,6 @@ def lead_of(line: str, columns: int) -> str:
 
 
 def wrapped(text: str, columns: int) -> str:
-    """Plain text with the breaks in it."""
     return "\n".join("".join(_rows(line, columns)) for line in text.split("\n"))
 
 

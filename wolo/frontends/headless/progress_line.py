@@ -1,4 +1,4 @@
-"""What a run without a person is doing, for whoever waits at the end of its pipe: one line on stderr that is gone afterwards."""
+"""Shows the progress of a headless run in one line on stderr, which is erased afterwards."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from wolo.messages.call_arguments import call_line
 from wolo.messages.terminal_text import escaped_line
 
 TICK_S = 1.0
-"""What is over sooner is not told."""
+"""Shorter work is not shown."""
 MOST_CHARS = 200
 
 
-class Meanwhile:
+class ProgressLine:
     def __init__(self) -> None:
         self._words, self._began = "", time.monotonic()
         self._is_shown = False
         self._due: asyncio.TimerHandle | None = None
 
     @contextlib.contextmanager
-    def told(self, may_be: bool = True) -> Iterator[None]:
-        """While the block runs, if stderr is a terminal whose cursor can move and the output goes elsewhere."""
-        if may_be and _is_watched():
+    def shown(self, is_enabled: bool = True) -> Iterator[None]:
+        """Shows progress while the block runs, if stderr is a terminal with a movable cursor and stdout is not."""
+        if is_enabled and _is_watched():
             self._tick_later()
         try:
             yield
@@ -37,7 +37,7 @@ class Meanwhile:
             if self._due is not None:
                 self._due.cancel()
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         match event:
             case RequestStarted():
                 self._begin(f"waiting for {event.model}")
@@ -52,7 +52,7 @@ class Meanwhile:
         self._words, self._began = escaped_line(words)[:MOST_CHARS], time.monotonic()
 
     def hide(self) -> None:
-        """Before anything else is printed."""
+        """Called before anything else is printed."""
         if self._is_shown:
             self._is_shown = False
             _write("\r\x1b[K")
@@ -69,7 +69,7 @@ class Meanwhile:
 
 
 def _is_in_front() -> bool:
-    """A job in the background writes nothing into what somebody does meanwhile."""
+    """False for a background job of the shell, whose line would disturb the user."""
     try:
         return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
     except (OSError, ValueError):
@@ -82,7 +82,7 @@ def _is_watched() -> bool:
 
 
 def _fitted(words: str, end: str) -> str:
-    """Never so long that the terminal wraps it."""
+    """Cut to one row."""
     try:
         room = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 2 - len(end)
     except (OSError, ValueError):

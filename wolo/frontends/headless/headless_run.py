@@ -34,13 +34,14 @@ from wolo.agent.events import (
 )
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.headless.progress_line import Meanwhile
+from wolo.frontends.headless.progress_line import ProgressLine
 from wolo.frontends.phrasing import compaction, hook_awaited, replacement, retrying, sentence, verified
 from wolo.frontends.streams import as_json, for_stdout, say, write
 from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, MediaPart, TextPart, ThinkingPart, ToolPart
 
+CHECK_FIELDS = ("exit_code", "failures", "duration_s", "timed_out")
 OutputFormat = Literal["text", "json", "stream-json"]
 
 _SUBTYPES = {
@@ -59,11 +60,11 @@ _SUBTYPES = {
 
 
 _CAUSES = {2: "config", 3: "session_error", 75: "unavailable", 129: "interrupted", 130: "interrupted", 143: "interrupted"}
-"""Of a run that never began, by its exit status."""
+"""Causes of a run that did not start, by its exit code."""
 
 
 class Headless:
-    """Drives one conversation through one prompt and prints what docs/guide/scripts.md promises for `format`."""
+    """Runs one prompt and prints the output that docs/guide/scripts.md specifies for `format`."""
 
     def __init__(self, conversation: Conversation, *, format: OutputFormat, partial: bool = False, verbose: bool = False) -> None:
         self._conversation = conversation
@@ -72,25 +73,25 @@ class Headless:
         self._verbose = verbose
         self._denials: list[dict[str, Any]] = []
         self._rules_help = False
-        """Whether a rule or another mode would have allowed one of them."""
+        """A rule or another mode would have allowed one of them."""
         self._changed: set[str] = set()
         self._model = conversation.info.model
-        """Who answered last."""
-        self._meanwhile = Meanwhile()
+        """The model of the last request."""
+        self._progress = ProgressLine()
         self.stopped_by = 0
-        """The exit status of the signal that ended the turn; 0: none did."""
+        """Exit code of the signal that ended the turn; 0 without one."""
 
     async def run(self, prompt: Message, *, last_message_file: Path | None = None) -> int:
-        """The exit status. Raises OutputLost when stdout cannot be written."""
+        """Returns the exit code. Raises OutputLost when stdout cannot be written."""
         self._init_line()
         ended: TurnEnded | None = None
-        with self._meanwhile.told(self._format != "stream-json"):
+        with self._progress.shown(self._format != "stream-json"):
             async for event in self._conversation.prompt(prompt):
                 if isinstance(event, TurnEnded):
                     ended = event
                 else:
                     self._show(event)
-        assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
+        assert ended is not None  # every turn ends with TurnEnded
         exit_code = self.stopped_by or ended.exit_code or (4 if self._denials else 0)
         if last_message_file is not None:
             _save(last_message_file, ended.answer)
@@ -113,69 +114,67 @@ class Headless:
             )
 
     def _show(self, event: Event) -> None:
-        self._meanwhile.hear(event)
-        if isinstance(event, CallDenied):
-            denial = {"tool": event.part.tool, "input": event.part.input, "reason": event.reason}
-            denial |= {"agent": event.agent} if event.agent else {}
-            self._denials.append(denial)
-            self._rules_help = self._rules_help or IN_FENCE not in event.part.metadata
-            self._system("denied", denial)
-            who = f"{event.agent}: " if event.agent else ""
-            self._say(f"denied: {who}{event.part.tool}: {event.reason}")
-        elif isinstance(event, CallEnded):
-            self._changed.update(event.files_changed)
-            self._stream(_tool_result(event.part))
-        elif isinstance(event, AttemptFailed):
-            self._system("retry", {"attempt": event.attempt, "delay_s": event.delay_s, "error": _error(event.error)})
-            self._say(f"{sentence(event.error.message)} {retrying(event)}")
-        elif isinstance(event, ModelReplaced):
-            self._system("fallback", {"model": event.model, "error": _error(event.error)})
-            self._say(f"{sentence(event.error.message)} {replacement(event)}")
-        elif isinstance(event, Compacted):
-            names = ("reason", "tokens_before", "tokens_after", "outputs_shortened", "messages_left_out", "is_summarised")
-            self._system("compaction", {name: getattr(event, name) for name in names})
-            self._say(compaction(event))
-        elif isinstance(event, Verified):
-            self._system(
-                "verification",
-                {"command": event.command, "when": event.when, **_check(event.check), "new_failures": event.new_failures},
-            )
-            self._say(verified(event))
-        elif isinstance(event, JobStarted):
-            self._system("job_started", {"id": event.id, "command": event.command, "pid": event.pid})
-        elif isinstance(event, JobEnded):
-            told = ("id", "command", "cause", "exit_code", "duration_s")
-            self._system("job_ended", {name: getattr(event, name) for name in told})
-        elif isinstance(event, TaskStarted | TaskEnded):
-            self._system("task", _task(event))
-        elif isinstance(event, RequestStarted):
-            self._model = event.model
-        elif isinstance(event, AnswerEnded):
-            self._stream({"type": "assistant", "message": _assistant(event.message)})
-            self._say_calls(event.message)
-        elif isinstance(event, HookAwaited):
-            self._system("hook_awaited", {"hook": event.hook, "commands": event.commands})
-            if self._verbose:
-                self._say(hook_awaited(event))
-        elif isinstance(event, Noticed):
-            if event.level == "warning" or self._verbose:
+        self._progress.on_event(event)
+        match event:
+            case CallDenied():
+                self._call_denied(event)
+            case CallEnded():
+                self._changed.update(event.files_changed)
+                self._stream(_tool_result(event.part))
+            case AttemptFailed():
+                self._system("retry", {"attempt": event.attempt, "delay_s": event.delay_s, "error": _error(event.error)})
+                self._say(f"{sentence(event.error.message)} {retrying(event)}")
+            case ModelReplaced():
+                self._system("fallback", {"model": event.model, "error": _error(event.error)})
+                self._say(f"{sentence(event.error.message)} {replacement(event)}")
+            case Compacted():
+                names = ("reason", "tokens_before", "tokens_after", "outputs_shortened", "messages_left_out", "is_summarised")
+                self._system("compaction", _fields(event, names))
+                self._say(compaction(event))
+            case Verified():
+                result = _fields(event.check, CHECK_FIELDS) | {"new_failures": event.new_failures}
+                self._system("verification", {"command": event.command, "when": event.when, **result})
+                self._say(verified(event))
+            case JobStarted():
+                self._system("job_started", _fields(event, ("id", "command", "pid")))
+            case JobEnded():
+                self._system("job_ended", _fields(event, ("id", "command", "cause", "exit_code", "duration_s")))
+            case TaskStarted() | TaskEnded():
+                self._system("task", _task(event))
+            case RequestStarted():
+                self._model = event.model
+            case AnswerEnded():
+                self._stream({"type": "assistant", "message": _assistant(event.message)})
+                self._say_calls(event.message)
+            case HookAwaited():
+                self._system("hook_awaited", {"hook": event.hook, "commands": event.commands})
+                if self._verbose:
+                    self._say(hook_awaited(event))
+            case Noticed() if event.level == "warning" or self._verbose:
                 self._say(event.text)
-        elif self._partial:
-            self._show_delta(event)
+            case TextStreamed():
+                self._delta({"type": "text_delta", "text": event.text})
+            case ThinkingStreamed():
+                self._delta({"type": "thinking_delta", "thinking": event.text})
+            case CallStreamed():
+                fragment = {"slot": event.slot, "name": event.tool, "partial_json": event.fragment}
+                self._delta({"type": "tool_input_delta", **fragment})
+
+    def _call_denied(self, event: CallDenied) -> None:
+        denial = {"tool": event.part.tool, "input": event.part.input, "reason": event.reason}
+        denial |= {"agent": event.agent} if event.agent else {}
+        self._denials.append(denial)
+        self._rules_help = self._rules_help or IN_FENCE not in event.part.metadata
+        self._system("denied", denial)
+        owner = f"{event.agent}: " if event.agent else ""
+        self._say(f"denied: {owner}{event.part.tool}: {event.reason}")
 
     def _say(self, words: str) -> None:
-        self._meanwhile.hide()
+        self._progress.hide()
         say(words)
 
-    def _show_delta(self, event: Event) -> None:
-        delta: dict[str, Any] | None = None
-        if isinstance(event, TextStreamed):
-            delta = {"type": "text_delta", "text": event.text}
-        elif isinstance(event, ThinkingStreamed):
-            delta = {"type": "thinking_delta", "thinking": event.text}
-        elif isinstance(event, CallStreamed):
-            delta = {"type": "tool_input_delta", "slot": event.slot, "name": event.tool, "partial_json": event.fragment}
-        if delta is not None:
+    def _delta(self, delta: Mapping[str, Any]) -> None:
+        if self._partial:
             self._stream({"type": "stream_event", "event": delta})
 
     def _system(self, subtype: str, details: Mapping[str, Any]) -> None:
@@ -198,7 +197,7 @@ class Headless:
                 say(ended.error.message, hint=ended.error.hint)
             if self._denials and exit_code == 4:
                 say(
-                    "Something needed an approval that nobody could give; the rest was done.",
+                    "Some actions were denied because no one could approve them.",
                     hint=APPROVAL_HINT if self._rules_help else FENCE_HINT,
                 )
             return
@@ -231,13 +230,13 @@ STATUS: Mapping[str, str] = {
     "needs consent": "needs-consent",
     "off": "disabled",
 }
-"""Of an MCP server, in the words of others' streams; `pending`: it starts when it is needed, or is about to be ready."""
-FENCE_HINT = "A call in a code fence is run only with your yes: ask again in a terminal (wolo -c)."
+"""Status of an MCP server in other agents' streams; `pending`: it starts on first use, or is starting."""
+FENCE_HINT = "A call in a code fence needs your approval: continue in a terminal (wolo -c)."
 APPROVAL_HINT = "Allow it with --allow 'tool:pattern', or choose another --mode."
 
 
 def print_failure(error: WoloError) -> None:
-    """The one JSON object of a run that never began."""
+    """Prints the JSON object of a run that did not start."""
     cause = _CAUSES.get(error.exit_code, "model_error")
     print_json(
         _result(cause, error.exit_code, ErrorInfo.of(error), denied=False)
@@ -258,22 +257,22 @@ def _result(cause: str, exit_code: int, error: ErrorInfo | None, *, denied: bool
 def _error(error: ErrorInfo | None) -> dict[str, Any] | None:
     if error is None:
         return None
-    names = ("kind", "message", "hint", "status", "code", "resets_at")
-    return {name: getattr(error, name) for name in names}
+    return {name: getattr(error, name) for name in ("kind", "message", "hint", "status", "code", "resets_at")}
 
 
 def _verification(found: Verification | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    looks = {name: _check(look) if look else None for name, look in (("before", found.before), ("after", found.after))}
+    looks = {
+        name: _fields(look, CHECK_FIELDS) if look else None for name, look in (("before", found.before), ("after", found.after))
+    }
     tells = bool(found.new_failures) or (found.after is not None and found.after.says_something)
     passed = not found.new_failures if tells else None
     return {"command": found.command, "passed": passed, **looks, "new_failures": found.new_failures, "runs": found.runs}
 
 
-def _check(check: Check) -> dict[str, Any]:
-    names = ("exit_code", "failures", "duration_s", "timed_out")
-    return {name: getattr(check, name) for name in names}
+def _fields(value: Event | Check, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 def _assistant(message: Message) -> dict[str, Any]:
@@ -324,11 +323,11 @@ def _relative(paths: Iterable[str], root: Path) -> list[str]:
 
 
 def _save(path: Path, answer: str) -> None:
-    """The final answer as a file; a failure is said and changes nothing else."""
+    """Writes the final answer to a file; an error is reported and changes nothing else."""
     try:
         path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
     except (OSError, ValueError) as error:
-        say(f"{path} could not be written: {error}.")
+        say(f"Cannot write {path}: {error}.")
 
 
 def print_json(value: Mapping[str, Any]) -> None:
