@@ -13,9 +13,8 @@ from rich.text import Text
 
 import wolo
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.palette import RegionColours
 from wolo.frontends.terminal.io.theme import DARK, GROUNDS, LIGHT, ROLES, STYLES, Depth, is_light, painted
-from wolo.frontends.terminal.panels.text_rows import as_rows
+from wolo.frontends.terminal.panels.region_styles import RegionColours, as_rows
 
 
 @pytest.mark.parametrize(

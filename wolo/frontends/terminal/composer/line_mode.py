@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from wolo.frontends.terminal.composer.composer import CONTINUES, Composer
-from wolo.frontends.terminal.display.line_input import read_typed
+from wolo.frontends.terminal.display.line_prompt import read_typed
 from wolo.frontends.terminal.display.terminal import Terminal
 
 PROMPT = "> "

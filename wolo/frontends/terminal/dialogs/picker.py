@@ -16,7 +16,7 @@ from rich.text import Text
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.panels.panel import Panel, key_hints
-from wolo.frontends.terminal.panels.text_rows import as_rows
+from wolo.frontends.terminal.panels.region_styles import as_rows
 from wolo.messages.terminal_text import clean_line
 
 T = TypeVar("T")

@@ -32,7 +32,7 @@ async def ask_approval(
         for line in lines:
             screen.print(line)
         return await _approve_by_line(asked, terminal, conversation, may_accept_edits)
-    from wolo.frontends.terminal.panels.approval import ApprovalPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+    from wolo.frontends.terminal.panels.choice_panels import ApprovalPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     screen.ask_space()
     complaint = partial(conversation.approvals.rule_problem, asked)

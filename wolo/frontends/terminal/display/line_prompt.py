@@ -1,4 +1,4 @@
-"""One line from the person, as the answer to something wolo asked."""
+"""Asks the user for one line: in the live region, below the output, or as the terminal itself reads it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from wolo.frontends.terminal.display.event_view import Screen
-from wolo.frontends.terminal.display.line_input import read_typed
 from wolo.frontends.terminal.io.keyboard import Keyboard
+from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.messages.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -17,27 +17,31 @@ if TYPE_CHECKING:
     from prompt_toolkit.output import Output
 
 ESCAPE_S = 0.1
-"""A key that begins with Esc has come in full by then; Esc alone is one, too."""
+"""Time for the rest of a key that begins with Esc."""
 SETTLE_S = 0.4
-"""Keys that arrive sooner were meant for something else: the question could not have been read."""
+"""Keys pressed sooner are dropped: the question could not have been read."""
+
+_MOST_BYTES = 65_536
+_BURST_S = 0.02
+"""Lines of a paste follow each other faster than this."""
 
 
 class Dismissed(Exception):
-    """Ctrl-C instead of an answer. (A KeyboardInterrupt would go through the whole event loop.)"""
+    """Ctrl-C instead of an answer. A KeyboardInterrupt would end the event loop."""
 
 
 class Interrupted(Dismissed):
-    """Where it also counts: a second Ctrl-C leaves."""
+    """Ctrl-C where a second one quits."""
 
 
 class PassedOver(Exception):
-    """Esc instead of an answer, where that is one."""
+    """Esc instead of an answer."""
 
 
 async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: str = "", may_pass: bool = False) -> str:
-    """What was typed before the question, or right after it, is no answer. The `draft` stands there to be changed.
+    """Drops keys typed before the question or right after it. The answer begins with the `draft`.
 
-    Raises Dismissed for Ctrl-C, PassedOver for Esc if one `may_pass`, EOFError for Ctrl-D and for a terminal that is gone.
+    Raises Dismissed for Ctrl-C, PassedOver for Esc if `may_pass`, EOFError for Ctrl-D and a closed terminal.
     """
     if screen.region is not None:
         return await screen.region.ask(question, draft=draft, may_pass=may_pass)
@@ -94,7 +98,7 @@ def _pass_over(event: KeyPressEvent) -> None:
 
 
 def make_output() -> Output | None:
-    """Never asks the terminal where its cursor is: the reply could end up in what the person types. None on dumb terminals."""
+    """An output that never asks for the cursor position: the reply could end up in typed text. None on dumb terminals."""
     from prompt_toolkit.output.vt100 import Vt100_Output  # noqa: PLC0415  # as above
 
     term = os.environ.get("TERM", "dumb")
@@ -103,3 +107,36 @@ def make_output() -> Output | None:
     output = Vt100_Output.from_pty(sys.stdout, term=term)
     output.enable_cpr = False
     return output
+
+
+async def read_typed(question: str, keyboard: Keyboard, stdout: Stdout) -> str:
+    """The line up to Enter, or all lines of a paste. Raises EOFError for Ctrl-D on an empty line; Ctrl-C stays a signal."""
+    was_hushed = keyboard.is_hushed
+    keyboard.release()
+    stdout.write(question)
+    stdout.flush()
+    try:
+        data = await _readable()
+        while data.endswith(b"\n") and (more := await _readable(_BURST_S)):
+            data += more
+    finally:
+        if was_hushed:
+            keyboard.hush()
+    if not data:
+        raise EOFError
+    return data.decode("utf-8", "replace").removesuffix("\n")
+
+
+async def _readable(within_s: float | None = None) -> bytes:
+    """Empty at the end of input, and after the timeout."""
+    loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
+    is_ready = asyncio.Event()
+    loop.add_reader(descriptor, is_ready.set)
+    try:
+        async with asyncio.timeout(within_s):
+            await is_ready.wait()
+        return os.read(descriptor, _MOST_BYTES)
+    except (TimeoutError, OSError):
+        return b""
+    finally:
+        loop.remove_reader(descriptor)

@@ -18,9 +18,9 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import DEFAULT_ATTRS, Attrs
 
 from wolo.frontends.terminal.io.graphemes import spelled_out
-from wolo.frontends.terminal.io.palette import colour_depth
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import BufferedOutput, PaintedRenderer, RegionApplication
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput, Flushable
+from wolo.frontends.terminal.panels.region_styles import colour_depth
 from wolo.frontends.terminal.render.scroll_insert import Shown, grow, move_down, print_above, rows_taken
 
 BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"

@@ -40,7 +40,6 @@ from wolo.frontends.terminal.display.line_prompt import Interrupted
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
-from wolo.frontends.terminal.io.palette import RegionColours, colour_depth
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput
 from wolo.frontends.terminal.live.completion_menu import offered_menu, search_line
 from wolo.frontends.terminal.live.component import Component, Row
@@ -48,6 +47,7 @@ from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameO
 from wolo.frontends.terminal.live.live_output import ActivityView, RegionOutput
 from wolo.frontends.terminal.panels.line_panels import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
+from wolo.frontends.terminal.panels.region_styles import RegionColours, colour_depth
 from wolo.frontends.terminal.render.row_wrapping import newest_rows
 from wolo.frontends.terminal.render.scroll_insert import rows_taken
 

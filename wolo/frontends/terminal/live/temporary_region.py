@@ -13,7 +13,7 @@ from rich.text import Text
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.io.terminal_signals import suspend
 from wolo.frontends.terminal.live.live_region import LiveRegion
-from wolo.frontends.terminal.panels.button_row import Choice, ChoicePanel
+from wolo.frontends.terminal.panels.choice_panels import Choice, ChoicePanel
 
 
 @asynccontextmanager

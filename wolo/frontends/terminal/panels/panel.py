@@ -36,7 +36,7 @@ from wolo.frontends.terminal.display.line_prompt import Dismissed, Interrupted
 from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.terminal_signals import suspend
 from wolo.frontends.terminal.panels.key_guard import PASTE_S, Attention
-from wolo.frontends.terminal.panels.text_rows import Row, as_rows, row_width
+from wolo.frontends.terminal.panels.region_styles import Row, as_rows, row_width
 
 T = TypeVar("T")
 

@@ -1,16 +1,78 @@
-"""The roles of the theme as prompt_toolkit styles them, for the live region, its panels and menus."""
+"""Styled text and the roles of the theme as prompt_toolkit takes them, for the live region, its panels and menus."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Protocol
 
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.output.color_depth import ColorDepth
-from prompt_toolkit.styles import Attrs, Style, StyleTransformation
+from prompt_toolkit.styles import Attrs, StyleTransformation
+from prompt_toolkit.styles import Style as RegionStyle
+from prompt_toolkit.utils import get_cwidth
 from rich.color import Color
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
 
-from wolo.frontends.terminal.io.theme import BLACK, DARK, GROUNDS, LIGHT, ROLES, Shade
+from wolo.frontends.terminal.io.theme import BLACK, DARK, GROUNDS, LIGHT, ROLES, THEME, Shade
+from wolo.frontends.terminal.render.row_wrapping import wrapped
+
+Row = StyleAndTextTuples
+
+_STYLES = Console(color_system=None, theme=THEME)
+
+
+# Rows
+
+
+def as_rows(lines: Iterable[Text], columns: int) -> list[Row]:
+    """Wraps sentences at spaces; text with `no_wrap` is cut between characters."""
+    columns = max(columns, 2)
+    return [row for line in lines for row in _cut(wrapped(line, columns), columns)]
+
+
+def _cut(line: Text, columns: int) -> Iterator[Row]:
+    row: Row = []
+    room = columns
+    for style, text in _pieces(line):
+        begin = at = 0
+        while at < len(text):
+            width = 0 if text[at] == "\n" else get_cwidth(text[at])
+            if text[at] == "\n" or width > room:
+                row.append((style, text[begin:at]))
+                yield row
+                row, room = [], columns
+                begin = at + (text[at] == "\n")
+            room -= width
+            at += 1
+        row.append((style, text[begin:]))
+    yield row
+
+
+def _pieces(line: Text) -> Iterator[tuple[str, str]]:
+    if line.style:
+        line.stylize_before(line.style)  # Rich leaves the style of a whole text to others
+    for segment in line.render(_STYLES):
+        if segment.text:
+            yield _style(segment.style), segment.text
+
+
+def _style(style: Style | None) -> str:
+    """Roles become classes of the live region's style."""
+    if style is None:
+        return ""
+    words = [word for word in ("bold", "italic", "underline", "reverse", "strike") if getattr(style, word)]
+    roles = (colour.name for colour in (style.color, style.bgcolor) if colour is not None)
+    return " ".join([*(f"class:{name}" for name in roles if name in DARK), *words])
+
+
+def row_width(row: Row) -> int:
+    return sum(get_cwidth(character) for piece in row for character in piece[1])
+
+
+# Colours
 
 
 class OnBackground(Protocol):
@@ -34,9 +96,9 @@ class RegionColours(StyleTransformation):
         light = self._colours(LIGHT)
         self._light = {self._dark[name]: light[name] for name in DARK}
 
-    def style(self) -> Style:
+    def style(self) -> RegionStyle:
         dark, plain = self._dark, "noinherit fg:default bg:default"
-        return Style.from_dict(
+        return RegionStyle.from_dict(
             {
                 **{name: f"fg:#{dark[name]}" for name in ROLES},
                 **{name: f"{self._text_on(name)}bg:#{dark[name]}" for name in GROUNDS},
