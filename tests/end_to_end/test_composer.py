@@ -407,7 +407,7 @@ def test_a_command_of_ones_own_is_told_with_the_next_prompt(provider: ProviderSe
 def test_a_command_of_ones_own_is_stopped_with_escape(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.enter("!echo begun; sleep 300")
-        terminal.wait_for("\n  begun\n")
+        terminal.wait_for("\n  │ begun\n")
         terminal.press("escape")
         terminal.wait_for("interrupted", 2.0)
         wait_for_prompt(terminal)

@@ -178,7 +178,7 @@ def test_later_edits_need_no_yes_once_that_was_said(provider: ProviderServer) ->
         terminal.press("enter")
         terminal.wait_for("I see.")
         wait_for_prompt(terminal)
-        assert "edit" in terminal.lines[terminal.cursor[0] + 1]
+        assert "edit" in terminal.lines[terminal.cursor[0] + 2]
         leave(terminal)
     assert not Path("made").exists()
 

@@ -16,7 +16,7 @@ def test_a_running_command_shows_its_newest_lines_and_afterwards_its_end(provide
     provider.script(call("shell", {"command": LOUD}), text("Done."))
     with repl(provider, "--mode", "yolo", "--sandbox", "off") as terminal:
         terminal.enter("do it")
-        terminal.wait_until(lambda: any(line.strip() == "out12" for line in terminal.lines), complaint="no newest line")
+        terminal.wait_until(lambda: any(line.strip(" │") == "out12" for line in terminal.lines), complaint="no newest line")
         assert "out9" not in "\n".join(terminal.lines)
         terminal.wait_until(
             lambda: ("1 s" if terminal.is_narrow else "1 s · Esc stops") in "\n".join(terminal.lines),
@@ -94,7 +94,7 @@ def test_a_silent_stream_is_said_to_be_silent(provider: ProviderServer) -> None:
     provider.script(sse(delta("Some words"), hold, finish("stop", usage())))
     with repl(provider) as terminal:
         terminal.enter("talk")
-        terminal.wait_for("silent for 6 s")
+        terminal.wait_for("no data for 6 s")
         hold.release()
         wait_for_prompt(terminal)
         leave(terminal)

@@ -75,7 +75,7 @@ def test_an_approval_shows_everything_and_obeys_nothing(provider: ProviderServer
         text("done"),
     )
     with pty_wolo("--mode", "ask", *provider.flags, "go", columns=200) as terminal:
-        for wish in ("run a command", "write a file"):
+        for wish in ("Run this command?", "Write this file?"):
             terminal.wait_for(wish)
             terminal.wait_until(lambda: terminal.text.rstrip().endswith("or type why not ›"))
             terminal.press("enter")

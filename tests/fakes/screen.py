@@ -72,7 +72,7 @@ KEYS = {
 PATIENCE_S = 30.0
 """Long enough for a machine that does many other things."""
 PROMPT = "›"
-UNDER_WAY = re.compile(r"(?:· |silent for )\d+ s$")
+UNDER_WAY = re.compile(r"(?:· |no data for )\d+ s$")
 NARROW_COLUMNS = 40
 """In which hardly a sentence stands on one row."""
 GOES_ON = -1

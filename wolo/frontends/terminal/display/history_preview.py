@@ -13,7 +13,7 @@ from wolo.frontends.terminal.render.row_wrapping import Wrapper
 from wolo.frontends.terminal.render.tool_calls import headline
 from wolo.messages.message import Message
 
-BELOW = 7
+BELOW = 5
 """Rows left for an empty line, the composer, the status bar, and the first lines of the next turn."""
 LEAST_ROWS = 3
 PLAIN_LINES = 24

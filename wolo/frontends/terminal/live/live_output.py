@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from wolo.agent.events import Event
@@ -52,7 +51,7 @@ class ActivityView:
         rows = max(min(self.most_rows - 1, self._region.rows - LEAST_BELOW), 1)
         room = width - 2 * has_marks
         lines = self._activity.lines(room, rows=rows, alongside=self._state.alongside, hint=" · Esc stops")
-        frame = FRAMES[int(time.monotonic() / self.tick_s) % len(FRAMES)]
+        frame = self._activity.frame(FRAMES)
         marks = (
             {"spinner": f"{frame} ", "rail": "  │ ", "": "  "}
             if has_marks
