@@ -31,7 +31,7 @@ MOST_CALLS = 4
 LEAST_WORDS = 4
 """Cells; with less room, only the words are shown."""
 BAR_CELLS = 12
-FRAMES_PER_S = 4
+FRAMES_PER_S = 3
 FRAMES, PLAIN_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
 _REPAINT_S = 0.5
 """The bottom line is painted so often; between two paints only the spinner moves, to send few bytes."""
@@ -189,11 +189,13 @@ class Activity:
         both = f"{words} · {silent}{end.format(seconds)}"
         return [Line("spinner", both if cell_len(both) <= columns else fitted(silent, "", columns))]
 
+    @property
+    def is_streaming(self) -> bool:
+        return self._data_at is not None and self._clock() - self._data_at < 1
+
     def frame(self, frames: str) -> str:
-        """The spinner. While text streams in, it moves with the seconds alone: every frame costs bytes."""
-        now = self._clock()
-        is_streaming = self._data_at is not None and now - self._data_at < 1
-        return frames[int(now * (1 if is_streaming else FRAMES_PER_S)) % len(frames)]
+        """The spinner. It rests while text streams in, which moves enough: every frame costs bytes."""
+        return frames[0 if self.is_streaming else int(self._clock() * FRAMES_PER_S) % len(frames)]
 
     def _words_at(self, work: _Work, second: int) -> str:
         if second != self._shown_at:

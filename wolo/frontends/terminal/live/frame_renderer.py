@@ -73,6 +73,8 @@ class FrameOutput(BufferedOutput):
         if not self._cuts and not data.isascii():
             self._cuts = True
             super().disable_autowrap()
+        if data.startswith("\r\n"):
+            data = data.replace("\r\n", "\n")  # the terminal returns to the first column by itself
         spelled = spelled_out(data)
         if spelled is data:
             super().write(data)

@@ -35,7 +35,7 @@ class RegionOutput(Stdout):
 class ActivityView:
     """Shows running work, with the newest lines of its output."""
 
-    tick_s = 0.25
+    tick_s = 0.3
     is_alive = True
     most_rows = 6
     least_window_rows = 0
@@ -58,9 +58,8 @@ class ActivityView:
             else dict.fromkeys(("spinner", ""), "") | {"rail": "  "}
         )
         style = "class:dim italic" if self._activity.is_thinking else "class:dim"
-        drawn = [
-            [("class:accent" if line.mark == "spinner" else "class:dim", marks[line.mark]), (style, line.text)] for line in lines
-        ]
+        accent = style if self._activity.is_streaming else "class:accent"  # one style costs fewer bytes
+        drawn = [[(accent if line.mark == "spinner" else "class:dim", marks[line.mark]), (style, line.text)] for line in lines]
         return [[("", "")], *drawn] if self._region.rows >= GAP_FROM_ROWS else drawn
 
     def on_event(self, event: Event) -> None:
