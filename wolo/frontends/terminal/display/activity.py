@@ -31,7 +31,7 @@ MOST_CALLS = 4
 LEAST_WORDS = 4
 """Cells; with less room, only the words are shown."""
 BAR_CELLS = 12
-FRAMES_PER_S = 3
+FRAMES_PER_S = 4
 FRAMES, PLAIN_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
 _REPAINT_S = 0.5
 """The bottom line is painted so often; between two paints only the spinner moves, to send few bytes."""
@@ -182,7 +182,9 @@ class Activity:
         if self._main is None:
             return []
         now = self._clock()
-        words, seconds = self._words_at(self._main, int(now - self._main.began)), _seconds(now - self._main.began)
+        second = int(now - self._main.began)
+        second -= second % 2 if self.is_streaming else 0  # text that streams in moves enough: every frame costs bytes
+        words, seconds = self._words_at(self._main, second), _seconds(second)
         if self._data_at is None or now - self._data_at <= QUIET_S:
             return [Line("spinner", _with_end(words, end, seconds, columns))]
         silent = f"no data for {now - self._data_at:.0f} s"
@@ -194,7 +196,7 @@ class Activity:
         return self._data_at is not None and self._clock() - self._data_at < 1
 
     def frame(self, frames: str) -> str:
-        """The spinner. It rests while text streams in, which moves enough: every frame costs bytes."""
+        """The spinner, which rests while text streams in."""
         return frames[0 if self.is_streaming else int(self._clock() * FRAMES_PER_S) % len(frames)]
 
     def _words_at(self, work: _Work, second: int) -> str:

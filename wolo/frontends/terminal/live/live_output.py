@@ -35,7 +35,7 @@ class RegionOutput(Stdout):
 class ActivityView:
     """Shows running work, with the newest lines of its output."""
 
-    tick_s = 0.3
+    tick_s = 0.25
     is_alive = True
     most_rows = 6
     least_window_rows = 0

@@ -60,7 +60,7 @@ PLACEHOLDER = "Describe a task · / commands · @ files"
 """Shown in the empty composer, where it fits."""
 HAIRLINES_FROM_ROWS, HAIRLINES_FROM_COLUMNS = 10, 40
 """In a smaller window the composer has no hairlines."""
-PAINT_S = 0.3
+PAINT_S = 0.25
 """Printed text is collected for so long: each printing repaints the region."""
 ESCAPE_S = 0.05
 """Time in which an escape may be the beginning of another key."""
