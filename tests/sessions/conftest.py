@@ -1,12 +1,26 @@
-"""What several files of this folder start programs with."""
+"""Fixtures of the session tests."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.components import miss, require
+from wolo.sessions.store import Store
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "data") as opened:
+        yield opened
 
 
 @pytest.fixture

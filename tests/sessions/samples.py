@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -41,6 +42,10 @@ def tool_turn(number: int, output: str = "y" * 2000, cost: float | None = 0.001)
     )
     done = replace(call, status="completed", outcome="ok", output=output)
     return MessageEntry(message=answer), ResultsEntry(message_id=answer.id, parts=(done,))
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def python_argv(*arguments: str | Path) -> list[str]:

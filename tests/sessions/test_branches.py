@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,6 @@ from wolo.messages.parts import TextPart
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import BranchEntry, CompactionEntry, LabelEntry
 from wolo.sessions.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -19,11 +19,6 @@ from wolo.sessions.store import Store
 ROUNDS = 10
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def check_kept(data: Path, session_id: str, acknowledged: int, text: str = "entry") -> int:
     """Every acknowledged entry is there, in order, without a gap; at most one more was on its way."""
     with Store.open(data) as store:

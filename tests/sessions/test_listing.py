@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,6 @@ import pytest
 from tests.sessions.samples import said, tool_turn
 from wolo.errors import SessionError
 from wolo.sessions.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 def kept(store: Store, cwd: Path | str, prompt: str, name: str | None = None, id: str | None = None) -> str:

@@ -25,11 +25,6 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 def holder(data: Path, session_id: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(data), session_id],

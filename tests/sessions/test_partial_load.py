@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.sessions.samples import said, texts, tool_turn
 from wolo.messages.message import Message
@@ -14,12 +11,6 @@ from wolo.sessions.entries import CompactionEntry, MessageEntry
 from wolo.sessions.loading import opening
 from wolo.sessions.replay_entries import messages
 from wolo.sessions.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 def long_session(store: Store, turns: int = 30) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import resource
 import subprocess
@@ -12,17 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.sessions.samples import environment, python_argv, said, texts
+from tests.sessions.samples import digest, environment, python_argv, said, texts
 from wolo.errors import SessionError
 from wolo.sessions.session_rows import ROW_LIMIT_BYTES
 from wolo.sessions.store import Store
 
 PAGE = 4096
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 @pytest.fixture
@@ -42,10 +36,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def append_for_ever(store: Store, session_id: str) -> None:
     while True:
         store.append(session_id, [said("x" * 50_000)])
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_full_disk_is_said_and_takes_nothing_away(small_disk: Path) -> None:

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from tests.sessions.samples import said, tool_turn
 from wolo.sessions.entries import BranchEntry, LabelEntry
 from wolo.sessions.session_text import OutlineItem, draw, last_under, outline
 from wolo.sessions.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 def places_of(store: Store, session: str) -> list[OutlineItem]:

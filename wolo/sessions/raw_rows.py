@@ -17,14 +17,7 @@ from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, session_rows
 from wolo.sessions import session_rows as rows
 from wolo.sessions.database import Database, ReadOnlyDatabase
-from wolo.sessions.entries import (
-    CompactionEntry,
-    MessageEntry,
-    ResultsEntry,
-    SettingEntry,
-    StoredRow,
-    subagent_usages,
-)
+from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry, SettingEntry, StoredRow, subagent_usages
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import LockHeld, SessionLocks, acquire
 from wolo.sessions.session_rows import check_id, check_name, title_of

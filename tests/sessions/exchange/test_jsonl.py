@@ -26,12 +26,6 @@ from wolo.sessions.store import Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
-
-
-@pytest.fixture
 def other(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path / "other") as opened:
         yield opened

@@ -9,14 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sessions.exchange.test_shapes import CALL, conversation, exported, read, store
+from tests.sessions.exchange.test_shapes import CALL, conversation, exported, read
 from wolo.messages.message import user
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import MessageEntry
 from wolo.sessions.exchange import importer
 from wolo.sessions.store import Store
-
-assert store  # the fixture
 
 AGENT = "5b5e6d1a-0000-4000-8000-000000000001"
 

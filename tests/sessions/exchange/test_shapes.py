@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,12 +34,6 @@ from wolo.sessions.exchange.text_export import is_for_readers
 from wolo.sessions.store import Store
 
 NO_SECRETS = Redactor()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 def exported(store: Store, session_id: str, format: str, redactor: Redactor | None = NO_SECRETS) -> bytes:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -46,12 +44,6 @@ PIECES = (
     *("[a](javascript:alert(1))", "![i](http://x/y.png)"),
 )
 nasty = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 def exported(store: Store, session_id: str, shape: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -58,12 +57,6 @@ HISTORY = (
     ),
     Message(role="custom", custom_type="note", parts=(TextPart(text="at the end"),)),
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -6,8 +6,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,12 +14,6 @@ from wolo.sessions.index.index import FILE, Index
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import parse, search
 from wolo.sessions.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 def found(store: Store, words: str) -> list[str]:

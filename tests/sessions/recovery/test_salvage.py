@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import random
 import re
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sessions.samples import environment, python_argv, said, texts, tool_turn
+from tests.sessions.samples import digest, environment, python_argv, said, texts, tool_turn
 from wolo.errors import SessionError
 from wolo.sessions import migrations
 from wolo.sessions.recovery.sqlite_pages import Pages
@@ -26,11 +25,6 @@ from wolo.sessions.store import Store
 PAGE = 4096
 ENTRIES = 81
 """Of each session."""
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 @pytest.fixture
@@ -47,10 +41,6 @@ def fill(data: Path) -> Path:
             for turn in range(40):
                 store.append(session.id, tool_turn(turn))
     return data / "wolo.db"
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def only_folder(data: Path) -> Path:

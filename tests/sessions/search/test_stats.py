@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -16,12 +14,6 @@ from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry
 from wolo.sessions.search import index_update
 from wolo.sessions.search.usage_stats import Stats, count
 from wolo.sessions.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "data") as opened:
-        yield opened
 
 
 def counted(store: Store, since: float = 0.0) -> Stats:

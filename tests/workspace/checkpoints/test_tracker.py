@@ -19,11 +19,6 @@ from wolo.workspace.checkpoints.undo_plan import UNCLEAR
 from wolo.workspace.files.atomic_write import FileChange
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
-
-
 def settle() -> None:
     """Until the clock of the file system has moved on."""
     time.sleep(directory_cache.RACY_NS / 1e9 + 0.02)

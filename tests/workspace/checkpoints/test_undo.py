@@ -19,11 +19,6 @@ from wolo.workspace.checkpoints.path_state import Change
 from wolo.workspace.checkpoints.restore import restore
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
-
-
 def test_an_edit_is_undone_and_redone_with_its_mode(bench: Bench) -> None:
     path = bench.put("a.sh", "one\n", 0o751)
     bench.turn()

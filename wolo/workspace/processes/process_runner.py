@@ -16,16 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.workspace.processes.output_capture import CapturedOutput, OnOutput, OutputReader
-from wolo.workspace.processes.process_table import (
-    MARK_NAME,
-    Mark,
-    count_tasks,
-    fix_mark,
-    is_apart,
-    limited,
-    new_family,
-    new_mark,
-)
+from wolo.workspace.processes.process_table import MARK_NAME, Mark, count_tasks, fix_mark, is_apart, limited, new_family, new_mark
 from wolo.workspace.processes.process_tree import (
     Member,
     ProcessTree,

@@ -9,14 +9,7 @@ from wolo.formats.encoding.wire_names import IdPolicy
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.roles import AssistantMessage, ToolMessage
-from wolo.sessions.exchange.exporters.record_writer import (
-    SessionHeader,
-    address,
-    is_blank,
-    line_export,
-    read_records,
-    text_block,
-)
+from wolo.sessions.exchange.exporters.record_writer import SessionHeader, address, is_blank, line_export, read_records, text_block
 from wolo.sessions.exchange.importers import kimi
 from wolo.sessions.exchange.json_files import Record
 

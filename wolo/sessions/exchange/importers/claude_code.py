@@ -41,16 +41,7 @@ from wolo.sessions.exchange.importers.discovery import (
     tail,
     updated,
 )
-from wolo.sessions.exchange.json_files import (
-    FilePreview,
-    Imported,
-    JsonLines,
-    Record,
-    content,
-    record,
-    text,
-    unix_time,
-)
+from wolo.sessions.exchange.json_files import FilePreview, Imported, JsonLines, Record, content, record, text, unix_time
 
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 """Line type → field of the title, by preference; the last line of a type counts."""

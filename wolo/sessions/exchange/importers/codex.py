@@ -16,13 +16,7 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, TextPart
-from wolo.sessions.exchange.importers.builder import (
-    ConversationBuilder,
-    Draft,
-    counted,
-    medium,
-    producer,
-)
+from wolo.sessions.exchange.importers.builder import ConversationBuilder, Draft, counted, medium, producer
 from wolo.sessions.exchange.importers.discovery import (
     FoundSession,
     children,
@@ -35,15 +29,7 @@ from wolo.sessions.exchange.importers.discovery import (
     tail,
     updated,
 )
-from wolo.sessions.exchange.importers.responses_items import (
-    HOSTED,
-    call,
-    hosted_result,
-    parts_of,
-    reasoning,
-    result,
-    words_of,
-)
+from wolo.sessions.exchange.importers.responses_items import HOSTED, call, hosted_result, parts_of, reasoning, result, words_of
 from wolo.sessions.exchange.json_files import (
     FilePreview,
     Imported,

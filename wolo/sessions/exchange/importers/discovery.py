@@ -8,11 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.sessions.exchange.json_files import (
-    Record,
-    parse_object,
-    parse_objects,
-)
+from wolo.sessions.exchange.json_files import Record, parse_object, parse_objects
 
 HEAD_BYTES = 256 * 1024
 TAIL_BYTES = 64 * 1024

@@ -25,14 +25,7 @@ from wolo.sessions.exchange.importers.builder import (
     token_usage,
     tool_part,
 )
-from wolo.sessions.exchange.importers.discovery import (
-    FoundSession,
-    children,
-    head,
-    home_of,
-    newest_first,
-    updated,
-)
+from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, newest_first, updated
 from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
 from wolo.sessions.exchange.json_files import (
     FilePreview,

@@ -17,17 +17,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.sessions.exchange.importers.builder import (
-    counted,
-)
-from wolo.sessions.exchange.importers.discovery import (
-    FoundSession,
-    children,
-    home_of,
-    newest_first,
-    same_directory,
-    updated,
-)
+from wolo.sessions.exchange.importers.builder import counted
+from wolo.sessions.exchange.importers.discovery import FoundSession, children, home_of, newest_first, same_directory, updated
 from wolo.sessions.exchange.importers.opencode_messages import MessageRow, gather, told
 from wolo.sessions.exchange.json_files import (
     FilePreview,

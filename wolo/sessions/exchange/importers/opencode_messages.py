@@ -22,16 +22,7 @@ from wolo.sessions.exchange.importers.builder import (
     producer,
     tool_part,
 )
-from wolo.sessions.exchange.json_files import (
-    Record,
-    amount,
-    content,
-    number,
-    record,
-    records,
-    text,
-    unix_time,
-)
+from wolo.sessions.exchange.json_files import Record, amount, content, number, record, records, text, unix_time
 
 FINISHED: Mapping[str, FinishReason] = {
     "stop": "stop",
