@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 from msgspec.structs import replace
 
+from wolo.agent.agent_services import SteeringQueue
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.tool_calls import EndedCall, PlannedCall, ToolCalls
 from wolo.agent.tool_execution import SKIPPED_FOR_STEERING, end
@@ -34,15 +35,15 @@ class CallBatch:
         """Ended calls, in call order."""
         return [ended.part for ended in self._ended if ended is not None]
 
-    async def run(self, note: str = "", *, until: Callable[[], bool] = lambda: False) -> None:
+    async def run(self, note: str = "", *, steering: SteeringQueue | None = None) -> None:
         """Runs all calls. After a cancellation, calls that have not started get the outcome `never_started`; so do those after
-        the first call once `until` returns true.
+        the first call once `steering` holds a message.
 
         `note` is text for the model, appended to the last result.
         """
         at = 0
         while at < len(self._planned):
-            if at and until():
+            if at and steering is not None and steering.is_waiting:
                 self._skip_rest(at)
             readers = _count_readers(self._planned, at)
             if readers > 1:

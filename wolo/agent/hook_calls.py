@@ -12,8 +12,8 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation
-from wolo.agent.events import Event, HookAwaited, Noticed
-from wolo.agent.tool_execution import CHANGED_BY_HOOK, FROM_HOOK
+from wolo.agent.events import HookAwaited, Noticed
+from wolo.agent.tool_execution import CHANGED_BY_HOOK, FROM_HOOK, Emit
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import SENT_BACK, Message, nudge
@@ -23,6 +23,8 @@ from wolo.tools.tool_values import View
 T = TypeVar("T")
 HOOKS = "hooks"
 """Metadata key of hook responses, in calls and in messages that hooks add."""
+ReportSlow = Callable[[Sequence[str]], Awaitable[None]]
+"""Receives the commands of hooks that take long."""
 HookDecision = Literal["", "allow", "ask", "deny"]
 MAX_STOP_RETRIES = 3
 """Maximum number of times per turn that Stop hooks may make the model continue."""
@@ -71,9 +73,7 @@ class HookAnswer(Protocol):
 class RunHook(Protocol):
     """Runs all hooks of an event. Must not raise; a cancellation ends them."""
 
-    async def __call__(
-        self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]
-    ) -> HookAnswer:
+    async def __call__(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
         """`slow` receives the commands that take long."""
         ...
 
@@ -134,7 +134,7 @@ class PromptBlocked(Struct, frozen=True):
 class Hooks:
     """The hooks of one agent. All of them run through `run`; the other methods build the payload of one event."""
 
-    def __init__(self, run: RunHook | None, emit: Callable[[Event], Awaitable[None]], secrets: Secrets) -> None:
+    def __init__(self, run: RunHook | None, emit: Emit, secrets: Secrets) -> None:
         self._run = run
         self._emit = emit
         self._secrets = secrets
@@ -282,8 +282,6 @@ def executed_input(part: ToolPart) -> dict[str, Any]:
     return dict(next(filter(None, changed), part.input))
 
 
-async def _run(
-    run: RunHook, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]
-) -> HookAnswer:
+async def _run(run: RunHook, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
     """Starts nothing before it is awaited."""
     return await run(event, payload, slow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -10,13 +10,13 @@ from wolo.agent.events import (
     AttemptFailed,
     CallStreamed,
     ErrorInfo,
-    Event,
     ModelReplaced,
     Noticed,
     RequestStarted,
     TextStreamed,
     ThinkingStreamed,
 )
+from wolo.agent.tool_execution import Emit
 from wolo.agent.turn_policy import RepetitionGuard
 from wolo.errors import ProviderError
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, size_of
@@ -29,7 +29,7 @@ from wolo.models.tokens import BYTES_PER_TOKEN
 class StreamRelay:
     """The Listener of one question."""
 
-    def __init__(self, emit: Callable[[Event], Awaitable[None]], asker: ModelClient, on_growth: Callable[[Usage], None]) -> None:
+    def __init__(self, emit: Emit, asker: ModelClient, on_growth: Callable[[Usage], None]) -> None:
         """`on_growth` receives the estimated usage of the attempt so far; without a known price its cost is zero."""
         self._emit = emit
         self._asker = asker

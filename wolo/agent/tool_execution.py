@@ -88,7 +88,7 @@ KEPT_CHARS = 64_000
 
 
 class LiveProgress:
-    def __init__(self, part_id: str, emit: Callable[[Event], Awaitable[None]], hiding: StreamRedactor) -> None:
+    def __init__(self, part_id: str, emit: Emit, hiding: StreamRedactor) -> None:
         self._part_id = part_id
         self._emit = emit
         self._hiding = hiding

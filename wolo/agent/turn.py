@@ -244,7 +244,7 @@ class TurnRunner:
         await self._verifier.before(planned)
         batch = CallBatch(calls, answer.id, planned, self._cancellation)
         try:
-            await batch.run(step.note, until=lambda: self._services.steering.is_waiting)
+            await batch.run(step.note, steering=self._services.steering)
         finally:
             self._history.replace_last(answer.with_parts(batch.parts))
         return self._terminated(batch.parts)

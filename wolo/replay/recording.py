@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.compaction.history_cut import Cut, cut_of
-from wolo.agent.hook_calls import HOOKS, HookAnswer, HookResponse, RunHook
+from wolo.agent.hook_calls import HOOKS, HookAnswer, HookResponse, ReportSlow, RunHook
 from wolo.agent.tool_execution import SKIPPED_FOR_STEERING
 from wolo.agent.turn_policy import EMPTY_CUT_OFF
 from wolo.config import keys
@@ -274,7 +274,7 @@ def recorded_hooks(new: Iterable[Message]) -> RunHook | None:
         return None
     left = iter(sent_back)
 
-    async def run(event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> HookAnswer:
+    async def run(event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
         said = next(left, None) if event == "Stop" else calls.get(payload.get("tool_use_id", ""), {}).get(event)
         return msgspec.convert(said, _Recorded) if said is not None else _Recorded()
 

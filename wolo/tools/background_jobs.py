@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.guard.secrets.redactor import Secrets
 from wolo.places import make_private
 from wolo.tools.clipping import clean
 from wolo.workspace.processes.output_capture import CapturedOutput
@@ -102,17 +103,14 @@ class Jobs:
         self,
         processes: Processes,
         folder: Path,
-        hide: Callable[[bytes], bytes] = lambda text: text,
-        held: Callable[[bytes], int] = lambda text: 0,
+        secrets: Secrets | None = None,
     ) -> None:
-        """`folder` holds the output, one file per job. `hide` redacts secrets; `held` returns how many bytes at the end may be
-        the start of one."""
+        """`folder` holds the output, one file per job; `secrets` are redacted in it."""
         self.hear: Callable[[Job], None] = lambda job: None
         """Called at every start and end of a job. Must not raise."""
         self._processes = processes
         self._folder = folder
-        self._hide = hide
-        self._held = held
+        self._secrets = secrets or Secrets()
         self._jobs: list[Job] = []
         self._watchers: set[asyncio.Task[None]] = set()
 
@@ -154,7 +152,7 @@ class Jobs:
         except OSError:
             spool.remove()
             raise
-        named = self._hide(command.encode()).decode()
+        named = self._secrets.hide_data(command.encode()).decode()
         job = Job(len(self._jobs) + 1, named, program, spool, confined=confined)
         self._jobs.append(job)
         watcher = asyncio.get_running_loop().create_task(self._watch(job, timeout_s))
@@ -210,7 +208,7 @@ class Jobs:
         make_private(self._folder)
         if not self._jobs:
             _remove_old(self._folder)
-        return JobOutput(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._hide, self._held)
+        return JobOutput(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._secrets)
 
     async def _watch(self, job: Job, timeout_s: float | None) -> None:
         cause = await job.program.wait(timeout_s)
@@ -263,14 +261,10 @@ class JobOutput:
     """Output of one job: all of it in a file up to a limit, and the unread part in memory. Whole lines are passed on; reading
     includes an unfinished line."""
 
-    def __init__(self, path: Path, hide: Callable[[bytes], bytes], held: Callable[[bytes], int] = lambda text: 0) -> None:
-        """`hide` redacts secrets; `held` returns how many bytes at the end may be the start of one.
-
-        Raises OSError when the file cannot be created.
-        """
+    def __init__(self, path: Path, secrets: Secrets) -> None:
+        """Raises OSError when the file cannot be created."""
         self.path = path
-        self._hide = hide
-        self._held = held
+        self._secrets = secrets
         self.size_bytes = 0
         self.newest = b""
         """The last lines, whether they were read or not."""
@@ -321,8 +315,8 @@ class JobOutput:
 
     def _pass_on(self, size: int, *, is_last: bool = False) -> None:
         """Holds back text that may be part of a secret, until more output, the end of its line, or the end of the job."""
-        text = self._hide(b"".join(clean(bytes(self._line[:size]))))
-        held = 0 if is_last or text.endswith(b"\n") else self._held(text)
+        text = self._secrets.hide_data(b"".join(clean(bytes(self._line[:size]))))
+        held = 0 if is_last or text.endswith(b"\n") else self._secrets.unfinished(text)
         self._line[:size] = text[len(text) - held :]
         text = text[: len(text) - held]
         self.size_bytes += len(text)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
+from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.media import image_type
 from wolo.messages.parts import ImagePart, ToolKind
 from wolo.tools.tool import CallContext, ToolServices
@@ -83,7 +84,7 @@ def _read(args: ReadArgs, call: CallContext) -> Result:
         os.close(handle)
     if page.hash is not None:
         call.services.ledger.record(resolved.path, page.hash)
-    return Result(_render(page, args.offset or 1, size, shown, call.services.secrets.hide_cut))
+    return Result(_render(page, args.offset or 1, size, shown, call.services.secrets))
 
 
 def _folder(resolved: Resolved, shown: str, services: ToolServices) -> ToolError:
@@ -105,7 +106,7 @@ def _image(handle: int, media_type: str, shown: str) -> Result:
     return Result(f"[{shown}: {media_type}, {len(data):,} bytes]", media=(ImagePart(media_type=media_type, data=data),))
 
 
-def _render(page: Page, offset: int, size: int, shown: str, hide_cut: Callable[[str], str]) -> str:
+def _render(page: Page, offset: int, size: int, shown: str, secrets: Secrets) -> str:
     if not page.lines:
         if page.total:
             raise ToolError(f"`{shown}` has {page.total} lines; line {offset} is past its end.")
@@ -114,7 +115,7 @@ def _render(page: Page, offset: int, size: int, shown: str, hide_cut: Callable[[
         return "[The file is empty.]"
     lines = [
         f"{line.number}→"
-        + (f"{hide_cut(line.text)} … [cut: the line has {line.full_bytes:,} bytes]" if line.full_bytes else line.text)
+        + (f"{secrets.hide_cut(line.text)} … [cut: the line has {line.full_bytes:,} bytes]" if line.full_bytes else line.text)
         for line in page.lines
     ]
     return "\n".join((*lines, f"[{' '.join(_notes(page, size))}]"))

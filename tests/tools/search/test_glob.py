@@ -63,7 +63,7 @@ async def test_no_match_is_an_answer_and_a_bracket_gets_a_hint(desk: Desk) -> No
     ("pattern", "path", "problem"),
     [
         ("", ".", "empty"),
-        ("[a", ".", "never closed"),
+        ("[a", ".", "not closed"),
         ("*", "missing/folder", "does not exist"),
         ("*", "", "empty"),
         ("*", "a\0b", "NUL"),

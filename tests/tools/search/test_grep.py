@@ -212,7 +212,7 @@ async def test_a_bad_pattern_is_a_word_to_the_model(desk: Desk, grep: Grep, patt
         ({"pattern": "a", "head_limit": 0}, "head_limit"),
         ({"pattern": "a", "offset": -1}, "offset"),
         ({"pattern": "a", "type": "a b"}, "is not a known file type. Known types: c, "),
-        ({"pattern": "a", "glob": "[x"}, "never closed"),
+        ({"pattern": "a", "glob": "[x"}, "not closed"),
         ({"pattern": "a", "path": "gone"}, "does not exist"),
     ],
 )

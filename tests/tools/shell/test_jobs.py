@@ -169,15 +169,16 @@ async def test_all_that_a_job_printed_stays_with_the_session_when_it_was_much(de
 
 
 async def test_secrets_do_not_reach_the_file(desk: Desk) -> None:
-    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", lambda text: text.replace(b"hunter22", b"[hidden]"))
+    secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
+    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets)
     desk.services.shell.jobs = jobs
-    await begin(desk, "printf hunt; printf 'er22\\n'; sleep 60")
-    assert jobs.find(1).spool.path.read_text() == "[hidden]\n"
+    await begin(desk, "printf hunt; printf 'er22-of-mine\\n'; sleep 60")
+    assert jobs.find(1).spool.path.read_text() == f"{secrets.hide('hunter22-of-mine')}\n"
 
 
 async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
     secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
-    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets.hide_data, secrets.unfinished)
+    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets)
     desk.services.shell.jobs = jobs
     waits = "while [ ! -e go ]; do sleep 0.01; done"
     told = await begin(desk, f"printf 'as hunter2'; {waits}; printf '2-of-mine ok\\nhunt'; sleep 60")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent_services import MessageHistory
-from wolo.agent.hook_calls import HookAnswer, RunHook
+from wolo.agent.hook_calls import HookAnswer, ReportSlow, RunHook
 from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.files import read_own
@@ -232,7 +232,7 @@ class ConversationHooks:
         self._hooks = Hooks(placed(self.sets), ground)
         return self.run
 
-    async def run(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> HookAnswer:
+    async def run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
         assert self._hooks is not None  # `start` returns this method where there are hooks
         if event == "SessionStart":
             if self.has_begun:
@@ -241,7 +241,7 @@ class ConversationHooks:
             return await self._begin({**self._told(), "source": self._source, **payload}, slow)
         return await self._hooks.run(event, {**self._told(), **payload}, slow)
 
-    async def _begin(self, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Answer:
+    async def _begin(self, payload: Mapping[str, Any], slow: ReportSlow) -> Answer:
         """SessionStart hooks may set variables for commands."""
         from wolo.conversation.resources.hook_records import variables_set  # noqa: PLC0415  # only where there are hooks
 

@@ -81,7 +81,7 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
 
 def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
     processes = Processes(state / "commands")
-    return ShellState(cwd, processes, Jobs(processes, jobs_folder(state), secrets.hide_data, secrets.unfinished))
+    return ShellState(cwd, processes, Jobs(processes, jobs_folder(state), secrets))
 
 
 def passed_variables(config: Config) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ from wolo.agent.events import (
     ThinkingStreamed,
     TurnEnded,
 )
-from wolo.agent.hook_calls import HookAnswer, HookResponse, RunHook
+from wolo.agent.hook_calls import HookAnswer, HookResponse, ReportSlow, RunHook
 from wolo.agent.tool_calls import AskUser
 from wolo.agent.tool_execution import Emit
 from wolo.conversation.recorder import Recorder
@@ -229,7 +229,7 @@ def for_agent(run: RunHook | None, agent: str, session_id: str) -> RunHook | Non
         return None
     tell = run
 
-    async def run_hook(event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> HookAnswer:
+    async def run_hook(event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
         if event in _NOT_ITS_OWN:
             return _Silence()
         return await tell(_OTHER_NAMES.get(event, event), {**payload, "agent_type": agent, "agent_id": session_id}, slow)
