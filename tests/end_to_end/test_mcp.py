@@ -642,7 +642,7 @@ def test_mcp_allow_starts_one_in_a_running_conversation(provider: ProviderServer
         terminal.enter("/mcp")
         terminal.wait_for("good  needs consent · /mcp allow good starts it")
         terminal.enter("/mcp allow good")
-        terminal.wait_for("good is started, now and from now on")
+        terminal.wait_for("Allowed good until its definition changes")
         wait_until_ready(terminal, "good")
         terminal.enter("go")
         terminal.wait_for("Done.")

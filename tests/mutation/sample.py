@@ -32,6 +32,7 @@ TESTS = {
     "cli": ["cli", "end_to_end/test_exit_codes.py"],
     "commands": ["commands", "end_to_end/test_typed_commands.py"],
     "conversation": ["conversation", "commands", "end_to_end/test_the_main_job.py"],
+    "diagnostics": ["diagnostics", "cli/test_doctor.py", "cli/test_models.py", "end_to_end/test_checking_sessions.py"],
     "errors": ["config", "models"],
     "frontends": ["frontends", "end_to_end/test_repl.py", "end_to_end/test_panels.py"],
     "messages": ["messages", "formats"],
@@ -141,18 +142,18 @@ def tests_of(mutant: Mutant) -> list[str]:
 
 
 def failing(copy: Path, tests: list[str]) -> str:
-    """The first test that fails on the copy; empty when none does. One that hangs fails."""
+    """The file of the first test that fails on the copy; empty when none does. One that hangs fails."""
     argv = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", "not soak and not real_model", *tests]
     try:
         done = subprocess.run(argv, cwd=copy, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
         return "timeout"
-    failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    failed = [line.split()[1].partition("::")[0] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     return next(iter(failed), f"exit status {done.returncode}") if done.returncode else ""
 
 
 def judge(copy: Path, mutant: Mutant) -> str:
-    """`caught`, `survived`, or `skipped` where the test that fails does so without the change, too."""
+    """`caught`, `survived`, or `skipped` where the tests of that file fail without the change, too."""
     source = (copy / mutant.path).read_bytes()
     (copy / mutant.path).write_bytes(mutant.applied(source))
     found = failing(copy, tests_of(mutant))
