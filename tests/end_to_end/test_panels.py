@@ -21,7 +21,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
 from tests.fakes.tmux import tmux_shell, tmux_wolo
-from tests.guard.besieged import Ground, land
+from tests.guard.sandbox_setup import Ground, land
 
 READY = "›n"
 

@@ -17,7 +17,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import pty_wolo
-from tests.guard.besieged import Ground, land
+from tests.guard.sandbox_setup import Ground, land
 from tests.guard.test_sandbox_contract import need
 
 ASKED = "or type why not ›"

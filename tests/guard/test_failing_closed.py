@@ -11,7 +11,7 @@ import pytest
 
 from tests import unprivileged
 from tests.end_to_end.test_sandbox import UNSHARE, WITHOUT
-from tests.guard.besieged import Ground, any_python, land, put_up
+from tests.guard.sandbox_setup import Ground, any_python, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.sandbox import selection
 

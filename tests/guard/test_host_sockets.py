@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import components, unprivileged
-from tests.guard.besieged import Ground, land, put_up
+from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.tools.desk import Desk
 from tests.unprivileged import NOBODY
 from wolo.errors import ToolError

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests import unprivileged
-from tests.guard.besieged import Ground, land, put_up
+from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode

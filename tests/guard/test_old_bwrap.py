@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import components
-from tests.guard.besieged import land
+from tests.guard.sandbox_setup import land
 from wolo.guard.sandbox import escape_probe
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.selection import find

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import unprivileged
-from tests.guard.besieged import Ground, any_python, land, put_up
+from tests.guard.sandbox_setup import Ground, any_python, land, put_up
 from tests.guard.test_sandbox_contract import need
 from tests.tools.desk import Desk
 from wolo.errors import ToolError

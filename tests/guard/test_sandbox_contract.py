@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import components, unprivileged
-from tests.guard.besieged import ATTACKS, SECRET, Attack, Ground, land, put_up
+from tests.guard.sandbox_setup import ATTACKS, SECRET, Attack, Ground, land, put_up
 from wolo.errors import ToolError
 from wolo.guard.sandbox.bubblewrap import Namespaces
 from wolo.guard.sandbox.landlock_sandbox import is_possible
@@ -196,7 +196,7 @@ def test_a_workspace_in_tmp_works_and_is_held(backend: str) -> None:
 WOLO = """
 import os, subprocess, sys, time
 from pathlib import Path
-from tests.guard.besieged import put_up
+from tests.guard.sandbox_setup import put_up
 from wolo.guard.sandbox.profile import profile_for
 work, state = Path(sys.argv[1]), Path(sys.argv[2])
 walls = put_up(sys.argv[3], profile_for((work,), (state,), state))

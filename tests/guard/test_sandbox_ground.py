@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import unprivileged
-from tests.guard.besieged import Ground, land, put_up
+from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.errors import ToolError
 from wolo.guard.protected_paths import AT_THE_TOP

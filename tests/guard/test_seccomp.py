@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import unprivileged
-from tests.guard.besieged import Ground, land, put_up
+from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.guard.sandbox import seccomp
 

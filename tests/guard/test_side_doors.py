@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import unprivileged
-from tests.guard.besieged import Ground, land, put_up
+from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.sandbox import selection
 from wolo.guard.sandbox.escape_probe import FIFOS, SET_ID, SIGNALS, find_gap

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import unprivileged
-from tests.guard.besieged import Ground, land, put_up
+from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import USERS, need
 
 pytestmark = pytest.mark.skipif(

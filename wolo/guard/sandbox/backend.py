@@ -6,7 +6,7 @@ import atexit
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,10 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox.file_restore import FileSaver, Snapshot
 from wolo.guard.sandbox.profile import Profile, hides
 from wolo.guard.sandbox.protected_names import Names, Nested, names_in
-from wolo.guard.sandbox_contract import Restored
+from wolo.guard.sandbox_contract import Restored, Sandbox
 from wolo.places import make_private
 
+SandboxFactory = Callable[[Profile], Sandbox]
 _LOCK = "in-use"
 
 

@@ -11,15 +11,15 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.backend import remove
+from wolo.guard.sandbox.backend import SandboxFactory, remove
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox.python_launcher import bare_python
-from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
+from wolo.guard.sandbox_contract import MOST_TRIES, SandboxedCommand
 from wolo.places import make_private
 
 _PATIENCE_S = 5.0
@@ -101,7 +101,7 @@ write("/inside/new", "x")
 FIFOS, SIGNALS, SET_ID = "FIFOs of the host", "signals to other processes", "set-user-ID bits"
 
 
-def find_gap(make: Callable[[Profile], Sandbox], state: Path) -> tuple[str, tuple[str, ...]]:
+def find_gap(make: SandboxFactory, state: Path) -> tuple[str, tuple[str, ...]]:
     """Why the sandbox that `make` creates cannot be relied on; empty if it can.
 
     The second value names gaps that some backends cannot close; they are reported.
@@ -113,7 +113,7 @@ def find_gap(make: Callable[[Profile], Sandbox], state: Path) -> tuple[str, tupl
         return f"it could not be tested ({error.strerror or error})", ()
 
 
-def _try(make: Callable[[Profile], Sandbox], folder: Path) -> tuple[str, tuple[str, ...]]:
+def _try(make: SandboxFactory, folder: Path) -> tuple[str, tuple[str, ...]]:
     word, name = os.urandom(8).hex(), f"wolo-{os.urandom(8).hex()}"
     with ExitStack() as stack:
         listeners = {
@@ -186,7 +186,7 @@ def _was_fed(fifo: int) -> bool:
         return False
 
 
-def _run(make: Callable[[Profile], Sandbox], folder: Path, words: list[str]) -> str:
+def _run(make: SandboxFactory, folder: Path, words: list[str]) -> str:
     """Error text if the attempts did not run."""
     work, own, state = (os.path.realpath(folder / name) for name in ("inside", "own", "state"))
     programs = tuple(os.path.realpath(place) for place in (sys.base_prefix, sys.prefix))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from wolo.guard.sandbox.backend import SandboxFactory
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namespaces, find_binary
-from wolo.guard.sandbox.profile import VERSION, Profile
-from wolo.guard.sandbox_contract import Sandbox
+from wolo.guard.sandbox.profile import VERSION
 from wolo.places import make_private
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _PROCESS_FIELDS = ("CapEff", "Seccomp", "NoNewPrivs")
 
 
 class Found(Struct, frozen=True):
-    make: Callable[[Profile], Sandbox] | None = None
+    make: SandboxFactory | None = None
     backend: str = "none"
     covers: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ("files", "network", "processes")
@@ -128,7 +128,7 @@ class _Proof(Struct, frozen=True):
 
     def found(
         self,
-        make: Callable[[Profile], Sandbox],
+        make: SandboxFactory,
         backend: type[Bubblewrap | Landlock | Seatbelt],
         not_covered: tuple[str, ...],
         *,
@@ -140,7 +140,7 @@ class _Proof(Struct, frozen=True):
         return Found(make, backend.backend, covers, tuple(missing), is_whole, tuple(tried))
 
 
-def _prove(make: Callable[[Profile], Sandbox], what: str, state: Path, cache: Path | None) -> _Proof:
+def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None) -> _Proof:
     from wolo.guard.sandbox.escape_probe import find_gap  # noqa: PLC0415  # not needed after a cached pass
 
     mark = sha256(f"{VERSION} {what} {_environment_facts()}".encode()).hexdigest()
