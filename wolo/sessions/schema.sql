@@ -1,6 +1,6 @@
 -- One database for all sessions of a user. Version 1; later versions are reached by migrations.py.
--- Entries are only ever added. What stands in `sessions` besides id, cwd and parent can be computed from
--- the entries again; it is kept so that a listing never reads them.
+-- Entries are only added. The columns of `sessions` besides id, cwd and parent can be computed from the
+-- entries; they are stored so that a listing need not read those.
 
 CREATE TABLE sessions (
     id      TEXT PRIMARY KEY,

@@ -167,7 +167,7 @@ def _born(folder: Path, found: os.stat_result) -> str:
     """Birth time; empty when unknown."""
     if sys.platform != "linux":
         return str(getattr(found, "st_birthtime", "") or "")
-    import ctypes  # noqa: PLC0415  # 2 ms, for folders a person was asked about only
+    import ctypes  # noqa: PLC0415  # 2 ms, only for folders that need approval
 
     statx = getattr(ctypes.CDLL(None), "statx", None)
     if statx is None:
@@ -175,6 +175,6 @@ def _born(folder: Path, found: os.stat_result) -> str:
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     if statx(ctypes.c_int(_AT_FDCWD), os.fsencode(folder), ctypes.c_int(0), ctypes.c_uint(_STATX_BTIME), buffer):
         return ""
-    (told,) = struct.unpack_from("=I", buffer.raw)
+    (mask,) = struct.unpack_from("=I", buffer.raw)
     seconds, nanoseconds = struct.unpack_from("=qI", buffer.raw, _BORN_AT)
-    return f"{seconds}.{nanoseconds:09}" if told & _STATX_BTIME and seconds else ""
+    return f"{seconds}.{nanoseconds:09}" if mask & _STATX_BTIME and seconds else ""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -27,10 +28,17 @@ ENTRIES = 81
 """Of each session."""
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with three sessions of some length, closed. Must not be changed."""
+    return fill(tmp_path_factory.mktemp("whole") / "data")
+
+
 @pytest.fixture
-def filled(data: Path) -> Path:
-    """A database with three sessions of some length, closed."""
-    return fill(data)
+def filled(whole: Path, data: Path) -> Path:
+    """A copy of it, times included."""
+    shutil.copytree(whole.parent, data)
+    return data / "wolo.db"
 
 
 def fill(data: Path) -> Path:
@@ -407,11 +415,6 @@ def check_counts(data: Path, before: bytes) -> None:
         assert int(told[1].replace(",", "")) >= found
     else:
         assert found + sum(missing.values()) == 3 * ENTRIES or any("Nothing could be read" in warning for warning in warnings)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fill(tmp_path_factory.mktemp("whole") / "data")
 
 
 @given(st.binary(max_size=3 * PAGE), st.booleans())

@@ -76,6 +76,6 @@ def _unnamed_file() -> IO[bytes]:
     """
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("told"), "w+b")
-    import tempfile  # noqa: PLC0415  # few programs are told anything
+    import tempfile  # noqa: PLC0415  # few programs get input
 
     return tempfile.TemporaryFile()

@@ -19,7 +19,7 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.sessions.exchange.importers.builder import counted
 from wolo.sessions.exchange.importers.discovery import FoundSession, children, home_of, newest_first, same_directory, updated
-from wolo.sessions.exchange.importers.opencode_messages import MessageRow, gather, told
+from wolo.sessions.exchange.importers.opencode_messages import MessageRow, convert_row, gather
 from wolo.sessions.exchange.json_files import (
     FilePreview,
     Imported,
@@ -49,7 +49,7 @@ class StoredSession(Struct):
 
     id: str
     info: Record
-    told: Iterable[MessageRow]
+    rows: Iterable[MessageRow]
     subagents: int = 0
     skipped: int = 0
 
@@ -136,32 +136,32 @@ def _session(connection: sqlite3.Connection, id: str, directory: str, title: str
     column = "revert" if "revert" in columns else "NULL"
     (revert,) = connection.execute(f"SELECT {column} FROM session WHERE id = ?", (id,)).fetchone() or (None,)
     info = {"directory": directory, "title": title, "time": {"created": created}, "revert": _json(revert)}
-    kept = StoredSession(id, info, (), subagents)
+    stored = StoredSession(id, info, (), subagents)
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     rows = connection.execute(_MESSAGES, (id,)).fetchall() if {"message", "part"} <= tables else []
-    kept.told = _rows(connection, kept, rows) if rows or "session_message" not in tables else _newer_rows(connection, kept)
-    return kept
+    stored.rows = _rows(connection, stored, rows) if rows or "session_message" not in tables else _newer_rows(connection, stored)
+    return stored
 
 
-def _newer_rows(connection: sqlite3.Connection, kept: StoredSession) -> Iterator[MessageRow]:
-    for id, kind, packed in connection.execute(_NEWER, (kept.id,)):
+def _newer_rows(connection: sqlite3.Connection, stored: StoredSession) -> Iterator[MessageRow]:
+    for id, kind, packed in connection.execute(_NEWER, (stored.id,)):
         data = _json(packed)
-        kept.skipped += not data
-        if data and (each := told(str(kind), {**data, "id": str(id)})) is not None:
+        stored.skipped += not data
+        if data and (each := convert_row(str(kind), {**data, "id": str(id)})) is not None:
             yield each
 
 
-def _rows(connection: sqlite3.Connection, kept: StoredSession, rows: list[tuple[object, object]]) -> Iterator[MessageRow]:
+def _rows(connection: sqlite3.Connection, stored: StoredSession, rows: list[tuple[object, object]]) -> Iterator[MessageRow]:
     for id, data in rows:
         each = MessageRow({**_json(data), "id": str(id)}, [])
         for (packed,) in connection.execute(_PARTS, (id,)):
             part = _json(packed)
             each.parts += [part] if part else []
-            kept.skipped += not part
+            stored.skipped += not part
         if "role" in each.info:
             yield each
         else:
-            kept.skipped += 1
+            stored.skipped += 1
 
 
 def _json(data: object) -> Record:
@@ -195,37 +195,37 @@ def _connected(uri: str) -> Iterator[sqlite3.Connection]:
 def _from_tree(source: Path, info: Record) -> StoredSession:
     """Files: `storage/session/PROJECT/ID.json`, `message/ID/*.json` and `part/MESSAGE/*.json`."""
     id, storage = text(info, "id") or source.stem, source.absolute().parent.parent.parent
-    kept = StoredSession(id, info, ())
-    kept.subagents = sum(text(read_object(each), "parentID") == id for each in children(source.parent, "ses_*.json"))
-    kept.told = _files(storage, kept)
-    return kept
+    stored = StoredSession(id, info, ())
+    stored.subagents = sum(text(read_object(each), "parentID") == id for each in children(source.parent, "ses_*.json"))
+    stored.rows = _files(storage, stored)
+    return stored
 
 
-def _files(storage: Path, kept: StoredSession) -> Iterator[MessageRow]:
+def _files(storage: Path, stored: StoredSession) -> Iterator[MessageRow]:
     infos = []
-    for path in children(storage / "message" / kept.id, "*.json"):
+    for path in children(storage / "message" / stored.id, "*.json"):
         info = read_object(path)
         infos += [{"id": path.stem, **info}] if "role" in info else []
-        kept.skipped += "role" not in info
+        stored.skipped += "role" not in info
     for info in sorted(infos, key=lambda each: (unix_time(record(each, "time").get("created")), text(each, "id"))):
         parts = [read_object(path) for path in sorted(children(storage / "part" / text(info, "id"), "*.json"))]
-        kept.skipped += sum(not part for part in parts)
+        stored.skipped += sum(not part for part in parts)
         yield MessageRow(info, [part for part in parts if part])
 
 
-def _imported(source: Path, kept: StoredSession, notices: list[str]) -> Imported:
-    gathered, undone = gather(kept.told, text(record(kept.info, "revert"), "messageID"))
+def _imported(source: Path, stored: StoredSession, notices: list[str]) -> Imported:
+    gathered, undone = gather(stored.rows, text(record(stored.info, "revert"), "messageID"))
     return gathered.imported(
         source,
         "OpenCode",
         "~/.local/share/opencode",
-        title=text(kept.info, "title"),
-        cwd=text(kept.info, "directory"),
-        created=unix_time(record(kept.info, "time").get("created")),
-        skipped=kept.skipped,
+        title=text(stored.info, "title"),
+        cwd=text(stored.info, "directory"),
+        created=unix_time(record(stored.info, "time").get("created")),
+        skipped=stored.skipped,
         notices=[
             *notices,
-            *counted(kept.subagents, "The session of a subagent was left out.", "The sessions of {} subagents were left out."),
+            *counted(stored.subagents, "The session of a subagent was left out.", "The sessions of {} subagents were left out."),
             *counted(undone, "One undone message was left out.", "{} undone messages were left out."),
         ],
     )

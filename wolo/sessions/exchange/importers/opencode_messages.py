@@ -47,11 +47,11 @@ class MessageRow(Struct):
     parts: list[Record]
 
 
-def gather(told: Iterable[MessageRow], reverted: str) -> tuple[ConversationBuilder, int]:
+def gather(rows: Iterable[MessageRow], reverted: str) -> tuple[ConversationBuilder, int]:
     """Reads messages up to the one with id `reverted`; returns the builder and the number of undone messages."""
     reader = RecordReader()
     undone = 0
-    for each in told:
+    for each in rows:
         if undone or (reverted and text(each.info, "id") == reverted):
             undone += 1
         else:
@@ -65,20 +65,20 @@ class RecordReader:
         self._by_id: dict[str, Draft] = {}
         self._tail = ""
 
-    def add(self, told: MessageRow) -> None:
-        self.builder.begin_record(told.info)
-        at = unix_time(record(told.info, "time").get("created"))
-        if told.info.get("role") == "user":
-            self._user(told, at)
-        elif told.info.get("role") == "assistant":
-            self._assistant(told, at)
+    def add(self, row: MessageRow) -> None:
+        self.builder.begin_record(row.info)
+        at = unix_time(record(row.info, "time").get("created"))
+        if row.info.get("role") == "user":
+            self._user(row, at)
+        elif row.info.get("role") == "assistant":
+            self._assistant(row, at)
         else:
             self.builder.skipped += 1
 
-    def _user(self, told: MessageRow, at: float) -> None:
+    def _user(self, row: MessageRow, at: float) -> None:
         said: list[AnyPart] = []
         is_prompt = False
-        for part in told.parts:
+        for part in row.parts:
             kind = part.get("type")
             if kind == "text" and text(part, "text").strip() and not part.get("ignored"):
                 said.append(TextPart(text=text(part, "text")))
@@ -91,15 +91,15 @@ class RecordReader:
             elif kind == "subtask":
                 said.append(TextPart(text=f"Task for the agent {text(part, 'agent')}: {text(part, 'prompt')}"))
         if said:
-            self._by_id[text(told.info, "id")] = self.builder.add(Draft("user", said, timestamp=at, is_prompt=is_prompt))
+            self._by_id[text(row.info, "id")] = self.builder.add(Draft("user", said, timestamp=at, is_prompt=is_prompt))
 
-    def _assistant(self, told: MessageRow, at: float) -> None:
-        if told.info.get("summary") is True:
-            self._summary(told, at)
+    def _assistant(self, row: MessageRow, at: float) -> None:
+        if row.info.get("summary") is True:
+            self._summary(row, at)
             return
-        author = producer(text(told.info, "providerID"), text(told.info, "modelID"))
+        author = producer(text(row.info, "providerID"), text(row.info, "modelID"))
         drafts = [Draft("assistant", timestamp=at, producer=author)]
-        for part in told.parts:
+        for part in row.parts:
             if part.get("type") == "step-start" and drafts[-1].parts:
                 drafts.append(Draft("assistant", timestamp=at, producer=author))
             elif part.get("type") == "step-finish":
@@ -110,12 +110,12 @@ class RecordReader:
             elif (said := _part_of(part, author)) is not None:
                 drafts[-1].parts.append(said)
         if len(drafts) == 1:
-            drafts[0].usage = _usage(told.info) or drafts[0].usage
-        drafts[-1].finish_reason = FINISHED.get(text(told.info, "finish"), "") or drafts[-1].finish_reason
-        self._failed(drafts[-1], record(told.info, "error"))
+            drafts[0].usage = _usage(row.info) or drafts[0].usage
+        drafts[-1].finish_reason = FINISHED.get(text(row.info, "finish"), "") or drafts[-1].finish_reason
+        self._failed(drafts[-1], record(row.info, "error"))
         for draft in drafts:
             self.builder.add(draft)
-        self._by_id[text(told.info, "id")] = drafts[0]
+        self._by_id[text(row.info, "id")] = drafts[0]
 
     def _failed(self, draft: Draft, error: Record) -> None:
         if error:
@@ -135,8 +135,8 @@ class RecordReader:
         ended_at = unix_time(times.get("end"))
         if state.get("status") == "completed":
             media = [_file(each) for each in records(state, "attachments") if text(each, "mime") not in NOT_CARRIED]
-            kept = tuple(each for each in media if isinstance(each, MediaPart))
-            self.builder.add_result(call_id, CallResult(text(state, "output"), "ok", kept, ended_at))
+            attached = tuple(each for each in media if isinstance(each, MediaPart))
+            self.builder.add_result(call_id, CallResult(text(state, "output"), "ok", attached, ended_at))
         elif state.get("status") == "error":
             said = record(state, "metadata")
             is_stopped = said.get("interrupted") is True
@@ -146,8 +146,8 @@ class RecordReader:
         else:
             self.builder.add_result(call_id, CallResult(outcome="interrupted", at=ended_at))
 
-    def _summary(self, told: MessageRow, at: float) -> None:
-        words = "\n\n".join(text(part, "text") for part in told.parts if part.get("type") == "text").strip()
+    def _summary(self, row: MessageRow, at: float) -> None:
+        words = "\n\n".join(text(part, "text") for part in row.parts if part.get("type") == "text").strip()
         if not words:
             return  # an aborted summary
         self.builder.summarise_before(self._by_id.get(self._tail), words, at=at)
@@ -206,7 +206,7 @@ def _usage(of: Record) -> Usage | None:
     )
 
 
-def told(kind: str, data: Record) -> MessageRow | None:
+def convert_row(kind: str, data: Record) -> MessageRow | None:
     """Converts a row of a newer version; None for one that is no message."""
     match kind:
         case "user":
