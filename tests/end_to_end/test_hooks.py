@@ -831,13 +831,13 @@ def test_one_agrees_to_the_hooks_of_a_project_once_and_hooks_lists_them(provider
     write_settings(*noting("Stop"))
     provider.script(call("write", WRITE), text("I see."))
     with pty_wolo("go", *provider.flags, "--mode", "edit") as terminal:
-        terminal.wait_for("Let them run? [y]es  [N]ot now  [never]")
+        terminal.wait_for("Run them? [y]es  [N]ot now  [never]")
         assert "check.py" in terminal.text.replace("\n", "")
         terminal.enter("y")
         terminal.wait_for("I see.")
         assert terminal.wait_for_exit() == 4
     with at_the_keyboard(provider) as terminal:
-        assert "Let them run?" not in terminal.text
+        assert "Run them?" not in terminal.text
         terminal.enter("/hooks")
         terminal.wait_for("project, allowed")
         terminal.wait_for("Stop")
@@ -852,12 +852,12 @@ def test_whoever_never_wants_them_is_not_asked_again(provider: ProviderServer) -
         provider.script(call("write", WRITE), text("Done."))
         with pty_wolo("go", *provider.flags, "--mode", "edit") as terminal:
             if is_asked:
-                terminal.wait_for("Let them run?")
+                terminal.wait_for("Run them?")
                 terminal.wait_for("[never]")
                 terminal.enter("never")
             terminal.wait_for("Done.")
             assert terminal.wait_for_exit() == 0
-        assert ("Let them run?" in terminal.text) == is_asked
+        assert ("Run them?" in terminal.text) == is_asked
     assert not Path("ran").exists()
 
 
