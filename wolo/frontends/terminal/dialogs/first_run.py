@@ -95,7 +95,7 @@ async def _offer(terminal: Terminal) -> str:
         has_embedded=has_engine(),
         providers=tuple(each for each in login_providers() if each.default_model),
     )
-    has_panels = terminal.screen.stage is not None
+    has_panels = terminal.screen.dialog_host is not None
     if not has_panels:
         _print_offer(offer, terminal)
     try:
@@ -217,7 +217,7 @@ async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
 async def _ask_model(provider: Provider, shown: Sequence[str], terminal: Terminal) -> str:
     """Any name may be typed. Empty: the user cancelled."""
     items = [Item(name, name) for name in shown]
-    if terminal.screen.stage is not None:
+    if terminal.screen.dialog_host is not None:
         menu = Menu(f"Which model of {provider.label}?", lambda is_on: items, is_numbered=True, written=str)
         picked = await pick(menu, terminal)
         return picked.value if picked else ""

@@ -31,11 +31,11 @@ async def confirm(question: str, terminal: Terminal, *, no: str = "No", yes: str
 
 async def ask_text(question: str, terminal: Terminal) -> str:
     """Raises PassedOver for Esc, Dismissed for Ctrl-C, and EOFError for Ctrl-D on an empty line."""
-    if (stage := terminal.screen.stage) is None:
+    if (dialog_host := terminal.screen.dialog_host) is None:
         return (await ask_line(question, terminal.screen, terminal.keyboard, may_pass=True)).strip()
     from wolo.frontends.terminal.panels.line_panels import RequestedLine  # noqa: PLC0415  # prompt_toolkit is for panels only
 
-    return (await stage.stand(RequestedLine(question, may_pass=True))).strip()
+    return (await dialog_host.show_dialog(RequestedLine(question, may_pass=True))).strip()
 
 
 async def ask_secret(question: str, terminal: Terminal) -> str:
@@ -44,10 +44,10 @@ async def ask_secret(question: str, terminal: Terminal) -> str:
     What was typed before the question is dropped. Raises EOFError for Ctrl-D on an empty line and for a closed terminal;
     Ctrl-C stays a signal.
     """
-    if (stage := terminal.screen.stage) is not None:
+    if (dialog_host := terminal.screen.dialog_host) is not None:
         from wolo.frontends.terminal.panels.line_panels import SecretPanel  # noqa: PLC0415  # prompt_toolkit is for panels only
 
-        return await stage.stand(SecretPanel(question))
+        return await dialog_host.show_dialog(SecretPanel(question))
     terminal.screen.ask_space()
     await asyncio.sleep(SETTLE_S)
     terminal.keyboard.forget_typed()

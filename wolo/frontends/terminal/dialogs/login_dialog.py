@@ -43,7 +43,7 @@ def find_provider(typed: str, providers: Sequence[Provider]) -> Provider | None:
 
 async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Provider:
     """Raises EOFError and Dismissed when the user cancels."""
-    if terminal.screen.stage is not None:
+    if terminal.screen.dialog_host is not None:
         hints = {each.name: each.hint for each in providers}
         picked = await pick(hinted_menu("Which provider?", [Item(each.name, each.label) for each in providers], hints), terminal)
         if picked is None:

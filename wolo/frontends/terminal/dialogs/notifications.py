@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from wolo.config.schema import Ui
-from wolo.frontends.terminal.display.dialog_host import Stage
+from wolo.frontends.terminal.display.dialog_host import DialogHost
 from wolo.messages.terminal_text import clean_line
 from wolo.places import settings_folder
 from wolo.workspace.processes.command_environment import user_environment
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 class Notifier:
     """Notifies if the settings want it and the user is away."""
 
-    def __init__(self, ui: Ui, stage: Stage | None) -> None:
-        """Without a `stage` nothing tells whether the user is away: there are no notifications."""
-        self._ui, self._stage = ui, stage if ui.notify else None
+    def __init__(self, ui: Ui, dialog_host: DialogHost | None) -> None:
+        """Without a `dialog_host` nothing tells whether the user is away: there are no notifications."""
+        self._ui, self._dialog_host = ui, dialog_host if ui.notify else None
         self._ringing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
@@ -46,21 +46,21 @@ class Notifier:
 
     def turn_ended(self, duration_s: float, words: str) -> None:
         """Does not wait for the user's command."""
-        stage, after_s = self._stage, self._ui.notify_after_s
-        if stage is not None and duration_s >= after_s and stage.presence.is_away(after_s):
-            self._ringing = asyncio.ensure_future(self._ring(stage, words))
+        dialog_host, after_s = self._dialog_host, self._ui.notify_after_s
+        if dialog_host is not None and duration_s >= after_s and dialog_host.presence.is_away(after_s):
+            self._ringing = asyncio.ensure_future(self._ring(dialog_host, words))
 
     async def _ring_when_away(self, words: str) -> None:
-        if self._stage is not None:
-            await self._stage.presence.until_away(self._ui.notify_after_s)
-            await self._ring(self._stage, words)
+        if self._dialog_host is not None:
+            await self._dialog_host.presence.until_away(self._ui.notify_after_s)
+            await self._ring(self._dialog_host, words)
 
-    async def _ring(self, stage: Stage, words: str) -> None:
+    async def _ring(self, dialog_host: DialogHost, words: str) -> None:
         text = f"wolo: {clean_line(words)}"[:LONGEST_TEXT]
         if self._ui.notify_command:
             await _run(self._ui.notify_command, text)
         else:
-            stage.send(call(text, os.environ))
+            dialog_host.send(call(text, os.environ))
 
 
 def call(text: str, environment: Mapping[str, str]) -> str:

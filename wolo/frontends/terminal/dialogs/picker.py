@@ -74,9 +74,9 @@ def hinted_menu(title: str, items: Sequence[Item[str]], hints: Mapping[str, str]
 
 async def pick(menu: Menu[T], terminal: Terminal) -> Picked[T] | None:
     """None: the user cancelled. Raises Dismissed for Ctrl-C."""
-    if (stage := terminal.screen.stage) is None:
+    if (dialog_host := terminal.screen.dialog_host) is None:
         return await _pick_by_number(menu, terminal)
-    return await stage.stand(Picker(menu))
+    return await dialog_host.show_dialog(Picker(menu))
 
 
 def print_numbered(items: Sequence[Item[T]], terminal: Terminal, *, first: int = 1) -> None:

@@ -28,7 +28,7 @@ async def ask_approval(
     `may_accept_edits`: offers not to ask about later edits.
     """
     screen = terminal.screen
-    if (stage := screen.stage) is None:
+    if (dialog_host := screen.dialog_host) is None:
         for line in lines:
             screen.print(line)
         return await _approve_by_line(asked, terminal, conversation, may_accept_edits)
@@ -36,7 +36,7 @@ async def ask_approval(
 
     screen.ask_space()
     complaint = partial(conversation.approvals.rule_problem, asked)
-    answer = await stage.stand(ApprovalPanel(asked, lines, complaint, may_accept_edits=may_accept_edits))
+    answer = await dialog_host.show_dialog(ApprovalPanel(asked, lines, complaint, may_accept_edits=may_accept_edits))
     if (said := outcome(asked, answer)) is not None:
         screen.print(said)
     return answer
@@ -104,12 +104,12 @@ def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
 async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | None:
     """None: the user skipped them all (Esc, Ctrl-D). Raises Dismissed for Ctrl-C."""
     screen = terminal.screen
-    if (stage := screen.stage) is None:
+    if (dialog_host := screen.dialog_host) is None:
         return await _answer_by_line(asked, terminal)
     from wolo.frontends.terminal.panels.questions import QuestionsPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     screen.ask_space()
-    given = await stage.stand(QuestionsPanel(asked.questions))
+    given = await dialog_host.show_dialog(QuestionsPanel(asked.questions))
     if given is None:
         screen.say("? you skipped the questions", "dim")
     for question, reply in zip(asked.questions, given or (), strict=False):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Stage(Protocol):
+class DialogHost(Protocol):
     presence: FocusTracker
 
     @property
@@ -37,4 +37,4 @@ class Stage(Protocol):
 
     async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str: ...
 
-    async def stand(self, panel: Dialog[T]) -> T: ...
+    async def show_dialog(self, panel: Dialog[T]) -> T: ...

@@ -50,7 +50,7 @@ from wolo.frontends.phrasing import (
     verified,
 )
 from wolo.frontends.terminal.display.activity import Activity, Announcements, BottomLine, Surface, newest_lines, progress_bar
-from wolo.frontends.terminal.display.dialog_host import Stage
+from wolo.frontends.terminal.display.dialog_host import DialogHost
 from wolo.frontends.terminal.display.folded_output import FoldedOutput, Thinking
 from wolo.frontends.terminal.display.styled_output import StyledOutput
 from wolo.frontends.terminal.display.terminal_state import TerminalState
@@ -91,7 +91,7 @@ class Screen:
     def __init__(self, stdout: Stdout, state: TerminalState) -> None:
         self.stdout, self.state = stdout, state
         self.status = Activity(self._new_surface())
-        self.region: Stage | None = None
+        self.region: DialogHost | None = None
         """The live region below the scrollback, while there is one; questions are asked there."""
         self._stdout_without_region = stdout
         self._output = self._new_output()
@@ -110,7 +110,7 @@ class Screen:
         self._notices: set[str] = set()
         """Each notice is shown once."""
 
-    def attach(self, region: Stage) -> None:
+    def attach(self, region: DialogHost) -> None:
         """Prints everything above the region from now on."""
         self._stdout_without_region = self.stdout
         self.region, self.stdout = region, region.stdout
@@ -236,7 +236,7 @@ class Screen:
         self._last = ""
 
     @property
-    def stage(self) -> Stage | None:
+    def dialog_host(self) -> DialogHost | None:
         """Shows panels. None: questions are printed, and a line is read."""
         return self.region if self.stdout.can_move else None
 

@@ -232,9 +232,9 @@ class LiveRegion:
 
     async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str:
         """Asks for one line, which begins with the `draft`. Raises what a LinePanel raises."""
-        return await self.stand(LinePanel(question, draft=draft, may_pass=may_pass))
+        return await self.show_dialog(LinePanel(question, draft=draft, may_pass=may_pass))
 
-    async def stand(self, panel: Dialog[T]) -> T:
+    async def show_dialog(self, panel: Dialog[T]) -> T:
         """Shows the panel in place of everything but the status bar until it is answered; the typed text stays as it was."""
         dialogs = self._state.dialogs
         dialogs.append(panel)

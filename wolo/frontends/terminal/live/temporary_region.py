@@ -43,5 +43,5 @@ async def temporary_region(terminal: Terminal, *, is_stoppable: bool = False) ->
 async def choose(lines: Sequence[Text], choices: Sequence[Choice], terminal: Terminal) -> str:
     """The key of the selected choice. Raises Dismissed for Ctrl-C."""
     async with temporary_region(terminal):
-        assert terminal.screen.stage is not None  # callers ask so only where panels can stand
-        return await terminal.screen.stage.stand(ChoicePanel(lines, choices))
+        assert terminal.screen.dialog_host is not None  # callers ask so only where panels can stand
+        return await terminal.screen.dialog_host.show_dialog(ChoicePanel(lines, choices))

@@ -151,7 +151,7 @@ class _Turn:
         self._terminal = terminal
         self._question: asyncio.Task[Any] | None = None
         self._is_stopping = False
-        self._notifier = Notifier(conversation.info.ui, terminal.screen.stage)
+        self._notifier = Notifier(conversation.info.ui, terminal.screen.dialog_host)
         self._calls: tuple[ToolPart, ...] = ()
         """Calls of the newest answer."""
 
