@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -52,6 +53,12 @@ class Request(Struct, frozen=True, kw_only=True):
     json_schema: Mapping[str, Any] | None = None
     dropped_fields: frozenset[str] = frozenset()
     """Optional fields that this server has refused; they are omitted."""
+
+    @property
+    def sampling(self) -> dict[str, float]:
+        """Temperature and top_p where set; values that JSON cannot express are dropped."""
+        given = {"temperature": self.temperature, "top_p": self.top_p}
+        return {name: value for name, value in given.items() if value is not None and math.isfinite(value)}
 
 
 class Block(NamedTuple):

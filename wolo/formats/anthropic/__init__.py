@@ -21,7 +21,6 @@ from wolo.formats.encoding.encoder import (
     join_items,
     split_system,
 )
-from wolo.formats.encoding.sampling import sampling_of
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
@@ -228,7 +227,7 @@ def thinking_fields(request: Request, dialect: AnthropicDialect, *, may_think: b
 
 def _sampling(request: Request) -> Fields:
     """Newer models refuse temperature and top_p together, so only the first is sent."""
-    said = ((name, value) for name, value in sampling_of(request).items() if name not in request.dropped_fields)
+    said = ((name, value) for name, value in request.sampling.items() if name not in request.dropped_fields)
     return {name: min(max(value, 0.0), 1.0) for name, value in islice(said, 1)}
 
 

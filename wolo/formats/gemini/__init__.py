@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from wolo.errors import ProviderError
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
-from wolo.formats.encoding.sampling import sampling_of
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import Block, Framing, Request, ToolSpec
 from wolo.formats.gemini.decode import GeminiDecoder, read_refusal
@@ -114,7 +113,7 @@ class Gemini:
             "thinkingConfig": {name: value for name, value in thinking.items() if name not in dropped} or None,
         }
         if dialect.sampling == "open":
-            options |= {OTHER_NAMES.get(name, name): value for name, value in sampling_of(request).items()}
+            options |= {OTHER_NAMES.get(name, name): value for name, value in request.sampling.items()}
         if request.json_schema is not None and "responseJsonSchema" not in dropped:
             options |= _answer_schema(request, dialect)
         return {name: value for name, value in options.items() if value is not None and name not in dropped}

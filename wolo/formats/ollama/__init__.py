@@ -8,7 +8,6 @@ from typing import Any
 
 from wolo.errors import BadRequest, ProviderError
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
-from wolo.formats.encoding.sampling import sampling_of
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
@@ -91,7 +90,7 @@ class Ollama:
     def _options(self, request: Request) -> dict[str, Any]:
         """Always sets the window: the server's default is too small for an agent."""
         num_ctx = min(self._dialect.num_ctx, request.context or self._dialect.num_ctx)
-        given = {"num_predict": request.max_tokens, **sampling_of(request), "stop": list(request.stop) or None}
+        given = {"num_predict": request.max_tokens, **request.sampling, "stop": list(request.stop) or None}
         options = {name: value for name, value in given.items() if value is not None and name not in request.dropped_fields}
         return {"num_ctx": num_ctx, **options}
 

@@ -8,7 +8,6 @@ from typing import Any
 from wolo.errors import ProviderError
 from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json
-from wolo.formats.encoding.sampling import sampling_of
 from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version, nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
@@ -96,7 +95,7 @@ class OpenAIChat:
         return kept | self._limit(request)
 
     def _sampling(self, request: Request) -> dict[str, Any]:
-        sampling = sampling_of(request)
+        sampling = request.sampling
         match self._dialect.sampling:
             case "fixed":
                 return {}

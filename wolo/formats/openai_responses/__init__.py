@@ -7,7 +7,6 @@ from typing import Any
 
 from wolo.errors import ProviderError
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
-from wolo.formats.encoding.sampling import sampling_of
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
@@ -102,7 +101,7 @@ class OpenAIResponses:
             options["parallel_tool_calls"] = True
         if request.max_tokens is not None:
             options["max_output_tokens"] = max(request.max_tokens, FEWEST_OUTPUT_TOKENS)
-        options |= sampling_of(request) if dialect.sampling == "open" else {}
+        options |= request.sampling if dialect.sampling == "open" else {}
         options |= _unless_empty("text", _without(self._text(request), dropped))
         if dialect.cache_key and request.session_id:
             options["prompt_cache_key"] = clean(request.session_id)[:LONGEST_CACHE_KEY]
