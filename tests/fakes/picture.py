@@ -47,7 +47,8 @@ SECONDS = re.compile(r"\b\d+(\.\d)? s\b")
 
 
 def picture(terminal: Terminal, *, colours: Mapping[str, str] = ON_DARK) -> str:
-    rows = [list(row) for row in terminal.cells if any(cell.data.strip() for cell in row)]
+    used = [at for at, row in enumerate(terminal.cells) if any(cell.data.strip() for cell in row)]
+    rows = [list(row) for row in terminal.cells[used[0] : used[-1] + 1]]
     width, height = len(rows[0]) * CELL_WIDTH + 2 * MARGIN, len(rows) * ROW_HEIGHT + 2 * MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="wolo at work">',
@@ -62,7 +63,8 @@ def picture(terminal: Terminal, *, colours: Mapping[str, str] = ON_DARK) -> str:
 def run_by_run(row: list[Char], y: float, colours: Mapping[str, str]) -> Iterator[str]:
     """Each run of cells that look alike, at its own place: no font can shift what follows."""
     at = 0
-    for (fg, bg, is_bold, is_reversed), cells in groupby(row, key=lambda cell: (cell.fg, cell.bg, cell.bold, cell.reverse)):
+    looks = groupby(row, key=lambda cell: (cell.fg, cell.bg, cell.bold, cell.italics, cell.reverse))
+    for (fg, bg, is_bold, is_italic, is_reversed), cells in looks:
         text = "".join(cell.data for cell in cells)
         size = len(text)
         has_ground = is_reversed or bg != "default"
@@ -70,6 +72,7 @@ def run_by_run(row: list[Char], y: float, colours: Mapping[str, str]) -> Iterato
         if text:
             x, run = MARGIN + at * CELL_WIDTH, len(text) * CELL_WIDTH
             ink, weight = colours.get(fg, f"#{fg}"), ' font-weight="bold"' if is_bold else ""
+            weight += ' font-style="italic"' if is_italic else ""
             ground = colours["background"] if bg == "default" else f"#{bg}"
             if is_reversed:
                 ink, ground = ground, ink
