@@ -17,7 +17,8 @@ from tests.fakes.screen import Terminal, pty_wolo
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DARK, LIGHT = ("15;0", ON_DARK), ("0;15", ON_LIGHT)
 """What COLORFGBG says there, and the colours of the terminal."""
-ROWS, COLUMNS = 24, 80
+ROWS, COLUMNS = 34, 80
+"""High enough that nothing scrolls away, which would depend on the time that commands take."""
 BEFORE = "def add(a, b):\n    return a - b\n\n\ndef subtract(a, b):\n    return a - b\n"
 SLIP = "    return a - b\n\n\ndef subtract"
 CHECK = 'from calculator import add\n\nassert add(2, 2) == 4\nprint("4 = 2 + 2")\n'
