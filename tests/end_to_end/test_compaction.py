@@ -188,7 +188,7 @@ def test_a_person_can_look_compact_and_take_it_back(provider: ProviderServer) ->
     fill(provider)
     provider.summary = text(SUMMARY, usage=usage(20_000, 50))
     with pty_wolo("-s", "long", *provider.flags, columns=140, rows=50) as terminal:
-        terminal.say("/context", "8 messages are sent")
+        terminal.say("/context", "8 messages sent")
         terminal.say("/compact --preview", "Nothing was changed; /compact does it.")
         assert not any(asked.is_summary for asked in provider.requests)
         terminal.say("/compact the words", "Compacted: ")
@@ -225,6 +225,6 @@ def test_ctrl_c_stops_a_summary_and_nothing_else(provider: ProviderServer) -> No
         terminal.wait_for("summing up the conversation")
         terminal.press("ctrl-c")
         terminal.wait_for("nothing was changed")
-        terminal.say("/context", "8 messages are sent")
+        terminal.say("/context", "8 messages sent")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0

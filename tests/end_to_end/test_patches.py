@@ -130,5 +130,5 @@ def test_a_third_file_that_cannot_be_written_leaves_all_as_it_was_and_is_named(p
     assert sorted(path.name for path in Path().iterdir()) == ["a.txt", "closed", "gone.txt", "old.txt"]
     head, reason, put_back = provider.requests[-1].results[0].splitlines()
     assert head == "Nothing was changed: one of the files could not be written."
-    assert reason.startswith("`closed/new.txt`: `closed/new.txt` may not be ")
+    assert reason.startswith("`closed/new.txt`: `closed/new.txt` cannot be ")
     assert put_back == "Written before it and restored: `a.txt`."

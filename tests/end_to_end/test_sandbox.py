@@ -269,7 +269,7 @@ def test_where_nothing_holds_required_ends_before_anything_begins(
 ) -> None:
     done = without_walls(isolated, "-p", "--sandbox", "required", "--yolo", *provider.flags, "go")
     assert done.returncode == 2
-    assert "--sandbox required: there is no sandbox on this machine that wolo can use." in done.stderr
+    assert "--sandbox required: no sandbox is available on this machine." in done.stderr
     assert provider.requests == []
 
 
