@@ -13,7 +13,7 @@ from tests.fakes.replies import call, text
 from wolo.commands.command import SwitchConversation
 from wolo.config.key_store import FILE
 from wolo.diagnostics.health_check import lines
-from wolo.diagnostics.provider_login import find_login_provider, keep_key
+from wolo.diagnostics.provider_login import find_login_provider, save_key
 from wolo.errors import UsageError, WoloError
 from wolo.places import find_places
 from wolo.sessions.store import Store
@@ -58,7 +58,7 @@ async def test_a_key_is_asked_for_in_a_terminal_only_and_removed_anywhere(provid
     conversation = await begin(provider)
     with pytest.raises(UsageError, match="terminal"):
         await ran("/login zai", conversation)
-    keep_key(find_login_provider("zai"), "zk-0123456789abcdef", in_keyring=False)
+    save_key(find_login_provider("zai"), "zk-0123456789abcdef", in_keyring=False)
     assert "Removed" in await shown("/logout zai", conversation)
     assert "zk-" not in (find_places().config / FILE).read_text()
     with pytest.raises(UsageError):

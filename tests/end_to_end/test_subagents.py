@@ -324,7 +324,7 @@ def test_a_session_with_a_task_is_played_again_without_asking_anyone(provider: P
     assert len(provider.requests) == asked
 
 
-@pytest.mark.parametrize(("name", "there"), [("explore", "only reads"), ("helper", "yours")])
+@pytest.mark.parametrize(("name", "there"), [("explore", "read-only"), ("helper", "yours")])
 def test_agents_are_listed_and_shown_one_by_one(provider: ProviderServer, name: str, there: str) -> None:
     path = find_places().config / "agents/helper.md"
     path.parent.mkdir(parents=True)

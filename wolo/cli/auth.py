@@ -58,18 +58,18 @@ def login(
 
 async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: bool) -> int:
     from wolo.cli.run import read_piped
-    from wolo.diagnostics.provider_login import keep_key, try_to_log_in
+    from wolo.diagnostics.provider_login import check_key, save_key
 
     key = read_piped(patient=True).strip()
     if not key:
         raise UsageError("No key on stdin.", hint="wolo auth login PROVIDER --key-stdin < FILE")
-    trial = await try_to_log_in(provider, key) if tests else None
+    trial = await check_key(provider, key) if tests else None
     if trial is not None:
         say(trial.words, hint=trial.hint)
         if not trial.may_be_kept:
             say("The key was not saved.", hint="" if trial.verdict == "refused" else "--no-test saves it without testing.")
             return trial.exit_code or 1
-    tell(f"The API key of {provider.label} is saved in {keep_key(provider, key, in_keyring=in_keyring)}.")
+    tell(f"The API key of {provider.label} is saved in {save_key(provider, key, in_keyring=in_keyring)}.")
     return 0
 
 

@@ -38,7 +38,7 @@ def _find(name: str, found: tuple[Profile, ...]) -> Profile:
 
 def _in_short(profile: Profile) -> str:
     words = clean_line(profile.description)
-    reads = "read-only" if profile.only_reads and "only reads" not in words else ""
+    reads = "read-only" if profile.only_reads and "read-only" not in words else ""
     return f"{', '.join(filter(None, (_origin(profile), reads, _availability(profile))))} · {words}"
 
 

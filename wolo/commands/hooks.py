@@ -35,13 +35,13 @@ def lines_of(found: HookSet) -> list[str]:
 
 
 def _matcher(hook: Hook) -> str:
-    said = " ".join(filter(None, (hook.matcher, f"if {hook.condition}" if hook.condition else "")))
-    return f"{escaped_line(said)}  → " if said else ""
+    parts = " ".join(filter(None, (hook.matcher, f"if {hook.condition}" if hook.condition else "")))
+    return f"{escaped_line(parts)}  → " if parts else ""
 
 
 def _more(hook: Hook) -> str:
-    said = [*(["strict"] if hook.strict else []), *([f"{hook.timeout_s:g} s"] if hook.timeout_s != TIMEOUT_S else [])]
-    return f"  ({', '.join(said)})" if said else ""
+    parts = [*(["strict"] if hook.strict else []), *([f"{hook.timeout_s:g} s"] if hook.timeout_s != TIMEOUT_S else [])]
+    return f"  ({', '.join(parts)})" if parts else ""
 
 
 COMMANDS = (Command("hooks", "your commands that run at events", _run, group="Permissions", while_working=True),)

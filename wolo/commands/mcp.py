@@ -40,22 +40,22 @@ def _lines(statuses: tuple[ServerStatus, ...]) -> list[str]:
     return [f"{each.name:<{width}}  {_about(each)}" for each in statuses]
 
 
-def _about(standing: ServerStatus) -> str:
-    count = len(standing.tools)
+def _about(status: ServerStatus) -> str:
+    count = len(status.tools)
     tools = "" if not count else "1 tool" if count == 1 else f"{count} tools"
-    consent = f"/mcp allow {standing.name} starts it" if standing.state == "needs consent" else ""
-    why = clean_line(standing.why) if standing.state == "failed" else ""
-    said = (_STATES.get(standing.state, standing.state), tools, why, consent, f"from {clean_line(standing.source)}")
-    return " · ".join(filter(None, said))
+    consent = f"/mcp allow {status.name} starts it" if status.state == "needs consent" else ""
+    why = clean_line(status.why) if status.state == "failed" else ""
+    facts = (_STATES.get(status.state, status.state), tools, why, consent, f"from {clean_line(status.source)}")
+    return " · ".join(filter(None, facts))
 
 
 def _tools(servers: Servers, name: str, columns: int) -> str:
-    standing = next((each for each in servers.statuses() if each.name == name), None)
-    if standing is None:
+    status = next((each for each in servers.statuses() if each.name == name), None)
+    if status is None:
         raise UsageError(f"Unknown MCP server: {clean_line(name)}.", hint=_HINT)
-    if not standing.tools:
-        return f"{name} has no tools: {_about(standing)}"
-    return "\n".join(rows([(tool, clean_line(" ".join(about.split()))) for tool, about in standing.tools], columns))
+    if not status.tools:
+        return f"{name} has no tools: {_about(status)}"
+    return "\n".join(rows([(tool, clean_line(" ".join(about.split()))) for tool, about in status.tools], columns))
 
 
 def _allow(context: CommandContext, servers: Servers, name: str) -> str:

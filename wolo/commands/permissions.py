@@ -33,12 +33,12 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
-    kept = [f"remove {rule}" for rule in context.conversation.permissions.judge.rules if "permissions.toml" in rule.source]
+    saved = [f"remove {rule}" for rule in context.conversation.permissions.judge.rules if "permissions.toml" in rule.source]
     return [
         ("test", "the verdict on a call: test shell:git push"),
         ("explain", "each step to the verdict"),
         ("remove", 'remove a rule saved with "always"'),
-        *((each, 'saved with "always"') for each in kept),
+        *((each, 'saved with "always"') for each in saved),
     ]
 
 

@@ -91,13 +91,13 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
     if not command.is_usable:
         raise ExtensionError(f"/{command.name} cannot be used: {command.description}")
     pieces = await asyncio.to_thread(fill, command, rest)
-    talk = context.conversation
-    is_own = _is_users(command, talk)
+    conversation = context.conversation
+    is_own = _is_users(command, conversation)
     text, runs, unrun = "", [], []
     for piece in pieces:
         if isinstance(piece, str):
             text += piece
-        elif rights := _footing(piece, talk, is_own=is_own):
+        elif rights := _rights(piece, conversation, is_own=is_own):
             runs.append(EmbeddedCommand(piece.line, len(text), rights))
         else:
             text += piece.written
@@ -105,7 +105,7 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
     notices = [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
     typed, model = None, command.model
     if not is_own:
-        typed, unread = without_files(text, partial(_may_attach, talk), talk.info.cwd)
+        typed, unread = without_files(text, partial(_may_attach, conversation), conversation.info.cwd)
         typed, model = f"{rest}\n{typed}", ""
         notices += [f"Not attached, because reading it needs an approval: {shown(path)}" for path in unread]
     seen = _beginning("".join(piece if isinstance(piece, str) else piece.written for piece in pieces))
@@ -131,7 +131,7 @@ def _may_attach(conversation: Conversation, path: Path) -> bool:
     return conversation.permissions.judge.readable(Path(resolve_path(path)))
 
 
-def _footing(run: Run, conversation: Conversation, *, is_own: bool) -> CommandRights | None:
+def _rights(run: Run, conversation: Conversation, *, is_own: bool) -> CommandRights | None:
     """A user's command runs with the user's rights, a project's with the model's. None: not allowed."""
     if not run.line:
         return None

@@ -65,8 +65,8 @@ def in_precedence(rules: tuple[Rule, ...]) -> list[Rule]:
 
 
 def rule_lines(rules: tuple[Rule, ...]) -> list[str]:
-    told = [f"{rule.decision:<6} {rule!s:<40} {rule.source}" for rule in in_precedence(rules)]
-    return told or ["No rules; the mode decides."]
+    rows = [f"{rule.decision:<6} {rule!s:<40} {rule.source}" for rule in in_precedence(rules)]
+    return rows or ["No rules; the mode decides."]
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:

@@ -76,12 +76,12 @@ def without_files(text: str, may_attach: Callable[[Path], bool], cwd: Path) -> t
     """Removes the mentions of files that `may_attach` refuses. Returns these files too."""
     refused: list[Path] = []
 
-    def kept(mention: re.Match[str]) -> str:
+    def replace_mention(mention: re.Match[str]) -> str:
         named = [path for path, _ in _mentioned(mention[0], cwd) if not may_attach(path)]
         refused.extend(named)
         return "_" if named else mention[0]  # a letter: without one the next @ could begin a mention
 
-    return _MENTION.sub(kept, text), refused
+    return _MENTION.sub(replace_mention, text), refused
 
 
 def _with_piped(text: str, piped: str) -> str:

@@ -217,17 +217,17 @@ def _flags(dialect: msgspec.Struct) -> dict[str, Any]:
 
 def _kept_in(provider: Provider) -> str:
     """A key in `environ` that is not in the real environment is a stored one."""
-    kept = key_store.read(find_places(), []).get(provider.name)
-    return kept.where if kept else key_store.FILE
+    stored = key_store.read(find_places(), []).get(provider.name)
+    return stored.where if stored else key_store.FILE
 
 
 def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> dict[str, Any]:
     """The source of the key, never the key."""
-    said = settings.api_key.strip() if settings else ""
-    if said:
+    configured = settings.api_key.strip() if settings else ""
+    if configured:
         name = f"providers.{provider.name}.api_key"
-        source = f"{said} ({name})" if secret_references.is_reference(said) else name
-        if said.startswith(secret_references.COMMAND):
+        source = f"{configured} ({name})" if secret_references.is_reference(configured) else name
+        if configured.startswith(secret_references.COMMAND):
             source = f"a program ({name})"
         return {"source": source, "is_set": has_key(provider, environ, settings)}
     if variable := key_variable(provider, environ, settings):

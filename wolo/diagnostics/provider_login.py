@@ -57,11 +57,11 @@ def no_argument() -> UsageError:
     )
 
 
-async def try_to_log_in(provider: Provider, key: str) -> KeyCheck:
+async def check_key(provider: Provider, key: str) -> KeyCheck:
     return await try_key(provider, key, environ=os.environ, overrides=_overrides())
 
 
-def keep_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
+def save_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
     """Returns where the key is stored. Raises ConfigError, also for an invalid key."""
     where = key_store.save(find_places(), provider.name, clean_key(key), in_keyring=in_keyring)
     return "the system's keyring" if where == "keyring" else str(find_places().config / key_store.FILE)
@@ -79,47 +79,49 @@ class FoundKey(NamedTuple):
 def found_keys() -> tuple[list[FoundKey], list[str]]:
     """All keys in order of preference, and notices. Raises ConfigError."""
     overrides, notices = _overrides(), list[str]()
-    kept = key_store.read(find_places(), notices)
+    stored = key_store.read(find_places(), notices)
     if os.environ.get("WOLO_API_KEY", "").strip():
         notices.append("WOLO_API_KEY is set: it overrides every other key of the provider a run starts with.")
     found: list[FoundKey] = []
     for name in names_of(overrides):
         provider = load(name, overrides, os.environ)
-        rows = list(_keys_of(provider, overrides, kept, notices))
+        rows = list(_keys_of(provider, overrides, stored, notices))
         is_moved = bool(rows) and _is_moved(provider, overrides)
         first = next((index for index, each in enumerate(rows) if each.counts and not is_moved), -1)
         found += [each._replace(counts=index == first) for index, each in enumerate(rows)]
-    found += [FoundKey(name, each.where, "", False) for name, each in kept.items() if name not in names_of(overrides)]
+    found += [FoundKey(name, each.where, "", False) for name, each in stored.items() if name not in names_of(overrides)]
     return found, notices
 
 
 def _keys_of(
-    provider: Provider, overrides: Overrides, kept: Mapping[str, key_store.StoredKey], notices: list[str]
+    provider: Provider, overrides: Overrides, stored: Mapping[str, key_store.StoredKey], notices: list[str]
 ) -> Iterator[FoundKey]:
     """All sources of a key; the first one counts."""
     settings = overrides.get(provider.name)
-    if settings and (said := settings.api_key.strip()):
+    if settings and (configured := settings.api_key.strip()):
         source = f"providers.{provider.name}.api_key"
-        if said.startswith(secret_references.COMMAND):
+        if configured.startswith(secret_references.COMMAND):
             yield FoundKey(provider.name, source, "from a program", True)
-        elif secret_references.is_there(said, os.environ):
-            yield FoundKey(provider.name, source, _masked(secret_references.resolve(said, os.environ, setting=source)), True)
+        elif secret_references.is_there(configured, os.environ):
+            yield FoundKey(
+                provider.name, source, _masked(secret_references.resolve(configured, os.environ, setting=source)), True
+            )
     for variable in provider.key_env:
         if value := os.environ.get(variable, "").strip():
             yield FoundKey(provider.name, f"${variable}", _masked(value), True)
-    if row := kept.get(provider.name):
+    if row := stored.get(provider.name):
         key = key_store.fetch(provider.name, row, notices)
         yield FoundKey(provider.name, row.where, _masked(key) if key else "cannot be read", bool(key))
 
 
 def log_out(name: str) -> tuple[str, list[str]]:
     """What was removed, and what wolo cannot remove. Raises UsageError if there is nothing to remove."""
-    kept = key_store.read(find_places(), [])
-    if not name and len(kept) != 1:
-        hint = f"wolo auth logout {'|'.join(kept)}" if kept else "`wolo auth status` shows where keys come from."
-        raise UsageError("Which provider's key?" if kept else "There are no saved keys.", hint=hint)
+    stored = key_store.read(find_places(), [])
+    if not name and len(stored) != 1:
+        hint = f"wolo auth logout {'|'.join(stored)}" if stored else "`wolo auth status` shows where keys come from."
+        raise UsageError("Which provider's key?" if stored else "There are no saved keys.", hint=hint)
     overrides = _overrides()
-    name = name if name in kept else _spelled(name, overrides) if name else next(iter(kept))
+    name = name if name in stored else _spelled(name, overrides) if name else next(iter(stored))
     left = [
         f"{each.source} still has a key of {each.provider}, which wolo cannot remove."
         for each in found_keys()[0]
@@ -311,7 +313,7 @@ def save_provider(name: str, found: FoundServer, key: str) -> None:
     )
     set_table(places, "providers", name, settings)
     if key:
-        keep_key(find_login_provider(name), key, in_keyring=True)
+        save_key(find_login_provider(name), key, in_keyring=True)
 
 
 def taken_names() -> dict[str, object]:

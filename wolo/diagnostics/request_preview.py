@@ -60,7 +60,7 @@ class RequestPreview:
     """Previews requests of one session to one model, in any format."""
 
     def __init__(
-        self, session: SessionInfo, said: tuple[Message, ...], model: str = "", compaction: CompactionEntry | None = None
+        self, session: SessionInfo, history: tuple[Message, ...], model: str = "", compaction: CompactionEntry | None = None
     ) -> None:
         """Empty `model`: the last one of the session, or that of the settings if it is unknown. Raises ConfigError."""
         places, cwd = find_places(), Path.cwd()
@@ -68,7 +68,7 @@ class RequestPreview:
         self._environ = keys.with_stored_keys(os.environ, places, [], self._config.settings.providers)
         self._secrets = make_secrets(places, self._config.settings, (find_root(cwd),))
         self._session = session
-        self._said = said
+        self._history = history
         self._cut = cut_of(compaction)
         self._model = model or session.model
         self._is_named = bool(model)
@@ -82,19 +82,19 @@ class RequestPreview:
 
     def next_request(self, format: str = "") -> NextRequest:
         """Empty format: the last one used with this model, else its default. Raises ConfigError."""
-        if not self._said:
+        if not self._history:
             raise UsageError(f"Session {self._session.id} has no prompts yet.", hint="`wolo sessions list` lists the sessions.")
         if format and format not in FORMATS:
             raise unknown_format(format)
         choice = self._choice(format)
-        in_text, attended = choice.format == "xml", _was_attended(self._said)
+        in_text, attended = choice.format == "xml", _was_attended(self._history)
         skills, agents = self._library.skills(choice), self._library.agents(choice)
         preamble = self._prepare(
             calls_in_text=in_text, edit_tool=choice.edit_tool, attended=attended, skills=skills, agents=agents
         )
         context, system, toolbox = self._config.settings.context, preamble.system, preamble.toolbox
         compactor = Compactor(context, self._config.settings.compaction, self._cut)
-        shown, _ = compactor.view(self._said, Fixed(system, toolbox.specs(), choice.model.context))
+        shown, _ = compactor.view(self._history, Fixed(system, toolbox.specs(), choice.model.context))
         is_compacted = not compactor.cut.is_empty
         tools = toolbox.specs(compacted=is_compacted)
         question = Question(messages=shown, system=system, tools=tools, session_id=self._session.id)
@@ -127,7 +127,7 @@ class RequestPreview:
 
     def _last_format(self) -> str:
         """Format of the last answer of this model, if it is still supported."""
-        for message in reversed(self._said):
+        for message in reversed(self._history):
             wrote = message.producer
             if wrote and f"{wrote.provider}/{wrote.model}" == self._model and wrote.format in FORMATS:
                 return wrote.format
@@ -144,6 +144,6 @@ def readable(config: Config, environ: Mapping[str, str], spec: str, format: str 
     return follow_card(config, choice, keeps_format=bool(format))
 
 
-def _was_attended(said: tuple[Message, ...]) -> bool:
-    opened = next((found for message in reversed(said) if isinstance(found := message.metadata.get(OPENED), dict)), {})
+def _was_attended(history: tuple[Message, ...]) -> bool:
+    opened = next((found for message in reversed(history) if isinstance(found := message.metadata.get(OPENED), dict)), {})
     return bool(opened.get("attended"))

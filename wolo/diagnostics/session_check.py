@@ -41,21 +41,21 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 def check_kept(loaded: Loaded) -> list[Finding]:
     """Finds problems that no request shows, because they are repaired or unreadable."""
-    said = as_stored(loaded.entries)
-    told = {call.id: outcome_of(call) for message in messages(loaded.entries) for call in message.calls}
+    history = as_stored(loaded.entries)
+    outcomes = {call.id: outcome_of(call) for message in messages(loaded.entries) for call in message.calls}
     found = [Finding(severity="error", place="session", text=loaded.warning)] if loaded.warning else []
-    found += _orphans(loaded.entries, said)
-    for place, call in _calls(said):
+    found += _orphans(loaded.entries, history)
+    for place, call in _calls(history):
         if call.status in ("pending", "running"):
-            words = SAID.get(told[call.id], "it did not end")
+            words = SAID.get(outcomes[call.id], "it did not end")
             found.append(_note(place, f"This call of `{call.tool}` has no result; the model is told that {words}."))
         elif not _is_readable(call):
             text = "could not be read; the session keeps them, and the model gets {} and the reason."
             found.append(_note(place, f"The arguments of this call of `{call.tool}` {text}"))
-    return [*found, *_repeated(said)]
+    return [*found, *_repeated(history)]
 
 
-def check_request(outgoing: NextRequest, said: Sequence[Message]) -> list[Finding]:
+def check_request(outgoing: NextRequest, history: Sequence[Message]) -> list[Finding]:
     """Finds what a strict server would reject, and content that this model does not get."""
     format, found = outgoing.format, list(_size(outgoing))
     if outgoing.is_compacted:
@@ -66,7 +66,7 @@ def check_request(outgoing: NextRequest, said: Sequence[Message]) -> list[Findin
     else:
         body = json.loads(outgoing.body)
         found += [_error("request", text, format) for text in linter(body, _request_before(outgoing))]
-    return [*found, *_withheld(outgoing, said), *_media_left_out(outgoing, said)]
+    return [*found, *_withheld(outgoing, history), *_media_left_out(outgoing, history)]
 
 
 def _request_before(outgoing: NextRequest) -> dict[str, Any] | None:
@@ -74,7 +74,7 @@ def _request_before(outgoing: NextRequest) -> dict[str, Any] | None:
     messages = outgoing.request.messages
     last = next((at for at in range(len(messages) - 1, 0, -1) if messages[at].role == "assistant"), 0)
     if not last or not _asks_for_an_answer(messages[:last]):
-        return None  # wolo put a word of its own at the end of that request, and that is not kept
+        return None  # that request ended with a nudge, which is not saved
     body: dict[str, Any] = json.loads(outgoing.encode(messages[:last]))
     return body
 
@@ -88,18 +88,18 @@ def _asks_for_an_answer(messages: Sequence[Message]) -> bool:
 # The session
 
 
-def _orphans(entries: Iterable[AnyEntry], said: Sequence[Message]) -> Iterator[Finding]:
-    kept = {message.id: {part.id for part in message.calls} for message in said}
+def _orphans(entries: Iterable[AnyEntry], history: Sequence[Message]) -> Iterator[Finding]:
+    calls_by_message = {message.id: {part.id for part in message.calls} for message in history}
     for entry in entries:
         if isinstance(entry, ResultsEntry):
             for part in entry.parts:
-                if part.id not in kept.get(entry.message_id, ()):
+                if part.id not in calls_by_message.get(entry.message_id, ()):
                     text = f"This result of `{part.tool}` belongs to a missing call; it cannot be sent."
                     yield _error(f"result {part.id}", text)
 
 
-def _calls(said: Sequence[Message]) -> Iterator[tuple[str, ToolPart]]:
-    for at, message in enumerate(said, 1):
+def _calls(history: Sequence[Message]) -> Iterator[tuple[str, ToolPart]]:
+    for at, message in enumerate(history, 1):
         for call in message.calls:
             yield f"message {at}, call {call.wire_id}", call
 
@@ -116,10 +116,10 @@ def _is_readable(call: ToolPart) -> bool:
     return True
 
 
-def _repeated(said: Sequence[Message]) -> Iterator[Finding]:
+def _repeated(history: Sequence[Message]) -> Iterator[Finding]:
     parts: dict[str, list[str]] = {}
     wire_ids: dict[str, list[str]] = {}
-    for at, message in enumerate(said, 1):
+    for at, message in enumerate(history, 1):
         for call in message.calls:
             parts.setdefault(call.id, []).append(str(at))
             wire_ids.setdefault(call.wire_id, []).append(str(at))
@@ -147,10 +147,10 @@ def _size(outgoing: NextRequest) -> Iterator[Finding]:
         yield _error("request", f"{len(outgoing.body):,} bytes exceed the limit of such servers, {limit:,}.", outgoing.format)
 
 
-def _withheld(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[Finding]:
+def _withheld(outgoing: NextRequest, history: Sequence[Message]) -> Iterator[Finding]:
     """Reasoning and signatures go to their producer only."""
     lost: dict[str, list[int]] = {}
-    for at, message in enumerate(said, 1):
+    for at, message in enumerate(history, 1):
         wrote = message.producer
         if wrote != outgoing.request.producer and any(part.blobs or isinstance(part, ThinkingPart) for part in message.parts):
             name = f"{wrote.provider}/{wrote.model} ({wrote.format})" if wrote else "an unknown model"
@@ -162,8 +162,8 @@ def _withheld(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[Findin
         yield _note(where, text, outgoing.format)
 
 
-def _media_left_out(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[Finding]:
-    for at, message in enumerate(said, 1):
+def _media_left_out(outgoing: NextRequest, history: Sequence[Message]) -> Iterator[Finding]:
+    for at, message in enumerate(history, 1):
         for part in _media(message):
             if (part.data or _url(part)) and not _is_in(part, outgoing.body):
                 text = f"This {part.type} is not sent: {outgoing.choice.label} does not accept it; a note replaces it."

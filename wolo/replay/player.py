@@ -83,7 +83,7 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     """Also compare the start of each request."""
 
 
-class _Rooms(Struct, frozen=True):
+class _OpenParts(Struct, frozen=True):
     """Parts of an opened conversation."""
 
     judge: Judge
@@ -93,23 +93,23 @@ class _Rooms(Struct, frozen=True):
     system: str
 
 
-async def replay(rerun: ReplayOptions) -> Replayed:
+async def replay(options_given: ReplayOptions) -> Replayed:
     """Raises WoloError for unusable settings."""
-    return await _Replay(rerun).play()
+    return await _Replay(options_given).play()
 
 
 class _Replay:
-    def __init__(self, rerun: ReplayOptions) -> None:
-        self._rerun = rerun
-        self._tape, self._stage = rerun.tape, rerun.stage
-        self._calls = rerun.tape.calls
+    def __init__(self, options_given: ReplayOptions) -> None:
+        self._options = options_given
+        self._tape, self._stage = options_given.tape, options_given.stage
+        self._calls = options_given.tape.calls
         self._running: dict[str, ToolPart] = {}
         """Recorded calls that are running, by wire id."""
         self._places = find_places()
-        self._config: Config = layers.load(self._places, os.environ, rerun.given, (), self._stage.settings_from)
-        self._choice = model_of(self._tape, rerun.model, self._config)
+        self._config: Config = layers.load(self._places, os.environ, options_given.given, (), self._stage.settings_from)
+        self._choice = model_of(self._tape, options_given.model, self._config)
         unfinished = frozenset(id for id, call in self._calls.items() if was_interrupted(call))
-        check = preamble_check(self._tape, rerun.model, self._config) if rerun.is_strict else None
+        check = preamble_check(self._tape, options_given.model, self._config) if options_given.is_strict else None
         self._model = RecordedModel(
             self._choice,
             of=self._stage.without_changing_values,
@@ -120,7 +120,7 @@ class _Replay:
             given=self._answered,
         )
         self._compactor = Compactor(self._config.settings.context, Compaction(auto=False))
-        self._rooms: _Rooms | None = None
+        self._parts: _OpenParts | None = None
         self._agent: Agent | None = None
         self._turn: RecordedTurn | None = None
 
@@ -139,28 +139,28 @@ class _Replay:
 
     async def _play_turn(self, turn: RecordedTurn, history: tuple[Message, ...]) -> tuple[Message, ...]:
         self._turn = turn
-        if self._rooms is None or turn.opened:
+        if self._parts is None or turn.opened:
             self._close()
-            self._rooms = self._open(turn)
+            self._parts = self._open(turn)
         self._model.begin(turn.script)
         self._set_cut()
-        agent = self._agent = self._make_agent(turn, self._rooms)
+        agent = self._agent = self._make_agent(turn, self._parts)
         self._enter_mode(turn.prompt.id)
-        self._say(turn.said.first)
+        self._steer(turn.user_input.first)
         done = await agent.run(history, turn.prompt)
         self._check_all_used(turn, done.new)
         return (*history, *renamed(done.new, turn.new))
 
-    # The rooms, as a conversation is opened
+    # The parts, as a conversation is opened
 
-    def _open(self, turn: RecordedTurn) -> _Rooms:
+    def _open(self, turn: RecordedTurn) -> _OpenParts:
         """File ledger and shell start anew."""
         stage = self._stage
         options = saved_options(turn.opened)
         config = self._config if options is None else options.applied_to(self._config)
         extra = tuple(stage.added[Path(each)] for each in options.add_dirs if Path(each) in stage.added) if options else ()
         workspace = Workspace(stage.root, extra, stage.cwd_of(turn.opened))
-        then = "" if "mode" in self._rerun.given else str(turn.opened.get("mode") or self._rerun.mode)
+        then = "" if "mode" in self._options.given else str(turn.opened.get("mode") or self._options.mode)
         # All of a replay is held to its copy, commands included, where the kernel can do that.
         mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
         places = self._places
@@ -180,7 +180,7 @@ class _Replay:
         services = ToolServices(
             workspace=workspace,
             ledger=FileLedger(stage.scratch / "file-locks"),
-            save_output=lambda name, data: stage.keep(name, secrets.hide_data(data)),
+            save_output=lambda name, data: stage.save_output(name, secrets.hide_data(data)),
             shell=new_shell(workspace.start, stage.scratch, secrets),
             secrets=secrets,
             shell_timeout_s=config.settings.shell.timeout_s,
@@ -200,22 +200,22 @@ class _Replay:
             agents=agents,
             more_tools=recorded_tools([call.tool for call in self._calls.values()]),
         )
-        return _Rooms(judge, services, history, preamble.toolbox, stage.there(preamble.system))
+        return _OpenParts(judge, services, history, preamble.toolbox, stage.there(preamble.system))
 
-    def _make_agent(self, turn: RecordedTurn, rooms: _Rooms) -> Agent:
-        services = rooms.services
-        hooks = Hooks(recorded_hooks(turn.new), self._hear, services.secrets)
+    def _make_agent(self, turn: RecordedTurn, parts: _OpenParts) -> Agent:
+        services = parts.services
+        hooks = Hooks(recorded_hooks(turn.new), self._on_event, services.secrets)
         return assemble(
             AgentParts(
                 asker=self._model,
-                emit=self._hear,
+                emit=self._on_event,
                 hooks=hooks,
-                judge=rooms.judge,
+                judge=parts.judge,
                 services=services,
-                toolbox=rooms.toolbox,
-                system=rooms.system,
+                toolbox=parts.toolbox,
+                system=parts.system,
                 compactor=self._compactor,
-                history=rooms.history,
+                history=parts.history,
                 account=Account(Limits()),
                 ask_user=self._answer if turn.is_attended else None,
                 verify=recorded_verify(turn.new),
@@ -223,10 +223,10 @@ class _Replay:
         )
 
     def _close(self) -> None:
-        if self._rooms is not None:
-            self._rooms.services.shell.close()
+        if self._parts is not None:
+            self._parts.services.shell.close()
 
-    def _say(self, messages: Sequence[Message]) -> None:
+    def _steer(self, messages: Sequence[Message]) -> None:
         """Repeats the user's messages at the same place in the turn."""
         if self._agent is not None:
             for message in messages:
@@ -235,21 +235,19 @@ class _Replay:
     def _answered(self, place: int) -> None:
         assert self._turn is not None  # whose answer it is
         self._enter_mode(self._turn.script.answers[place].answer.id)
-        self._say(self._turn.said.after_answer.get(place, ()))
+        self._steer(self._turn.user_input.after_answer.get(place, ()))
 
     def _enter_mode(self, id: str) -> None:
         """Repeats the user's change of mode, unless a mode was given."""
         mode = self._turn.modes.get(id, "") if self._turn is not None else ""
-        if mode and self._rooms is not None and "mode" not in self._rerun.given:
-            self._rooms.judge.mode, _ = effective(mode, sandbox_available=landlock.version() > 0)
+        if mode and self._parts is not None and "mode" not in self._options.given:
+            self._parts.judge.mode, _ = effective(mode, sandbox_available=landlock.version() > 0)
 
     def _stop(self) -> None:
         if self._agent is not None:
             self._agent.interrupt()
 
-    # What happens, beside what happened
-
-    async def _hear(self, event: Event) -> None:
+    async def _on_event(self, event: Event) -> None:
         match event:
             case CallStarted(part=part):
                 self._begins(part)
@@ -288,16 +286,16 @@ class _Replay:
             asyncio.get_running_loop().call_later(min(max(ran_s, LEAST_RUN_S), MOST_RUN_S), self._agent.interrupt)
 
     def _writes_outside(self, part: ToolPart) -> str:
-        assert self._rooms is not None  # a call runs
-        tool, args = self._rooms.toolbox.decode(part.tool, part.input)
-        written = [intent.path for intent in tool.intents(args, self._rooms.services) if isinstance(intent, WriteIntent)]
+        assert self._parts is not None  # a call runs
+        tool, args = self._parts.toolbox.decode(part.tool, part.input)
+        written = [intent.path for intent in tool.intents(args, self._parts.services) if isinstance(intent, WriteIntent)]
         roots = self._stage.roots
         return next((str(path) for path in written if not any(map(path.is_relative_to, roots))), "")
 
     def _ended(self, part: ToolPart) -> None:
         recorded, of = self._calls[part.id], self._stage.without_changing_values
         assert self._turn is not None  # whose call it is
-        self._say(self._turn.said.after_call.get(part.id, ()))
+        self._steer(self._turn.user_input.after_call.get(part.id, ()))
         self._enter_mode(part.id)
         if was_interrupted(recorded):
             self._stop()

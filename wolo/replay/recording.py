@@ -62,7 +62,7 @@ class RecordedTurn(Struct, frozen=True, kw_only=True):
     """Metadata of the conversation that starts with this turn; empty: one continues."""
     is_attended: bool
     """A user could be asked."""
-    said: UserInput
+    user_input: UserInput
     modes: dict[str, str]
     """Modes the user changed to, by the id of the message or call that follows."""
 
@@ -98,7 +98,7 @@ def was_set_aside(call: ToolPart) -> bool:
 
 
 def _turns(
-    messages: Sequence[Message], kept: dict[str, Message], cuts: dict[str, Cut], modes: dict[str, str]
+    messages: Sequence[Message], first_saved: dict[str, Message], cuts: dict[str, Cut], modes: dict[str, str]
 ) -> Iterable[RecordedTurn]:
     step, at, before = 1, 0, 0
     attended = False
@@ -111,7 +111,7 @@ def _turns(
         opened = new[0].metadata.get(OPENED)
         opened = opened if isinstance(opened, dict) else {}
         attended = bool(opened.get("attended", attended)) or any(map(_needed_person, _calls(new)))
-        answers = tuple(_answers(messages, at, end, kept, cuts, step))
+        answers = tuple(_answers(messages, at, end, first_saved, cuts, step))
         step += len(answers)
         yield RecordedTurn(
             before=tuple(messages[before:at]),
@@ -121,20 +121,20 @@ def _turns(
             cuts=tuple(cut for _, cut in answers),
             opened=opened,
             is_attended=attended,
-            said=_said(messages, at, end),
+            user_input=_user_input(messages, at, end),
             modes=modes,
         )
         at = before = end
 
 
 def _answers(
-    messages: Sequence[Message], begin: int, end: int, kept: dict[str, Message], cuts: dict[str, Cut], step: int
+    messages: Sequence[Message], begin: int, end: int, first_saved: dict[str, Message], cuts: dict[str, Cut], step: int
 ) -> Iterable[tuple[RecordedAnswer, Cut]]:
     for at in range(begin + 1, end):
         message = messages[at]
         if not _is_answer(messages, at):
             continue
-        answer = before_calls_ran(kept.get(message.id, message)) if message.role == "assistant" else _empty(message)
+        answer = before_calls_ran(first_saved.get(message.id, message)) if message.role == "assistant" else _empty(message)
         cut = cuts.get(message.id, Cut())
         sent = partial(_sent, cut, messages, at)
         yield RecordedAnswer(step=step, sent=sent, answer=answer, stopped=message.finish_reason == "interrupted"), cut
@@ -149,7 +149,7 @@ def _is_answer(messages: Sequence[Message], at: int) -> bool:
     return message.metadata[NUDGE] == EMPTY_ANSWER and _follows_nothing(messages[at - 1])
 
 
-def _said(messages: Sequence[Message], begin: int, end: int) -> UserInput:
+def _user_input(messages: Sequence[Message], begin: int, end: int) -> UserInput:
     first: tuple[Message, ...] = ()
     after_answer: dict[int, tuple[Message, ...]] = {}
     after_call: dict[str, tuple[Message, ...]] = {}
@@ -218,11 +218,11 @@ def _calls(messages: Iterable[Message]) -> Iterable[ToolPart]:
 
 def _as_kept(entries: Iterable[AnyEntry]) -> dict[str, Message]:
     """Each message as it was saved first, before its calls ran."""
-    kept: dict[str, Message] = {}
+    first_saved: dict[str, Message] = {}
     for entry in entries:
         if isinstance(entry, MessageEntry):
-            kept.setdefault(entry.message.id, entry.message)
-    return kept
+            first_saved.setdefault(entry.message.id, entry.message)
+    return first_saved
 
 
 def _cuts(entries: Iterable[AnyEntry]) -> dict[str, Cut]:

@@ -171,13 +171,13 @@ def _is_text(data: bytes, content: str) -> bool:
     return data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n") == content.replace("\r\n", "\n").encode(errors="replace")
 
 
-def _unedited(args: EditArgs, said: str, after: bytes) -> Content:
+def _unedited(args: EditArgs, output: str, after: bytes) -> Content:
     edits = _edits(args)
     try:
         text = after.decode()
     except UnicodeDecodeError:
         return "unknown"
-    found = _LINES.search(said)
+    found = _LINES.search(output)
     lines = [int(line) for line in found[1].split(",") if line.strip()] if found else []
     for edit in reversed(edits):
         before = _put_back(edit, text, lines if len(edits) == 1 else [])
@@ -337,7 +337,7 @@ class ReplayWorkspace:
                 return place if place.is_dir() else self.root
         return self.root
 
-    def keep(self, name: str, data: bytes) -> Path:
+    def save_output(self, name: str, data: bytes) -> Path:
         """Stores a large output under a name derived from its content."""
         folder = self.outputs[0]
         folder.mkdir(parents=True, exist_ok=True)

@@ -133,17 +133,17 @@ class Undoing:
 
     def redo(self) -> Undo:
         """Restores the last undo if no prompt followed. Raises UsageError."""
-        kept = self._last_undone()
+        last = self._last_undone()
         store = self._watch.store
-        if kept is None or store is None:
+        if last is None or store is None:
             raise UsageError(
                 "Nothing to redo.",
                 hint="Redo works right after an undo, before the next prompt, and not with --no-session.",
             )
-        step, left = int(kept.data.get("step", 0)), int(kept.data.get("left", 0))
+        step, left = int(last.data.get("step", 0)), int(last.data.get("left", 0))
         plan = undo_changes.plan(store, store.of_step(step))
-        moves = bool(kept.data.get("moves_conversation", True))
-        prompts = tuple(map(str, kept.data.get("turns", ())))
+        moves = bool(last.data.get("moves_conversation", True))
+        prompts = tuple(map(str, last.data.get("turns", ())))
         report = Report(kind="redo", session=self._watch.session, turns=prompts, moves_conversation=moves)
         after_entry = left if moves else self._head
         return Undo(report=self._foreseen(report, plan), plan=plan, turns=(), after_entry=after_entry, of_step=step)
@@ -165,9 +165,9 @@ class Undoing:
                 conflicts=tuple(Conflict(self._shown(each.path), each.reason) for each in outcome.conflicts),
                 is_preview=False,
             )
-        kept = {name: to_builtins(getattr(report, name)) for name in ("turns", "restored", "removed", "conflicts")}
+        files = {name: to_builtins(getattr(report, name)) for name in ("turns", "restored", "removed", "conflicts")}
         data = {
-            **kept,
+            **files,
             "moves_conversation": report.moves_conversation,
             "step": step,
             "left": self._head,
@@ -255,14 +255,14 @@ def lines(report: Report) -> list[str]:
     back = "Undo" if report.kind == UNDO else "Redo"
     count = len(report.turns)
     what = f"{back} of the last {f'{count} turns' if count > 1 else 'turn'}" if report.turns else back
-    told = [f"{what}: {' · '.join(_short(text) for text in report.turns)}" if report.turns else f"{what}."]
-    told += [f"  restored  {as_line(path)}" for path in report.restored]
-    told += [f"  removed   {as_line(path)}" for path in report.removed]
-    told += [f"  conflict  {as_line(each.path)}: {each.reason}; not changed" for each in report.conflicts]
+    rows = [f"{what}: {' · '.join(_short(text) for text in report.turns)}" if report.turns else f"{what}."]
+    rows += [f"  restored  {as_line(path)}" for path in report.restored]
+    rows += [f"  removed   {as_line(path)}" for path in report.removed]
+    rows += [f"  conflict  {as_line(each.path)}: {each.reason}; not changed" for each in report.conflicts]
     if not (report.restored or report.removed or report.conflicts):
-        told.append("  no files change")
-    told += [f"  {text}" for text in report.not_covered]
-    return told
+        rows.append("  no files change")
+    rows += [f"  {text}" for text in report.not_covered]
+    return rows
 
 
 def _short(text: str) -> str:
@@ -276,7 +276,7 @@ def _message_id(node: Node) -> str:
 
 def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
     """Changes by commands that the tracker may have missed."""
-    told = ["Not covered: changes by commands outside the workspace and in .git."]
+    rows = ["Not covered: changes by commands outside the workspace and in .git."]
     for paths, what in (
         (left_out.ignored, "ignored by git"),
         (left_out.large, "too large"),
@@ -285,10 +285,10 @@ def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
     ):
         if paths:
             more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-            told.append(f"Not covered, {what}: {', '.join(as_line(Path(path).name) for path in paths[:3])}{more}.")
+            rows.append(f"Not covered, {what}: {', '.join(as_line(Path(path).name) for path in paths[:3])}{more}.")
     if left_out.later:
-        told.append(f"Not covered: {counted(left_out.later, 'file')} not backed up yet.")
-    return tuple(told)
+        rows.append(f"Not covered: {counted(left_out.later, 'file')} not backed up yet.")
+    return tuple(rows)
 
 
 def _summary(report: Report, commands: int) -> Message | None:

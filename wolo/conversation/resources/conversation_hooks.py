@@ -111,10 +111,10 @@ def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
     try:
         found = read_hooks(project.read_file(path, root), path)
         digest = digest_of(found.hooks, folder) if found.hooks else ""
-        said = consents.consent_to(places, root, _asked(source, digest), [])
+        answer = consents.consent_to(places, root, _asked(source, digest), [])
     except WoloError as error:
         return HookSet(source=source, standing="needs consent", folder=folder, problems=(error.message,))
-    standing = _STANDINGS[said]
+    standing = _STANDINGS[answer]
     return HookSet(source=source, hooks=found.hooks, standing=standing, folder=folder, digest=digest, problems=found.problems)
 
 
@@ -145,7 +145,7 @@ def awaiting_consent(places: Places, root: Path, cwd: Path, given: Given) -> lis
 
 def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
     """Reasons why hooks would fail, without running them."""
-    said = [problem for each in sets for problem in each.problems]
+    found = [problem for each in sets for problem in each.problems]
     for each in sets:
         for event, hook in each.hooks:
             first = hook.command.split()[0] if hook.command.split() else ""
@@ -153,20 +153,20 @@ def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
                 path = (each.folder or each.named_in or cwd) / os.path.expanduser(first)  # noqa: PTH111  # Path's own may raise
                 if not os.access(path, os.X_OK):
                     why = "cannot be run" if path.exists() else "is not there"
-                    said.append(f"{each.source}: {path}, which a {event} hook runs, {why}.")
-    return said
+                    found.append(f"{each.source}: {path}, which a {event} hook runs, {why}.")
+    return found
 
 
 def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
     """Says which project hooks do not run. `was_asked`: the user was asked for consent just now."""
-    said = [problem for each in sets for problem in each.problems]
+    found = [problem for each in sets for problem in each.problems]
     waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
     if waiting and not was_asked:
-        said.append(
+        found.append(
             f"Project hooks are not run: {', '.join(waiting)}. They are new or changed and need your"
             " consent: start wolo in a terminal, or run `wolo hooks allow`."
         )
-    return said
+    return found
 
 
 class ConversationHooks:
@@ -238,8 +238,8 @@ class ConversationHooks:
             if self.has_begun:
                 return await self._hooks.run("", payload, slow)
             self.has_begun = True
-            return await self._begin({**self._told(), "source": self._source, **payload}, slow)
-        return await self._hooks.run(event, {**self._told(), **payload}, slow)
+            return await self._begin({**self._payload(), "source": self._source, **payload}, slow)
+        return await self._hooks.run(event, {**self._payload(), **payload}, slow)
 
     async def _begin(self, payload: Mapping[str, Any], slow: ReportSlow) -> Answer:
         """SessionStart hooks may set variables for commands."""
@@ -261,15 +261,15 @@ class ConversationHooks:
         notice = f"A SessionStart hook sets {names}; commands never get variables that look like a secret or a shell hook."
         return replace(answer, notices=(*answer.notices, notice))
 
-    def _told(self) -> dict[str, Any]:
+    def _payload(self) -> dict[str, Any]:
         assert self._records is not None  # as above
-        with suppress(OSError):  # a full disk keeps no hook from its work
+        with suppress(OSError):  # a full disk must not stop hooks
             self._records.update(self._history.messages)
         return {**self._facts(), "transcript_path": str(self._records.transcript)}
 
     async def end(self, reason: str) -> None:
         if self._hooks is not None and self.has_begun:
-            await self._hooks.run("SessionEnd", {**self._told(), "reason": reason}, _nobody, END_WITHIN_S)
+            await self._hooks.run("SessionEnd", {**self._payload(), "reason": reason}, _nobody, END_WITHIN_S)
 
     def close(self) -> None:
         if self._records is not None:

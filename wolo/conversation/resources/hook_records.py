@@ -95,8 +95,8 @@ def _assistant(message: Message, cwd: Path) -> dict[str, Any]:
             case ThinkingPart(text=text) if text:
                 blocks.append({"type": "thinking", "thinking": text})
             case ToolPart():
-                told = to_claude_calls(part.tool, part.input, cwd, follow_links=False)[0]
-                blocks.append({"type": "tool_use", "id": part.id, "name": told.name, "input": told.input})
+                translated = to_claude_calls(part.tool, part.input, cwd, follow_links=False)[0]
+                blocks.append({"type": "tool_use", "id": part.id, "name": translated.name, "input": translated.input})
     model = message.producer.model if message.producer else ""
     return {"role": "assistant", "type": "message", "id": message.id, "model": model, "content": blocks}
 
@@ -121,14 +121,14 @@ async def variables_set(
     `before` is the environment of commands without it.
     """
     script = 'set -a; . "$1" >/dev/null 2>&1; exec env -0'
-    heard = await run_with_input(
+    finished = await run_with_input(
         *(processes, [shell, "-c", script, shell, str(file)], b""),
         cwd=cwd,
         env=before,
         timeout_s=_READ_WITHIN_S,
         kept_bytes=_MOST_BYTES,
     )
-    pairs = (line.partition("=") for line in heard.stdout.decode("utf-8", "replace").split("\0"))
+    pairs = (line.partition("=") for line in finished.stdout.decode("utf-8", "replace").split("\0"))
     found = {name: value for name, sign, value in pairs if sign and name not in _SHELLS_OWN and before.get(name) != value}
     refused = sorted(name for name in found if never_passes(name))
     return {name: value for name, value in found.items() if name not in refused}, refused

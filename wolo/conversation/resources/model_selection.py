@@ -171,9 +171,9 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
     """Gets loaded and total bytes of the embedded model, from any thread."""
 
 
-def make_asker(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> ModelClient:
+def make_asker(access: ModelAccess, choice: Choice, fallback: Choice | None) -> ModelClient:
     """Redacts secrets from every request."""
-    return RedactingAsker(_bare(reach, choice, fallback), reach.secrets)
+    return RedactingAsker(_bare(access, choice, fallback), access.secrets)
 
 
 def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> None:
@@ -189,8 +189,8 @@ def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> 
             format_of(each)
 
 
-def _bare(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> ModelClient:
-    first = _to(reach, choice, has_fallback=fallback is not None)
+def _bare(access: ModelAccess, choice: Choice, fallback: Choice | None) -> ModelClient:
+    first = _to(access, choice, has_fallback=fallback is not None)
     if fallback is None:
         return first
     from wolo.models.protocol import FallbackModelClient
@@ -198,38 +198,36 @@ def _bare(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> ModelC
     if fallback.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
-        EmbeddedModel(fallback, reach.places)  # raises ConfigError now rather than in the middle of a turn
-    return FallbackModelClient(first, fallback, partial(_to, reach, fallback))
+        EmbeddedModel(fallback, access.places)  # raises ConfigError now rather than in the middle of a turn
+    return FallbackModelClient(first, fallback, partial(_to, access, fallback))
 
 
-def _to(reach: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> ModelClient:
+def _to(access: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> ModelClient:
     if choice.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
-        embedded = EmbeddedModel(choice, reach.places, progress=reach.progress)
+        embedded = EmbeddedModel(choice, access.places, progress=access.progress)
         embedded.start()  # it loads while the project is read
         return embedded
-    if choice.provider.name in reach.settings.providers:
-        return _over_network(
-            reach, has_fallback, choice
-        )  # what a person has described may hold mistakes, and they are told at once
-    return LazyModelClient(choice, partial(_over_network, reach, has_fallback))
+    if choice.provider.name in access.settings.providers:
+        return _over_network(access, has_fallback, choice)  # a custom provider may be misconfigured: report it at once
+    return LazyModelClient(choice, partial(_over_network, access, has_fallback))
 
 
-def _over_network(reach: ModelAccess, has_fallback: bool, choice: Choice) -> ModelClient:
+def _over_network(access: ModelAccess, has_fallback: bool, choice: Choice) -> ModelClient:
     from wolo.models import retry
     from wolo.models.client import ClientOptions, HttpModelClient
     from wolo.models.format_selection import format_of
     from wolo.models.http.http_transport import HttpTransport
 
-    settings = reach.settings
-    around = ClientOptions(
+    settings = access.settings
+    options = ClientOptions(
         headers=settings.headers,
-        retries=replace(settings.retry, total_s=retry.total_s(settings.retry, attended=reach.attended)),
+        retries=replace(settings.retry, total_s=retry.total_s(settings.retry, attended=access.attended)),
         has_fallback=has_fallback,
-        project=reach.project,
+        project=access.project,
         max_answer_bytes=settings.limits.max_answer_bytes,
-        wire_log=reach.wire_log,
-        secrets=lambda: reach.secrets.exact,
+        wire_log=access.wire_log,
+        secrets=lambda: access.secrets.exact,
     )
-    return HttpModelClient(choice, format_of(choice), HttpTransport(), around)
+    return HttpModelClient(choice, format_of(choice), HttpTransport(), options)

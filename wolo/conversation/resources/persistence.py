@@ -163,7 +163,7 @@ class SavedSession:
 
     def tidy(self) -> None:
         if self._lock is not None:
-            with suppress(SessionError):  # what was kept is safe in the log; the next commit tells of a disk that is full
+            with suppress(SessionError):  # saved entries are safe in the log; the next commit reports a full disk
                 self._store.checkpoint()
             self._make_findable()
 
@@ -213,11 +213,11 @@ class SavedSession:
 class UnsavedSession:
     """`--no-session`: large outputs are in a private directory until the end."""
 
-    def __init__(self, state: Path, now: float, said: tuple[Message, ...] = (), id: str = "") -> None:
+    def __init__(self, state: Path, now: float, history: tuple[Message, ...] = (), id: str = "") -> None:
         """`id` of the conversation that continues."""
         self.session_id = id or new_session_id(now)
         self.started_in = ""
-        self.history = said
+        self.history = history
         self.compaction: CompactionEntry | None = None
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()

@@ -63,7 +63,7 @@ class UserFiles:
         skill = next((each for each in skills if each.name == name), None)
         if skill is None:
             raise ToolError(f"Unknown skill: `{name}`. Skills: {', '.join(each.name for each in skills) or 'none'}.")
-        return OfferedSkill(Path(os.path.realpath(skill.path)), partial(_tell, skill))
+        return OfferedSkill(Path(os.path.realpath(skill.path)), partial(_read_skill, skill))
 
 
 def own_folders(skills: Sequence[Skill]) -> tuple[Path, ...]:
@@ -73,7 +73,7 @@ def own_folders(skills: Sequence[Skill]) -> tuple[Path, ...]:
     return tuple(folder for folder in real if not home.is_relative_to(folder) and not is_secret(f"{folder}/"))
 
 
-def _tell(skill: Skill) -> str:
+def _read_skill(skill: Skill) -> str:
     try:
         return told(skill)
     except WoloError as error:
@@ -140,8 +140,8 @@ def _both(offer: Sequence[str] | None, named: Sequence[str]) -> tuple[str, ...]:
     """The intersection; `mcp__SERVER` stands for all tools of the server."""
     if offer is None:
         return tuple(named)
-    kept = [name for name in named if any(_covers(each, name) for each in offer)]
-    return tuple(dict.fromkeys((*kept, *(each for each in offer if any(_covers(name, each) for name in named)))))
+    common = [name for name in named if any(_covers(each, name) for each in offer)]
+    return tuple(dict.fromkeys((*common, *(each for each in offer if any(_covers(name, each) for name in named)))))
 
 
 def _covers(wide: str, name: str) -> bool:

@@ -37,16 +37,16 @@ def make_verify(settings: Settings, services: ToolServices, confine: Confine) ->
 
 def recorded_verify(new: Iterable[Message]) -> Verify | None:
     """Returns recorded results in a replay. None: the model got none."""
-    told = [message.metadata[CHECKS] for message in new if message.metadata.get(NUDGE) == UNVERIFIED]
-    if not told:
+    recorded = [message.metadata[CHECKS] for message in new if message.metadata.get(NUDGE) == UNVERIFIED]
+    if not recorded:
         return None
-    checks = iter([told[0]["before"], *(each["after"] for each in told)])
+    checks = iter([recorded[0]["before"], *(each["after"] for each in recorded)])
 
     async def run() -> Check:
         seen = next(checks, None)
         return msgspec.convert(seen, Check) if seen is not None else Check(exit_code=0)
 
-    return Verify(command=told[0]["command"], run=run, rounds=len(told))
+    return Verify(command=recorded[0]["command"], run=run, rounds=len(recorded))
 
 
 async def check(command: str, timeout_s: float, services: ToolServices, *, confined: bool) -> Check:

@@ -48,10 +48,10 @@ _NOTHING_SAID = "(No answer.)"
 
 
 class SubagentRun:
-    """`hear` gets the events of the subagent; `call` started it; `tell` is the parent's emit."""
+    """`on_event` gets the events of the subagent; `call` started it; `emit` is the parent's."""
 
     def __init__(
-        self, agent: str, prompt: str, session_id: str, recorder: Recorder, call: CallContext, tell: Emit, alarm: PausableTimer
+        self, agent: str, prompt: str, session_id: str, recorder: Recorder, call: CallContext, emit: Emit, alarm: PausableTimer
     ) -> None:
         self.agent = agent
         self.prompt = prompt
@@ -67,7 +67,7 @@ class SubagentRun:
         self.denied = 0
         self._recorder = recorder
         self._call = call
-        self._tell = tell
+        self._emit = emit
         self._alarm = alarm
 
     @property
@@ -82,9 +82,9 @@ class SubagentRun:
         started = TaskStarted(
             part_id=self._call.part_id, agent=self.agent, session_id=self.session_id, model=model, prompt=self.prompt
         )
-        await self._tell(started)
+        await self._emit(started)
 
-    async def hear(self, event: Event) -> None:
+    async def on_event(self, event: Event) -> None:
         """Saves the event, then reports it. `TurnEnded` is not saved here: the session is closed afterwards."""
         if not isinstance(event, TurnEnded):
             await self._recorder.record(event)
@@ -108,9 +108,9 @@ class SubagentRun:
                 self._ended(event)
             case CallDenied():
                 self.denied += 1
-                await self._tell(replace(event, agent=self.agent))
+                await self._emit(replace(event, agent=self.agent))
             case ApprovalGiven() | Noticed():
-                await self._tell(event)
+                await self._emit(event)
 
     def asking(self, ask_user: AskUser) -> AskUser:
         """Names the subagent in the approval, and stops its timer meanwhile."""
@@ -133,7 +133,7 @@ class SubagentRun:
 
     async def end(self, ended: TurnEnded) -> Result:
         how = "timed out" if self._alarm.rang else ended.cause.replace("_", " ")
-        await self._tell(
+        await self._emit(
             TaskEnded(
                 part_id=self._call.part_id,
                 agent=self.agent,
@@ -150,7 +150,7 @@ class SubagentRun:
 
     def _result(self, ended: TurnEnded, how: str) -> Result:
         is_done = ended.cause == "done"
-        kept = {
+        metadata = {
             "agent": self.agent,
             "session": self.session_id,
             "ended": how,
@@ -170,15 +170,15 @@ class SubagentRun:
             seconds=ended.duration_s,
         )
         return Result(
-            self._told(ended, how),
+            self._result_text(ended, how),
             view,
             is_error=not is_done,
             outcome="interrupted" if how == "interrupted" else None,
             files_changed=tuple(self.files),
-            metadata={TASK: kept},
+            metadata={TASK: metadata},
         )
 
-    def _told(self, ended: TurnEnded, how: str) -> str:
+    def _result_text(self, ended: TurnEnded, how: str) -> str:
         """The result for the calling model."""
         lines = [ended.answer.strip() or _NOTHING_SAID]
         if ended.cause != "done":
@@ -227,12 +227,14 @@ def for_agent(run: RunHook | None, agent: str, session_id: str) -> RunHook | Non
     """Adds the subagent to the payload, and renames events."""
     if run is None:
         return None
-    tell = run
+    run_parent_hook = run
 
     async def run_hook(event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
         if event in _NOT_ITS_OWN:
             return _Silence()
-        return await tell(_OTHER_NAMES.get(event, event), {**payload, "agent_type": agent, "agent_id": session_id}, slow)
+        return await run_parent_hook(
+            _OTHER_NAMES.get(event, event), {**payload, "agent_type": agent, "agent_id": session_id}, slow
+        )
 
     return run_hook
 

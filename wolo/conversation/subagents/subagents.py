@@ -74,17 +74,17 @@ class Subagents:
         self._parent = parent
         self._shells: list[ShellState] = []
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._cleanups: set[asyncio.Task[None]] = set()
         """Clean-up in the background."""
-        self._said: set[str] = set()
+        self._notified: set[str] = set()
 
     def kill(self) -> None:
         for shell in self._shells:
             shell.processes.close_all()
 
     async def close(self) -> None:
-        if self._leaving:
-            await asyncio.wait(self._leaving)
+        if self._cleanups:
+            await asyncio.wait(self._cleanups)
 
     async def delegate(self, name: str, prompt: str, call: CallContext) -> Result:
         """Runs a task. Raises ToolError if it cannot start."""
@@ -93,11 +93,11 @@ class Subagents:
         async with self._places:
             try:
                 choice, notice = self._choice(profile)
-                sink = await self._keep(profile, choice)
+                sink = await self._open_sink(profile, choice)
             except WoloError as error:
                 raise ToolError(f"Cannot start the agent {name}: {error.message}") from error
-            if notice and notice not in self._said:
-                self._said.add(notice)
+            if notice and notice not in self._notified:
+                self._notified.add(notice)
                 await self._parent.emit(Noticed(text=notice, level="warning"))
             return await self._work(profile, choice, sink, prompt, call)
 
@@ -105,18 +105,18 @@ class Subagents:
         parent, settings = self._parent, self._parent.state.config.settings
         recorder = Recorder(sink, sink.session_id)
         asker = make_asker(parent.access, choice, parent.state.fallback if not profile.model else None)
-        alarm = PausableTimer(settings.tasks.timeout_s, lambda: agent.interrupt())
-        run = SubagentRun(profile.name, prompt, sink.session_id, recorder, call, parent.emit, alarm)
+        timer = PausableTimer(settings.tasks.timeout_s, lambda: agent.interrupt())
+        run = SubagentRun(profile.name, prompt, sink.session_id, recorder, call, parent.emit, timer)
         compactor = Compactor(settings.context, settings.compaction)
         history = MessageHistory(compactor)
         services, toolbox = self._services(sink, call, run, history), self._toolbox(profile, choice)
         begins = parent.prefix.system if NEEDS_SKILLS & {*toolbox.names} else parent.prefix.without_skills
         system = "\n\n".join(filter(None, (begins, _prose(), profile.prompt)))
-        hooks = Hooks(for_agent(parent.run_hook, profile.name, sink.session_id), run.hear, services.secrets)
+        hooks = Hooks(for_agent(parent.run_hook, profile.name, sink.session_id), run.on_event, services.secrets)
         agent = assemble(
             AgentParts(
                 asker=asker,
-                emit=run.hear,
+                emit=run.on_event,
                 hooks=hooks,
                 judge=parent.judge,
                 services=services,
@@ -135,20 +135,20 @@ class Subagents:
         self._shells.append(services.shell)
         try:
             await run.begin(choice.label)
-            alarm.start()
+            timer.start()
             ended = (await agent.run((), self._prompt(profile, prompt, call))).ended
-            alarm.stop()
+            timer.stop()
             parent.account.lend(ended.usage)
             if hooks.stop_reason is not None:
                 parent.hooks.end_turn(hooks.stop_reason)
             return await run.end(ended)
         finally:
-            alarm.stop()
+            timer.stop()
             self.running.remove(run)
             self._shells.remove(services.shell)
-            leaving = asyncio.ensure_future(_leave(services.shell, asker, recorder, sink))
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
+            cleanup = asyncio.ensure_future(_clean_up(services.shell, asker, recorder, sink))
+            self._cleanups.add(cleanup)
+            cleanup.add_done_callback(self._cleanups.discard)
 
     def _choice(self, profile: Profile) -> tuple[Choice, str]:
         """The model, and a notice if it is not the one that the profile names. Raises WoloError."""
@@ -169,7 +169,7 @@ class Subagents:
         check_prices(state.config, choice)
         return replace(choice, thinking=choice.thinking or own.thinking), ""
 
-    async def _keep(self, profile: Profile, choice: Choice) -> SessionSink:
+    async def _open_sink(self, profile: Profile, choice: Choice) -> SessionSink:
         state = self._parent.state
         if not isinstance(state.sink, SavedSession):
             return UnsavedSession(state.places.state, time.time())
@@ -234,14 +234,14 @@ def _prose() -> str:
     return (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
 
 
-async def _leave(shell: ShellState, asker: ModelClient, recorder: Recorder, sink: SessionSink) -> None:
+async def _clean_up(shell: ShellState, asker: ModelClient, recorder: Recorder, sink: SessionSink) -> None:
     await asyncio.to_thread(shell.processes.close_all)
     shell.close()
     await asker.close()
     recorder.close()
-    await asyncio.to_thread(_put_away, sink)
+    await asyncio.to_thread(_close_sink, sink)
 
 
-def _put_away(sink: SessionSink) -> None:
+def _close_sink(sink: SessionSink) -> None:
     sink.tidy()
     sink.close()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from wolo.diagnostics.provider_login import KeyCheck, keep_key, try_to_log_in
+from wolo.diagnostics.provider_login import KeyCheck, check_key, save_key
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, confirm
 from wolo.frontends.terminal.dialogs.picker import Item, hinted_menu, pick
@@ -74,14 +74,14 @@ async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, 
             terminal.screen.say(f"{error.message} {error.hint}", "warning")
             continue
         if trial is None or trial.may_be_kept or await _is_wanted_anyway(trial, terminal):
-            terminal.screen.say(f"The key is saved in {keep_key(provider, key, in_keyring=in_keyring)}.", "dim")
+            terminal.screen.say(f"The key is saved in {save_key(provider, key, in_keyring=in_keyring)}.", "dim")
             return True
 
 
 async def _try(provider: Provider, key: str, terminal: Terminal) -> KeyCheck:
     terminal.screen.status.start("checking the key")
     try:
-        trial = await try_to_log_in(provider, key)
+        trial = await check_key(provider, key)
     finally:
         terminal.screen.status.stop()
     terminal.screen.say(f"{trial.words} {trial.hint}".rstrip(), "" if trial.may_be_kept else "warning")
