@@ -117,7 +117,7 @@ def test_a_file_that_a_rule_denies_is_attached_by_no_prompt(provider: ProviderSe
     for words in (["see @notes/x.md"], ["see @link.md:1-2"], [f"see @{root}/src/../notes/x.md"], ["-f", "link.md", "see"]):
         done = run_wolo("-p", "--yolo", "--deny", "read:notes/**", *provider.flags, *words)
         assert done.exit_code == 2, words
-        assert "denied by the rule read:notes/** (--deny)" in " ".join(done.stderr.split())
+        assert "the rule read:notes/** (--deny) denies reading it" in " ".join(done.stderr.split())
     assert provider.requests == []
     assert run_wolo("-p", "--deny", "read:notes/**", *provider.flags, "see @a.txt").exit_code == 0
 

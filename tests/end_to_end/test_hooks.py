@@ -519,7 +519,7 @@ def test_a_guard_that_cannot_be_read_ends_wolo_and_is_named(provider: ProviderSe
     ran = run_wolo("-p", *provider.flags, "hi")
     assert ran.exit_code == 2, ran.stderr
     assert said in ran.stderr
-    assert "A PreToolUse hook guards calls of tools; wolo does not start while one cannot be read." in ran.stderr
+    assert "does not start while a PreToolUse hook, which guards tool calls, is unreadable." in ran.stderr
     assert provider.requests == []
 
 
@@ -537,7 +537,7 @@ def test_what_else_cannot_be_used_of_ones_own_file_is_named_and_the_rest_works(p
     assert ran.exit_code == 4, ran.stderr
     for said in (
         *("there is no event PreToolUses", "wolo has no event WorktreeCreate", "Stop is not used"),
-        *("a hook of type prompt is not used", "async of `echo no", "theme says nothing"),
+        *("a hook of type prompt is not used", "async of `echo no", "theme is unknown and ignored"),
     ):
         assert said in ran.stderr
 
