@@ -224,10 +224,10 @@ def test_what_is_no_plain_file_is_refused_at_once(provider: ProviderServer) -> N
         _, results = run(provider, *(("read", {"path": name}) for name in names), mode="yolo")
         assert time.monotonic() - began < allowed_s(5)
     assert [
-        said for said in results if not any(word in said for word in ("not a plain file", "is a folder", "kernel", "Denied"))
+        said for said in results if not any(word in said for word in ("not a regular file", "is a folder", "kernel", "Denied"))
     ] == []
     _, results = run(provider, *every_way_to_write("pipe")[:4])
-    assert [said for said in results if "a pipe, not a plain file" not in said] == []
+    assert [said for said in results if "a pipe, not a regular file" not in said] == []
 
 
 def test_huge_files_are_read_in_part_and_never_wait(provider: ProviderServer) -> None:
