@@ -76,7 +76,7 @@ def test_whatever_a_tool_reads_the_value_stays_here(provider: ProviderServer, is
     assert all(PLACEHOLDER.search(result) for result in results[:5])
     assert "SECRET_DB_PASSWORD_" in results[0]
     assert "DEBUG=true" in results[0]
-    assert [result.count("are put back when a call runs") for result in results[:5]] == [1, 0, 0, 0, 0]
+    assert [result.count("are replaced when a call runs") for result in results[:5]] == [1, 0, 0, 0, 0]
     assert_hidden(provider)
     assert K not in done.stdout + done.stderr
     assert K.encode() not in kept(isolated)
