@@ -1,7 +1,8 @@
-"""The agent of `tests/agent`, for the promises that take a whole turn."""
+"""The agent of `tests/agent`, for the promises that take a whole turn, and the store of `tests/sessions`."""
 
 from __future__ import annotations
 
 from tests.agent.conftest import stage
+from tests.sessions.conftest import store
 
-__all__ = ["stage"]
+__all__ = ["stage", "store"]

@@ -214,10 +214,10 @@ async def test_c1_20_an_interrupted_stream_leaves_a_session_that_goes_on(provide
     hold.release()
     await conversation.close()
     with Store.open(isolated / "wolo" / "data") as store:
-        kept = replay_entries.messages(store.load(conversation.session_id).entries)
+        kept = replay_entries.messages(store.load(conversation.info.session_id).entries)
     assert [message.role for message in kept] == ["user", "assistant"]
     assert kept[1].text == "Half an "
-    again = await open_conversation(StartOptions(given={**given, "resume": conversation.session_id}, attended=False))
+    again = await open_conversation(StartOptions(given={**given, "resume": conversation.info.session_id}, attended=False))
     async for _ in again.prompt(user("go on")):
         pass
     await again.close()

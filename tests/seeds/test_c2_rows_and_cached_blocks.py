@@ -11,7 +11,7 @@ import pytest
 from tests.formats.histories import request
 from tests.sessions.exchange.histories_kept import keep, said
 from tests.sessions.exchange.test_row_origin import ROWS, SHORT, kept, row, rows_out
-from tests.sessions.exchange.test_shapes import CALL, conversation, exported, store
+from tests.sessions.exchange.test_shapes import CALL, conversation, exported
 from tests.tools.test_expand_message import LINES, expand
 from wolo.agent.compaction.history_cut import shorten
 from wolo.formats.encoding.cached_blocks import (
@@ -26,8 +26,6 @@ from wolo.messages.parts import TextPart, ToolPart
 from wolo.messages.roles import SystemMessage, to_messages
 from wolo.sessions.entries import CompactionEntry
 from wolo.sessions.store import Store
-
-assert store  # the fixture
 
 FIELDS = {
     *("message_id", "thread_id", "type", "content", "is_llm_message", "metadata"),

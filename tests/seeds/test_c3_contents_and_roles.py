@@ -186,8 +186,8 @@ async def test_c3_13_a_custom_message_joins_a_session_from_outside(provider: Pro
     await conversation.close()
     assert conversation.history[-1].custom_type == "late"
     with Store.open(isolated / "wolo" / "data") as store:
-        store.append_custom_message(conversation.session_id, "offline", "another")
-        kept = replay_entries.messages(store.load(conversation.session_id).entries)
+        store.append_custom_message(conversation.info.session_id, "offline", "another")
+        kept = replay_entries.messages(store.load(conversation.info.session_id).entries)
     noted = [(message.role, message.custom_type, message.text) for message in kept if message.role == "custom"]
     assert noted[0] == ("custom", "my-extension", "a note")
     assert noted[-1] == ("custom", "offline", "another")
