@@ -188,7 +188,7 @@ def test_the_rule_can_be_edited_before_it_is_kept(provider: ProviderServer, isol
         ("touch made", "shell:*", "would let any code run"),
         ("touch made", "shell:rm made", "does not cover this call"),
         ("touch made", "shell:touch made; rm x", "cannot be used"),
-        ("touch made", "touch made", "is no tool"),
+        ("touch made", "touch made", "is not a rule tool"),
     ],
 )
 def test_a_rule_that_is_too_wide_or_beside_the_point_is_not_kept(

@@ -113,7 +113,7 @@ def test_a_level_can_be_changed_between_prompts(provider: ProviderServer) -> Non
         terminal.enter("/thinking")
         terminal.wait_for("low; zai/glm-5.3 does not support off")
         terminal.enter("/thinking medium")
-        terminal.wait_for("Thinking is high from the next request on; zai/glm-5.3 does not know medium.")
+        terminal.wait_for("Thinking level high from the next request on; zai/glm-5.3 does not support medium.")
         terminal.enter("second")
         terminal.wait_for("Two.")
         terminal.enter("/thinking much")

@@ -123,9 +123,7 @@ def test_a_command_that_takes_its_time_says_what_it_does(provider: ProviderServe
         provider.script(sse(delta("At last."), held, finish("stop")))
         terminal.enter("/btw how many?")
         if not terminal.is_narrow:  # there is room for one of them
-            terminal.wait_until(
-                lambda: any(line.startswith("writing") and "asking a side question" in line for line in terminal.lines)
-            )
+            terminal.wait_until(lambda: any("writing" in line and "asking a side question" in line for line in terminal.lines))
         held.wait_until_reached()
         held.release()
         terminal.wait_for("At last.")

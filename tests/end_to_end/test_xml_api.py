@@ -53,7 +53,7 @@ def test_a_call_that_cannot_be_read_comes_back_with_the_reason(provider: Provide
     provider.script(text('<tool>{"server_name":"local","arguments":{}}</tool>'), text("I give up."))
     done = run_wolo("-p", *provider.flags, "--api", "xml", "go")
     assert (done.exit_code, done.stdout) == (0, "I give up.\n")
-    assert "Error: The call does not say `tool_name`" in provider.requests[1].json["messages"][3]["content"]
+    assert "Error: The call has no `tool_name`" in provider.requests[1].json["messages"][3]["content"]
 
 
 def test_a_session_goes_on_from_disk_with_the_same_bytes(provider: ProviderServer) -> None:

@@ -188,8 +188,8 @@ class Activity:
         if self._data_at is None or now - self._data_at <= QUIET_S:
             return [Line("spinner", _with_end(words, end, seconds, columns))]
         silent = f"no data for {now - self._data_at:.0f} s"
-        both = f"{words} · {silent}{end.format(seconds)}"
-        return [Line("spinner", both if cell_len(both) <= columns else fitted(silent, "", columns))]
+        candidates = (f"{words} · {silent}{end.format(seconds)}", f"{silent}{end.format(seconds)}")
+        return [Line("spinner", next((text for text in candidates if cell_len(text) <= columns), fitted(silent, "", columns)))]
 
     @property
     def is_streaming(self) -> bool:
