@@ -121,7 +121,7 @@ def test_no_is_an_answer(ollama: ProviderServer, tmp_path: Path, key: str) -> No
         assert terminal.wait_for_exit() == 2
     assert not ollama.requests
     assert not (tmp_path / "wolo/config/config.toml").exists()
-    assert terminal.shows("There is no model yet. Any of these")
+    assert terminal.shows("No model is set up. Do one of these")
 
 
 def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_in_panels_escape_leads_one_step_back_and_ctrl_c_out(provider: ProviderS
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() == 2
     hold.release()
-    assert terminal.shows("There is no model yet. Any of these")
+    assert terminal.shows("No model is set up. Do one of these")
     assert not terminal.shows("Traceback")
 
 
@@ -270,7 +270,7 @@ def test_one_can_leave_anywhere(provider: ProviderServer, tmp_path: Path, key: s
             terminal.press(key)
         assert terminal.wait_for_exit() == 2
     hold.release()
-    assert terminal.shows("There is no model yet. Any of these")
+    assert terminal.shows("No model is set up. Do one of these")
     assert not terminal.shows("Traceback")
     assert "model" not in tomllib.loads((tmp_path / "wolo/config/config.toml").read_text())
 

@@ -23,7 +23,7 @@ def test_named_variables_pass_and_nothing_else_does(provider: ProviderServer, mo
 def test_a_name_that_no_command_is_given_is_refused_at_once(provider: ProviderServer, name: str) -> None:
     done = run_wolo("-p", "--set", f'shell.env=["{name}"]', *provider.flags, "go")
     assert done.exit_code == 2
-    assert f"shell.env: {name} looks like a secret or a hook, which no command is given." in done.stderr
+    assert f"shell.env: {name} looks like a secret or a shell hook; commands never get those." in done.stderr
     assert provider.requests == []
 
 
