@@ -52,6 +52,10 @@ def test_a_todo_list_is_drawn_as_one() -> None:
     )
     assert headline(part, TodoList(items)).plain == "● todo 1 of 4 done"
     assert result(part, TodoList(items)).text.plain == "  ☑ a\n  ▶ b\\u{202e}\n  ☐ c\n  ☒ d\n"
+    long = TodoList((TodoItem("change the parser so that it takes long titles", "pending"),))
+    assert result(part, long, Layout(30, has_rail=True)).text.plain == (
+        "  │ ☐ change the parser so\n  │   that it takes long\n  │   titles\n"
+    )
     assert headline(part, TodoList(())).plain == "● todo cleared"
     assert not result(part, TodoList(())).text
 

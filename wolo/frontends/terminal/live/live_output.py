@@ -10,7 +10,8 @@ from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.live.component import Painter, Row
 
-MARKS_FROM_COLUMNS = 40
+MARKS_FROM_COLUMNS = 39
+"""Columns of a component, which are one fewer than those of the window."""
 GAP_FROM_ROWS = 16
 """In a lower window no empty row separates running work from the output above."""
 LEAST_BELOW = 2

@@ -39,6 +39,8 @@ NEXT_PIECE = 80
 """How much more of such a line is waited for each time."""
 LONGEST_WAIT = 2000
 """Characters after which a piece is printed although something in it is still open."""
+RULE_COLUMNS = 20
+"""A horizontal rule fits the narrowest window."""
 MOST_HELD = 6
 """Lines after which an emphasis that does not end is taken for what it looks like."""
 
@@ -142,7 +144,7 @@ class MarkdownStream:
             self._put_heading(*heading)
         elif RULE.match(line):
             self._settle()
-            self._put(Text.assemble(("─" * 24, _DIM)), "\n")
+            self._put(Text.assemble(("─" * RULE_COLUMNS, _DIM)), "\n")
         elif item := ITEM.match(line):
             self._settle()
             self._take_item(item, line)

@@ -23,6 +23,8 @@ MAX_LINE_CHARS = 500
 MAX_ARGUMENT_CHARS = 2000
 """Of a call on its line; the rest is counted, and shown when the call is expanded."""
 INDENT, RAIL = "  ", "  │ "
+TODO_INDENT = "  "
+"""Of the further rows of an item, below its text."""
 RAIL_FROM_COLUMNS = 40
 
 DONE, FAILED, STOPPED = ("● ", "added"), ("✗ ", "error"), ("⊘ ", "warning")
@@ -104,7 +106,7 @@ def result(part: ToolPart, view: View | None, layout: Layout | None = None) -> R
         case Answered():
             return _start_of(view.text, layout)
         case TodoList():
-            return Result(_on_rail(map(_todo_line, view.items), layout))
+            return Result(_on_rail((row for item in view.items for row in _todo_rows(item, layout)), layout))
         case _:
             assert_never(view)
 
@@ -179,9 +181,13 @@ def _end_of(output: str, style: str, layout: Layout, *, wraps: bool = False) -> 
     return Result(_on_rail([*_more(left, layout, is_cut=is_cut), *drawn], layout), left > 0 or is_cut)
 
 
-def _todo_line(item: TodoItem) -> Text:
+def _todo_rows(item: TodoItem, layout: Layout) -> list[Text]:
     mark, style = _TODO_MARKS[item.status]
-    return Text.assemble((f"{mark} {_shortened(clean_line(item.text))}", style))
+    words = _shortened(clean_line(item.text))
+    if not layout.is_whole:
+        words = wrapped(words, max(layout.columns - len(layout.indent) - len(TODO_INDENT), 1))
+    first, *others = words.split("\n")
+    return [Text(f"{mark} {first}", style), *(Text(f"{TODO_INDENT}{row}", style) for row in others)]
 
 
 def _lines(lines: Iterable[str], style: str, layout: Layout) -> tuple[list[Text], bool]:
