@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.agent.verification import failures
+from wolo.agent.cancellation import Cancellation
+from wolo.agent.events import Check, Event
+from wolo.agent.tool_calls import PlannedCall
+from wolo.agent.verification import MAX_LISTED, Verifier, Verify, failures
+from wolo.messages.parts import ToolPart
+from wolo.tools.editing.write import Write
 
 SPOKEN = (
     ("FAILED tests/test_a.py::test_one - assert 1 == 2", "tests/test_a.py::test_one"),
@@ -76,3 +81,21 @@ def test_any_output_is_read(output: str) -> None:
 
 def test_a_long_line_is_read_in_no_time() -> None:
     assert failures("a:" * 200_000 + "\n" + "FAIL " * 50_000) is not None
+
+
+@pytest.mark.parametrize(("count", "more"), [(MAX_LISTED, ""), (MAX_LISTED + 2, "… and 2 more")])
+async def test_the_model_reads_the_first_failures_and_the_number_of_the_others(count: int, more: str) -> None:
+    checks = iter([Check(exit_code=0), Check(exit_code=1, failures=tuple(f"test_{number}" for number in range(count)))])
+
+    async def check() -> Check:
+        return next(checks)
+
+    async def emit(event: Event) -> None:
+        pass
+
+    verifier = Verifier(Verify(command="make test", run=check), emit, Cancellation())
+    await verifier.before([PlannedCall(part=ToolPart(tool="write"), tool=Write())])
+    message = await verifier.after()
+    assert message is not None
+    listed = message.text.partition("before:\n")[2].partition("\n\n")[0].splitlines()
+    assert listed == [*(f"- test_{number}" for number in range(MAX_LISTED)), *filter(None, [more])]

@@ -13,7 +13,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import calls, text
 from tests.fakes.screen import pty_wolo
-from wolo.places import find_home, find_places
+from wolo.places import find_home, find_places, make_private
 
 NAMELESS = 4_000_000_000
 """A user that no list of users has."""
@@ -123,3 +123,28 @@ def test_whatever_wolo_makes_for_itself_is_private_even_where_the_umask_hides_no
     assert [str(path) for path in own if path.lstat().st_mode & 0o077 and not path.is_symlink()] == []
     assert {each.name for each in own} >= {"checkpoints", "blobs", "jobs", "trust.json", "file-locks", "sandbox-probes"}
     assert Path("made").stat().st_mode & 0o777 == 0o666
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_a_private_folder_and_its_parents_are_the_owners_alone(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        make_private(tmp_path / "outer" / "inner")
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "outer", tmp_path / "outer" / "inner")] == [0o700, 0o700]
+
+
+def test_the_mode_of_a_folder_that_exists_stays(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(0o755)
+    (tmp_path / "open").chmod(0o755)
+    make_private(tmp_path / "open")
+    assert (tmp_path / "open").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("place", ["file", "file/inner"])
+def test_a_file_in_the_way_of_a_private_folder_is_an_error(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        make_private(tmp_path / place)
+    assert (tmp_path / "file").is_file()
