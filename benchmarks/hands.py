@@ -77,7 +77,7 @@ def sandbox(folder: Path) -> None:
     def confined() -> None:
         enclosed = walls.wrap(["bash", "-c", "true"], work)
         subprocess.run(enclosed.argv, check=True, pass_fds=enclosed.pass_fds)
-        enclosed.tidy()
+        enclosed.cleanup()
 
     row(f"sandbox ({found.backend}): bash -c true", ms(median(30, confined)), f"bare {ms(plain)}, budget 25 ms")
 

@@ -38,10 +38,10 @@ def test_an_empty_answer_is_not_kept_and_gets_one_nudge() -> None:
     course = TurnPolicy()
     for shape in (said(), said("  \n"), said(thinking="hm"), said(finish_reason="tool_calls")):
         first = TurnPolicy().after(shape)
-        assert (first.keep, bool(first.nudge), first.stop) == (False, True, None)
+        assert (first.save_answer, bool(first.nudge), first.stop) == (False, True, None)
     course.after(said())
     second = course.after(said(thinking="hm"))
-    assert (second.keep, second.nudge, stop_cause(second)) == (False, "", "model_error")
+    assert (second.save_answer, second.nudge, stop_cause(second)) == (False, "", "model_error")
 
 
 def test_an_answer_with_a_call_between_makes_room_for_another_nudge() -> None:
@@ -54,7 +54,7 @@ def test_an_answer_with_a_call_between_makes_room_for_another_nudge() -> None:
 def test_a_call_that_was_announced_but_never_came_is_asked_for_once() -> None:
     course = TurnPolicy()
     first = course.after(said("I will read it now.", finish_reason="tool_calls"))
-    assert (first.keep, bool(first.nudge)) == (True, True)
+    assert (first.save_answer, bool(first.nudge)) == (True, True)
     assert stop_cause(course.after(said("I will read it now.", finish_reason="tool_calls"))) == "model_error"
 
 
@@ -65,7 +65,7 @@ def test_an_image_is_an_answer() -> None:
 
 def test_a_text_cut_at_the_limit_is_kept_and_fails() -> None:
     step = TurnPolicy().after(said("Half of", finish_reason="length"))
-    assert (step.keep, stop_cause(step)) == (True, "model_error")
+    assert (step.save_answer, stop_cause(step)) == (True, "model_error")
     assert step.stop is not None
     assert step.stop.exit_code == 1
 
@@ -109,7 +109,7 @@ def test_a_refused_or_overflowing_answer_runs_nothing() -> None:
 def test_a_refusal_without_a_word_is_not_taken_for_an_empty_answer() -> None:
     for shape in (said(finish_reason="refused"), said(thinking="hm", finish_reason="refused")):
         step = TurnPolicy().after(shape)
-        assert (step.keep, step.nudge, stop_cause(step)) == (False, "", "model_error")
+        assert (step.save_answer, step.nudge, stop_cause(step)) == (False, "", "model_error")
 
 
 def test_the_same_call_is_told_at_the_third_and_stopped_at_the_fifth() -> None:

@@ -40,7 +40,7 @@ class ExtensionFolder:
     def change(self, setting: SettingEntry) -> None:
         """No test here changes one."""
 
-    def tidy(self) -> None:
+    def cleanup(self) -> None:
         """There is nothing to tidy."""
 
     @property

@@ -12,7 +12,7 @@ from tests.fakes.written import skill
 from wolo.config.project import read_file
 from wolo.errors import WoloError
 from wolo.extensions.markdown_files import MAX_BYTES, ExtensionFolder
-from wolo.extensions.skill_files import MOST_FILES, MOST_LISTED_CHARS, Skills, find_skills, listed, told
+from wolo.extensions.skill_files import MOST_FILES, MOST_LISTED_CHARS, Skills, find_skills, listed, result_text
 
 
 def shelf(name: str = "skills", *, in_project: bool = True) -> ExtensionFolder:
@@ -131,7 +131,7 @@ def test_its_text_comes_with_its_folder_and_the_files_in_it() -> None:
         (path.parent / name).parent.mkdir(parents=True, exist_ok=True)
         (path.parent / name).touch()
     (only,) = found().found
-    assert told(only) == (
+    assert result_text(only) == (
         f'<skill name="pdf" folder="{path.parent}">\nRun it.\\u{{200b}}\n</skill>\n'
         "Files in this folder:\nreferences/x.md\nscripts/a.py\nscripts/b.py"
     )
@@ -143,13 +143,13 @@ def test_its_text_is_the_one_of_now_and_bounded_as_its_files_are() -> None:
     path.write_text(f"---\nname: pdf\n---\n{'x' * 100_000}")
     for number in range(MOST_FILES + 5):
         (path.parent / f"f{number:03}").touch()
-    text = told(only)
+    text = result_text(only)
     assert len(text) < 70_000
     assert f"[The rest is in {path}.]" in text
     assert text.endswith("f099\nand 5 more")
     path.unlink()
     with pytest.raises(WoloError):
-        told(only)
+        result_text(only)
 
 
 def test_links_that_lead_out_of_the_project_are_not_read(isolated: Path) -> None:

@@ -115,7 +115,7 @@ class Ground:
             return done, enclosed is None or enclosed.has_begun()
         finally:
             if enclosed:
-                enclosed.tidy()
+                enclosed.cleanup()
 
     def spelled(self, command: str) -> str:
         names = {

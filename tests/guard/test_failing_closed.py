@@ -59,7 +59,7 @@ def run_refused(folder: Path, backend: str, step: str) -> tuple[bool, str, bool]
                 line, pass_fds=enclosed.pass_fds, cwd=ground.work, capture_output=True, text=True, check=False, timeout=20
             )
             begun = enclosed.has_begun()
-            enclosed.tidy()
+            enclosed.cleanup()
             return (ground.work / "ran").exists(), done.stderr, begun
         finally:
             walls.close()

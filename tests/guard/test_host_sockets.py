@@ -53,7 +53,7 @@ def run(
     if elsewhere is not None:
         (elsewhere / "brief").unlink(missing_ok=True)
     done = subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, capture_output=True, text=True, check=False)
-    enclosed.tidy()
+    enclosed.cleanup()
     return enclosed, done
 
 

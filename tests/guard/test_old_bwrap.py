@@ -44,7 +44,7 @@ def test_one_that_gives_no_modes_holds_all_the_same(monkeypatch: pytest.MonkeyPa
         walls = found.make(profile_for((work,), (), folder / "state"))
         enclosed = walls.wrap(["true"], work)
         assert (work / ".wolo").is_dir()
-        enclosed.tidy()
+        enclosed.cleanup()
         walls.close()
 
 

@@ -231,9 +231,9 @@ def twice(folder: Path) -> list[bool]:
         one, two = put_up("bubblewrap", ground.profile), put_up("bubblewrap", ground.profile)
         first = one.wrap(["true"], ground.work)
         second = two.wrap(["true"], ground.work)
-        first.tidy()
+        first.cleanup()
         between = (ground.work / ".wolo").is_dir()
-        second.tidy()
+        second.cleanup()
         after = (ground.work / ".wolo").exists()
         one.close()
         two.close()
@@ -298,7 +298,7 @@ def at_work_in_a_closed_place(folder: Path, backend: str) -> str:
     try:
         enclosed = walls.wrap(["sh", "-c", "ls; chmod u+w . 2>/dev/null; mkdir .wolo || echo refused"], folder / "work")
         done = subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, capture_output=True, text=True, check=False)
-        enclosed.tidy()
+        enclosed.cleanup()
         return done.stdout
     finally:
         walls.close()

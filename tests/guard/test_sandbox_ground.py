@@ -74,7 +74,7 @@ def test_where_a_look_cannot_be_complete_nothing_runs(tmp_path: Path, monkeypatc
         walls = put_up(backend, profile)
         with pytest.raises(ToolError, match=r"sandbox denied: .* too many directories"):
             walls.wrap(["true"], tmp_path / "work")
-        walls.wrap(["true"], tmp_path / "work", only_reads=True).tidy()
+        walls.wrap(["true"], tmp_path / "work", only_reads=True).cleanup()
         walls.close()
 
 

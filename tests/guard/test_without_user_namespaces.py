@@ -49,7 +49,7 @@ def held(folder: Path, backend: str) -> tuple[bool, bool, bool, str, str]:
             done = subprocess.run(
                 line, pass_fds=enclosed.pass_fds, cwd=ground.work, capture_output=True, text=True, check=False, timeout=30
             )
-            enclosed.tidy()
+            enclosed.cleanup()
         finally:
             walls.close()
         changed = (bool(ground.text("outside/new")), "planted" in ground.text("work/.git/config"), ground.text("work/loot"))

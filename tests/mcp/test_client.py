@@ -55,10 +55,10 @@ async def serving(_attended: bool = False, **servers: Server) -> AsyncIterator[S
 
 async def settled(servers: Servers) -> Servers:
     """Waits for all of them, however slow this machine is."""
-    await servers.settle()
+    await servers.prepare()
     for each in servers.statuses():
         await servers.until_settled(each.name)
-    await servers.settle()
+    await servers.prepare()
     return servers
 
 
@@ -175,7 +175,7 @@ async def test_a_server_that_lists_other_tools_for_ever_keeps_as_many_as_one_lis
         await settled(servers)
         while len(servers.tools) < 256:
             await asyncio.sleep(0.1)
-            await servers.settle()
+            await servers.prepare()
         assert len(servers.tools) == 256
 
 
@@ -231,7 +231,7 @@ async def test_what_was_listed_last_time_is_known_at_once_and_nothing_is_started
     first = log.read_text()
     async with serving(good=plain("good", "--log", str(log))) as servers:
         assert [each.name for each in servers.tools] == ["mcp__good__say"]
-        await servers.settle()
+        await servers.prepare()
         assert [each.state for each in servers.statuses()] == ["known"]
         assert log.read_text() == first
         assert (await call(servers, "mcp__good__say", text="now")).text == 'say: {"text": "now"}'
@@ -249,7 +249,7 @@ async def test_one_that_failed_last_time_is_not_waited_for_again() -> None:
     async with serving(silent=plain("silent", startup_timeout_s=0.3)) as servers:
         await settled(servers)
     async with serving(silent=plain("silent", startup_timeout_s=600)) as servers:
-        await asyncio.wait_for(servers.settle(), 60)
+        await asyncio.wait_for(servers.prepare(), 60)
         assert [each.state for each in servers.statuses()] == ["starting"]
 
 
@@ -260,7 +260,7 @@ async def test_a_tool_that_comes_late_stands_behind_all_others() -> None:
         await call(servers, "mcp__zebra__say", text="hi")
         while len(servers.tools) == len(before):
             await asyncio.sleep(0.01)
-            await servers.settle()
+            await servers.prepare()
         assert [each.name for each in servers.tools] == [*before, "mcp__zebra__another"]
         assert before == ["mcp__ape__say", "mcp__zebra__say"]
 
@@ -353,11 +353,11 @@ async def test_restarting_one_gives_it_another_process(tmp_path: Path) -> None:
 async def test_the_first_turn_waits_a_moment_only() -> None:
     async with serving(True, silent=plain("silent"), good=plain("good")) as servers:
         started = time.monotonic()
-        await servers.settle()
+        await servers.prepare()
         waited = time.monotonic() - started
         assert [each.state for each in servers.statuses() if each.name == "silent"] == ["starting"]
         await servers.until_settled("good")
-        await servers.settle()
+        await servers.prepare()
         assert [each.name for each in servers.tools] == ["mcp__good__say"]
     assert waited < 20  # it is one second, on any machine that is not busy
 
@@ -438,6 +438,6 @@ async def test_one_that_is_still_starting_has_not_failed() -> None:
     cached = CachedTools(Path.cwd().parent / "cache")
     server = plain("silent")
     async with serving(True, silent=server) as servers:
-        await servers.settle()
+        await servers.prepare()
         assert (servers.statuses()[0].state, servers.news()) == ("starting", "")
     assert cached.read(fingerprint(ConfiguredServer(name="silent", server=server, source="the test"))) is None

@@ -30,7 +30,7 @@ _INSTRUCTIONS = '<mcp_instructions server="{server}">\n{text}\n</mcp_instruction
 
 
 class LateTools(Protocol):
-    async def settle(self) -> None:
+    async def prepare(self) -> None:
         """Called before a request; waits a short time for servers that are starting."""
         ...
 
@@ -84,7 +84,7 @@ class PromptPrefix:
         """Called before a request: offers new tools behind all others. Returns a notice for the user, or ""."""
         if self._late_tools is None:
             return ""
-        await self._late_tools.settle()
+        await self._late_tools.prepare()
         self._toolbox.add(self._late_tools.tools)
         return self._secrets.hide(self._late_tools.news())
 

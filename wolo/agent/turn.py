@@ -218,7 +218,7 @@ class TurnRunner:
     async def _handle_answer(self, answer: Message) -> Stop | None:
         """Saves the answer and runs its calls. None: ask again."""
         step = self._policy.after(answer)
-        if step.keep:
+        if step.save_answer:
             self._answer = self._before_pause + answer.text or self._answer
             self._before_pause = self._answer if answer.finish_reason == "paused" and not answer.calls else ""
             stop = await self._save_answer(answer, step)

@@ -44,7 +44,7 @@ class Stop(Struct, frozen=True, kw_only=True):
 class NextStep(Struct, frozen=True, kw_only=True):
     """Steps to take with an answer, in this order."""
 
-    keep: bool = True
+    save_answer: bool = True
     """False: the answer is empty and is not added to the history."""
     refuse: tuple[Outcome, str] | None = None
     """Outcome and output for all calls of the answer, none of which may run."""
@@ -70,16 +70,18 @@ class TurnPolicy:
     def after(self, answer: Message) -> NextStep:
         if failure := _failure(answer):
             words = BROKEN_OFF.format(reason=answer.finish_reason)
-            return NextStep(keep=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
+            return NextStep(save_answer=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
         if _is_empty(answer):
             words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
-            return self._nudge(words, "The model returned an empty answer and was asked to continue.", keep=False)
+            return self._nudge(words, "The model returned an empty answer and was asked to continue.", save_answer=False)
         if answer.finish_reason == "paused" and not answer.calls:
             return self._after_pause()
         self._pauses = 0
         if not answer.calls:
             if answer.finish_reason == "tool_calls":
-                return self._nudge(ANNOUNCED, "The model announced a tool call but made none; it was asked for it.", keep=True)
+                return self._nudge(
+                    ANNOUNCED, "The model announced a tool call but made none; it was asked for it.", save_answer=True
+                )
             return NextStep(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
         self._nudged = False
         if answer.finish_reason == "length":
@@ -87,13 +89,14 @@ class TurnPolicy:
         self._cut_off = 0
         return self._after_unreadable(answer) or self._after_circles(answer)
 
-    def _nudge(self, words: str, notice: str, *, keep: bool) -> NextStep:
+    def _nudge(self, words: str, notice: str, *, save_answer: bool) -> NextStep:
         if self._nudged:
             return NextStep(
-                keep=keep, stop=Stop.by(BadAnswer("The model returned nothing usable twice in a row.", hint=_OTHER_MODEL))
+                save_answer=save_answer,
+                stop=Stop.by(BadAnswer("The model returned nothing usable twice in a row.", hint=_OTHER_MODEL)),
             )
         self._nudged = True
-        return NextStep(keep=keep, nudge=words, notice=notice)
+        return NextStep(save_answer=save_answer, nudge=words, notice=notice)
 
     def _after_pause(self) -> NextStep:
         """Asks again; the provider continues the paused answer."""

@@ -159,11 +159,11 @@ def _print(recording: Recording, replayed: Replayed) -> None:
     if replayed.divergence is None:
         tell(f"{recording.info.id}: {total} step{'s' if total != 1 else ''}, all as recorded.")
         return
-    for line in _told(replayed.divergence, total):
+    for line in _divergence_lines(replayed.divergence, total):
         tell(line)
 
 
-def _told(differs: Divergence, total: int) -> Iterator[str]:
+def _divergence_lines(differs: Divergence, total: int) -> Iterator[str]:
     from wolo.messages.comparison import difference
 
     yield f"Step {differs.step} of {total}: {NOUNS[differs.kind]}."

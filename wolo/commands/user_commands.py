@@ -16,7 +16,7 @@ from wolo.conversation.prompt_attachments import without_files
 from wolo.errors import ExtensionError
 from wolo.extensions.markdown_commands import Run, WrittenCommand, fill
 from wolo.extensions.markdown_files import shown
-from wolo.extensions.skill_files import Skill, told
+from wolo.extensions.skill_files import Skill, result_text
 from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
 from wolo.workspace.root import resolve_path
@@ -114,7 +114,7 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
 
 
 async def _use(skill: Skill, context: CommandContext, rest: str) -> Outcome:
-    text = await asyncio.to_thread(told, skill)
+    text = await asyncio.to_thread(result_text, skill)
     asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for the current work.'}"
     return SendPrompt(f"{asked}\n\n{text}", shown=f"{asked}\n({shown(skill.path)}, {len(text):,} characters)", typed=rest)
 

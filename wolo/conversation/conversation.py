@@ -133,7 +133,7 @@ class Conversation:
         """Added to the session during the turn."""
         self._idle_listener: Callable[[Event], None] | None = None
         if self.jobs is not None:
-            self.jobs.hear = self._on_job
+            self.jobs.on_change = self._on_job
 
     @property
     def choice(self) -> Choice:

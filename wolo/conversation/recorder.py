@@ -49,7 +49,7 @@ class EntrySink(Protocol):
         """Saved with the next entry. Must not raise."""
         ...
 
-    def tidy(self) -> None:
+    def cleanup(self) -> None:
         """Housekeeping between turns. Must not raise: nothing is lost without it."""
         ...
 
@@ -96,7 +96,7 @@ class Recorder:
                 self._first_call = message.calls[0].id if message.calls else ""
                 await self.save(MessageEntry(message=message))
             case TurnEnded():
-                await asyncio.get_running_loop().run_in_executor(self._writer, self._sink.tidy)
+                await asyncio.get_running_loop().run_in_executor(self._writer, self._sink.cleanup)
             case TaskStarted():
                 await self._name_subagent_session(event)
             case MessageAdded(message=message):

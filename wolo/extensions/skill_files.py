@@ -97,7 +97,7 @@ def listed(skills: Skills) -> str:
     return "\n".join([*rows, *more])
 
 
-def told(skill: Skill) -> str:
+def result_text(skill: Skill) -> str:
     """Current text of a skill, its folder and the other files in it, for the model. Raises WoloError."""
     body = escape_hidden(_document(skill.shelf, skill.path).body)
     if len(body) > MOST_BODY_CHARS:

@@ -15,7 +15,7 @@ class SandboxedCommand(Struct, frozen=True):
     argv: tuple[str, ...]
     pass_fds: tuple[int, ...] = ()
     """Descriptors that the program must inherit."""
-    tidy: Callable[[], None] = lambda: None
+    cleanup: Callable[[], None] = lambda: None
     """Call once everything it started has ended. Must not raise; may be called again."""
     has_begun: Callable[[], bool] = lambda: True
     """Valid after it has ended. False: the sandbox was not in place in time because something changed underneath. Try again."""

@@ -47,7 +47,7 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
 
 
 class Servers:
-    """Requires an event loop. A turn uses `settle`, `tools` and `news`."""
+    """Requires an event loop. A turn uses `prepare`, `tools` and `news`."""
 
     def __init__(
         self, wanted: Iterable[ConfiguredServer], around: ServerEnvironment, cached: CachedTools, *, attended: bool
@@ -89,7 +89,7 @@ class Servers:
         offering = {tool.server for tool in self._tools}
         return {name: said for name, said in sorted(self._instructions.items()) if name in offering}
 
-    async def settle(self) -> None:
+    async def prepare(self) -> None:
         """Prepare for a request. Waits once for unknown servers: briefly when attended, else up to their startup timeout."""
         if self._has_asked and self._attended:
             self._due += [client for client in self._clients.values() if client.state == "idle"]

@@ -161,7 +161,7 @@ class RecordedModel:
         sent, now = recorded.sent(), question.messages
         at = first_different(sent, now, self._is_same)
         if at is not None:
-            expected, got = (self._told(messages, at) for messages in (sent, now))
+            expected, got = (self._described(messages, at) for messages in (sent, now))
             of = f" of {len(sent)}" if len(sent) == len(now) else f" (of {len(sent)} then, of {len(now)} now)"
             raise ReplayDiverged(Divergence.of(recorded.step, "request", f"message {at + 1}{of}", expected, got))
         if self._check is not None:
@@ -179,7 +179,7 @@ class RecordedModel:
             self._alike[pair] = (one, other)
         return same
 
-    def _told(self, messages: Sequence[Message], at: int) -> str:
+    def _described(self, messages: Sequence[Message], at: int) -> str:
         if at >= len(messages):
             return "(no such message)"
         return f"{messages[at].role}:\n{comparable_text(messages[at], self._of, self._unfinished)}"

@@ -106,7 +106,7 @@ class Jobs:
         secrets: Secrets | None = None,
     ) -> None:
         """`folder` holds the output, one file per job; `secrets` are redacted in it."""
-        self.hear: Callable[[Job], None] = lambda job: None
+        self.on_change: Callable[[Job], None] = lambda job: None
         """Called at every start and end of a job. Must not raise."""
         self._processes = processes
         self._folder = folder
@@ -140,12 +140,12 @@ class Jobs:
     def start(self, command: str, start: ProgramStart, *, timeout_s: float | None, confined: bool) -> Job:
         """Raises OSError when the command cannot be started, ToolError when too many jobs run."""
         if len(self.running) >= MOST_RUNNING:
-            start.tidy()
+            start.cleanup()
             raise ToolError(f"{MOST_RUNNING} jobs run already; stop one first.")
         try:
             spool = self._new_spool()
         except OSError:
-            start.tidy()
+            start.cleanup()
             raise
         try:
             program = self._processes.start(start, spool.add, in_background=True)
@@ -158,7 +158,7 @@ class Jobs:
         watcher = asyncio.get_running_loop().create_task(self._watch(job, timeout_s))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
-        self.hear(job)
+        self.on_change(job)
         return job
 
     async def stop(self, job: Job) -> None:
@@ -214,7 +214,7 @@ class Jobs:
         cause = await job.program.wait(timeout_s)
         if job.is_stopping:
             return
-        leftovers, _ = await self._processes.settle(job.program)
+        leftovers, _ = await self._processes.finish(job.program)
         self._end(job, cause, leftovers)
 
     def _end(self, job: Job, cause: Cause | Literal["stopped"], leftovers: tuple[Member, ...] = ()) -> None:
@@ -222,7 +222,7 @@ class Jobs:
             job.ending = JobEnd(cause, job.program.exit_code, time.monotonic() - job.program.started, leftovers)
             job.spool.close()
             job.ended.set()
-            self.hear(job)
+            self.on_change(job)
 
 
 def _go_on_reading(reading: int, path: Path, room: int) -> None:

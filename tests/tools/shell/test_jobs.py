@@ -57,11 +57,11 @@ class Sandbox:
     covers: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
 
-    def __init__(self, tidy: Callable[[], None] = lambda: None) -> None:
-        self._tidy = tidy
+    def __init__(self, cleanup: Callable[[], None] = lambda: None) -> None:
+        self._cleanup = cleanup
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
-        return SandboxedCommand(tuple(argv), tidy=self._tidy)
+        return SandboxedCommand(tuple(argv), cleanup=self._cleanup)
 
     def prepare(self) -> None: ...
 
@@ -279,7 +279,7 @@ async def test_starts_and_ends_are_heard(desk: Desk) -> None:
     def hear(job: Job) -> None:
         heard.append((job.id, "started" if job.ending is None else "ended"))
 
-    jobs_of(desk).hear = hear
+    jobs_of(desk).on_change = hear
     await begin(desk, "true")
     await begin(desk, "sleep 60")
     await desk.call("jobs", action="stop", id=2)

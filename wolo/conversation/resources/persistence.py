@@ -50,7 +50,7 @@ class SessionSink(Protocol):
 
     def change(self, setting: SettingEntry) -> None: ...
 
-    def tidy(self) -> None: ...
+    def cleanup(self) -> None: ...
 
     def save_output(self, name: str, data: bytes) -> Path:
         """Stores a large output as a file that the model can page."""
@@ -161,7 +161,7 @@ class SavedSession:
         others = (entry for entry in self._changes if not (isinstance(entry, SettingEntry) and entry.name == setting.name))
         self._changes = (*others, setting)
 
-    def tidy(self) -> None:
+    def cleanup(self) -> None:
         if self._lock is not None:
             with suppress(SessionError):  # saved entries are safe in the log; the next commit reports a full disk
                 self._store.checkpoint()
@@ -234,7 +234,7 @@ class UnsavedSession:
     def change(self, setting: SettingEntry) -> None:
         """Stores nothing."""
 
-    def tidy(self) -> None:
+    def cleanup(self) -> None:
         """Does nothing."""
 
     def save_output(self, name: str, data: bytes) -> Path:

@@ -17,7 +17,7 @@ from wolo.extensions.agent_files import MODELS_ELSEWHERE, Agents, Profile, find_
 from wolo.extensions.agent_files import NONE as NO_AGENTS
 from wolo.extensions.markdown_commands import Commands, find_commands
 from wolo.extensions.markdown_files import ExtensionFolder
-from wolo.extensions.skill_files import NO_SKILLS, Skill, Skills, find_skills, told
+from wolo.extensions.skill_files import NO_SKILLS, Skill, Skills, find_skills, result_text
 from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import Choice
 from wolo.places import Places, find_home
@@ -75,7 +75,7 @@ def own_folders(skills: Sequence[Skill]) -> tuple[Path, ...]:
 
 def _read_skill(skill: Skill) -> str:
     try:
-        return told(skill)
+        return result_text(skill)
     except WoloError as error:
         raise ToolError(f"The skill `{skill.name}` cannot be read: {error.message}") from error
 

@@ -68,7 +68,7 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
             timeout_s=timeout_s,
             printed=printed,
             pass_fds=enclosed.pass_fds,
-            tidy=enclosed.tidy,
+            cleanup=enclosed.cleanup,
             is_alone=enclosed.is_alone,
         )
         if finished.cause != "exited" or enclosed.has_begun():

@@ -243,5 +243,5 @@ async def _clean_up(shell: ShellState, asker: ModelClient, recorder: Recorder, s
 
 
 def _close_sink(sink: SessionSink) -> None:
-    sink.tidy()
+    sink.cleanup()
     sink.close()

@@ -97,7 +97,7 @@ class Hooks:
         try:
             async with asyncio.TaskGroup() as group:
                 running = {
-                    group.create_task(self._run_one(each, _told(event, payload, call), most_s, environ or {}, places)): each
+                    group.create_task(self._run_one(each, _hook_input(event, payload, call), most_s, environ or {}, places)): each
                     for each, call in select
                 }
                 _, late = await asyncio.wait(running, timeout=SLOW_S)
@@ -176,7 +176,7 @@ class Hooks:
         return named_in if named_in and runs_relative_program(placed.hook.command, cwd, named_in) else cwd
 
 
-def _told(event: str, payload: Mapping[str, Any], call: ClaudeCall | None) -> dict[str, Any]:
+def _hook_input(event: str, payload: Mapping[str, Any], call: ClaudeCall | None) -> dict[str, Any]:
     """Content of stdin: Claude Code's form, and wolo's own under `wolo_…`."""
     stdin_data = {"hook_event_name": event, **payload}
     if (mode := payload.get("permission_mode")) is not None:

@@ -47,7 +47,7 @@ class _Adapter:
             beside = {name: value for name, value in schema.items() if name != "$ref"}
             return self.adapt({**target, **beside}, (*above, reference), depth + 1)
         bent = {name: self._value(name, value, above, depth) for name, value in schema.items() if name not in NOT_SENT}
-        return self._tidy({name: value for name, value in bent.items() if value is not None or name not in _MUST_HOLD})
+        return self._cleanup({name: value for name, value in bent.items() if value is not None or name not in _MUST_HOLD})
 
     def _look_up(self, reference: str) -> Mapping[str, Any]:
         """Look up a reference within the document; nothing is fetched."""
@@ -74,7 +74,7 @@ class _Adapter:
             return self.adapt(value, above, depth + 1)
         return value
 
-    def _tidy(self, bent: dict[str, Any]) -> dict[str, Any]:
+    def _cleanup(self, bent: dict[str, Any]) -> dict[str, Any]:
         for name in ("anyOf", "oneOf", "allOf"):
             bent = self._tidy_union(bent, name)
         self._tidy_type(bent)

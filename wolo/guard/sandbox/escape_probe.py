@@ -198,7 +198,7 @@ def _run(make: SandboxFactory, folder: Path, words: list[str]) -> str:
             try:
                 said = _last_words(enclosed)
             finally:
-                enclosed.tidy()
+                enclosed.cleanup()
             if enclosed.has_begun():
                 break
     except ToolError as error:

@@ -50,7 +50,7 @@ class Seatbelt(Backend):
         ending = self._begin({} if only_reads or in_background else names)
         variables = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
         return SandboxedCommand(
-            (BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *variables, *argv), tidy=ending
+            (BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *variables, *argv), cleanup=ending
         )
 
 

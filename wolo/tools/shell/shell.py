@@ -120,7 +120,7 @@ class _Run:
                     printed=self._printed,
                     on_output=self._progress.add,
                     pass_fds=start.pass_fds,
-                    tidy=start.tidy,
+                    cleanup=start.cleanup,
                     is_alone=start.is_alone,
                 )
                 return finished, finished.cause != "exited" or start.has_begun()
@@ -166,7 +166,7 @@ class _Run:
             env=self._services.environment
             or {**command_environment(os.environ, self._services.shell_env), **self._services.session_env},
             pass_fds=(*fds, *enclosed.pass_fds),
-            tidy=enclosed.tidy,
+            cleanup=enclosed.cleanup,
             has_begun=enclosed.has_begun,
             is_alone=enclosed.is_alone,
         )

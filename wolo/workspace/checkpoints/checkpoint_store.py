@@ -176,7 +176,7 @@ class CheckpointStore:
             except sqlite3.Error as error:
                 raise store_error(error, NOT_READ) from error
 
-    def keep(self, data: bytes) -> bytes:
+    def save(self, data: bytes) -> bytes:
         """Stores content; returns its hash."""
         key = digest(data)
         with self._lock:

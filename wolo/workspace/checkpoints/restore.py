@@ -80,7 +80,7 @@ def _store_replaced(store: CheckpointStore, steps: Sequence[Change]) -> tuple[li
             if data is None or digest(data) != step.before.hash:
                 lost.append(Conflict(step.path, CHANGED_SINCE))
                 continue
-            store.keep(data)
+            store.save(data)
         kept.append(step)
     return kept, lost
 

@@ -111,11 +111,11 @@ class FileTracker:
         it.
         """
 
-        def keep(store: CheckpointStore) -> None:
+        def save_all(store: CheckpointStore) -> None:
             store.add(self._noted(call, change, store))
 
         with self._lock:
-            self._write(keep)
+            self._write(save_all)
 
     def before_command(self, call: str) -> None:
         """Scans before a command. Raises ToolError when there is no room to store its effects."""
@@ -218,10 +218,10 @@ class FileTracker:
         path = str(change.path)
         before, after = ABSENT, ABSENT
         if change.before is not None:
-            before = State("file", store.keep(change.before), change.before_mode)
+            before = State("file", store.save(change.before), change.before_mode)
         if change.after is not None:
             mode = change.before_mode if change.before is not None else UNKNOWN_MODE
-            after = State("file", store.keep(change.after), mode)
+            after = State("file", store.save(change.after), mode)
         source: Source = "in place" if change.in_place else "tool"
         folders = [Change(str(folder), ABSENT, State("folder", NOT_STORED)) for folder in change.folders]
         return [RecordedChange(each, self.session, self.turn, call, source) for each in (*folders, Change(path, before, after))]
@@ -231,7 +231,7 @@ class FileTracker:
         if self._too_much:
             return ChangedPaths()
         began = time.monotonic()
-        look = Scan(self._listings(store), self._excluded, store.keep)
+        look = Scan(self._listings(store), self._excluded, store.save)
         is_first = not look.known
         try:
             for root in self._roots:

@@ -60,7 +60,7 @@ class ProgramStart(Struct, frozen=True, kw_only=True):
     stdout: int | None = None
     """A descriptor to write to; None merges it with stderr."""
     pass_fds: Sequence[int] = ()
-    tidy: Cleanup = lambda: None
+    cleanup: Cleanup = lambda: None
     """Called once when everything the program started has ended."""
     has_begun: Callable[[], bool] = lambda: True
     """After the end: False when the sandbox failed before the program started; it can be retried."""
@@ -90,12 +90,12 @@ class Finished(Struct, frozen=True):
 class Program:
     """A started program."""
 
-    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: OutputReader, tidy: Cleanup) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: OutputReader, cleanup: Cleanup) -> None:
         self.tree = tree
         self.output = output
         self.started = time.monotonic()
         self._process = process
-        self._tidy = tidy
+        self._cleanup = cleanup
         self._tasks = count_tasks()
 
     @property
@@ -151,7 +151,7 @@ class Program:
     def close_output(self) -> None:
         """Called when everything it started has ended."""
         self.output.close()
-        self._tidy()
+        self._cleanup()
 
 
 class Processes:
@@ -176,7 +176,7 @@ class Processes:
         printed: CapturedOutput,
         on_output: OnOutput | None = None,
         pass_fds: Sequence[int] = (),
-        tidy: Cleanup = lambda: None,
+        cleanup: Cleanup = lambda: None,
         is_alone: bool = False,
     ) -> Finished:
         """Runs a program. Returns soon after its end, even when its children hold the output open.
@@ -190,13 +190,13 @@ class Processes:
             if on_output is not None:
                 on_output(chunk)
 
-        program = self.start(ProgramStart(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, tidy=tidy), take)
+        program = self.start(ProgramStart(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, cleanup=cleanup), take)
         try:
             cause = await program.wait(timeout_s)
             if is_alone:
                 program.tree.leader_has_ended()
                 await program.tree.end(INTERRUPT_GRACE_S)
-            leftovers, overrun = await self.settle(program)
+            leftovers, overrun = await self.finish(program)
         except BaseException:
             await self.end(program, INTERRUPT_GRACE_S)
             raise
@@ -220,17 +220,17 @@ class Processes:
                 )
         except BaseException:
             os.close(reading)
-            start.tidy()
+            start.cleanup()
             raise
         finally:
             os.close(writing)
         fix_mark(process.pid, mark.number)
         output = OutputReader(reading, take, in_background=in_background)
-        program = Program(process, ProcessTree(process.pid, mark), output, start.tidy)
+        program = Program(process, ProcessTree(process.pid, mark), output, start.cleanup)
         self._running.append(program)
         return program
 
-    async def settle(self, program: Program) -> tuple[tuple[Member, ...], bool]:
+    async def finish(self, program: Program) -> tuple[tuple[Member, ...], bool]:
         """After the end: drains the output; returns the processes left running, and whether they were too many and ended."""
         await program.output.drain(_DRAIN_S)
         program.tree.leader_has_ended()

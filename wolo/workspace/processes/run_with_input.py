@@ -55,7 +55,7 @@ async def run_with_input(
     try:
         cause = await program.wait(timeout_s)
         await output.drain(_DRAIN_S)
-        leftovers, _ = await processes.settle(program)
+        leftovers, _ = await processes.finish(program)
     except BaseException:
         await processes.end(program, INTERRUPT_GRACE_S)
         raise
