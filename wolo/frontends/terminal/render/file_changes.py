@@ -103,7 +103,7 @@ def _draw(line: Line, gutter: Gutter, code: Text | None) -> Text:
 
 
 def _fitting(lines: list[Text], rows: int, columns: int) -> int:
-    """How many of the lines fit; at least one."""
+    """Returns the number of lines that fit, at least 1."""
     for count, line in enumerate(lines):
         rows -= max(-(-line.cell_len // max(columns, 1)), 1)
         if rows < 0:
@@ -166,7 +166,7 @@ def _without_ends(lines: Iterable[Line], hidden: str) -> Iterator[Line]:
 
 
 def signed_lines(lines: Iterable[Line]) -> list[Text]:
-    """One text per line, never to be wrapped at spaces."""
+    """Returns one text per line, not to be wrapped at spaces."""
     lines = list(lines)
     gutter = Gutter(lines)
     marked = dict(changed_words(lines))
@@ -182,7 +182,7 @@ def _spelled_line(line: Line, gutter: Gutter, pieces: Pieces | None) -> Text:
 
 
 def spelled(shown: str, style: str) -> Text:
-    """One line in which hidden characters are escapes."""
+    """Escapes hidden characters of a line."""
     text = Text()
     for piece, is_escape in escaped_pieces(shown.replace("\t", TAB)):
         text.append(piece, STYLES.get(style, Style()) + Style(reverse=True) if is_escape else style)

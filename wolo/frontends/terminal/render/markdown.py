@@ -1,7 +1,7 @@
-"""Streamed Markdown: each line is printed once, as soon as nothing that follows can change it.
+"""Renders streamed Markdown; a line is printed once, when later text cannot change it.
 
-Lines stay lines: whoever draws them may wrap them, but not code (`no_wrap`), which must be whole when it is copied. Only tables
-are laid out. Without colours the Markdown is printed as it is, because its marks then say more than nothing.
+Lines may be wrapped when they are drawn, except code (`no_wrap`), which must be copied whole. Only tables are laid out. Without
+colours the source is printed, because its marks are then the only formatting.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from wolo.frontends.terminal.render.markdown_tables import LONGEST_ROW, Grid, Gr
 from wolo.messages.terminal_text import Cleaner
 
 Drawn = Text | Grid
-"""Text carries its own newlines."""
+"""Text includes its newlines."""
 
 LONG_LINE = 400
-"""A line that grows beyond this is printed in pieces."""
+"""Characters after which a line is printed in pieces."""
 NEXT_PIECE = 80
-"""How much more of such a line is waited for each time."""
+"""Characters of each further piece."""
 LONGEST_WAIT = 2000
-"""Characters after which a piece is printed although something in it is still open."""
+"""Characters after which a piece is printed although an emphasis in it is still open."""
 RULE_COLUMNS = 20
 """A horizontal rule fits the narrowest window."""
 MOST_HELD = 6
-"""Lines after which an emphasis that does not end is taken for what it looks like."""
+"""Lines after which an unclosed emphasis mark is printed literally."""
 
 _HEADINGS = (STYLES["bold accent"], Style(bold=True), Style(bold=True, italic=True))
 _MARK = STYLES["accent"]
@@ -51,25 +51,25 @@ _QUOTED = Style(italic=True)
 
 
 class MarkdownStream:
-    """Feed it the text of one answer as it comes; it gives back what can be printed now."""
+    """Takes the text of one answer in pieces and returns what can be printed."""
 
     def __init__(self, *, plain: bool = False) -> None:
         self._plain = plain
         self._cleaner = Cleaner()
         self._partial = ""
-        """The line that has not ended yet, or what is left of it."""
+        """Unprinted part of the current line."""
         self._is_mid_line = False
         self._begun = False
         self._blank = False
-        """A blank line is due before whatever comes next."""
+        """A blank line precedes the next block."""
         self._held: list[str] = []
-        """Lines of a paragraph that wait for an emphasis to end."""
+        """Lines of a paragraph with an unclosed emphasis."""
         self._prefix = Text()
         self._fence = ""
         self._fence_indent = 0
         self._code: CodeBlock | None = None
         self._header = ""
-        """A line that is the header of a table if the next one says so."""
+        """A line that is a table header if a delimiter row follows."""
         self._table: GrowingTable | None = None
         self._in_list = False
         self._quotes_code = False
@@ -77,12 +77,12 @@ class MarkdownStream:
 
     @property
     def is_mid_line(self) -> bool:
-        """What was printed last did not end its line."""
+        """True after a piece without the end of its line."""
         return self._is_mid_line
 
     @property
     def unfinished(self) -> str:
-        """What has come of a line and was not printed yet."""
+        """Unprinted part of the current line."""
         return self._partial
 
     def feed(self, text: str) -> list[Drawn]:
@@ -95,7 +95,7 @@ class MarkdownStream:
         return self._give()
 
     def close(self) -> list[Drawn]:
-        """What is left at the end of the answer."""
+        """Ends the answer and returns the remaining output."""
         self._partial += self._cleaner.close()
         if self._partial or self._is_mid_line:
             last, self._partial = self._partial, ""
@@ -209,7 +209,7 @@ class MarkdownStream:
             self._settle_text()
 
     def _settle(self) -> None:
-        """Nothing that waits can be changed any more."""
+        """Prints waiting lines, which later text can no longer change."""
         if self._table is not None:
             self._put_table(self._table.draw())
             self._table = None
@@ -256,7 +256,7 @@ class MarkdownStream:
     # Tables
 
     def _joins_table(self, line: str) -> bool:
-        """True when the line was taken as a row, or as what turns the line before it into a header."""
+        """Returns True when the line is a row or the delimiter row below a header."""
         if self._table is not None and "|" in line and len(line) <= LONGEST_ROW:
             self._put_table(self._table.add(line))
             return True
@@ -277,7 +277,7 @@ class MarkdownStream:
     # Long lines
 
     def _print_ahead(self) -> None:
-        """A line that does not end is printed up to the last place before which nothing is open."""
+        """Prints an unfinished long line up to the last gap with no open emphasis before it."""
         if self._table is not None or self._partial.lstrip().startswith("|"):
             return
         if not self._is_mid_line:

@@ -1,4 +1,4 @@
-"""Tables: the one block that is laid out, because its columns must stand below each other."""
+"""Lays out Markdown tables in aligned columns."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 BETWEEN = 3
 """Cells between two columns."""
 NARROWEST = 5
-"""A column that is broken into less than this cannot be read: then the table stays as it was written."""
+"""Minimum cells of a wrapped column; if the window has less room, the table is printed as its source."""
 ROWS_TO_SEE = 12
-"""How many rows are waited for before the columns get their widths for good."""
+"""Rows to collect before the column widths become final."""
 LONGEST_ROW = 5000
-"""Characters; nothing longer is taken for a row."""
+"""Characters; a longer line is not a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Some rows of a table, laid out for the window they are drawn in: all that is in their cells can be read in any."""
+    """Rows of a table, laid out for the current window; cells are wrapped, never cut."""
 
     aligned: Sequence[JustifyMethod]
     rows: Sequence[Sequence[Text]]
-    """The header's first."""
+    """Begins with the header."""
     widths: Sequence[int]
     source: str
     has_header: bool
@@ -43,7 +43,7 @@ class Grid:
         if not shares:
             yield Segment(self.source)
             return
-        from rich import box  # noqa: PLC0415  # few answers have a table, and it takes a while to load
+        from rich import box  # noqa: PLC0415  # slow to load, and few answers have a table
         from rich.table import Table  # noqa: PLC0415  # the same
 
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=self.has_header, header_style="bold")
@@ -55,20 +55,20 @@ class Grid:
 
 
 class GrowingTable:
-    """Rows as they come; they are drawn once there are enough of them to know how wide the columns must be, then one by one."""
+    """Collects streamed rows until the column widths are known, then draws each row at once."""
 
     def __init__(self, header: str, delimiters: str) -> None:
         self._head = f"{header}\n{delimiters}"
         self._rows: list[str] = []
         self._widths: list[int] = []
-        """Of the rows that were drawn first; empty until then."""
+        """Column widths of the first rows drawn; empty until then."""
 
     def add(self, row: str) -> Grid | None:
         self._rows.append(row)
         return self.draw() if self._widths or len(self._rows) >= ROWS_TO_SEE else None
 
     def draw(self) -> Grid | None:
-        """What has not been drawn yet; None when there is nothing."""
+        """Returns the rows not drawn yet; None when there are none."""
         begun = bool(self._widths)
         if begun and not self._rows:
             return None
@@ -85,7 +85,7 @@ class GrowingTable:
 
 
 def share(widths: Sequence[int], room: int) -> list[int]:
-    """Narrow columns get what they need, the others as much each of what is left. Empty where that is too little to read."""
+    """Returns column widths: narrow columns in full, an equal share for the others. Empty when one is too narrow."""
     shares = list(widths)
     for before, column in enumerate(sorted(range(len(widths)), key=widths.__getitem__)):
         shares[column] = min(widths[column], room // (len(widths) - before))
@@ -96,7 +96,7 @@ def share(widths: Sequence[int], room: int) -> list[int]:
 
 
 def _parse(source: str) -> tuple[list[JustifyMethod], list[list[Text]]]:
-    """How each column is aligned, and the cells of every row, the header's first."""
+    """Returns the alignment of each column and the cells of each row, beginning with the header."""
     aligned: list[JustifyMethod] = []
     rows: list[list[Text]] = []
     cell: JustifyMethod = "left"

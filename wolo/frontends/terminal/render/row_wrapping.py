@@ -1,4 +1,4 @@
-"""Breaks coloured text at spaces as it is drawn; what is copied with /copy and what the session holds keep their lines."""
+"""Wraps coloured text at spaces for display; /copy and the session keep the original lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wolo.frontends.wrapping import breaks, cells, lead_of
 
 
 class Wrapper:
-    """Knows in which column the next piece begins. Text with `no_wrap` is left to the terminal."""
+    """Wraps text that arrives in pieces. Text with `no_wrap` is left to the terminal."""
 
     def __init__(self) -> None:
         self._column = 0
@@ -40,14 +40,14 @@ class Wrapper:
 
 
 def wrapped(text: Text, columns: int) -> Text:
-    """One text by itself."""
+    """Wraps a text that begins at the first column."""
     return Wrapper().wrap(text, columns)
 
 
 def wrap_coloured(line: str, columns: int) -> str:
-    """The same for a line that has its colours in it already."""
+    """Wraps a line that contains escape sequences."""
     places: list[int] = []
-    """Of each character that is seen."""
+    """Index of each visible character."""
     at = 0
     for mark in COLOURS.finditer(line):
         places += range(at, mark.start())
@@ -63,7 +63,7 @@ def wrap_coloured(line: str, columns: int) -> str:
 
 
 def newest_rows(line: str, columns: int, most: int) -> str:
-    """The end of a coloured line, wrapped: at most so many rows."""
+    """Wraps a coloured line and returns its last rows, at most `most`."""
     *rows, last = wrap_coloured(LINKS.sub("", line), columns).split("\n")
     shown = last_rows(last, columns, most)
     room = most - (rows_taken(f"{shown}\n", columns) or most)
@@ -74,7 +74,7 @@ def newest_rows(line: str, columns: int, most: int) -> str:
 
 
 def _with_whole_code(text: Text, columns: int) -> str:
-    """A piece of code that fits a row is one word."""
+    """Replaces spaces in inline code that fits a row, so that it counts as one word."""
     plain = text.plain
     for span in text.spans:
         if span.style == PLAIN_CODE and " " in plain[span.start : span.end] and span.end - span.start <= columns:
@@ -83,7 +83,7 @@ def _with_whole_code(text: Text, columns: int) -> str:
 
 
 def _broken(text: Text, offsets: list[int], leads: list[str]) -> Text:
-    """Every second piece is the blanks that give way."""
+    """Replaces the blanks between two offsets by a line break."""
     pieces = text.divide(offsets)
     result = Text()
     for number, piece in enumerate(pieces):

@@ -1,9 +1,9 @@
-"""How lines get above the foot without a word about the foot: rows are inserted for them, and it moves down as it is painted.
+"""Inserts lines above the live region without repainting it: inserted rows push it down.
 
 before                 after "…end of the first line\\nsecond line\\n", and "thi" of a third one
-┌ the beginning of a   the beginning of a line, end of the first line   ← its row is the terminal's from now on
+┌ the beginning of a   the beginning of a line, end of the first line   ← now part of the scrollback
 │ writing · 3 s        second line                                      ← inserted
-└ ›                  ┌ thi                                              ← inserted empty, for the foot to paint
+└ ›                  ┌ thi                                              ← inserted empty, painted by the live region
                      │ writing · 3 s
                      └ ›
 """
@@ -16,38 +16,38 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 COLOURS = re.compile(r"\x1b\[[0-9;:]*m|\x1b\[K|\x1b\]8;[^\x1b\x07]*\x1b\\")
-"""The sequences that are among the text of a row: colours, and both ends of a hyperlink."""
+"""Escape sequences within a row: colours, and both ends of a hyperlink."""
 LINKS = re.compile(r"\x1b\]8;[^\x1b\x07]*\x1b\\")
 _COLOURED_CHAR = re.compile(r"(?:\x1b\[[0-9;:]*m)*(?P<char>[^\x1b]?)")
 _MOST_COLOURS = 8
-"""Characters of a text for each that is seen, with its colours; where there are more, less is seen."""
+"""Characters per visible character, colours included; a text with more is cut shorter."""
 _SIMPLE_UNTIL = "\u0590"
-"""Latin, Greek and Cyrillic lie before it: a letter there takes one cell everywhere."""
+"""Latin, Greek and Cyrillic letters, before this one, take one cell in every terminal."""
 
 
 class Shown(NamedTuple):
-    """The foot as it stands in its window."""
+    """State of the live region (the foot) on the screen."""
 
     height: int
     row: int
-    """The cursor's, from the first one of the foot."""
+    """Row of the cursor, counted from the first row of the foot."""
     tail: int
-    """How many of its first rows belong to a line that is not finished."""
+    """Number of first rows that show an unfinished line."""
     begun: str
-    """What stands in that row, where it is one row without colours."""
+    """Text of that row, if it is a single row without colours."""
 
     def continues_in(self, text: str) -> bool:
-        """The first line of it stands there already, as far as it goes."""
+        """True when the foot already shows the beginning of the text."""
         return self.tail == 1 and bool(self.begun) and self.begun.isascii() and text.startswith(self.begun)
 
 
 def print_above(text: str, taken: int, foot: Shown, tail: int) -> str:
-    """Whole lines, which take so many rows, above the foot; its tail has so many rows then, all of them empty.
+    """Prints whole lines that take `taken` rows above the foot, whose first `tail` rows are empty afterwards.
 
-    The cursor is left at its first one.
+    The cursor stays at the first row of the tail.
     """
     if foot.continues_in(text):
-        there = len(foot.begun) - 1  # its last character is written again: behind a full row there is no place to go to
+        there = len(foot.begun) - 1  # rewrite the last character: the cursor cannot move behind a full row
         edited = f"{_move(taken - 1 + tail, 'L')}\x1b[A{_move(there, 'C')}{text[there:-1]}"
         return f"{_go(foot, 1, taken + tail - 1)}{edited}\n"
     more = taken + tail - foot.tail
@@ -55,21 +55,21 @@ def print_above(text: str, taken: int, foot: Shown, tail: int) -> str:
 
 
 def move_down(text: str, taken: int, foot: Shown) -> str:
-    """Whole lines above the foot, which stays as it is; the cursor is left at its first row."""
+    """Prints whole lines above the foot, which moves down unchanged; the cursor stays at its first row."""
     return f"{_go(foot, 0, taken)}{_move(taken, 'L')}{text}"
 
 
 def grow(foot: Shown, more: int) -> str:
-    """Its tail has so many more rows at its end, or less; the cursor is left behind those that stay."""
+    """Adds rows at the end of the tail, or removes them if `more` is negative; the cursor stays below the tail."""
     if more < 0:
         return f"{_go(foot, foot.tail + more, 0)}{_move(-more, 'M')}"
     return f"{_go(foot, foot.tail, more)}{_move(more, 'L')}"
 
 
 def _emptied(rows: int, more: int) -> str:
-    """So many rows from the cursor on are empty, and then they are so many more, or less, but at least one.
+    """Empties rows from the cursor on, then adds rows, or removes them if `more` is negative; one remains.
 
-    The first one is never deleted: screen keeps a copy of what is deleted at the top of its window.
+    The first row is never deleted: GNU screen keeps a copy of rows deleted at the top of its window.
     """
     erased, last = "\x1b[B".join(["\x1b[K"] * rows), rows - 1
     if more < 0:
@@ -79,7 +79,7 @@ def _emptied(rows: int, more: int) -> str:
 
 
 def _go(foot: Shown, row: int, more: int) -> str:
-    """To the beginning of a row, once there are so many more below the foot."""
+    """Moves to the beginning of a row, after adding `more` rows below the foot."""
     if more <= 0:
         return f"{_move(foot.row - row, 'A')}{_move(row - foot.row, 'B')}\r"
     last = foot.height - 1
@@ -88,7 +88,7 @@ def _go(foot: Shown, row: int, more: int) -> str:
 
 
 def rows_taken(text: str, columns: int) -> int | None:
-    """How many rows whole lines take in a window of so many columns; None: terminals differ, or it is more than text."""
+    """Returns the number of rows of whole lines; None when terminals differ or the text has control characters."""
     if not text.endswith("\n"):
         return None if text else 0
     rows = 0
@@ -106,7 +106,7 @@ def rows_taken(text: str, columns: int) -> int | None:
 
 
 def last_rows(line: str, columns: int, most: int) -> str:
-    """The end of a line that has more rows than that: it begins where one of them does."""
+    """Returns the end of a line, at most `most` rows, beginning at the start of a row."""
     room = most * columns
     surplus = len(COLOURS.sub("", line)) - room
     if surplus <= 0:
@@ -118,7 +118,7 @@ def last_rows(line: str, columns: int, most: int) -> str:
 
 
 def _cells(char: str) -> tuple[int, int]:
-    """How many it takes at least and at most: terminals disagree about symbols, and about what belongs to a character."""
+    """Returns the least and most cells of a character: terminals disagree about symbols and combining characters."""
     width, kind = unicodedata.east_asian_width(char), unicodedata.category(char)
     if kind[0] == "M" or kind == "Sk":
         return 0, 2
@@ -128,7 +128,7 @@ def _cells(char: str) -> tuple[int, int]:
 
 
 def _wrapped(widths: Iterable[int], columns: int) -> int:
-    """A wide character never stands on two rows."""
+    """Counts rows; a wide character is never split over two."""
     rows, column = 1, 0
     for width in widths:
         if column + width > columns:

@@ -21,7 +21,7 @@ MAX_OUTPUT_LINES = 8
 MAX_TASK_LINES = 4
 MAX_LINE_CHARS = 500
 MAX_ARGUMENT_CHARS = 2000
-"""Of a call on its line; the rest is counted, and shown when the call is expanded."""
+"""Characters of a call on its line; the rest is counted, and shown when the call is expanded."""
 INDENT, RAIL = "  ", "  │ "
 TODO_INDENT = "  "
 """Of the further rows of an item, below its text."""
@@ -44,13 +44,13 @@ _TODO_MARKS: Mapping[TodoStatus, tuple[str, str]] = {
 
 
 class Layout(NamedTuple):
-    """How results are drawn in this terminal."""
+    """Layout of results in this terminal."""
 
     columns: int = 80
     diff_rows: int = MAX_DIFF_LINES
     has_rail: bool = False
     hint: str = ""
-    """How to expand a folded result; empty where no keys are read."""
+    """Key hint below a folded result; empty where no keys are read."""
     is_whole: bool = False
     """Nothing is folded, and there is no rail, so that a copy has the result alone."""
 
