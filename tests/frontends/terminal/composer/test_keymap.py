@@ -38,3 +38,11 @@ def test_a_key_cannot_be_given_away_twice() -> None:
 def test_what_is_no_key(written: str) -> None:
     with pytest.raises(ConfigError):
         parse(written)
+
+
+@pytest.mark.parametrize("columns", [39, 79, 119])
+def test_the_list_of_keys_is_indented_where_it_wraps(columns: int) -> None:
+    *table, _, _ = Keymap({}).listed(columns).split("\n")
+    names = {action.name for action in ACTIONS}
+    assert all(len(line) <= columns for line in table)
+    assert all(line.startswith("    ") or line.split()[0] in names for line in table)

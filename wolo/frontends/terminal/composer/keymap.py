@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from textwrap import wrap
 
 from msgspec import Struct
 from prompt_toolkit.application.current import get_app
@@ -18,6 +19,8 @@ from wolo.frontends.terminal.io.prompt_toolkit_adapter import map_sequence
 from wolo.frontends.terminal.live.component import KeyTarget
 
 SETTING = "ui.keymap"
+LEAST_NOTE = 24
+"""Columns beside the keys that a note needs."""
 SHIFT_ENTER = "f24"
 """Stands for Shift-Enter, which prompt_toolkit does not know; no keyboard has this key."""
 
@@ -101,12 +104,20 @@ class Keymap:
         """Keys by prompt_toolkit's names."""
         return self._pressed[name]
 
-    def listed(self) -> str:
-        """A table of actions and their keys, for /keys."""
+    def listed(self, columns: int = 80) -> str:
+        """A table of actions and their keys, for /keys; in a narrow window a note is below its keys."""
         rows = [(action.name, ", ".join(self.keys(action)) or "(no key)", action) for action in ACTIONS]
         names, keys = max(len(row[0]) for row in rows), max(len(row[1]) for row in rows)
-        lines = [f"{name:<{names}}  {pressed:<{keys}}  {self._note(action)}".rstrip() for name, pressed, action in rows]
-        return "\n".join([*lines, "", f'Other keys: [{SETTING}] in config.toml, such as editor = "ctrl-x ctrl-e".'])
+        indent = names + keys + 4
+        is_narrow = columns - indent < LEAST_NOTE
+        lines: list[str] = []
+        for name, pressed, action in rows:
+            first = f"{name:<{names}}  {pressed:<{keys}}  "
+            lines += wrap(f"{name}  {pressed}", columns, subsequent_indent="    ") if is_narrow else []
+            lead = "    " if is_narrow else " " * indent
+            lines += wrap(self._note(action), columns, initial_indent=lead if is_narrow else first, subsequent_indent=lead)
+        other = f'Other keys: [{SETTING}] in config.toml, such as editor = "ctrl-x ctrl-e".'
+        return "\n".join([*lines, "", other])
 
     def _note(self, action: Action) -> str:
         return f"{action.help}{' (yours)' if action.name in self._changed else ''}"

@@ -267,9 +267,10 @@ class Screen:
         """Prints the newest folded output in full. False: there is none."""
         if (whole := self.folded.pop()) is None:
             return False
-        self.fresh()
+        self._end_line()
+        self._last = self._last and "block"
         whole.no_wrap = True
-        self.print(whole, end="" if whole.plain.endswith("\n") else "\n")
+        self.print(whole, kind="block", end="" if whole.plain.endswith("\n") else "\n")
         return True
 
     # Answers
@@ -370,14 +371,18 @@ class Screen:
         for each in drawn:
             self._has_text = True
             self.status.clear()
-            if self._last not in ("", "text"):
-                self._write(Text("\n"))
-            self._last = "text"
+            self._begin_text(has_gap=isinstance(each, Text) and each.plain.startswith("\n"))
             if isinstance(each, Text):
                 self._write(each)
             else:
                 self._output.table(each)
         self.status.is_held = self._markdown.is_mid_line
+
+    def _begin_text(self, *, has_gap: bool) -> None:
+        """Separates text from other output. `has_gap`: it begins with an empty row of its own."""
+        if self._last not in ("", "text") and not has_gap:
+            self._write(Text("\n"))
+        self._last = "text"
 
     def _end_line(self) -> None:
         """Ends a line that was still being written."""
@@ -400,9 +405,8 @@ class Screen:
     def _show_unfinished(self, line: str) -> None:
         """Shows the line that is being written, where there is a region for it."""
         if self.region is not None and line != self.state.unfinished:
-            if line and self._last not in ("", "text"):
-                self._write(Text("\n"))
-                self._last = "text"
+            if line:
+                self._begin_text(has_gap=self._markdown.is_blank_due)
             self.state.unfinished = line
             self.region.paint()
 

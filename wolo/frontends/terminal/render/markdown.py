@@ -81,6 +81,11 @@ class MarkdownStream:
         return self._is_mid_line
 
     @property
+    def is_blank_due(self) -> bool:
+        """The next output begins with an empty row."""
+        return self._blank and self._begun and not self._is_mid_line
+
+    @property
     def unfinished(self) -> str:
         """Unprinted part of the current line."""
         return self._partial
@@ -306,7 +311,7 @@ class MarkdownStream:
         self._is_mid_line = False
 
     def _put(self, text: Text, end: str = "") -> None:
-        if self._blank and self._begun and not self._is_mid_line:
+        if self.is_blank_due:
             text = Text("\n", no_wrap=text.no_wrap).append_text(text)
         if not self._is_mid_line:
             self._blank = False

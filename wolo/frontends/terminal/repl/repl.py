@@ -352,7 +352,7 @@ class Repl:
         return self._input if isinstance(self._input, LiveRegion) else None
 
     def keys_listed(self) -> str:
-        return KEYS if isinstance(self._input, LineMode) else self._keymap.listed()
+        return KEYS if isinstance(self._input, LineMode) else self._keymap.listed(self._screen.stdout.columns - 1)
 
     def use_theme(self, theme: str) -> None:
         self._screen.use_theme(theme)
