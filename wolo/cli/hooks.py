@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import confirm, say, tell
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
@@ -104,20 +104,13 @@ def allow(
             tell(line)
         if each.standing == "allowed":
             continue
-        if sys.stdin.isatty() and not yes and not _says_yes("Allow these hooks to run, with your permissions?"):
+        if sys.stdin.isatty() and not yes and not confirm("Allow these hooks to run, with your permissions?"):
             tell("Not allowed.")
             continue
         save_consent(places, root, each, "yes")
         tell(f"The hooks of {each.source} run from now on, as long as none of them changes.")
     if consents.trust_in(places, root, []) != "trusted":
         say("This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal.")
-
-
-def _says_yes(question: str) -> bool:
-    try:
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
 
 
 def _given(trust: bool) -> Given:

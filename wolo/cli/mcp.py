@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import confirm, say, tell
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
@@ -118,18 +118,11 @@ def allow(name: Name, trust: Trust = False) -> None:
     tell(f"{name}, from {wanted.source}:")
     for called, value in describe_server(wanted.server):
         tell(f"  {called:<11} {escaped_line(value)}")
-    if sys.stdin.isatty() and not _says_yes("Allow this server to run, with your permissions?"):
+    if sys.stdin.isatty() and not confirm("Allow this server to run, with your permissions?"):
         tell("Not allowed.")
         return
     save_server_consent(find_places(), find_root(), wanted, allowed=True)
     tell(f"{name} is allowed until its definition changes.")
-
-
-def _says_yes(question: str) -> bool:
-    try:
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
 
 
 def _server(what: list[str], env: list[str], header: list[str], *, sse: bool) -> Server:

@@ -147,3 +147,11 @@ def _lost(error: OSError | ValueError) -> OutputLost:
         return OutputLost(1)
     say(f"Cannot write output: {getattr(error, 'strerror', None) or error}.")
     return OutputLost(3)
+
+
+def confirm(question: str) -> bool:
+    """Asks on the terminal; everything but y or yes is a no, end of input included."""
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

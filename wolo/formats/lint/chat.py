@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wolo.formats.lint.checks import (
+    calls_of,
     is_object_text,
     is_tool_name,
     list_problems,
@@ -45,11 +46,6 @@ def _has_role(message: Any) -> bool:
     return isinstance(message, dict) and message.get("role") in ROLES
 
 
-def _calls(message: Mapping[str, Any]) -> list[Any]:
-    calls = message.get("tool_calls")
-    return calls if isinstance(calls, list) else []
-
-
 def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Each call is answered once before another role follows; each tool message answers a call."""
     waiting: list[Any] = []
@@ -63,7 +59,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             continue
         if waiting:
             yield f"messages[{at}]: {message['role']} message before the results of {waiting!r}"
-        waiting = [call.get("id") for call in _calls(message) if isinstance(call, dict)]
+        waiting = [call.get("id") for call in calls_of(message) if isinstance(call, dict)]
     if waiting:
         yield f"calls without a result: {waiting!r}"
 
@@ -71,7 +67,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _ids(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     seen: set[str] = set()
     for at, message in enumerate(messages):
-        for call in _calls(message):
+        for call in calls_of(message):
             wire_id = call.get("id") if isinstance(call, dict) else None
             if not isinstance(wire_id, str) or not wire_id:
                 yield f"messages[{at}]: a call without an id"
@@ -86,7 +82,7 @@ def _content(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if "content" not in message:
         yield f"messages[{at}]: the content key is missing"
     elif content is None or content == "":
-        if not (role == "assistant" and _calls(message)):
+        if not (role == "assistant" and calls_of(message)):
             yield f"messages[{at}]: {role} message with neither content nor calls"
     elif isinstance(content, list):
         yield from _content_parts(at, content)
@@ -111,9 +107,9 @@ def _content_parts(at: int, parts: Sequence[Any]) -> Iterator[str]:
 def _call_shapes(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if message["role"] != "assistant":
         yield f"messages[{at}]: only the assistant calls tools"
-    if not _calls(message):
+    if not calls_of(message):
         yield f"messages[{at}]: empty tool_calls; leave the key out"
-    for call in _calls(message):
+    for call in calls_of(message):
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or call.get("type") != "function":
             yield f"messages[{at}]: a call that is no function"

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import list_problems, order_problems, prefix_problems, tool_problems
+from wolo.formats.lint.checks import calls_of, list_problems, order_problems, prefix_problems, tool_problems
 
 ROLES = ("system", "user", "assistant", "tool")
 LEVELS = ("low", "medium", "high", "max")
@@ -38,11 +38,6 @@ def _has_role(message: Any) -> bool:
     return isinstance(message, dict) and message.get("role") in ROLES
 
 
-def _calls(message: Mapping[str, Any]) -> list[Any]:
-    calls = message.get("tool_calls")
-    return calls if isinstance(calls, list) else []
-
-
 def _name(call: Any) -> Any:
     function = call.get("function") if isinstance(call, dict) else None
     return function.get("name") if isinstance(function, dict) else None
@@ -55,7 +50,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if message["role"] != "tool":
             if waiting:
                 yield f"messages[{at}]: {message['role']} message before the results of {[_name(call) for call in waiting]!r}"
-            waiting = _calls(message)[:]
+            waiting = calls_of(message)[:]
         elif not waiting:
             yield f"messages[{at}]: tool message without its call"
         else:
@@ -73,7 +68,7 @@ def _message(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     content, role = message.get("content"), message["role"]
     if not isinstance(content, str):
         yield f"messages[{at}]: content must be text"
-    elif not content.strip() and not (_calls(message) or message.get("images")):
+    elif not content.strip() and not (calls_of(message) or message.get("images")):
         yield f"messages[{at}]: {role} message with neither text nor calls nor images"
     if "thinking" in message and not (role == "assistant" and isinstance(message["thinking"], str) and message["thinking"]):
         yield f"messages[{at}]: thinking must be text of the assistant"
@@ -104,9 +99,9 @@ def _is_base64(text: str) -> bool:
 def _call_shapes(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if message["role"] != "assistant":
         yield f"messages[{at}]: only the assistant calls tools"
-    if not _calls(message):
+    if not calls_of(message):
         yield f"messages[{at}]: empty tool_calls; leave the key out"
-    for call in _calls(message):
+    for call in calls_of(message):
         if not isinstance(_name(call), str) or not _name(call):
             yield f"messages[{at}]: a call without the name of a tool"
         elif not isinstance(call["function"].get("arguments"), dict):

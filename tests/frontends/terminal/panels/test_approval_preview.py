@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wolo.agent.events import ApprovalAsked, SandboxState
 from wolo.frontends.terminal.panels.approval_preview import proposal
 from wolo.frontends.terminal.panels.region_styles import as_rows
-from wolo.frontends.terminal.render.file_changes import replaced
+from wolo.frontends.terminal.render.file_diffs import replaced
 from wolo.guard.intents import Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
 from wolo.tools.editing.matching import with_line_endings_of

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
-from wolo.frontends.terminal.render.file_changes import Line, replaced, rewritten, signed_lines, spelled
+from wolo.frontends.terminal.render.file_diffs import Line, replaced, rewritten, signed_lines, spelled
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.call_arguments import CHANGING, FILES, call_line, named_arguments
 from wolo.messages.parts import ToolPart

@@ -14,7 +14,7 @@ from rich.text import Text
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
 from wolo.frontends.terminal.panels.approval_preview import Answer
 from wolo.frontends.terminal.panels.panel import FRAME_FROM_ROWS, NARROW_COLUMNS, Complaint, Panel, key_hints, one_row
-from wolo.frontends.terminal.render.file_changes import spelled
+from wolo.frontends.terminal.render.file_diffs import spelled
 from wolo.messages.terminal_text import clean_line
 
 _STEPS = {"left": -1, "up": -1, "back-tab": -1, "right": 1, "down": 1, "tab": 1}

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from wolo.agent.tool_execution import NO_REASON
-from wolo.frontends.terminal.render.file_changes import diff_lines
+from wolo.frontends.terminal.render.file_diffs import diff_lines
 from wolo.frontends.wrapping import wrapped
 from wolo.messages.call_arguments import arguments_line
 from wolo.messages.parts import ToolPart

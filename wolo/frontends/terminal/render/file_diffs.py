@@ -1,4 +1,4 @@
-"""Draws changes of files: removed and added lines, numbered, highlighted, with the words that differ marked."""
+"""Draws diffs of files: removed and added lines, numbered, highlighted, with the words that differ marked."""
 
 from __future__ import annotations
 

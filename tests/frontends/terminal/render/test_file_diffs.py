@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from wolo.frontends.terminal.render.file_changes import diff_lines
+from wolo.frontends.terminal.render.file_diffs import diff_lines
 from wolo.messages.terminal_text import clean
 from wolo.tools.tool_values import Diff
 
