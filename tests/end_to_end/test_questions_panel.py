@@ -148,6 +148,7 @@ def test_a_paste_is_an_answer_in_words_that_is_not_sent_yet(provider: ProviderSe
 def test_in_the_smallest_window_one_question_at_a_time_and_all_of_it(provider: ProviderServer) -> None:
     many = {"question": "Which one of these?", "options": [f"choice number {number}" for number in range(1, 9)]}
     with asked(provider, many, DATABASE, rows=5, columns=20) as terminal:
+        assert "? Question 1/2\nWhich one of these?" in visible(terminal)
         for number in range(1, 9):
             terminal.press("down")
             terminal.wait_until(lambda number=number: f"› {number} ○" in visible(terminal))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prompt_toolkit.application.current import get_app
 from rich.text import Text
 
-from wolo.frontends.terminal.panels.panel import MOVES, Panel, key_hints
+from wolo.frontends.terminal.panels.panel import FRAME_FROM_COLUMNS, FRAME_FROM_ROWS, MOVES, Panel, key_hints
 from wolo.frontends.terminal.panels.question_answers import as_line, read_reply
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.tool_values import Question, Replies, Reply
@@ -71,7 +72,8 @@ class QuestionsPanel(Panel[Replies | None]):
     def title(self) -> Text:
         if self._is_review:
             return Text("Your answers")
-        return Text(clean_line(self._page_now.question.header) or "Question")
+        place = f" {self._at + 1}/{len(self._pages)}" if len(self._pages) > 1 and not self._has_tabs else ""
+        return Text(f"{clean_line(self._page_now.question.header) or 'Question'}{place}")
 
     def content(self) -> list[Text]:
         return self._tabs() + (self._review() if self._is_review else self._question(self._page_now))
@@ -91,8 +93,14 @@ class QuestionsPanel(Panel[Replies | None]):
             return [row[: max(columns, 1)]]
         return [Text(), row] if self.is_framed else [row]
 
+    @property
+    def _has_tabs(self) -> bool:
+        """In a low or narrow window the title counts the questions instead."""
+        size = get_app().output.get_size()
+        return len(self._pages) > 1 and size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
+
     def _tabs(self) -> list[Text]:
-        if len(self._pages) == 1:
+        if not self._has_tabs:
             return []
         cells = [
             (f"{'✓' if page.is_answered else ' '}{clean_line(page.question.header)[:LONGEST_TAB] or number} ", number - 1)
@@ -101,7 +109,7 @@ class QuestionsPanel(Panel[Replies | None]):
         row = Text()
         for words, at in [*cells, (" All ", len(self._pages))]:
             row.append(f"{'›' if at == self._at else ' '}{words}", "selection" if at == self._at else "dim")
-        return [row, Text()] if self.is_framed else [row]
+        return [row, Text()]
 
     def _question(self, page: _Page) -> list[Text]:
         question = page.question
