@@ -125,7 +125,7 @@ class Picker(Panel[Picked[T] | None]):
         self._preview_soon()
 
     @property
-    def is_deaf(self) -> bool:
+    def ignores_keys(self) -> bool:
         return False
 
     def content(self) -> list[Text]:

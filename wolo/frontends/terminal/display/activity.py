@@ -80,7 +80,7 @@ class Activity:
         self._shown, self._shown_at = "", -1
         """The words as they were last computed, and the second in which they were."""
         self._data_at: float | None = None
-        """When the stream last sent data; None while nothing streams."""
+        """Time of the last data of the stream; None while nothing streams."""
         self._ticker: asyncio.TimerHandle | None = None
         self.is_thinking = False
         self.is_held = False
@@ -301,7 +301,7 @@ def newest_lines(output: str, most: int) -> list[str]:
 
 
 def fitted(words: str, end: str, columns: int) -> str:
-    """One row: the words are cut, and where there is no room for them, the end is left out."""
+    """Returns one row: the text is cut first, then the end is omitted."""
     room = columns - cell_len(end)
     if room < LEAST_WORDS:
         return set_cell_size(words, columns).rstrip()

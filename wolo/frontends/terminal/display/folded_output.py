@@ -14,7 +14,7 @@ MOST_FOLDED = 20
 class FoldedOutput:
     def __init__(self) -> None:
         self.hint = ""
-        """How to expand, after everything folded; empty where no keys are read."""
+        """Key hint after folded output; empty where no keys are read."""
         self._folded: deque[Callable[[], Text]] = deque(maxlen=MOST_FOLDED)
 
     def add(self, draw_whole: Callable[[], Text]) -> None:
@@ -26,7 +26,7 @@ class FoldedOutput:
 
 
 class Thinking:
-    """What the model thinks, until another answer does; its length is reported in one line afterwards."""
+    """Collects the thinking of one answer; one line reports its length afterwards."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.text = ""

@@ -41,9 +41,9 @@ class TerminalState:
     """A turn or a command runs."""
     is_stopping: bool = False
     stopped_at: float = float("-inf")
-    """When the user last stopped a turn or a command."""
+    """Time at which the user last stopped a turn or a command."""
     interrupted_at: float = float("-inf")
-    """When Ctrl-C was last pressed with nothing to clear; a second press quits."""
+    """Time of the last Ctrl-C on an empty line; a second press quits."""
     hint: str = ""
     """Shown beside an empty input line."""
     tail: str = ""

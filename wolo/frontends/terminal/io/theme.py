@@ -15,18 +15,18 @@ from rich.style import Style
 from rich.theme import Theme
 
 Depth = Literal["", "standard", "256", "truecolor"]
-"""How many colours a terminal has, as Rich calls it."""
+"""Colour depth of a terminal, in Rich's words."""
 
 
 class Shade(NamedTuple):
-    """One colour of a role on one background."""
+    """The colour of a role on one background."""
 
     soft: str
-    """Where there are millions of colours."""
+    """For true colour."""
     indexed: str
-    """Where there are 256."""
+    """For 256 colours."""
     basic: str
-    """Where there are 16: a style, or nothing."""
+    """For 16 colours: a style, or empty."""
 
 
 DARK: Mapping[str, Shade] = {
@@ -59,7 +59,7 @@ LIGHT: Mapping[str, Shade] = {
 }
 BLACK = "color(16)"
 ROLES = ("dim", "accent", "added", "removed", "warning", "error")
-"""Of text. The seventh, `text`, is the terminal's own colour; the eighth, `selection`, is a background."""
+"""Roles of text. The seventh, `text`, is the terminal's own colour; the eighth, `selection`, is a background."""
 GROUNDS = tuple(name for name in DARK if name not in ROLES)
 """Backgrounds: the selection, what the user said, and the changes of files with their changed words."""
 

@@ -1,1 +1,1 @@
-"""What a person is asked, above the line they write in: one file a kind of question."""
+"""Panels above the input line: approvals, choices and questions."""

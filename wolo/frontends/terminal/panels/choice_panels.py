@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 
 
 NUMBERED = 4
-"""How many of the first choices can be chosen by number, too."""
+"""Number of first choices that have a number key."""
 
 REASON = "why not › "
 RULE = "rule › "

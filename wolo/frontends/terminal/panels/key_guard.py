@@ -1,4 +1,4 @@
-"""Which keys are an answer: not those that were under way before the question could be read, and not a paste."""
+"""Filters the keys of a question: keys typed before it could be read, and pastes, are not answers."""
 
 from __future__ import annotations
 
@@ -9,57 +9,56 @@ from collections.abc import Callable
 from wolo.frontends.terminal.display.line_prompt import SETTLE_S
 
 QUIET_S = 0.25
-"""Whoever goes on typing has not looked up yet."""
+"""Pause in typing after which keys count; who still types has not seen the question."""
 BURST_S = 0.03
-"""Keys that follow each other faster were not pressed one by one."""
+"""Keys that follow each other faster are one burst, such as an unmarked paste."""
 PASTE_S = 0.05
-"""What comes so soon after a paste is its last line end."""
+"""Keys this soon after a paste belong to it, such as its last line end."""
 
 
-class Attention:
-    """`heard` is told what was pressed together, mostly one key; `woke` when keys begin to count."""
+class KeyGuard:
+    """Calls `on_keys` with each burst, mostly one key, and `on_ready` when keys begin to count."""
 
-    def __init__(self, heard: Callable[[list[str]], None], woke: Callable[[], None]) -> None:
-        self._heard, self._woke = heard, woke
-        self._listens_at = float("inf")
+    def __init__(self, on_keys: Callable[[list[str]], None], on_ready: Callable[[], None]) -> None:
+        self._on_keys, self._on_ready = on_keys, on_ready
+        self._ready_at = float("inf")
         self._burst: list[str] = []
         self._due: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """The question can be seen from now on."""
-        self._listens_at = time.monotonic() + SETTLE_S
-        self._wake_up()
+        """Call it when the question is visible."""
+        self._ready_at = time.monotonic() + SETTLE_S
+        self._wait_until_ready()
 
     @property
-    def is_deaf(self) -> bool:
-        return time.monotonic() < self._listens_at
+    def ignores_keys(self) -> bool:
+        return time.monotonic() < self._ready_at
 
     def press(self, key: str) -> None:
-        if self.is_deaf:
-            self.turn_away(QUIET_S)
+        if self.ignores_keys:
+            self.ignore_for(QUIET_S)
             return
         self._burst.append(key)
-        self._after(BURST_S, self._settle)
+        self._after(BURST_S, self._end_burst)
 
-    def turn_away(self, wait_s: float) -> None:
-        """What comes so soon belongs to what has just come."""
-        self._listens_at = max(self._listens_at, time.monotonic() + wait_s)
-        self._wake_up()
+    def ignore_for(self, wait_s: float) -> None:
+        self._ready_at = max(self._ready_at, time.monotonic() + wait_s)
+        self._wait_until_ready()
 
     def close(self) -> None:
         if self._due is not None:
             self._due.cancel()
 
-    def _settle(self) -> None:
+    def _end_burst(self) -> None:
         keys, self._burst = self._burst, []
-        self._heard(keys)
+        self._on_keys(keys)
 
-    def _wake_up(self) -> None:
-        left_s = self._listens_at - time.monotonic()
+    def _wait_until_ready(self) -> None:
+        left_s = self._ready_at - time.monotonic()
         if left_s > 0:
-            self._after(left_s, self._wake_up)
+            self._after(left_s, self._wait_until_ready)
         else:
-            self._woke()
+            self._on_ready()
 
     def _after(self, wait_s: float, act: Callable[[], None]) -> None:
         self.close()

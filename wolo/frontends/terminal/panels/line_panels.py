@@ -47,7 +47,7 @@ class RequestedLine(LinePanel):
     """Belongs to an action that the user has just begun, so keys count at once."""
 
     @property
-    def is_deaf(self) -> bool:
+    def ignores_keys(self) -> bool:
         return False
 
 

@@ -35,7 +35,7 @@ from rich.text import Text
 from wolo.frontends.terminal.display.line_prompt import Dismissed, Interrupted
 from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.terminal_signals import suspend
-from wolo.frontends.terminal.panels.key_guard import PASTE_S, Attention
+from wolo.frontends.terminal.panels.key_guard import PASTE_S, KeyGuard
 from wolo.frontends.terminal.panels.region_styles import Row, as_rows, row_width
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class Panel(ABC, Generic[T]):
         """Line of the content that has to be visible."""
         self._in_view = _ANYWHERE
         """Its rows."""
-        self._attention = Attention(self.heard, _paint)
+        self._key_guard = KeyGuard(self.on_keys, _paint)
         self._body = Window(
             FormattedTextControl(self._painted, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
             dont_extend_height=True,
@@ -140,7 +140,7 @@ class Panel(ABC, Generic[T]):
     def edited(self) -> None:
         """Called after each change of the field."""
 
-    def heard(self, keys: list[str]) -> None:
+    def on_keys(self, keys: list[str]) -> None:
         """Handles keys pressed together: moves, then one key that answers, perhaps with Enter. Anything else was pasted."""
         moves = next((at for at, key in enumerate(keys) if key not in MOVES), len(keys))
         if len(rest := keys[moves:]) < 2 or (len(rest) == 2 and rest[0] != "enter" and rest[1] == "enter"):
@@ -156,12 +156,12 @@ class Panel(ABC, Generic[T]):
         """Called when the panel becomes visible; keys count after the time it takes to read it."""
         get_app().vi_state.reset()
         get_app().layout.focus(self._line if self.is_writing else self._body)
-        self._attention.begin()
+        self._key_guard.begin()
 
     @property
-    def is_deaf(self) -> bool:
+    def ignores_keys(self) -> bool:
         """Keys do not count yet."""
-        return self._attention.is_deaf
+        return self._key_guard.ignores_keys
 
     @property
     def is_writing(self) -> bool:
@@ -207,7 +207,7 @@ class Panel(ABC, Generic[T]):
         _paint()
 
     def close(self) -> None:
-        self._attention.close()
+        self._key_guard.close()
 
     # Drawing
 
@@ -229,12 +229,12 @@ class Panel(ABC, Generic[T]):
         return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
 
     def rows(self, columns: int, room: int) -> list[Row]:
-        """What fits so many rows: the visible page of the content, and the choices."""
+        """Returns the visible page of the content, and the choices."""
         if self._wrapped[0] != columns:
             self._wrap(columns)
         rows = self._wrapped[1]
         below = as_rows(self.choices(columns), columns)[: max(room - 1, 0)]
-        if self.is_deaf:
+        if self.ignores_keys:
             below = [[("", " ")] for _ in below]  # keys do not count yet, so none is offered
         self._page = max(room - len(below), 1)
         if len(rows) > self._page:
@@ -283,17 +283,17 @@ class Panel(ABC, Generic[T]):
     def _choosing_keys(self) -> KeyBindings:
         keys = KeyBindings()
         for key, name in _KEY_NAMES.items():
-            keys.add(key, eager=True)(lambda event, name=name: self._attention.press(name))
+            keys.add(key, eager=True)(lambda event, name=name: self._key_guard.press(name))
 
         @keys.add(Keys.Any)  # not eager: it matches Esc, too
         def press(event: KeyPressEvent) -> None:
-            self._attention.press(event.data)
+            self._key_guard.press(event.data)
 
         @keys.add(Keys.BracketedPaste, eager=True)
         def pasted(event: KeyPressEvent) -> None:
-            was_deaf = self.is_deaf
-            self._attention.turn_away(PASTE_S)
-            if not was_deaf:
+            was_ignoring = self.ignores_keys
+            self._key_guard.ignore_for(PASTE_S)
+            if not was_ignoring:
                 self.pasted(event.data)
 
         keys.add("c-z", eager=True)(lambda event: self._step_aside())
@@ -310,7 +310,7 @@ class Panel(ABC, Generic[T]):
 
         def away() -> None:
             suspend()
-            self._attention.begin()
+            self._key_guard.begin()
 
         run_in_terminal(away)
 
@@ -331,13 +331,13 @@ class Panel(ABC, Generic[T]):
         keys.add("escape")(lambda event: self.leave_field())
         keys.add("c-d", filter=Condition(lambda: not self.field.text), eager=True)(lambda event: self.end())
 
-        deaf = Condition(lambda: self.is_deaf)
+        ignores_keys = Condition(lambda: self.ignores_keys)
 
-        @keys.add(Keys.Any, filter=deaf)
-        @keys.add("enter", filter=deaf, eager=True)
-        @keys.add(Keys.BracketedPaste, filter=deaf, eager=True)
+        @keys.add(Keys.Any, filter=ignores_keys)
+        @keys.add("enter", filter=ignores_keys, eager=True)
+        @keys.add(Keys.BracketedPaste, filter=ignores_keys, eager=True)
         def drop(event: KeyPressEvent) -> None:
-            self._attention.press("")
+            self._key_guard.press("")
 
         keys.add("c-c", eager=True)(lambda event: self.dismiss(Interrupted))
         return keys
@@ -365,7 +365,7 @@ def one_row(cells: Sequence[tuple[str, str]], columns: int, between: str = "   "
 
 
 def _border(characters: str) -> Window:
-    """One side of the border beside the field, which may have several rows."""
+    """Returns one side of the border of the input field, which may have several rows."""
     return Window(
         FormattedTextControl([("class:border", "\n".join([characters] * FIELD_ROWS))]),
         width=len(characters),

@@ -134,12 +134,12 @@ class QuestionsPanel(Panel[Replies | None]):
 
     # Keys
 
-    def heard(self, keys: list[str]) -> None:
+    def on_keys(self, keys: list[str]) -> None:
         """Keys pressed one by one select; text typed fast is an answer of its own."""
         moves = next((at for at, key in enumerate(keys) if key not in MOVES), len(keys))
         written = "".join(filter(is_character, keys[moves:]))
         if len(written) < 2 or self._is_review:
-            super().heard(keys)
+            super().on_keys(keys)
         else:
             self.press_all(keys[:moves])
             self.pasted(written)

@@ -24,7 +24,7 @@ MAX_ARGUMENT_CHARS = 2000
 """Characters of a call on its line; the rest is counted, and shown when the call is expanded."""
 INDENT, RAIL = "  ", "  │ "
 TODO_INDENT = "  "
-"""Of the further rows of an item, below its text."""
+"""Indent of the further rows of an item, below its text."""
 RAIL_FROM_COLUMNS = 40
 
 DONE, FAILED, STOPPED = ("● ", "added"), ("✗ ", "error"), ("⊘ ", "warning")
