@@ -195,7 +195,7 @@ def test_a_reason_reaches_the_model(provider: ProviderServer) -> None:
 
 def test_what_was_being_written_is_there_again_afterwards(provider: ProviderServer) -> None:
     hold, asking = Hold(), touch()
-    provider.script(replace(asking, pieces=(hold, *asking.pieces)), text("I see."))
+    provider.script(replace(asking, pieces=(hold, *asking.pieces)), text("I see."), text("Done."))
     with repl(provider, "--mode", "edit") as terminal:
         terminal.enter("go on")
         provider.wait_for_requests(1)
@@ -206,8 +206,9 @@ def test_what_was_being_written_is_there_again_afterwards(provider: ProviderServ
         assert "half a thou" not in visible(terminal)
         terminal.type("n")
         terminal.wait_for("› half a thou")
+        terminal.wait_for("I see.")
         terminal.enter("ght")
-        terminal.wait_until(lambda: len(provider.requests) >= 2)
+        terminal.wait_for("Done.")
 
 
 def test_a_rule_is_edited_in_place_and_complained_about_at_once(provider: ProviderServer, isolated: Path) -> None:

@@ -99,6 +99,7 @@ def probe(
 
     from wolo.models import probe_cache
     from wolo.models.address import display_url
+    from wolo.models.http.server_lookup import ask_window
     from wolo.places import find_places
 
     choice = _choose(url, model, api_key, api)
@@ -106,7 +107,8 @@ def probe(
         raise UsageError("The embedded model is not a server.", hint="`wolo models show local` shows what it supports.")
     say(f"Asking {choice.model.id} at {display_url(choice.base_url)} …")
     try:
-        found = asyncio.run(_run(choice, quiet=as_json))
+        window = ask_window(choice)  # blocks, so not inside the event loop, which would delay a signal until it ends
+        found = asyncio.run(_run(choice, window, quiet=as_json))
     except (KeyboardInterrupt, SystemExit):  # a signal
         say("Stopped; nothing was saved.")
         raise
@@ -147,9 +149,8 @@ def _only_model(url: str, api_key: str) -> str:
     raise ConfigError("Which model should be probed?", hint=f"Name it with -m MODEL{there}.")
 
 
-async def _run(choice: Choice, *, quiet: bool) -> ProbeResult:
+async def _run(choice: Choice, window: int | None, *, quiet: bool) -> ProbeResult:
     from wolo.models.http.http_transport import HttpTransport
-    from wolo.models.http.server_lookup import ask_window
     from wolo.models.probe import Probe
     from wolo.models.probe_cache import SIGNS
 
@@ -159,6 +160,6 @@ async def _run(choice: Choice, *, quiet: bool) -> ProbeResult:
 
     transport = HttpTransport()
     try:
-        return await Probe(choice, transport, tell).run(ask_window(choice))
+        return await Probe(choice, transport, tell).run(window)
     finally:
         await transport.close()
