@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import tomllib
@@ -11,6 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.formats.histories import request
+from wolo.formats.lint.linters import LINTERS
+from wolo.messages.message import user
 from wolo.models.catalog import find
 from wolo.models.format_selection import format_of
 from wolo.models.provider import Choice, Provider, ProviderSettings
@@ -80,11 +84,14 @@ def test_the_providers_that_the_guide_shows_work() -> None:
         name: msgspec.convert(table, ProviderSettings) for each in (own, azure) for name, table in each["providers"].items()
     }
     environ = {"ACME_API_KEY": "k", "ACME_TOKEN": "t", "AZURE_OPENAI_API_KEY": "a"}
-    for name in ("acme/large:high", "azure-openai/my-gpt"):
-        format_of(find(name, environ=environ, overrides=settings))
+    chosen = [find(name, environ=environ, overrides=settings) for name in ("acme/large:high", "azure-openai/my-gpt")]
     provider = msgspec.convert(file, Provider)
-    for model in provider.models:
-        format_of(Choice(provider, model, provider.base_url))
+    chosen += [Choice(provider, model, provider.base_url) for model in provider.models]
+    assert len(chosen) > 2
+    for choice in chosen:
+        built = format_of(choice)
+        body = json.loads(built.encode(request((user("go"),))))
+        assert LINTERS[choice.format](body) == []
 
 
 def test_every_promise_names_tests_that_exist() -> None:

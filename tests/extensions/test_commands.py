@@ -35,11 +35,11 @@ def test_a_file_is_a_command_and_a_folder_a_word_of_its_name() -> None:
     command(
         Path("commands"), "fix", "---\ndescription: Fix it\nargument-hint: [issue]\nmodel: a/b\nallowed-tools: Read\n---\nFix $1."
     )
-    command(Path("commands"), "git/work/commit", "# Commit the work\n\nNow.")
+    command(Path("commands"), "git/daily/commit", "# Commit the work\n\nNow.")
     Path("commands/notes.txt").write_text("No command.")
     Path("commands/.hidden.md").write_text("No command.")
     fix, commit = found().found
-    assert (commit.name, commit.description) == ("git:work:commit", "Commit the work")
+    assert (commit.name, commit.description) == ("git:daily:commit", "Commit the work")
     assert (fix.name, fix.description, fix.hint, fix.model, fix.tools) == ("fix", "Fix it", "[issue]", "a/b", ("Read",))
 
 

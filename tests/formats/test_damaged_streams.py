@@ -95,7 +95,12 @@ def test_a_damaged_stream_never_crashes_and_what_came_of_it_goes_back_in_every_f
 def test_a_payload_that_comes_as_the_whole_answer_never_crashes(path: Path, done: list[tuple[float, float, Any]]) -> None:
     format = format_named(path.parent.name)
     payloads = payloads_of(path, format.framing)
-    format.encode(request(format, user("go")))
+    asked = request(format, user("go"))
+    format.encode(asked)
     for which, where, value in done:
         with contextlib.suppress(ProviderError):
-            format.read_whole(damaged(payloads[int(which * len(payloads))], where, value))
+            assembler = Assembler()
+            assembler.add(format.read_whole(damaged(payloads[int(which * len(payloads))], where, value)))
+            answer = assembler.message(producer=asked.producer)
+            body = json.loads(format.encode(request(format, user("go"), answer, user("go on"))))
+            assert LINTERS[format.name](body) == []

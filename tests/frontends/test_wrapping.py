@@ -118,5 +118,7 @@ def test_links_only_where_they_are_understood(environment: dict[str, str], does:
 
 def test_hostile_lines_take_no_time() -> None:
     for line in (" " * 200_000, "a " * 100_000, "> " * 100_000, "http://" + ")" * 200_000, "- " * 100_000):
-        link_addresses(Text(wrapped(line, 40)))
-        newest_rows(line[:2000], 40, 6)
+        rows = wrapped(line, 40)
+        assert "".join(rows.split()) == "".join(line.split())
+        assert link_addresses(Text(rows)).plain == rows
+        assert len(newest_rows(line[:2000], 40, 6).split("\n")) <= 6

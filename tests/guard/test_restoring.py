@@ -146,12 +146,13 @@ def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> N
 
 
 def test_what_a_killed_repository_lost_is_told(tmp_path: Path) -> None:
-    scene(tmp_path / "work")
-    snapshot = FileSaver(tmp_path / "state").save([f"{tmp_path}/work/.git"])
-    shutil.rmtree(tmp_path / "work/.git")
+    repository = tmp_path / "work"
+    scene(repository)
+    snapshot = FileSaver(tmp_path / "state").save([f"{repository}/.git"])
+    shutil.rmtree(repository / ".git")
     found = snapshot.restore()
     assert found is not None
-    assert found.lost == (f"{tmp_path}/work/.git",)
+    assert found.lost == (f"{repository}/.git",)
 
 
 LATER = {

@@ -49,6 +49,7 @@ def test_one_that_was_damaged_is_played_or_refused(isolated: Path) -> None:
             data[at : at + dice.choice((0, 1, 9))] = dice.choice((b"", b"\0", b"\xff\n", b'"', b"}\n{"))
         with suppress(SessionError):
             play(bytes(data), isolated / f"damaged-{number}")
+    assert list(Path.cwd().iterdir()) == []
 
 
 @pytest.mark.parametrize("path", ["../out.txt", "/etc/out.txt", "a/../../out.txt", ".", "", "a\0b", "x" * 5_000])

@@ -17,7 +17,7 @@ from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
-INSIDE, OUTSIDE = Path("/work/.agents/skills/pdf/SKILL.md"), Path("/home/me/.agents/skills/pdf/SKILL.md")
+INSIDE, OUTSIDE = Path("/project/.agents/skills/pdf/SKILL.md"), Path("/home/me/.agents/skills/pdf/SKILL.md")
 
 
 def offering(path: Path) -> Callable[[str], OfferedSkill]:
@@ -31,7 +31,7 @@ def offering(path: Path) -> Callable[[str], OfferedSkill]:
 
 def services_with(tmp_path: Path, skill: Callable[[str], OfferedSkill] | None) -> ToolServices:
     return ToolServices(
-        workspace=Workspace(Path("/work")),
+        workspace=Workspace(Path("/project")),
         ledger=FileLedger(tmp_path / "locks"),
         save_output=lambda name, data: tmp_path / name,
         shell=ShellState(tmp_path),

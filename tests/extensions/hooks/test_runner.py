@@ -78,8 +78,8 @@ def test_links_on_the_way_to_a_program_are_found_with_it(tmp_path: Path) -> None
     "word", ["~nobody-of-this-name/x.sh", "a\0b.sh", "./" + "y" * 300, "./" + "../" * 2000, "'", "$(", "-m ."]
 )
 def test_no_word_is_too_strange_to_be_looked_for(word: str, tmp_path: Path) -> None:
-    digest([("Stop", Hook(command=word))], tmp_path)
-    find_programs([word], tmp_path, [tmp_path])
+    assert digest([("Stop", Hook(command=word))], tmp_path) != digest([("Stop", Hook(command="other"))], tmp_path)
+    assert all(found.is_relative_to(tmp_path) for found in find_programs([word], tmp_path, [tmp_path]))
 
 
 def test_what_is_no_program_is_not_kept_from_the_model(tmp_path: Path) -> None:
