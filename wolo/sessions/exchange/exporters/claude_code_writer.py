@@ -60,6 +60,26 @@ class _Writer:
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         return read_records(claude_code.RecordReader(), records)
 
+    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+        session = stable_uuid(header.id)
+        parent: str | None = None
+        for number, record in enumerate(records):
+            uuid = stable_uuid(header.id, str(number))
+            yield {
+                "parentUuid": parent,
+                "isSidechain": False,
+                "userType": "external",
+                "cwd": header.cwd,
+                "sessionId": session,
+                "version": VERSION,
+                "gitBranch": "",
+                "uuid": uuid,
+                **record,
+            }
+            parent = uuid
+        if header.title:
+            yield {"type": "custom-title", "customTitle": header.title, "sessionId": session}
+
 
 def _line(type: str, message: Record, at: float) -> Record:
     return {"type": type, "message": message, "timestamp": iso(at)}
@@ -96,25 +116,4 @@ def _usage(usage: Usage) -> Record:
     }
 
 
-def _linked(records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
-    session = stable_uuid(header.id)
-    parent: str | None = None
-    for number, record in enumerate(records):
-        uuid = stable_uuid(header.id, str(number))
-        yield {
-            "parentUuid": parent,
-            "isSidechain": False,
-            "userType": "external",
-            "cwd": header.cwd,
-            "sessionId": session,
-            "version": VERSION,
-            "gitBranch": "",
-            "uuid": uuid,
-            **record,
-        }
-        parent = uuid
-    if header.title:
-        yield {"type": "custom-title", "customTitle": header.title, "sessionId": session}
-
-
-write = line_export(_Writer, _linked)
+write = line_export(_Writer)

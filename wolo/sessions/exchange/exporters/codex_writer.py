@@ -21,7 +21,8 @@ from wolo.sessions.exchange.exporters.record_writer import (
     stable_uuid,
 )
 from wolo.sessions.exchange.importers import codex
-from wolo.sessions.exchange.importers.responses_items import parts_of, words_of
+from wolo.sessions.exchange.importers.builder import words_of
+from wolo.sessions.exchange.importers.responses_items import parts_of
 from wolo.sessions.exchange.json_files import Record
 
 VERSION = "0.128.0"
@@ -36,7 +37,7 @@ class _Writer:
 
     def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
         content = [_input(part) for part in parts]
-        words = words_of(parts_of({"content": content}))
+        words = words_of(parts_of({"content": content})).strip()
         shown = [_line("event_msg", {"type": "user_message", "message": words, "kind": "plain"}, at)] if words else []
         return [_line("response_item", {"type": "message", "role": "user", "content": content}, at), *shown]
 
@@ -56,6 +57,30 @@ class _Writer:
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         return read_records(codex.RecordReader(), records)
+
+    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+        provider, _, model = header.model.partition("/")
+        meta = {
+            "id": stable_uuid(header.id),
+            "timestamp": iso(header.created),
+            "cwd": header.cwd,
+            "originator": "codex_cli_rs",
+            "cli_version": VERSION,
+            "source": "cli",
+            "model_provider": provider_name(provider),
+        }
+        yield _line("session_meta", meta, header.created)
+        turn = {
+            "cwd": header.cwd,
+            "approval_policy": "on-request",
+            "sandbox_policy": {"type": "workspace-write"},
+            "model": model,
+            "summary": "auto",
+        }
+        yield _line("turn_context", turn, header.created)
+        yield from records
+        if header.title:
+            yield _line("event_msg", {"type": "thread_name_updated", "thread_name": header.title}, header.updated)
 
     def _token_count(self, usage: Usage | None, at: float) -> list[Record]:
         tokens = usage.context_tokens if usage else 0
@@ -105,29 +130,4 @@ def _input(part: TextPart | MediaPart) -> Record:
     return {"type": "input_image", "image_url": address(part)}
 
 
-def _with_head(records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
-    provider, _, model = header.model.partition("/")
-    meta = {
-        "id": stable_uuid(header.id),
-        "timestamp": iso(header.created),
-        "cwd": header.cwd,
-        "originator": "codex_cli_rs",
-        "cli_version": VERSION,
-        "source": "cli",
-        "model_provider": provider_name(provider),
-    }
-    yield _line("session_meta", meta, header.created)
-    turn = {
-        "cwd": header.cwd,
-        "approval_policy": "on-request",
-        "sandbox_policy": {"type": "workspace-write"},
-        "model": model,
-        "summary": "auto",
-    }
-    yield _line("turn_context", turn, header.created)
-    yield from records
-    if header.title:
-        yield _line("event_msg", {"type": "thread_name_updated", "thread_name": header.title}, header.updated)
-
-
-write = line_export(_Writer, _with_head)
+write = line_export(_Writer)

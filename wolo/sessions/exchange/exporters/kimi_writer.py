@@ -42,6 +42,11 @@ class _Writer:
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         return read_records(kimi.RecordReader(), records)
 
+    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+        """Begins with one of Kimi's checkpoint records, which tell the file from other lists of messages."""
+        yield {"role": "_checkpoint", "id": 0}
+        yield from records
+
 
 def _call(part: ToolPart) -> Record:
     function = {"name": part.tool, "arguments": json.dumps(part.input, ensure_ascii=False)}
@@ -57,10 +62,4 @@ def _block(part: TextPart | MediaPart) -> Record:
     return {"type": kind, kind: {"url": address(part)}}
 
 
-def _with_checkpoint(records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
-    """Begins with one of Kimi's checkpoint records, which tell the file from other lists of messages."""
-    yield {"role": "_checkpoint", "id": 0}
-    yield from records
-
-
-write = line_export(_Writer, _with_checkpoint)
+write = line_export(_Writer)

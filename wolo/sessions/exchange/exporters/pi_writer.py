@@ -62,6 +62,17 @@ class _Writer:
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
         return read_records(pi.RecordReader(), records)
 
+    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+        yield {"type": "session", "version": 3, "id": stable_uuid(header.id), "timestamp": iso(header.created), "cwd": header.cwd}
+        parent: str | None = None
+        for number, record in enumerate(records, 1):
+            id = f"{number:08x}"
+            yield {**record, "id": id, "parentId": parent}
+            parent = id
+        if header.title:
+            at = iso(header.updated)
+            yield {"type": "session_info", "id": "ffffffff", "parentId": parent, "timestamp": at, "name": header.title}
+
     def _answer_blocks(self, part: AnyPart) -> Iterator[Record]:
         if isinstance(part, ToolPart):
             self._tools[part.call_id] = part.tool
@@ -105,16 +116,4 @@ def _usage(usage: Usage) -> Record:
     return {**counts, "totalTokens": usage.context_tokens, "cost": {**prices, "total": cost.total}}
 
 
-def _linked(records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
-    yield {"type": "session", "version": 3, "id": stable_uuid(header.id), "timestamp": iso(header.created), "cwd": header.cwd}
-    parent: str | None = None
-    for number, record in enumerate(records, 1):
-        id = f"{number:08x}"
-        yield {**record, "id": id, "parentId": parent}
-        parent = id
-    if header.title:
-        at = iso(header.updated)
-        yield {"type": "session_info", "id": "ffffffff", "parentId": parent, "timestamp": at, "name": header.title}
-
-
-write = line_export(_Writer, _linked)
+write = line_export(_Writer)

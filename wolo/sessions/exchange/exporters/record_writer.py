@@ -60,7 +60,7 @@ class RecordReader(Protocol):
 
 
 class RecordWriter(Protocol):
-    """How one agent spells messages."""
+    """Spells messages as one agent does."""
 
     id_policy: IdPolicy
     """The form of call ids there."""
@@ -74,18 +74,25 @@ class RecordWriter(Protocol):
     def results(self, message: ToolMessage) -> list[Record]: ...
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        """What the importer of this agent makes of the records alone."""
+        """The messages that the importer of this agent reads from the records alone."""
         ...
 
 
-def line_export(
-    make_writer: Callable[[], RecordWriter], frame: Callable[[Iterable[Record], SessionHeader], Iterator[Record]]
-) -> Callable[[Store, SessionInfo, Write, Redactor | None], None]:
-    """Makes an export of JSON lines. `frame` adds the header lines and links the records."""
+class LineWriter(RecordWriter, Protocol):
+    """Writes JSON lines."""
+
+    def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+        """Adds the header lines and links the records."""
+        ...
+
+
+def line_export(writer_type: type[LineWriter]) -> Callable[[Store, SessionInfo, Write, Redactor | None], None]:
+    """Makes an export of JSON lines."""
 
     def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-        records = session_records(MessageStream(store, info.id, redactor), make_writer())
-        for record in frame(records, header_of(info, redactor)):
+        writer = writer_type()
+        records = session_records(MessageStream(store, info.id, redactor), writer)
+        for record in writer.frame(records, header_of(info, redactor)):
             out(encoded(record) + b"\n")
 
     return write

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,19 @@ from wolo.messages import media
 from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.media import audio_type, image_type
 from wolo.messages.message import NUDGE, FinishReason, Message, Producer, Role, Usage
-from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, Outcome, TextPart, ToolPart, new_id
+from wolo.messages.parts import (
+    AnyPart,
+    AudioPart,
+    Blob,
+    FilePart,
+    ImagePart,
+    MediaPart,
+    Outcome,
+    TextPart,
+    ThinkingPart,
+    ToolPart,
+    new_id,
+)
 from wolo.messages.unicode import whole, whole_throughout
 from wolo.sessions.exchange.json_diff import completed
 from wolo.sessions.exchange.json_files import Imported, Record, number
@@ -115,6 +127,11 @@ class ConversationBuilder:
         self.drafts.append(draft)
         return draft
 
+    def add_spoken(self, draft: Draft) -> None:
+        """Adds a message unless it is empty."""
+        if draft.parts:
+            self.add(draft)
+
     def answer(self, key: str, *, at: float = 0.0, producer: Producer | None = None) -> Draft:
         """Returns the answer with this key, adding it when it is new."""
         draft = self._answers.get(key)
@@ -158,21 +175,21 @@ class ConversationBuilder:
             places[:] = [place for place in places if id(place[0]) not in gone]
         return len(gone)
 
-    def summarise(self, summary: str, *, at: float, keeps: Callable[[Draft], bool]) -> None:
-        """Adds a summary in place of all messages that `keeps` refuses."""
-        self.leave_out(keeps)
+    def summarise(self, summary: str, *, at: float, kept: Collection[str] = ()) -> None:
+        """Adds a summary in place of all messages but those with the ids in `kept`."""
+        self.leave_out(kept)
         self.add(Draft("compaction_summary", [TextPart(text=summary)], timestamp=at))
 
     def summarise_before(self, first: Draft | None, summary: str, *, at: float) -> None:
         """Inserts a summary of all messages before `first`; of all messages when it is None."""
         begin = next((index for index, each in enumerate(self.drafts) if each is first), len(self.drafts))
         kept = {draft.id for draft in self.drafts[begin:]}
-        self.leave_out(lambda draft: draft.id in kept)
+        self.leave_out(kept)
         self.drafts.insert(begin, Draft("compaction_summary", [TextPart(text=summary)], timestamp=at))
 
-    def leave_out(self, keeps: Callable[[Draft], bool]) -> None:
-        """Marks the messages that `keeps` refuses as no longer sent."""
-        self._left_out.update(draft.id for draft in self.drafts if not keeps(draft))
+    def leave_out(self, kept: Collection[str] = ()) -> None:
+        """Marks all messages but those with the ids in `kept` as no longer sent."""
+        self._left_out.update(draft.id for draft in self.drafts if draft.id not in kept)
 
     def sent_drafts(self) -> list[Draft]:
         return [draft for draft in self.drafts if draft.id not in self._left_out and draft.role != "custom"]
@@ -281,6 +298,26 @@ def outcome_of(output: str, words: Mapping[str, Outcome], *, otherwise: Outcome)
     """The outcome of a call, from the phrases at the beginning of its result."""
     begin = output.lstrip()[:400].lower()
     return next((outcome for phrase, outcome in words.items() if phrase in begin), otherwise)
+
+
+def text_part(words: str) -> TextPart | None:
+    """None for blank text."""
+    return TextPart(text=words) if words.strip() else None
+
+
+def thinking_part(thought: str, kind: str, sealed: str, *, field: str = "reasoning_content") -> ThinkingPart | None:
+    """Thinking with opaque data of this kind; None without either."""
+    blobs = (Blob(kind, sealed),) if sealed else ()
+    return ThinkingPart(text=thought, field=field, blobs=blobs) if thought or blobs else None
+
+
+def user_command(command: str, output: str, ending: str = "") -> str:
+    """Reports a command that the user ran, in the user's name."""
+    return f"I ran this command myself:\n{command}\n\nIt printed:\n{output or '(no output)'}{ending}"
+
+
+def words_of(parts: Iterable[AnyPart]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, TextPart))
 
 
 def text_and_media(blocks: Iterable[AnyPart]) -> tuple[str, tuple[MediaPart, ...]]:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from wolo.formats.anthropic.decode import FIELD
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.messages.message import FinishReason, Producer, Usage
-from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
+from wolo.messages.parts import AnyPart, Outcome, TextPart
 from wolo.sessions.exchange.importers.builder import (
     CallResult,
     ConversationBuilder,
@@ -28,8 +28,11 @@ from wolo.sessions.exchange.importers.builder import (
     outcome_of,
     producer,
     text_and_media,
+    text_part,
+    thinking_part,
     token_usage,
     tool_part,
+    words_of,
 )
 from wolo.sessions.exchange.importers.discovery import (
     FoundSession,
@@ -276,7 +279,7 @@ class RecordReader:
                 self._result(line, block, at)
             elif not is_reminder(text(block, "text")) and (part := _part(block)) is not None:
                 said.append(part)
-        words = "".join(part.text for part in said if isinstance(part, TextPart))
+        words = words_of(said)
         if not said:
             return
         if line.get("isCompactSummary"):
@@ -310,22 +313,18 @@ class RecordReader:
         attached = record(line, "attachment")
         if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
             said = [part for block in content(attached, "prompt") if (part := _part(block)) is not None]
-            if said:
-                self.builder.add(Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
+            self.builder.add_spoken(Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
 
 
 def _part(block: Record) -> AnyPart | None:
     """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
-            return TextPart(text=text(block, "text")) if text(block, "text").strip() else None
+            return text_part(text(block, "text"))
         case "thinking":
-            signature = text(block, "signature")
-            blobs = (Blob(SIGNATURE, signature),) if signature else ()
-            thought = text(block, "thinking")
-            return ThinkingPart(text=thought, field=FIELD, blobs=blobs) if thought or blobs else None
-        case "redacted_thinking" if text(block, "data"):
-            return ThinkingPart(field=FIELD, blobs=(Blob(REDACTED, text(block, "data")),))
+            return thinking_part(text(block, "thinking"), SIGNATURE, text(block, "signature"), field=FIELD)
+        case "redacted_thinking":
+            return thinking_part("", REDACTED, text(block, "data"), field=FIELD)
         case "image" | "document" as kind:
             source = record(block, "source")
             if source.get("type") == "text":

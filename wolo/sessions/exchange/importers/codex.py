@@ -16,7 +16,7 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, TextPart
-from wolo.sessions.exchange.importers.builder import ConversationBuilder, Draft, counted, medium, producer
+from wolo.sessions.exchange.importers.builder import ConversationBuilder, Draft, counted, medium, producer, text_part, words_of
 from wolo.sessions.exchange.importers.discovery import (
     FoundSession,
     children,
@@ -29,7 +29,7 @@ from wolo.sessions.exchange.importers.discovery import (
     tail,
     updated,
 )
-from wolo.sessions.exchange.importers.responses_items import HOSTED, call, hosted_result, parts_of, reasoning, result, words_of
+from wolo.sessions.exchange.importers.responses_items import HOSTED, call, hosted_result, parts_of, reasoning, result
 from wolo.sessions.exchange.json_files import (
     FilePreview,
     Imported,
@@ -109,7 +109,7 @@ def _prompts(there: Iterable[Record]) -> Iterator[str]:
         if payload.get("type") == "user_message" and text(payload, "message").strip():
             yield text(payload, "message")
         elif payload.get("type") == "message" and payload.get("role") == "user":
-            words = words_of(parts_of(payload))
+            words = words_of(parts_of(payload)).strip()
             if words and not _INJECTED.match(words):
                 yield words
 
@@ -256,16 +256,18 @@ class RecordReader:
         self._is_answering = False
         replacement = records(payload, "replacement_history")
         summary = text(payload, "message")
-        kept = {words_of(parts_of(item)) for item in replacement if item.get("role") == "user"}
+        named = {words_of(parts_of(item)).strip() for item in replacement if item.get("role") == "user"}
         if summary.strip():
-            self.builder.summarise(summary, at=at, keeps=lambda draft: draft.role == "user" and words_of(draft.parts) in kept)
+            drafts = (draft for draft in self.builder.drafts if draft.role == "user")
+            kept = {draft.id for draft in drafts if words_of(draft.parts).strip() in named}
+            self.builder.summarise(summary, at=at, kept=kept)
         else:
             self.notices.append("An encrypted summary was left out; the messages it replaced are sent instead.")
 
     def _add_message(
         self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = ""
     ) -> None:
-        words = words_of(parts)
+        words = words_of(parts).strip()
         seen = None if self.builder.is_own else self._find_repetition(role, source, words)
         if seen is not None:
             seen.sources.add(source)
@@ -309,4 +311,4 @@ def _prompt(event: Record) -> list[AnyPart]:
 
 
 def _text(words: str) -> list[AnyPart]:
-    return [TextPart(text=words)] if words.strip() else []
+    return [part] if (part := text_part(words)) else []

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from wolo.messages.message import Usage
-from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import AnyPart, Outcome, ToolPart
 from wolo.sessions.exchange.importers import kimi_v2
 from wolo.sessions.exchange.importers.builder import (
     CallResult,
@@ -22,8 +22,11 @@ from wolo.sessions.exchange.importers.builder import (
     outcome_of,
     producer,
     text_and_media,
+    text_part,
+    thinking_part,
     token_usage,
     tool_part,
+    words_of,
 )
 from wolo.sessions.exchange.importers.discovery import FoundSession, children, head, home_of, newest_first, updated
 from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
@@ -167,22 +170,18 @@ class RecordReader:
             case "tool":
                 self._result(line)
             case "system":
-                self._add(Draft("user", _parts(line), timestamp=self._now, is_prompt=False))
+                self.builder.add_spoken(Draft("user", _parts(line), timestamp=self._now, is_prompt=False))
             case _:
                 # Kimi's own records begin with an underscore.
                 self.builder.skipped += not role.startswith("_")
 
     def _user(self, line: Record) -> None:
         said = _parts(line)
-        words = "".join(part.text for part in said if isinstance(part, TextPart))
+        words = words_of(said)
         if words.startswith(COMPACTED):
-            self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now, keeps=lambda _: False)
+            self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now)
         elif not words.startswith(CHECKPOINT) and not is_reminder(words):
-            self._add(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
-
-    def _add(self, draft: Draft) -> None:
-        if draft.parts:
-            self.builder.add(draft)
+            self.builder.add_spoken(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
 
     def _answer(self, line: Record) -> None:
         draft = self.builder.add(Draft("assistant", _parts(line), timestamp=self._now, producer=producer("kimi-cli", "")))
@@ -191,8 +190,8 @@ class RecordReader:
             arguments = function.get("arguments")
             self.builder.add_call(draft, tool_part(text(function, "name"), arguments or "", text(each, "id"), at=self._now))
         calls = [part.call_id for part in draft.parts if isinstance(part, ToolPart)]
-        words = "".join(part.text for part in draft.parts if isinstance(part, TextPart))
-        self._now, draft.usage = self._wire.steps.pop(calls[0] if calls else words, (self._now, None))
+        step = calls[0] if calls else words_of(draft.parts)
+        self._now, draft.usage = self._wire.steps.pop(step, (self._now, None))
         draft.timestamp = self._now
 
     def _result(self, line: Record) -> None:
@@ -210,10 +209,9 @@ def _part(block: Record) -> AnyPart | None:
     """None for an empty or unknown block."""
     match block.get("type"):
         case "text":
-            return TextPart(text=text(block, "text")) if text(block, "text").strip() else None
+            return text_part(text(block, "text"))
         case "think":
-            blobs = (Blob(ENCRYPTED, text(block, "encrypted")),) if text(block, "encrypted") else ()
-            return ThinkingPart(text=text(block, "think"), blobs=blobs) if text(block, "think") or blobs else None
+            return thinking_part(text(block, "think"), ENCRYPTED, text(block, "encrypted"))
         case "image_url" | "audio_url" as kind:
             address = text(record(block, kind), "url")
             return medium(address) if address else None

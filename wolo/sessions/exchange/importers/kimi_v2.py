@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wolo.messages import media
 from wolo.messages.message import FinishReason, Producer
-from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import AnyPart, Outcome, ToolPart
 from wolo.sessions.exchange.importers.builder import (
     CallResult,
     ConversationBuilder,
@@ -19,6 +19,8 @@ from wolo.sessions.exchange.importers.builder import (
     outcome_of,
     producer,
     text_and_media,
+    text_part,
+    thinking_part,
     token_usage,
     tool_part,
 )
@@ -150,7 +152,7 @@ class RecordReader:
                 self._compacted(line, at)
             case "context.clear":
                 self._flush_deferred()
-                self.builder.leave_out(lambda _: False)
+                self.builder.leave_out()
             case "context.undo":
                 self._flush_deferred()
                 self.undone += self.builder.undo_prompts(number(line, "count"))
@@ -230,7 +232,7 @@ class RecordReader:
         if "keptUserMessageCount" in line:
             said = [draft for draft in view if draft.role == "user" and draft.is_prompt]
             kept = {draft.id for draft in said[len(said) - min(number(line, "keptUserMessageCount"), len(said)) :]}
-            self.builder.summarise(summary, at=at, keeps=lambda draft: draft.id in kept)
+            self.builder.summarise(summary, at=at, kept=kept)
         else:
             self.builder.summarise_before(_behind(view, number(line, "compactedCount")), summary, at=at)
 
@@ -240,10 +242,9 @@ class RecordReader:
     def _part(self, block: Record) -> AnyPart | None:
         match block.get("type"):
             case "text":
-                return TextPart(text=text(block, "text")) if text(block, "text").strip() else None
+                return text_part(text(block, "text"))
             case "think":
-                blobs = (Blob(ENCRYPTED, text(block, "encrypted")),) if text(block, "encrypted") else ()
-                return ThinkingPart(text=text(block, "think"), blobs=blobs) if text(block, "think") or blobs else None
+                return thinking_part(text(block, "think"), ENCRYPTED, text(block, "encrypted"))
             case "image_url" | "audio_url":
                 holder = record(block, "imageUrl") or record(block, "audioUrl") or record(block, "image_url")
                 return self._medium(text(holder, "url"))

@@ -21,6 +21,7 @@ from wolo.sessions.exchange.importers.builder import (
     outcome_of,
     producer,
     tool_part,
+    user_command,
 )
 from wolo.sessions.exchange.json_files import Record, amount, content, number, record, records, text, unix_time
 
@@ -218,7 +219,7 @@ def convert_row(kind: str, data: Record) -> MessageRow | None:
         case "synthetic" | "system" | "skill":
             return MessageRow({**data, "role": "user"}, [{"type": "text", "text": text(data, "text"), "synthetic": True}])
         case "shell":
-            ran = f"I ran this command myself:\n{text(data, 'command')}\n\nIt printed:\n{_printed(data)}"
+            ran = user_command(text(data, "command"), _printed(data))
             return MessageRow({**data, "role": "user"}, [{"type": "text", "text": ran, "synthetic": True}])
         case "assistant":
             return _answer(data)
@@ -262,4 +263,4 @@ def _address(file: Record) -> str:
 
 
 def _printed(data: Record) -> str:
-    return text(record(data, "output"), "output") or text(record(data, "output"), "text") or text(data, "output") or "(no output)"
+    return text(record(data, "output"), "output") or text(record(data, "output"), "text") or text(data, "output")

@@ -22,8 +22,10 @@ from wolo.sessions.exchange.importers.builder import (
     outcome_of,
     producer,
     text_and_media,
+    thinking_part,
     token_usage,
     tool_part,
+    user_command,
 )
 from wolo.sessions.exchange.importers.discovery import (
     FoundSession,
@@ -179,7 +181,7 @@ class RecordReader:
         at = unix_time(message.get("timestamp")) or at
         match message.get("role"):
             case "user":
-                self._add(Draft("user", _said(message), timestamp=at))
+                self.builder.add_spoken(Draft("user", _said(message), timestamp=at))
             case "assistant":
                 self._answer(message, at)
             case "toolResult":
@@ -189,28 +191,23 @@ class RecordReader:
             case "custom" | "hookMessage":
                 self._extension_message(message, at)
             case "branchSummary" | "compactionSummary":
-                self._add(Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
+                self.builder.add_spoken(Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
             case _:
                 self.builder.skipped += 1
 
-    def _add(self, draft: Draft) -> None:
-        if draft.parts:
-            self.builder.add(draft)
-
     def _extension_message(self, message: Record, at: float) -> None:
         """Reads a message of an extension."""
-        self._add(Draft("user", _said(message), timestamp=at, is_prompt=False))
+        self.builder.add_spoken(Draft("user", _said(message), timestamp=at, is_prompt=False))
 
     def _user_command(self, message: Record, at: float) -> None:
         """Reads a command run by the user; a private one is not sent to the model."""
-        output = text(message, "output").strip() or "(no output)"
         code = message.get("exitCode")
         ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
-        words = f"I ran this command myself:\n{text(message, 'command')}\n\nIt printed:\n{output}{ending}"
+        words = user_command(text(message, "command"), text(message, "output").strip(), ending)
         is_private = bool(message.get("excludeFromContext"))
         draft = Draft("custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False)
         draft.custom_type = "pi.command" if is_private else ""
-        self._add(draft)
+        self.builder.add_spoken(draft)
 
     def _answer(self, message: Record, at: float) -> None:
         wrote = _producer(message)
@@ -261,11 +258,11 @@ def _thinking(block: Record, format: str) -> ThinkingPart | None:
         return None
     match format:
         case "anthropic" if block.get("redacted"):
-            return ThinkingPart(field=FIELD, blobs=(Blob(REDACTED, signature),))
+            return thinking_part("", REDACTED, signature, field=FIELD)
         case "anthropic":
-            return ThinkingPart(text=thought, field=FIELD, blobs=(Blob(SIGNATURE, signature),) if signature else ())
+            return thinking_part(thought, SIGNATURE, signature, field=FIELD)
         case "gemini":
-            return ThinkingPart(text=thought, blobs=(Blob(THOUGHT_SIGNATURE, signature),) if signature else ())
+            return thinking_part(thought, THOUGHT_SIGNATURE, signature)
         case "openai-responses":  # the whole item, as JSON
             return reasoning(parse_object(signature.encode("utf-8", "replace")) or {}, thought)
         case "openai-chat" if signature:

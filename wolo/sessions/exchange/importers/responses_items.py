@@ -42,10 +42,6 @@ def parts_of(item: Record) -> list[AnyPart]:
     return [part for block in content(item) if (part := said(block)) is not None]
 
 
-def words_of(parts: list[AnyPart]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, TextPart)).strip()
-
-
 def reasoning(item: Record, otherwise: str = "") -> ThinkingPart | None:
     """`otherwise` is the text for an item without one; None for an empty item."""
     pieces = pieces_of(item)

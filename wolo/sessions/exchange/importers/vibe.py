@@ -14,6 +14,7 @@ from wolo.sessions.exchange.importers.builder import (
     medium,
     outcome_of,
     producer,
+    text_part,
     tool_part,
 )
 from wolo.sessions.exchange.importers.discovery import (
@@ -125,8 +126,8 @@ def _answer(gathered: ConversationBuilder, line: Record, said: list[AnyPart], be
 
 def _part(block: Record) -> AnyPart | None:
     match block.get("type"):
-        case "text" if text(block, "text").strip():
-            return TextPart(text=text(block, "text"))
+        case "text":
+            return text_part(text(block, "text"))
         case "image_url":
             return medium(text(record(block, "image_url"), "url") or text(block, "image_url"))
     return None
