@@ -52,7 +52,7 @@ TimedEntry = tuple[int, float, AnyEntry]
 
 
 class IndexPosition(NamedTuple):
-    """How far a session was read: `seq` and hash of an entry."""
+    """Position up to which a session was read: `seq` and hash of an entry."""
 
     seq: int
     hash: bytes

@@ -37,7 +37,7 @@ class Query(Struct, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
     """As typed."""
     tools: tuple[str, ...] = ()
-    """One of these must match, as in the fields below; empty matches everything."""
+    """At least one must match, as in the fields below; empty matches everything."""
     paths: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
@@ -179,7 +179,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     role: str
     tool: str
     snippet: str
-    """One line, with matches between BEGIN and END."""
+    """A single line, with matches between BEGIN and END."""
 
 
 def search(

@@ -300,7 +300,7 @@ class RecordReader:
 
 
 def _overlap(a: str, b: str) -> bool:
-    """One contains the other; messages added by Codex may quote anything."""
+    """Tells that one text contains the other; messages added by Codex may quote anything."""
     return bool(a and b) and (a in b or b in a) and not _INJECTED.match(a) and not _INJECTED.match(b)
 
 
