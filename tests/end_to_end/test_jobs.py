@@ -16,13 +16,9 @@ from tests.fakes.pace import allowed_s
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, call, text
 from tests.fakes.screen import pty_wolo
-from tests.workspace.living import alive, gone
+from tests.workspace.living import alive, gone, unique_seconds
 
 BOTH = pytest.mark.parametrize("mode", ["--yolo", "--mode=auto"])
-
-
-def unique() -> str:
-    return f"7{time.monotonic_ns() % 10**9}"
 
 
 def background(command: str) -> Reply:
@@ -31,7 +27,7 @@ def background(command: str) -> Reply:
 
 @BOTH
 def test_a_job_is_told_of_in_every_way_and_ends_with_the_run(provider: ProviderServer, mode: str) -> None:
-    n = unique()
+    n = unique_seconds()
     provider.script(
         background("sleep 1.5; echo built"),
         background(f"echo serving; sleep {n}"),
@@ -76,7 +72,7 @@ def test_a_job_needs_the_same_leave_as_any_command(provider: ProviderServer) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_jobs_that_hide_and_ignore_it(provider: ProviderServer, number: signal.Signals) -> None:
-    n = unique()
+    n = unique_seconds()
     hidden = f"trap '' TERM HUP INT; (env -i setsid sleep {n} &); echo up > up; while :; do sleep {n}; done"
     provider.script(background(hidden), call("shell", {"command": "sleep 60"}))
     with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
@@ -90,7 +86,7 @@ def test_a_signal_ends_jobs_that_hide_and_ignore_it(provider: ProviderServer, nu
 
 
 def test_jobs_of_a_killed_run_end_at_the_next_start(provider: ProviderServer) -> None:
-    n = unique()
+    n = unique_seconds()
     provider.script(background(f"(env -i setsid sleep {n} &); sleep {n}"), call("shell", {"command": "sleep 60"}))
     with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
         provider.wait_for_requests(2)
@@ -104,7 +100,7 @@ def test_jobs_of_a_killed_run_end_at_the_next_start(provider: ProviderServer) ->
 
 
 def test_a_command_that_ignores_term_is_gone_within_a_second_of_ctrl_c(provider: ProviderServer) -> None:
-    n = unique()
+    n = unique_seconds()
     provider.script(call("shell", {"command": f"trap '' TERM INT; touch up; sleep {n}; sleep {n}"}))
     with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
         wait_for(Path("up").exists)
@@ -116,7 +112,7 @@ def test_a_command_that_ignores_term_is_gone_within_a_second_of_ctrl_c(provider:
 
 
 def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(provider: ProviderServer) -> None:
-    n = unique()
+    n = unique_seconds()
     provider.script(
         background("while [ ! -e go ]; do sleep 0.05; done; echo built; exit 2"),
         background(f"echo serving; while [ ! -e on ]; do sleep 0.05; done; echo later; sleep {n}"),
@@ -157,7 +153,7 @@ def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(pr
 
 
 def test_another_model_takes_over_the_jobs_and_a_new_session_ends_them(provider: ProviderServer) -> None:
-    n = unique()
+    n = unique_seconds()
     provider.script(background(f"sleep {n}"), text("It runs."), call("jobs", {}), text("Still there."))
     with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
         terminal.wait_for_prompt()
@@ -178,7 +174,7 @@ def test_another_model_takes_over_the_jobs_and_a_new_session_ends_them(provider:
 
 @pytest.mark.parametrize("way", ["window", "kill"])
 def test_whatever_becomes_of_wolo_its_jobs_end_and_what_was_detached_goes_on(provider: ProviderServer, way: str) -> None:
-    mine, free = unique(), unique()
+    mine, free = unique_seconds(), unique_seconds()
     served = f"echo serving; while [ ! -e on ]; do sleep 0.05; done; echo later; sleep {free}"
     provider.script(background(f"trap '' HUP; sleep {mine}"), background(served), text("Both run."))
     with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:

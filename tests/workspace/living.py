@@ -28,3 +28,8 @@ def gone(word: str, limit_s: float = 1) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def unique_seconds() -> str:
+    """A number of seconds for `sleep` that no other process has."""
+    return f"7{time.monotonic_ns() % 10**9}"

@@ -21,7 +21,7 @@ SAFE = "safe list"
 
 
 class Subject(NamedTuple):
-    """One part of a call to decide on."""
+    """A part of a call to decide on."""
 
     tool: RuleTool
     value: RuleInput

@@ -32,7 +32,7 @@ class _Options(NamedTuple):
 
 
 class _Option(NamedTuple):
-    """One parsed option word."""
+    """A parsed option word."""
 
     valued: str = ""
     """The option that takes a value; empty if none does."""

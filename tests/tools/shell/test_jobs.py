@@ -7,14 +7,13 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.tools.desk import Desk
-from tests.workspace.living import alive, gone
+from tests.workspace.living import alive, gone, unique_seconds
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
@@ -26,23 +25,6 @@ from wolo.tools.shell.shell import ShellArgs
 from wolo.tools.tool_values import Result
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-
-    def keep(name: str, data: bytes) -> Path:
-        (tmp_path / name).write_bytes(data)
-        return tmp_path / name
-
-    desk.services = replace(desk.services, save_output=keep)
-    yield desk
-    desk.services.shell.close()
-
-
-def unique() -> str:
-    return f"7{time.monotonic_ns() % 10**9}"
 
 
 def jobs_of(desk: Desk) -> Jobs:
@@ -78,7 +60,7 @@ async def begin(desk: Desk, command: str, **more: object) -> Result:
 
 
 async def test_a_server_in_the_background_is_looked_at_and_stopped(desk: Desk) -> None:
-    n = unique()
+    n = unique_seconds()
     begun = await begin(desk, f"echo ready; sleep {n} & sleep {n}")
     assert begun.text.startswith(f"ready\n[job 1 (echo ready; sleep {n} & sleep {n}): runs, 1 s, pid ")
     assert not begun.is_error
@@ -136,7 +118,7 @@ async def test_a_job_does_not_move_the_directory_and_is_judged_as_any_command(de
 
 
 async def test_a_time_limit_holds_for_a_job_too(desk: Desk) -> None:
-    n = unique()
+    n = unique_seconds()
     await begin(desk, f"sleep {n}", timeout_s=1.3)
     assert re.search(r"timed out after \d+ s", (await desk.call("jobs", action="output", wait_s=9)).text)
     assert gone(n)
@@ -194,7 +176,7 @@ async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
 
 
 async def test_jobs_end_with_the_conversation_and_leave_nothing(desk: Desk) -> None:
-    n = unique()
+    n = unique_seconds()
     await begin(desk, f"trap '' TERM; (env -i setsid sleep {n} &) ; sleep {n}")
     desk.services.shell.close()
     assert gone(n)
@@ -203,7 +185,7 @@ async def test_jobs_end_with_the_conversation_and_leave_nothing(desk: Desk) -> N
 
 
 async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(desk: Desk) -> None:
-    n = unique()
+    n = unique_seconds()
     await begin(
         desk, f"echo one; while [ ! -e go ]; do sleep 0.05; done; head -c 300000 /dev/zero | tr '\\0' x; echo two; sleep {n}"
     )
@@ -239,7 +221,7 @@ def _forgets(desk: Desk) -> bool:
 
 async def test_an_undetached_job_is_what_the_next_wolo_ends(desk: Desk) -> None:
     """The twin of the test above: without the note, closing ends it."""
-    n = unique()
+    n = unique_seconds()
     await begin(desk, f"sleep {n}")
     desk.services.shell.close()
     assert gone(n)
@@ -287,7 +269,7 @@ async def test_starts_and_ends_are_heard(desk: Desk) -> None:
 
 
 async def test_a_call_that_is_interrupted_takes_its_job_along(desk: Desk) -> None:
-    n = unique()
+    n = unique_seconds()
     call = asyncio.ensure_future(begin(desk, f"sleep {n}"))
     await until(lambda: alive(n))
     call.cancel()
@@ -297,7 +279,7 @@ async def test_a_call_that_is_interrupted_takes_its_job_along(desk: Desk) -> Non
 
 
 async def test_a_job_that_was_detached_at_once_outlives_the_call_that_started_it(desk: Desk) -> None:
-    n = unique()
+    n = unique_seconds()
     call = asyncio.ensure_future(begin(desk, f"echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; sleep {n}"))
     await until(lambda: bool(jobs_of(desk).running))
     (job,) = jobs_of(desk).running

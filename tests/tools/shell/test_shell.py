@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,29 +17,12 @@ import pytest
 
 from tests.components import PACKAGES, require
 from tests.tools.desk import Desk
-from tests.workspace.living import alive, gone
+from tests.workspace.living import alive, gone, unique_seconds
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.tools.shell.shell import ShellArgs
 from wolo.tools.tool_values import Interrupted, Output, Result
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-
-    def keep(name: str, data: bytes) -> Path:
-        (tmp_path / name).write_bytes(data)
-        return tmp_path / name
-
-    desk.services = replace(desk.services, save_output=keep)
-    yield desk
-    desk.services.shell.close()
-
-
-def unique() -> str:
-    return f"7{time.monotonic_ns() % 10**9}"
 
 
 async def test_a_command_gives_its_output_and_its_exit_code(desk: Desk) -> None:
@@ -201,7 +184,7 @@ BACKGROUND = ["sleep {n} &", "setsid sleep {n} &", "nohup sleep {n} &", "(setsid
 
 @pytest.mark.parametrize("command", BACKGROUND)
 async def test_a_background_process_holds_nothing_up_and_is_listed_until_it_is_ended(desk: Desk, command: str) -> None:
-    n = unique()
+    n = unique_seconds()
     started = time.monotonic()
     result = await desk.call("shell", command=f"echo up\n{command.format(n=n)}")
     assert time.monotonic() - started < 2
@@ -310,7 +293,7 @@ async def test_a_rebase_goes_on_without_an_editor(desk: Desk) -> None:
 
 
 async def test_a_time_limit_ends_everything_and_keeps_what_was_printed(desk: Desk) -> None:
-    n = unique()
+    n = unique_seconds()
     started = time.monotonic()
     result = await desk.call("shell", command=f"trap '' TERM; (sleep {n}) & echo before; sleep {n}", timeout_s=1)
     assert time.monotonic() - started < 4
@@ -325,7 +308,7 @@ async def test_the_time_limit_of_the_settings_holds_where_the_call_names_none(de
 
 
 async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(desk: Desk) -> None:
-    n = unique()
+    n = unique_seconds()
     task = asyncio.create_task(desk.call("shell", command=f"touch made; cd /tmp; echo part; (setsid sleep {n} &) ; sleep {n}"))
     await until(lambda: alive(n))
     task.cancel()

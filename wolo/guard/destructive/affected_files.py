@@ -30,7 +30,7 @@ class Loss(NamedTuple):
 
 
 class ExecutionContext:
-    """What is known about where a command runs."""
+    """The known facts about where a command runs."""
 
     def __init__(self, directories: Sequence[str], roots: Sequence[str], *, is_alone: bool) -> None:
         """`is_alone`: no earlier command can have changed which files exist."""

@@ -62,7 +62,7 @@ def what_was_denied(output: str, roots: Sequence[str], hides: Callable[[str], bo
         return f"{PREFIX} the sandbox could not be set up for this command, so it was not run."
     ending = output[-_MOST_CHARS:]
     found = [about for about, matches in _CHECKS if matches(ending, roots)]
-    if any(_misses_hidden(line, hides) for line in ending.splitlines()):
+    if any(hides(path) for line in ending.splitlines() for path in _missing_paths(line)):
         found.append("the home directory and other projects are not visible, except for tools")
     if not found:
         return ""
@@ -81,10 +81,11 @@ def _is_about_writing(line: str, roots: Sequence[str]) -> bool:
     return re.search(_REFUSED, line) is not None and (_names_protected(line) or _names_elsewhere(line, roots))
 
 
-def _misses_hidden(line: str, hides: Callable[[str], bool]) -> bool:
+def _missing_paths(line: str) -> list[str]:
+    """The paths of a line that reports something missing or refused."""
     if re.search(_MISSING, line) is None and re.search(_REFUSED, line) is None:
-        return False
-    return any(hides(found[1]) for found in re.finditer(_PATH, line) if not found[1].startswith(_TOOLS))
+        return []
+    return [found[1] for found in re.finditer(_PATH, line) if not found[1].startswith(_TOOLS)]
 
 
 def _names_protected(line: str) -> bool:

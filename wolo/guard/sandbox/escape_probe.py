@@ -102,7 +102,7 @@ FIFOS, SIGNALS, SET_ID = "FIFOs of the host", "signals to other processes", "set
 
 
 def find_gap(make: SandboxFactory, state: Path) -> tuple[str, tuple[str, ...]]:
-    """Why the sandbox that `make` creates cannot be relied on; empty if it can.
+    """Returns why the sandbox that `make` creates cannot be relied on; empty if it can.
 
     The second value names gaps that some backends cannot close; they are reported.
     """

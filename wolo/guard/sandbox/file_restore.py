@@ -43,7 +43,7 @@ class _Saved(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One protected path that a command created, changed or removed."""
+    """A protected path that a command created, changed or removed."""
 
     path: str
     aside: str

@@ -184,7 +184,7 @@ def _argument(number: int) -> bytes:
 
 
 def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
-    """One instruction; jumps count the skipped lines."""
+    """Encodes an instruction; jumps count the skipped lines."""
     return struct.pack("=HBBI", code, if_so, if_not, value)
 
 

@@ -45,7 +45,7 @@ class Found(Struct, frozen=True):
     is_whole: bool = True
     """False: some protected names are only restored after a command, and some rights are not confined."""
     tried: tuple[str, ...] = ()
-    """Why each better backend was rejected."""
+    """The reason why each better backend was rejected."""
 
 
 def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:

@@ -25,7 +25,7 @@ NOT_STORED = b""
 class State(NamedTuple):
     kind: Kind = ""
     hash: bytes = NOT_STORED
-    """Of the file's content or the link's target."""
+    """Hash of the file's content or the link's target."""
     mode: int = UNKNOWN_MODE
 
     @property

@@ -256,7 +256,7 @@ class FileTracker:
         return summed_changes(look.changes)
 
     def _listings(self, store: CheckpointStore) -> dict[str, Listing]:
-        """Of the last scan by any process."""
+        """Returns the listings of the last scan by any process."""
         generation = store.fact(GENERATION)
         if self._known is None or generation != self._generation:
             try:

@@ -132,7 +132,7 @@ def refuse_read_only(folder: int, name: str, status: os.stat_result) -> None:
 
 
 class _Write:
-    """One write, in an open folder and under the file's lock."""
+    """A write in an open folder, under the file's lock."""
 
     def __init__(
         self,

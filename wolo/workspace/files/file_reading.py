@@ -85,7 +85,7 @@ def read_whole(path: Path) -> bytes:
 _WHOLE_BYTES = 4 * 1024 * 1024
 """Smaller files are read whole."""
 _SCAN_BYTES = 256 * 1024 * 1024
-"""How far a file too large to count is searched for a line."""
+"""Files too large to count are searched this far for a line."""
 _TAIL_BYTES = 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 _SAMPLE_BYTES = 64 * 1024
@@ -97,7 +97,7 @@ class Limits(NamedTuple):
     width: int
     """In characters; longer lines are cut."""
     size_bytes: int
-    """Of the page."""
+    """Size of the page."""
 
 
 class Line(NamedTuple):
@@ -113,7 +113,7 @@ class Page(NamedTuple):
     total: int | None
     """Lines of the file; None when it is too large to count."""
     hash: str | None
-    """Of the whole file; None when it is too large."""
+    """Hash of the whole file; None when it is too large."""
     encoding: Encoding
     newline: str
     """See `newline_name`; judged by the beginning of a large file."""

@@ -72,8 +72,8 @@ def outcome(asked: ApprovalAsked, answer: Answer) -> Text | None:
     what = f"{owner}{call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)}"
     if not given.allowed:
         stays = f" · {escaped_line(given.reason)}" if given.reason else ""
-        kept = {"again": "kept sandboxed", "restored": "files kept restored"}.get(asked.walls)
-        return Text.assemble(("✗ ", "warning"), (kept, "bold"), f": {what}", (stays, "dim")) if kept else None
+        denied = {"again": "not run outside the sandbox", "restored": "changes not allowed"}.get(asked.walls)
+        return Text.assemble(("✗ ", "warning"), (denied, "bold"), f": {what}", (stays, "dim")) if denied else None
     if answer.accepts_edits:
         return Text.assemble(("✓ ", "added"), ("allowed, with all later edits", "bold"), f": {what}")
     rule = given.rule or asked.rule
