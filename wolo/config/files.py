@@ -8,10 +8,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ConfigError
 from wolo.places import make_private
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
 
 OTHERS_WRITE = 0o002
 GROUP_WRITES = 0o020
@@ -58,6 +61,14 @@ def parse_toml(data: bytes, path: Path | str) -> tuple[str, dict[str, Any]]:
         return text, tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _syntax_error(path, text, str(error)) from error
+
+
+def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
+    """For editing; empty if the file does not exist. Raises ConfigError if it is damaged or others may have written it."""
+    import tomlkit  # noqa: PLC0415  # 30 ms, for writing only
+
+    text, _ = read_toml(path, [], is_secret=is_secret)
+    return tomlkit.parse(text)
 
 
 def check_owner(path: Path, found: os.stat_result, notices: list[str], *, is_secret: bool = False) -> None:

@@ -11,8 +11,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from wolo.config.files import find_line, locked, parse_toml, read_toml, replace_file
-from wolo.config.settings_writer import open_document
+from wolo.config.files import find_line, locked, open_document, parse_toml, read_toml, replace_file
 from wolo.errors import ConfigError
 from wolo.places import Places
 

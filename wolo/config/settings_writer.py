@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import NODEFAULT, Struct, to_builtins
 from msgspec.structs import FieldInfo, fields
 
 from wolo.config.dotted_keys import Place, dotted, leaf, parse_key
-from wolo.config.files import locked, read_own, read_toml, replace_file
+from wolo.config.files import locked, open_document, read_own, replace_file
 from wolo.config.layers import check_user_file
 from wolo.config.permission_rules import EVERYWHERE
 from wolo.errors import ConfigError, UsageError
 from wolo.guard.rules import parse_rule
 from wolo.models.secret_references import COMMAND, is_reference
 from wolo.places import Places
-
-if TYPE_CHECKING:
-    from tomlkit import TOMLDocument
 
 
 def set_value(places: Places, key: str, value: str) -> None:
@@ -130,14 +127,6 @@ def _is_default(table: Struct, field: FieldInfo) -> bool:
 
 def _table_name(workspace: Path | None) -> str:
     return EVERYWHERE if workspace is None else os.path.realpath(workspace)
-
-
-def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
-    """Empty if the file does not exist. Raises ConfigError if it is damaged or others may have written it."""
-    import tomlkit  # noqa: PLC0415  # 30 ms, for writing only
-
-    text, _ = read_toml(path, [], is_secret=is_secret)
-    return tomlkit.parse(text)
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,6 @@ from wolo.agent.tool_execution import CommandRights
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
-from wolo.config.settings_writer import delete_rule
 from wolo.conversation.resources.tool_environment import plan_sandbox
 from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
@@ -78,6 +77,8 @@ def verdict_lines(verdict: Verdict) -> list[str]:
 
 def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
     """Deletes a rule saved with "always". Returns its decisions. Raises UsageError if there is none."""
+    from wolo.config.settings_writer import delete_rule  # noqa: PLC0415  # conversations remove none
+
     removed = delete_rule(find_places(), None if everywhere else root, rule)
     if not removed:
         where = "for every workspace" if everywhere else f"for {root}"

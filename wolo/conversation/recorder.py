@@ -33,7 +33,6 @@ from wolo.messages.parts import TASK, ToolPart, new_id
 from wolo.sessions.entries import AnyEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Node
-from wolo.sessions.replay_entries import was_allowed_at_once
 from wolo.sessions.store import Store
 
 PARTIAL_EVERY_S = 1.0
@@ -129,7 +128,7 @@ class Recorder:
 
     def _is_started_by_answer(self, part: ToolPart) -> bool:
         """The entry of the answer implies the start of its first call if that is allowed at once."""
-        return part.id == self._first_call and was_allowed_at_once(part)
+        return part.id == self._first_call and part.was_allowed_at_once
 
     def _begin_attempt(self) -> None:
         self._stop_timer()

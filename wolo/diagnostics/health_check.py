@@ -23,6 +23,7 @@ from wolo.messages.terminal_text import clean_line
 from wolo.models.http.server_lookup import find_servers
 from wolo.places import find_places
 from wolo.sessions import migrations
+from wolo.sessions.database_file import quarantine_path
 from wolo.sessions.recovery import salvage
 from wolo.sessions.store import Store
 from wolo.workspace.root import find_root
@@ -143,7 +144,7 @@ def _sqlite(problems: list[str]) -> dict[str, Any]:
     path = find_places().data / "wolo.db"
     integrity = "not made yet"
     may_look = os.access(path.parent, os.R_OK | os.X_OK)
-    if may_look and (path.exists() or salvage.quarantine_path(path).exists()):
+    if may_look and (path.exists() or quarantine_path(path).exists()):
         try:
             with Store.open_to_read(path.parent) as store:
                 integrity = store.check()

@@ -122,6 +122,12 @@ class ToolPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="tool"):
     def wire_id(self) -> str:
         return self.call_id or self.id
 
+    @property
+    def was_allowed_at_once(self) -> bool:
+        """The guard's verdict stored with the answer was "allow"."""
+        verdict = self.metadata.get("verdict")
+        return isinstance(verdict, dict) and verdict.get("decision") == "allow"
+
 
 MediaPart = ImagePart | AudioPart | FilePart
 AnyPart = TextPart | ThinkingPart | ImagePart | AudioPart | FilePart | ToolPart

@@ -21,9 +21,9 @@ from wolo.sessions.database_file import (
     log_path,
     memory_path,
     only_reading,
+    unfinished_rescue,
 )
 from wolo.sessions.locks import OpenState, database_lock, note_path
-from wolo.sessions.recovery import salvage
 from wolo.sessions.storage import DatabaseDamaged, StorageReadOnly, check_file, storage_error
 
 WAL_LIMIT_BYTES = 8 * 1024 * 1024
@@ -107,7 +107,7 @@ class Database:
             try:
                 self._finish.detach()
                 self._connection.close()
-                told = salvage.rescue(self.path, len(self._steps) + 1, why)
+                told = _rescue(self.path, len(self._steps) + 1, why)
                 self._set(_attach(self.path, self._steps, self._use)[0])
                 self._use.mark_open()
             finally:
@@ -164,7 +164,7 @@ def _close(connection: sqlite3.Connection, lock: Path, use: OpenState) -> None:
 def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple[sqlite3.Connection, list[str]]:
     """Creates a missing database and rescues a damaged one. Needs the lock."""
     version = len(steps) + 1
-    told = [salvage.finish(path, version)] if use.is_exclusive else []
+    told = [_finish_rescue(path, version)] if use.is_exclusive else []
     if not path.exists():
         told += _create_new(path, version, use)
     try:
@@ -173,10 +173,24 @@ def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple
         reason = storage_error(error, path) if isinstance(error, sqlite3.DatabaseError) else error
         if not isinstance(reason, DatabaseDamaged) or not use.is_exclusive:
             raise
-        told.append(salvage.rescue(path, version, reason.what))
+        told.append(_rescue(path, version, reason.what))
         connection, more = _attach(path, steps, use)
     use.mark_open()
     return connection, [*filter(None, told), *more]
+
+
+def _rescue(path: Path, version: int, why: str) -> str:
+    from wolo.sessions.recovery import salvage  # noqa: PLC0415  # for damaged databases only
+
+    return salvage.rescue(path, version, why)
+
+
+def _finish_rescue(path: Path, version: int) -> str:
+    if not unfinished_rescue(path).exists():
+        return ""
+    from wolo.sessions.recovery import salvage  # noqa: PLC0415  # as above
+
+    return salvage.resume(path, version)
 
 
 def _create_new(path: Path, version: int, use: OpenState) -> list[str]:

@@ -140,6 +140,16 @@ def memory_path(path: Path) -> Path:
     return path.with_name(f"{path.name}-shm")
 
 
+def quarantine_path(path: Path) -> Path:
+    """The folder for damaged databases."""
+    return path.parent / "quarantine"
+
+
+def unfinished_rescue(path: Path) -> Path:
+    """The report of a rescue that was interrupted, if the file exists."""
+    return quarantine_path(path) / "unfinished" / "report.txt"
+
+
 def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
     try:

@@ -133,11 +133,5 @@ def _interrupted(part: ToolPart, *, is_first: bool) -> ToolPart:
     The first call of an answer, if allowed without asking, may have started when the answer was stored. Every other start is
     recorded.
     """
-    began = part.status == "running" or (is_first and was_allowed_at_once(part))
+    began = part.status == "running" or (is_first and part.was_allowed_at_once)
     return replace(part, status="failed", outcome="interrupted" if began else "never_started")
-
-
-def was_allowed_at_once(part: ToolPart) -> bool:
-    """The guard's verdict stored with the answer was "allow"."""
-    verdict = part.metadata.get("verdict")
-    return isinstance(verdict, dict) and verdict.get("decision") == "allow"

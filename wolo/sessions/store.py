@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wolo.messages.message import custom
 from wolo.messages.parts import AnyPart
@@ -16,14 +18,15 @@ from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, loading, migrations, session_rows
 from wolo.sessions.database import Database, ReadOnlyDatabase
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry, encode_entry, link_row
-from wolo.sessions.index.index import IndexPosition, TimedEntry
-from wolo.sessions.index.index import forget as forget_in_index
+from wolo.sessions.index.index import IndexPosition, TimedEntry, forget
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Loaded, Node
 from wolo.sessions.locks import SessionLock, SessionLocks
-from wolo.sessions.raw_rows import RawRows
 from wolo.sessions.session_rows import check_id, check_name, new_session_id
 from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, StorageReadOnly, make_directory, retry_after_repair
+
+if TYPE_CHECKING:
+    from wolo.sessions.raw_rows import RawRows
 
 _ENDS = (
     # CROSS prevents a scan of all entries.
@@ -57,12 +60,6 @@ class Store:
         self._rescues: list[str] = []
         self._locks = locks
         self._clock = clock
-        self.raw = RawRows(
-            database,
-            blobs_dir,
-            locks=locks,
-            repair=self.repair,
-        )
 
     @classmethod
     def open(
@@ -83,6 +80,12 @@ class Store:
             with database.writing():
                 blobs.clear_unfinished(blobs_dir)
         return cls(database, blobs_dir, locks, (*warnings, *more), clock)
+
+    @cached_property
+    def raw(self) -> RawRows:
+        from wolo.sessions.raw_rows import RawRows  # noqa: PLC0415  # for export and import only
+
+        return RawRows(self._database, self.blobs_dir, locks=self._locks, repair=self.repair)
 
     def repair(self, damage: DatabaseDamaged) -> bool:
         """Repairs the database; False when another process has it open."""
@@ -280,7 +283,7 @@ class Store:
             # Files are removed after their rows, again under the lock: a crash in between leaves files, never rows without one.
             with self._database.writing() as connection:
                 blobs.delete_unused(self.blobs_dir, connection, names)
-            forget_in_index(self.data_dir, session_id)
+            forget(self.data_dir, session_id)
 
     def store_blob(self, session_id: str, name: str, data: bytes) -> Path:
         """Stores a large output as a file. It is removed with the last session that needs it."""

@@ -16,7 +16,6 @@ from wolo.errors import SessionError
 from wolo.messages.message import Message, Usage
 from wolo.places import make_private
 from wolo.sessions import blobs
-from wolo.sessions import replay_entries as tree
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
 from wolo.sessions.index.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
@@ -132,6 +131,8 @@ class SavedSession:
                     *([branch.record] if branch.record else []),
                 ]
                 store.append(session.id, entries, behind=branch.after_entry)
+            from wolo.sessions import replay_entries as tree  # noqa: PLC0415  # a new session has none
+
             loaded = store.load(session.id, most_bytes=LOAD_LIMIT_BYTES)
             self.history = tree.messages(loaded.entries)
             self.compaction = tree.compaction(loaded.entries)
@@ -187,6 +188,8 @@ class SavedSession:
     def unloaded(self) -> UnloadedHistory:
         if not self._unread_until:
             return UnloadedHistory()
+        from wolo.sessions import replay_entries as tree  # noqa: PLC0415  # as above
+
         loaded, read = self._store.load(self.session_id), {message.id for message in self.history}
         before = [entry for entry, seq in zip(loaded.entries, loaded.seqs, strict=True) if seq <= self._unread_until]
         unread = tuple(message for message in tree.messages(before) if message.id not in read)

@@ -19,15 +19,12 @@ from pathlib import Path
 
 from wolo.errors import SessionError
 from wolo.sessions import session_rows
-from wolo.sessions.database_file import create, log_path, memory_path
+from wolo.sessions.database_file import create, log_path, memory_path, quarantine_path, unfinished_rescue
 from wolo.sessions.entries import StoredRow
 from wolo.sessions.migrations import backups
 from wolo.sessions.recovery.sqlite_pages import Pages, Value
 from wolo.sessions.session_rows import check_id
 from wolo.sessions.storage import make_directory, sync_directory, sync_file
-
-REPORT = "report.txt"
-"""Result of the rescue, in the folder of the damaged file."""
 
 _SESSION_COLUMNS = (
     ("id", str),
@@ -49,30 +46,23 @@ _SESSION_COLUMNS = (
 
 def rescue(path: Path, version: int, why: str) -> str:
     """Returns a message for the user. Needs the database lock and no other process that has it open."""
-    unfinished = quarantine_path(path) / "unfinished"
-    for folder in (unfinished.parent, unfinished):
+    report = unfinished_rescue(path)
+    for folder in (report.parent.parent, report.parent):
         make_directory(folder)
-    _write(unfinished / REPORT, f"The session database was damaged ({why}).")
-    return _resume(path, version, unfinished)
-
-
-def finish(path: Path, version: int) -> str:
-    """Resumes an interrupted rescue; empty when there is none."""
-    unfinished = quarantine_path(path) / "unfinished"
-    return _resume(path, version, unfinished) if (unfinished / REPORT).exists() else ""
-
-
-def quarantine_path(path: Path) -> Path:
-    return path.parent / "quarantine"
+    _write(report, f"The session database was damaged ({why}).")
+    return resume(path, version)
 
 
 def set_aside(path: Path) -> list[tuple[Path, str]]:
     """Returns the folders of damaged databases, oldest first, with their reports."""
-    reports = sorted(quarantine_path(path).glob(f"*/{REPORT}"))
+    reports = sorted(quarantine_path(path).glob(f"*/{unfinished_rescue(path).name}"))
     return [(report.parent, report.read_text("utf-8", "replace")) for report in reports]
 
 
-def _resume(path: Path, version: int, unfinished: Path) -> str:
+def resume(path: Path, version: int) -> str:
+    """Completes an interrupted rescue. Returns and needs the same as `rescue`."""
+    report = unfinished_rescue(path)
+    unfinished = report.parent
     damaged = unfinished / path.name
     if not damaged.exists():
         for file in (log_path(path), memory_path(path), path):
@@ -81,15 +71,14 @@ def _resume(path: Path, version: int, unfinished: Path) -> str:
         sync_directory(unfinished)
         sync_directory(path.parent)
     if not path.exists():
-        _replace(path, version, damaged)
+        _replace(path, version, damaged, report)
     folder = unfinished.with_name(f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.urandom(2).hex()}")
     unfinished.rename(folder)
     sync_directory(folder.parent)
-    return f"{(folder / REPORT).read_text('utf-8')} The damaged file is in {folder}."
+    return f"{(folder / report.name).read_text('utf-8')} The damaged file is in {folder}."
 
 
-def _replace(path: Path, version: int, damaged: Path) -> None:
-    report = damaged.with_name(REPORT)
+def _replace(path: Path, version: int, damaged: Path, report: Path) -> None:
     reason = report.read_text("utf-8").partition(").")[0] + ")"
 
     def fill(connection: sqlite3.Connection) -> None:
