@@ -17,7 +17,7 @@ from wolo.diagnostics.session_check import check_request
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.format_selection import FORMATS, format_of
-from wolo.models.prompt_cache import PrefixWatch
+from wolo.models.prompt_cache import PrefixWatch, prefix_of
 from wolo.sessions.listing import SessionInfo
 
 CALL = ToolPart(
@@ -117,6 +117,7 @@ def test_a_conversation_that_only_grows_never_misses_a_cache(said: tuple[Message
     for message in said:
         asked.append(message)
         form.encode(replace(whole.request, messages=tuple(asked)))
-        prefix, digests = watch.compare(asked, form.blocks())
+        asked[-1] = watch.answered(message, asked, form.blocks())
+        prefix = prefix_of(asked[-1])
+        assert prefix is not None
         assert prefix.differs == ""
-        asked[-1] = watch.answered(message, prefix, digests)

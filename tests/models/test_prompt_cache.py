@@ -34,8 +34,7 @@ class Talk:
         self.watch = PrefixWatch()
 
     def ask(self, *texts: str, answer: Message) -> Message:
-        prefix, digests = self.watch.compare(self.messages, blocks(*texts))
-        answered = self.watch.answered(answer, prefix, digests)
+        answered = self.watch.answered(answer, self.messages, blocks(*texts))
         self.messages += [user("…"), answered]
         return answered
 

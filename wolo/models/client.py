@@ -128,7 +128,7 @@ class HttpModelClient:
         """One request; on failure nothing remains but the error."""
         request = self._request(question)
         body = self._format.encode(request)
-        prefix, digests = self._prefixes.compare(question.messages, self._format.blocks())
+        blocks = self._format.blocks()
         prompt_tokens = self._estimate.request(question.messages, system=question.system, tools=question.tools)
         await listener.on_request(attempt, prompt_tokens)
         exchange = self._log.begin(body) if self._log else None
@@ -140,7 +140,7 @@ class HttpModelClient:
             if exchange:
                 exchange.close()
         message = self._with_usage(assembler.message(producer=self._producer), prompt_tokens)
-        message = self._prefixes.answered(message, prefix, digests)
+        message = self._prefixes.answered(message, question.messages, blocks)
         if miss := find_miss(message, question.messages, self._choice.model.price):
             await listener.on_notice(miss.sentence, "info")
         await self._warn_if_truncated(message, prompt_tokens, listener)
@@ -148,11 +148,12 @@ class HttpModelClient:
 
     async def _receive(self, request: Request, call: Call, listener: Listener) -> Assembler:
         assembler = Assembler()
-        decoder = self._format.decoder(request)
         limits = StreamLimits(self._options.max_answer_bytes, call.idle_s, self._options.clock)
         whole = False
         async with contextlib.aclosing(self._transport.send(call)) as batches:
-            while batch := await _next_batch(batches, decoder, limits):
+            batch = await anext(batches, None)
+            decoder = self._format.decoder(request)
+            while batch:
                 if batch.whole is not None:
                     whole = True
                     deltas: list[Delta] = list(self._format.read_whole(batch.whole))
@@ -162,6 +163,7 @@ class HttpModelClient:
                 if deltas:
                     assembler.add(deltas)
                     await listener.on_deltas(deltas)
+                batch = await _next_batch(batches, decoder, limits)
         if not whole and (last := decoder.close()):
             assembler.add(last)
             await listener.on_deltas(last)

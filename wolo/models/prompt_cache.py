@@ -46,18 +46,15 @@ class PrefixWatch:
         self._known: dict[str, Digests] = {}
         """Blocks of the last two responses by id, in case the newest was not saved."""
 
-    def compare(self, messages: Sequence[Message], blocks: Sequence[Block]) -> tuple[Prefix, Digests]:
-        """`messages` are those of the request. Pass the result to `answered` later."""
+    def answered(self, answer: Message, messages: Sequence[Message], blocks: Sequence[Block]) -> Message:
+        """Add the prefix to the response's metadata; `messages` and `blocks` are those of the request."""
         before = next((each.id for each in reversed(messages) if METADATA in each.metadata), "") or next(iter(self._known), "")
         old = self._known.get(before)
         if old is None:
             old = digests_of(before, messages)
         now = [block.digest for block in blocks]
-        return _compare_prefix(before, old, now, blocks), now
-
-    def answered(self, answer: Message, prefix: Prefix, digests: Digests) -> Message:
-        """Add the prefix to the response's metadata."""
-        self._known = {answer.id: digests, **({prefix.after: known} if (known := self._known.get(prefix.after)) else {})}
+        prefix = _compare_prefix(before, old, now, blocks)
+        self._known = {answer.id: now, **({prefix.after: known} if (known := self._known.get(prefix.after)) else {})}
         return replace(answer, metadata={**answer.metadata, METADATA: msgspec.to_builtins(prefix)})
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
-from wolo.formats.anthropic.decode import AnthropicDecoder
 from wolo.formats.anthropic.dialect import AnthropicDialect, resolve_dialect
 from wolo.formats.anthropic.encode import THINKING, AnthropicLayout
 from wolo.formats.encoding.cached_blocks import is_cached_block
@@ -28,6 +27,9 @@ from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message
+
+if TYPE_CHECKING:
+    from wolo.formats.anthropic.decode import AnthropicDecoder
 from wolo.messages.unicode import clean
 
 __all__ = ["Anthropic", "AnthropicDialect"]
@@ -89,6 +91,8 @@ class Anthropic:
         return error
 
     def _new_decoder(self, tools: Sequence[ToolSpec]) -> AnthropicDecoder:
+        from wolo.formats.anthropic.decode import AnthropicDecoder  # noqa: PLC0415  # not needed before the response
+
         return AnthropicDecoder((tool.name for tool in tools), self._prefix[1])
 
     def _encode_messages(self, request: Request, messages: tuple[Message, ...]) -> tuple[list[EncodedMessage], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolo.errors import BadRequest, ProviderError
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
@@ -13,10 +13,12 @@ from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
-from wolo.formats.ollama.decode import OllamaDecoder
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.formats.ollama.encode import OllamaLayout
 from wolo.messages.deltas import Delta
+
+if TYPE_CHECKING:
+    from wolo.formats.ollama.decode import OllamaDecoder
 
 __all__ = ["Ollama", "OllamaDialect"]
 
@@ -53,10 +55,15 @@ class Ollama:
         return [*tools, *self._history.blocks()]
 
     def decoder(self, request: Request) -> OllamaDecoder:
-        return OllamaDecoder(self._dialect, {tool.name: tool.parameters for tool in request.tools})
+        return self._decoder(request.tools)
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        return OllamaDecoder(self._dialect, {tool.name: tool.parameters for tool in self._tools.specs}).read_whole(body)
+        return self._decoder(self._tools.specs).read_whole(body)
+
+    def _decoder(self, tools: Sequence[ToolSpec]) -> OllamaDecoder:
+        from wolo.formats.ollama.decode import OllamaDecoder  # noqa: PLC0415  # not needed before the response
+
+        return OllamaDecoder(self._dialect, {tool.name: tool.parameters for tool in tools})
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         error = classify(status, headers, body, provider_hint=self._hint)

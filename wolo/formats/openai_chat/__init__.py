@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ProviderError
 from wolo.formats.chat_dialect import ChatDialect
@@ -12,10 +12,12 @@ from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
-from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
-from wolo.formats.openai_chat.decode import ChatDecoder
+from wolo.formats.format import Block, Decoder, Framing, Request, ThinkingLevel, ToolSpec
 from wolo.formats.openai_chat.encode import ChatEncoder, to_llm_messages
 from wolo.messages.deltas import Delta
+
+if TYPE_CHECKING:
+    from wolo.formats.openai_chat.decode import ChatDecoder
 
 __all__ = ["ChatDialect", "OpenAIChat", "to_llm_messages"]
 
@@ -53,14 +55,19 @@ class OpenAIChat:
         tools = [block("tools", self._tools.encoded)] if self._tools.encoded else []
         return [*tools, *self._history.blocks()]
 
-    def decoder(self, request: Request) -> ChatDecoder:
-        return ChatDecoder(self._dialect, {tool.name: tool.parameters for tool in request.tools})
+    def decoder(self, request: Request) -> Decoder:
+        return self._decoder(request.tools)
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
-        return ChatDecoder(self._dialect, {tool.name: tool.parameters for tool in self._tools.specs}).read_whole(body)
+        return self._decoder(self._tools.specs).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         return classify(status, headers, body, provider_hint=self._hint)
+
+    def _decoder(self, tools: Sequence[ToolSpec]) -> ChatDecoder:
+        from wolo.formats.openai_chat.decode import ChatDecoder  # noqa: PLC0415  # not needed before the response
+
+        return ChatDecoder(self._dialect, {tool.name: tool.parameters for tool in tools})
 
     def _messages(self, request: Request) -> bytes:
         withheld = request.dropped_fields & MESSAGE_FIELDS

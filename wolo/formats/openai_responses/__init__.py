@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ProviderError
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
@@ -12,11 +12,13 @@ from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ToolSpec
-from wolo.formats.openai_responses.decode import ResponsesDecoder
 from wolo.formats.openai_responses.dialect import ResponsesDialect
 from wolo.formats.openai_responses.encode import ResponsesLayout
 from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
+
+if TYPE_CHECKING:
+    from wolo.formats.openai_responses.decode import ResponsesDecoder
 
 __all__ = ["OpenAIResponses", "ResponsesDialect"]
 
@@ -68,6 +70,8 @@ class OpenAIResponses:
         return classify(status, headers, body, provider_hint=self._hint)
 
     def _decoder(self, tools: Sequence[ToolSpec]) -> ResponsesDecoder:
+        from wolo.formats.openai_responses.decode import ResponsesDecoder  # noqa: PLC0415  # not needed before the response
+
         return ResponsesDecoder({tool.name: tool.parameters for tool in tools}, self._dialect.reserved_tool_names)
 
     def _input(self, request: Request) -> list[bytes]:
