@@ -13,9 +13,10 @@ from wolo.agent.prompt_prefix import stated_tool_limit
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent
+from wolo.tools.find_tools import MOST_FOUND, FindTools, best
 from wolo.tools.tool import FIND_TOOLS, CallContext, ToolServices
 from wolo.tools.tool_values import Result
-from wolo.tools.toolbox import BUILTIN, MOST_FOUND, FindTools, Toolbox, best
+from wolo.tools.toolbox import BUILTIN, Toolbox
 
 
 class Foreign:

@@ -17,7 +17,7 @@ whether it ran or not.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -25,8 +25,10 @@ from wolo.errors import ProviderError, WoloError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, ToolPart
-from wolo.tools.background_jobs import Job, JobEnd
 from wolo.tools.tool_values import Question, Reply, View
+
+if TYPE_CHECKING:
+    from wolo.tools.background_jobs import Job, JobEnd
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="type"):

@@ -40,7 +40,6 @@ from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Restored, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, Outcome, ToolPart, new_id
-from wolo.tools.shell.command_tracking import ChangeTracking
 from wolo.tools.tool import CallContext, Tool, ToolServices, kind_of
 from wolo.tools.tool_values import Result, View
 from wolo.tools.toolbox import Toolbox
@@ -208,6 +207,8 @@ class ToolCalls:
 
     async def _run_post_hooks(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
         """Attributes changes that hooks make to the call's files, such as formatting, to the call."""
+        from wolo.tools.shell.command_tracking import ChangeTracking  # noqa: PLC0415  # most users have no hooks
+
         looks = ChangeTracking(self._services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
         try:
             if looks is not None:

@@ -1,27 +1,23 @@
-"""Runs one tool: its live output, every outcome as a result, and commands that the user runs directly."""
+"""Runs one tool: its live output, and every outcome as a result."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from wolo.agent.cancellation import Cancellation, Cancelled
-from wolo.agent.events import CallEnded, CallProgressed, CallStarted, Event
+from wolo.agent.events import CallProgressed, Event
 from wolo.errors import ToolError
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, ToolPart
 from wolo.messages.secret_values import StreamRedactor
-from wolo.tools.shell.shell import Shell, ShellArgs
-from wolo.tools.tool import CallContext, Tool, ToolServices
+from wolo.tools.tool import CallContext, Tool
 from wolo.tools.tool_values import Interrupted, Result
-from wolo.workspace.processes.command_environment import user_environment
 
 log = logging.getLogger(__name__)
 
@@ -122,37 +118,3 @@ class LiveProgress:
             text, self._waiting = self._hiding.feed(self._waiting), ""
             if text:
                 await self._emit(CallProgressed(part_id=self._part_id, text=text))
-
-
-MOST_S = 3600.0
-
-
-CommandRights = Literal["person", "model", "confined"]
-"""Rights of a command: the user's, with their whole environment; the model's; or the model's inside the sandbox."""
-
-
-async def run_user_command(
-    command: str, rights: CommandRights, services: ToolServices, cancellation: Cancellation, emit: Emit
-) -> None:
-    """Runs a command without judging it; the caller has done that. Emits its start, output and end, with secrets redacted.
-
-    Undo does not cover its changes.
-    """
-    part = ToolPart(tool=Shell.name, input={"command": command}, status="running", start_time=time.time())
-    await emit(CallStarted(message_id="", part=part))
-    progress = LiveProgress(part.id, emit, services.secrets.stream())
-    own = dataclasses.replace(
-        services,
-        watch=None,
-        shell_timeout_s=MOST_S if rights == "person" else services.shell_timeout_s,
-        environment=user_environment(os.environ) if rights == "person" else None,
-    )
-    call = own.for_call(part.wire_id, progress.add, confined=rights == "confined")
-    try:
-        result = await cancellation.run(run_guarded(Shell(), ShellArgs(command=command), call))
-    except Cancelled:
-        result = Result(NEVER_STARTED, is_error=True, outcome="never_started")
-    finally:
-        await progress.close()
-    ended = services.secrets.hide_part(finished(part, result))
-    await emit(CallEnded(message_id="", part=ended, view=result.view and services.secrets.hide_fields(result.view)))

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.agent.events import Event
-from wolo.agent.tool_execution import CommandRights
+from wolo.agent.user_command import CommandRights
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from wolo.agent.agent import Agent
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.compaction_run import CompactionPreview, ContextUsage
 from wolo.agent.events import ApprovalGiven, Event, JobEnded, JobStarted, Noticed, Scope
-from wolo.agent.tool_execution import CommandRights, run_user_command
 from wolo.config.schema import Ui
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
@@ -34,10 +33,12 @@ from wolo.messages.parts import AnyPart
 from wolo.models.capabilities import effective_level
 from wolo.models.provider import Choice
 from wolo.sessions.entries import MessageEntry, SettingEntry, side_question_entry
-from wolo.tools.background_jobs import Job
-from wolo.tools.todo import latest_todos
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import TodoItem
+
+if TYPE_CHECKING:
+    from wolo.agent.user_command import CommandRights
+    from wolo.tools.background_jobs import Job
 
 
 class ConversationInfo(Struct, frozen=True, kw_only=True):
@@ -188,6 +189,8 @@ class Conversation:
 
     def run_user_command(self, command: str, rights: CommandRights = "person") -> AsyncIterator[Event]:
         """Runs the user's own command without asking, from `CallStarted` to `CallEnded`. It is neither saved nor sent."""
+        from wolo.agent.user_command import run_user_command  # noqa: PLC0415  # not needed for a prompt
+
         cancellation = self._user_command = Cancellation()
         return self._stream(lambda: run_user_command(command, rights, self._parts.services, cancellation, self.events.show))
 
@@ -242,6 +245,8 @@ class Conversation:
 
     def todos(self) -> tuple[TodoItem, ...]:
         """The current task list, even during a turn. May block to load the start of a large session."""
+        from wolo.tools.todo import latest_todos  # noqa: PLC0415  # not needed for a prompt
+
         items = latest_todos(self.agent.services.history.messages or self.history)
         if items is None:
             items = latest_todos(self.session.unloaded().messages)

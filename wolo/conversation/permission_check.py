@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from wolo.agent.tool_execution import CommandRights
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
@@ -20,6 +19,9 @@ from wolo.places import find_places
 from wolo.tools.tool import ShellState
 from wolo.tools.tool_values import BUILTIN, SubagentOffer
 from wolo.workspace.root import Workspace, find_root
+
+if TYPE_CHECKING:
+    from wolo.agent.user_command import CommandRights
 
 
 class PermissionCheck(NamedTuple):

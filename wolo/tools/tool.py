@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -17,14 +17,16 @@ from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolKind
-from wolo.tools.background_jobs import Jobs
 from wolo.tools.tool_values import BUILTIN as BUILTIN_SUBAGENTS
 from wolo.tools.tool_values import AskQuestions, Result, SubagentOffer
-from wolo.workspace.checkpoints.tracker import FileTracker
-from wolo.workspace.files.atomic_write import FileChange
-from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Resolved, Workspace
+
+if TYPE_CHECKING:
+    from wolo.tools.background_jobs import Jobs
+    from wolo.workspace.checkpoints.tracker import FileTracker
+    from wolo.workspace.files.atomic_write import FileChange
+    from wolo.workspace.files.file_reading import FileLedger
 
 UNOFFERED = "x-unoffered"
 """Schema key of an argument that is accepted but not shown to the model."""

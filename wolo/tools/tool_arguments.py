@@ -10,7 +10,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
@@ -151,7 +151,7 @@ def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
     return plain
 
 
-def shipped_text(tools: tuple[BuiltinTool, ...]) -> str:
+def shipped_text(tools: Iterable[BuiltinTool]) -> str:
     return json.dumps({tool.name: describe(tool) for tool in tools}, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -3,53 +3,69 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
-from wolo.guard.intents import Intent
 from wolo.models.provider import EDIT_TOOLS, EditTool
-from wolo.tools.ask import Ask
-from wolo.tools.editing.apply_patch import ApplyPatch
-from wolo.tools.editing.edit import Edit
-from wolo.tools.editing.write import Write
-from wolo.tools.expand_message import ExpandMessage
-from wolo.tools.fetch import Fetch
-from wolo.tools.read import Read
-from wolo.tools.search.glob import Glob
-from wolo.tools.search.grep import Grep
-from wolo.tools.shell.jobs import Jobs
-from wolo.tools.shell.shell import Shell
-from wolo.tools.skill import Skill
-from wolo.tools.task import Task, TaskCompletion
-from wolo.tools.todo import Todo
-from wolo.tools.tool import FIND_TOOLS, BuiltinTool, CallContext, ExternalTool, Tool, ToolServices
-from wolo.tools.tool_arguments import decode_arguments, unwrap_arguments
-from wolo.tools.tool_values import Result
+from wolo.tools.tool import FIND_TOOLS, BuiltinTool, ExternalTool, Tool
 
-BUILTIN: tuple[BuiltinTool, ...] = (
-    *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
-    *(Fetch(), Todo(), Task(), Ask(), Skill(), ExpandMessage()),
+
+class ShippedTool(Struct, frozen=True):
+    """A built-in tool whose code is loaded at its first call."""
+
+    name: str
+    module: str
+    class_name: str
+
+    def load(self) -> BuiltinTool:
+        return _load(self)
+
+
+@cache
+def _load(shipped: ShippedTool) -> BuiltinTool:
+    tool: BuiltinTool = getattr(import_module(f"wolo.tools.{shipped.module}"), shipped.class_name)()
+    return tool
+
+
+BUILTIN = (
+    ShippedTool("read", "read", "Read"),
+    ShippedTool("write", "editing.write", "Write"),
+    ShippedTool("edit", "editing.edit", "Edit"),
+    ShippedTool("apply_patch", "editing.apply_patch", "ApplyPatch"),
+    ShippedTool("shell", "shell.shell", "Shell"),
+    ShippedTool("jobs", "shell.jobs", "Jobs"),
+    ShippedTool("grep", "search.grep", "Grep"),
+    ShippedTool("glob", "search.glob", "Glob"),
+    ShippedTool("fetch", "fetch", "Fetch"),
+    ShippedTool("todo", "todo", "Todo"),
+    ShippedTool("task", "task", "Task"),
+    ShippedTool("ask", "ask", "Ask"),
+    ShippedTool("skill", "skill", "Skill"),
+    ShippedTool("expand_message", "expand_message", "ExpandMessage"),
 )
 """In offered order, which is part of the prompt's prefix and does not change within a session."""
-BUILTIN_WITH_COMPLETION: tuple[BuiltinTool, ...] = (*BUILTIN, TaskCompletion())
+TASK_COMPLETION = "task_completion"
+BUILTIN_WITH_COMPLETION = (*BUILTIN, ShippedTool(TASK_COMPLETION, "task", "TaskCompletion"))
 """For models that call tools in their text."""
 
-NEEDS_COMPACTION = frozenset({ExpandMessage.name})
+NEEDS_COMPACTION = frozenset({"expand_message"})
 """Offered after the first compaction, when the cached prefix is lost anyway."""
 
-NEEDS_SKILLS = frozenset({Skill.name})
+NEEDS_SKILLS = frozenset({"skill"})
 """Offered when there are skills."""
 
-NEEDS_USER = frozenset({Ask.name})
+NEEDS_USER = frozenset({"ask"})
 """Offered when a user is present."""
 
-NEEDS_SUBAGENTS = frozenset({Task.name})
+NEEDS_SUBAGENTS = frozenset({"task"})
 """Offered to the main agent only."""
 
 SHIPPED = Path(__file__).with_name("schemas.json")
@@ -58,10 +74,13 @@ MCP_PREFIX = "mcp__"
 """Prefix of MCP tools; `mcp__SERVER` means all tools of one server."""
 
 
+AnyTool = ShippedTool | BuiltinTool | ExternalTool
+
+
 class Toolbox:
     def __init__(
         self,
-        tools: Iterable[BuiltinTool | ExternalTool] = BUILTIN,
+        tools: Iterable[AnyTool] = BUILTIN,
         *,
         edit_tool: EditTool = "edit",
         more: Mapping[str, str] | None = None,
@@ -122,7 +141,7 @@ class Toolbox:
         offered.add((*self._tools.values(), *self._deferred.values()))
         return offered
 
-    def add(self, tools: Iterable[BuiltinTool | ExternalTool]) -> None:
+    def add(self, tools: Iterable[AnyTool]) -> None:
         """Adds tools after all others, from the next request on; known and hidden tools are skipped.
 
         External tools are deferred when there would be too many.
@@ -138,7 +157,7 @@ class Toolbox:
         if new:
             self._specs.clear()
 
-    def _is_wanted(self, tool: BuiltinTool | ExternalTool) -> bool:
+    def _is_wanted(self, tool: AnyTool) -> bool:
         if tool.name in self._tools or tool.name in self._deferred or getattr(tool, "finds_in_another_toolbox", False):
             return False
         return (self._only is None or _is_among(tool.name, self._only)) and not _is_among(tool.name, self._hide)
@@ -146,6 +165,8 @@ class Toolbox:
     def _defer(self, foreign: Mapping[str, ExternalTool]) -> None:
         self._deferred |= foreign
         if self._deferred and FIND_TOOLS not in self._tools and FIND_TOOLS not in self._hide:
+            from wolo.tools.find_tools import FindTools  # noqa: PLC0415  # few conversations have that many tools
+
             self._tools[FIND_TOOLS] = FindTools(self._deferred, self._offer_found)
 
     def _offer_found(self, names: Sequence[str]) -> None:
@@ -185,7 +206,11 @@ class Toolbox:
     def unwrapped(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Decodes JSON in strings where the tool does not want text."""
         tool = self._find(name)
-        return dict(arguments) if tool is None or isinstance(tool, ExternalTool) else unwrap_arguments(tool, arguments)
+        if tool is None or isinstance(tool, ExternalTool):
+            return dict(arguments)
+        from wolo.tools.tool_arguments import unwrap_arguments  # noqa: PLC0415  # not needed before the first call
+
+        return unwrap_arguments(tool, arguments)
 
     def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Any]:
         """Returns the tool and its decoded arguments. Raises ToolError with a message for the model."""
@@ -195,10 +220,13 @@ class Toolbox:
             raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(offered) or 'none'}.")
         if isinstance(tool, ExternalTool):
             return tool, dict(arguments)
+        from wolo.tools.tool_arguments import decode_arguments  # noqa: PLC0415  # not needed before the first call
+
         return tool, decode_arguments(tool, arguments)
 
     def _find(self, name: str) -> BuiltinTool | ExternalTool | None:
-        return self._tools.get(name) or self._tools.get(name.strip().lower()) or self._deferred.get(name)
+        tool = self._tools.get(name) or self._tools.get(name.strip().lower()) or self._deferred.get(name)
+        return tool.load() if isinstance(tool, ShippedTool) else tool
 
 
 def _is_among(name: str, names: Collection[str]) -> bool:
@@ -215,16 +243,15 @@ def _with_both_forms(names: Collection[str]) -> frozenset[str]:
     return frozenset((*names, *EDIT_TOOLS)) if any(name in EDIT_TOOLS for name in names) else frozenset(names)
 
 
-def _specs(tools: Iterable[BuiltinTool | ExternalTool], more: Mapping[str, str]) -> tuple[ToolSpec, ...]:
+def _specs(tools: Iterable[AnyTool], more: Mapping[str, str]) -> tuple[ToolSpec, ...]:
     shipped = msgspec.json.decode(SHIPPED.read_bytes())
-    builtin = {id(tool) for tool in BUILTIN_WITH_COMPLETION}
     specs = []
     for tool in tools:
-        if isinstance(tool, ExternalTool):
+        if isinstance(tool, ShippedTool):
+            row = shipped[tool.name]
+        elif isinstance(tool, ExternalTool):
             specs.append(tool.spec)
             continue
-        if id(tool) in builtin:
-            row = shipped[tool.name]
         else:
             from wolo.tools.tool_arguments import describe  # noqa: PLC0415  # the schema maker loads slowly; ours are shipped
 
@@ -234,104 +261,7 @@ def _specs(tools: Iterable[BuiltinTool | ExternalTool], more: Mapping[str, str])
     return tuple(specs)
 
 
-MOST_FOUND = 8
-_MOST_NAMES_CHARS = 3000
-_MOST_LINE_CHARS = 200
-_WORD = re.compile(r"[a-z0-9]+")
-_OF_THE_NAME = 3
-"""Weight of a word in the name of a tool, compared to its description."""
-
-
-class FindTools:
-    """Has its own schema, because its description lists the deferred tools."""
-
-    name = FIND_TOOLS
-    finds_in_another_toolbox = True
-    """Every toolbox creates its own."""
-    reads_only = False
-    """Found tools are offered from then on."""
-
-    def __init__(self, deferred: Mapping[str, ExternalTool], offer: Callable[[Sequence[str]], None]) -> None:
-        """`deferred` is live; `offer` offers some of its tools."""
-        self._deferred = deferred
-        self._offer = offer
-        self.spec = ToolSpec(FIND_TOOLS, _described(deferred), _PARAMETERS)
-
-    def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
-        return ()
-
-    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
-        query = str(args.get("query") or next((each for each in args.values() if isinstance(each, str)), "")).strip()
-        if not query:
-            raise ToolError("find_tools: `query` is missing: say what the tool is to do, or its name.")
-        found = best(query, self._deferred)
-        lines = [_line(self._deferred[name]) for name in found]
-        self._offer(found)
-        if recorded := call.services.recorded_result(call.call_id):
-            return recorded
-        if not found:
-            return Result(f"No tool matches {query}. {_counted(self._deferred)}")
-        return Result("\n".join(["You can call these from now on:", *lines]))
-
-
-def best(query: str, tools: Mapping[str, ExternalTool]) -> list[str]:
-    """Returns the best matches first. A tool that is named exactly is the only match."""
-    if named := [name for name in tools if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", query)]:
-        return named[:MOST_FOUND]
-    wanted = set(_words(query))
-    scores = {name: _score(wanted, tool) for name, tool in tools.items()}
-    return sorted((name for name, score in scores.items() if score), key=lambda name: (-scores[name], name))[:MOST_FOUND]
-
-
-def _score(wanted: Iterable[str], tool: ExternalTool) -> int:
-    name, about = set(_words(tool.name)), set(_words(tool.spec.description))
-    return sum(_OF_THE_NAME * _matches(word, name) + _matches(word, about) for word in wanted)
-
-
-def _matches(word: str, words: set[str]) -> bool:
-    """Ignores a plural `s` on either side."""
-    return word in words or word.removesuffix("s") in words or f"{word}s" in words
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()) if word not in _SAYS_NOTHING]
-
-
-_SAYS_NOTHING = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "tool", "tools", "with", "mcp"))
-
-
-def _line(tool: ExternalTool) -> str:
-    about = " ".join(tool.spec.description.split())
-    return f"- {tool.name}: {about if len(about) <= _MOST_LINE_CHARS else f'{about[:_MOST_LINE_CHARS]}…'}"
-
-
-def _counted(tools: Iterable[str]) -> str:
-    servers = Counter(name.split("__")[1] if name.count("__") > 1 else name for name in tools)
-    return f"There are tools of: {', '.join(f'{server} ({count})' for server, count in sorted(servers.items()))}."
-
-
-def _described(deferred: Mapping[str, ExternalTool]) -> str:
-    names, room = [], _MOST_NAMES_CHARS
-    for name in sorted(deferred):
-        room -= len(name) + 2
-        if room < 0:
-            break
-        names.append(name)
-    more = "" if len(names) == len(deferred) else f" and {len(deferred) - len(names)} more"
-    return (
-        "Find further tools by what they do, or by name; found tools can be called from then on. The provider does not"
-        f" accept all tools at once. {_counted(deferred)} They are {', '.join(names)}{more}."
-    )
-
-
-_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {"query": {"type": "string", "description": "what the tool is to do, or its name"}},
-    "required": ["query"],
-}
-
-
 if __name__ == "__main__":
     from wolo.tools.tool_arguments import shipped_text
 
-    SHIPPED.write_text(shipped_text(BUILTIN_WITH_COMPLETION), encoding="utf-8")
+    SHIPPED.write_text(shipped_text(tool.load() for tool in BUILTIN_WITH_COMPLETION), encoding="utf-8")

@@ -41,10 +41,9 @@ from wolo.models.protocol import ModelClient
 from wolo.models.provider import EDIT_TOOLS, Choice
 from wolo.sessions.listing import task_of
 from wolo.sessions.store import Store
-from wolo.tools.task import TaskCompletion
 from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.tool_values import PutQuestions, Result
-from wolo.tools.toolbox import MCP_PREFIX, NEEDS_SKILLS, NEEDS_SUBAGENTS, NEEDS_USER, Toolbox
+from wolo.tools.toolbox import MCP_PREFIX, NEEDS_SKILLS, NEEDS_SUBAGENTS, NEEDS_USER, TASK_COMPLETION, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 
 AT_ONCE = 4
@@ -211,8 +210,8 @@ class Subagents:
         toolbox = self._parent.prefix.toolbox
         there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
         hide = {*NEEDS_SUBAGENTS, *profile.without, *(() if self._parent.ask_questions else NEEDS_USER)}
-        hide |= set() if choice.format == "xml" else {TaskCompletion.name}
-        named = () if profile.tools is None else (*profile.tools, TaskCompletion.name)
+        hide |= set() if choice.format == "xml" else {TASK_COMPLETION}
+        named = () if profile.tools is None else (*profile.tools, TASK_COMPLETION)
         only = [name for name in named if name in there or name.startswith(MCP_PREFIX)]
         hide = {name for name in hide if name in there or name.startswith(MCP_PREFIX)}
         return toolbox.offer(None if profile.tools is None else only, hide, edit_tool=choice.edit_tool, most=choice.most_tools)
