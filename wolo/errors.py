@@ -59,6 +59,10 @@ class ToolError(WoloError):
     kind = "tool"
 
 
+LONGEST_WAIT_S = 120.0
+"""When a provider requests a longer wait, the user is told instead."""
+
+
 class ProviderError(WoloError):
     """`retryable`: another attempt can help; `delay_s`: wait requested by the provider (None: not stated)."""
 

@@ -38,7 +38,7 @@ LATER = {
     "wolo.commands.table",
     "wolo.frontends.terminal.dialogs.first_run",
 }
-SHARED = {"decoding", "encoding", "errors"}
+SHARED = {"decoding", "encoding"}
 """What the wire formats have in common."""
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
 

@@ -8,8 +8,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from wolo.errors import ProviderError, RateLimited, Unreachable
-from wolo.formats.errors.retry_after import LONGEST_WAIT_S
+from wolo.errors import LONGEST_WAIT_S, ProviderError, RateLimited, Unreachable
 
 ATTENDED_TOTAL_S = 600.0
 HEADLESS_TOTAL_S = 60.0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.formats.streams import cut
 from wolo.formats.text_recovery.leaked_calls import LeakedCall, LeakedCalls
+from wolo.formats.text_recovery.text_filter import CallScanner
 
 OFFERED: dict[str, Any] = {
     "read": {"properties": {"path": {"type": "string"}, "limit": {"type": "integer"}, "deep": {"type": "boolean"}}},
@@ -21,7 +22,10 @@ OFFERED: dict[str, Any] = {
 
 def scan(*pieces: str) -> tuple[str, list[tuple[str, Any]]]:
     """The text that is left, and the calls."""
-    scanner = LeakedCalls(OFFERED)
+    return scan_with(LeakedCalls(OFFERED), *pieces)
+
+
+def scan_with(scanner: LeakedCalls | CallScanner, *pieces: str) -> tuple[str, list[tuple[str, Any]]]:
     found = [*(each for piece in pieces for each in scanner.feed(piece)), *scanner.flush()]
     calls = [(each.tool, json.loads(each.arguments)) for each in found if isinstance(each, LeakedCall)]
     return "".join(each for each in found if isinstance(each, str)), calls
@@ -341,6 +345,29 @@ FRAGMENTS = st.sampled_from(
 @given(st.lists(FRAGMENTS, max_size=7).map("".join), st.lists(st.integers(1, 9), min_size=1, max_size=4))
 def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
     assert scan(*cut(text, sizes)) == scan(text) == scan(*text)
+
+
+@given(st.lists(FRAGMENTS, max_size=7).map("".join), st.lists(st.integers(1, 9), min_size=1, max_size=4))
+def test_a_scanner_that_is_loaded_late_finds_the_same(text: str, sizes: list[int]) -> None:
+    pieces = cut(text, sizes)
+    assert scan_with(CallScanner(OFFERED), *pieces) == scan(*pieces)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "calls"),
+    [
+        (["> It would", " be\n", '{"name": "read", "arguments": {"path": "a"}}'], []),  # a line of the quote
+        (["It is", '{"name": "read", "arguments": {"path": "a"}}'], []),
+        (["It is\n", " ", '{"name": "read", "arguments": {"path": "a"}}'], []),  # indented behind text
+        (["\n", '{"name": "read", "arguments": {"path": "a"}}'], [READ_A]),
+        (["It is\n\n", '{"name": "read", "arguments": {"path": "a"}}'], [READ_A]),
+        (["t", 'o=functions.read{"path": "a"}'], [READ_A]),
+        (["So\nto", '=functions.read{"path": "a"}'], [READ_A]),
+    ],
+)
+def test_text_that_passed_before_the_scanner_was_loaded_counts(pieces: list[str], calls: list[Any]) -> None:
+    assert scan(*pieces)[1] == calls
+    assert scan_with(CallScanner(OFFERED), *pieces) == scan(*pieces)
 
 
 @given(st.lists(FRAGMENTS.filter(lambda fragment: "read" not in fragment), max_size=7).map("".join), st.integers(1, 5))

@@ -23,8 +23,8 @@ from wolo.formats.encoding.encoder import (
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
-from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
+from wolo.formats.response_errors import response_error
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message
 
@@ -83,7 +83,7 @@ class Anthropic:
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """Report `max_tokens` as the refused field when a smaller limit could still fit the window."""
-        error = classify(status, headers, body, provider_hint=self._hint)
+        error = response_error(status, headers, body, provider_hint=self._hint)
         if isinstance(error, ContextOverflow) and "max_tokens" in error.message:
             error.field = "max_tokens"
         elif isinstance(error, BadRequest) and error.field is None and "effort" in error.message:

@@ -14,7 +14,7 @@ from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
 from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
 from wolo.formats.decoding.tolerant_json import PayloadReader, as_raw, read_object, token_count
 from wolo.formats.encoding.wire_names import names_by_wire
-from wolo.formats.errors.classify import classify, is_error
+from wolo.formats.response_errors import is_error, response_error
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.parts import Blob
@@ -92,7 +92,7 @@ class AnthropicDecoder:
         if document is None:
             raise bad_body_error(body)
         if is_error(document):
-            raise classify(200, {}, body)
+            raise response_error(200, {}, body)
         blocks = _blocks(document.get("content"))
         if blocks is None:
             raise no_message_error()
@@ -122,10 +122,10 @@ class AnthropicDecoder:
             case "[DONE]":
                 self._ended = self._ended or bool(self._finish)
             case "error":
-                raise classify(200, {}, payload)
+                raise response_error(200, {}, payload)
             case "":
                 if is_error(read_object(payload) or {}):
-                    raise classify(200, {}, payload)
+                    raise response_error(200, {}, payload)
             case _:
                 pass  # pings and unknown events
         return ()

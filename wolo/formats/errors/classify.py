@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wolo.errors import (
+    LONGEST_WAIT_S,
     AuthError,
     BadAnswer,
     BadRequest,
@@ -49,7 +50,6 @@ from wolo.formats.errors.error_tables import (
     matches,
 )
 from wolo.formats.errors.retry_after import (
-    LONGEST_WAIT_S,
     next_pacific_midnight,
     read_delay_s,
     read_reset,
@@ -102,19 +102,6 @@ def classify(
         details["field"] = _named_field(response) or _named_media(response)
     error = kind(message, **details)
     return _apply_retry_header(error, headers, retryable)
-
-
-def is_error(body: Mapping[str, Any]) -> bool:
-    """Check whether an unexpected object is an error."""
-    if (
-        body.get("error")
-        or body.get("errors")
-        or body.get("detail")
-        or body.get("object") == "error"
-        or body.get("type") == "error"
-    ):
-        return True
-    return body.get("success") is False or ("code" in body and bool(body.get("message") or body.get("msg")))
 
 
 # Classification

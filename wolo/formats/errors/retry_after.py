@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-LONGEST_WAIT_S = 120.0
-"""Longer waits are reported to the user instead."""
+from wolo.errors import LONGEST_WAIT_S
+
 LONGEST_BELIEVED_S = 366 * 86400.0
 
 _RESET = r"reset(?:s|ting)?\s+(?:at|on|after)\s+(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)\s*(Z|UTC|[+-]\d\d:?\d\d)?"

@@ -9,10 +9,9 @@ from typing import Any
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
 from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
 from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
-from wolo.formats.errors.classify import classify, is_error
-from wolo.formats.errors.error_tables import MEDIA
 from wolo.formats.gemini.chunks import Candidate, Event, EventReader, OpenCalls, Part, split_list
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE, own_names
+from wolo.formats.response_errors import is_error, response_error
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage
 from wolo.messages.parts import Blob
@@ -202,7 +201,7 @@ HOST_ALONE = "For Gemini the base URL is the host alone, such as https://generat
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_hint: str = "") -> ProviderError:
-    error = classify(status, headers, body, provider_hint=provider_hint)
+    error = response_error(status, headers, body, provider_hint=provider_hint)
     document = read_object(body) or {}
     if status in (404, 405) and not NAMES_A_MODEL.search(error.message):
         error.hint = HOST_ALONE
@@ -213,6 +212,8 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_
             return _convert(RateLimited, error)
         error.hint = f"The quota is used up; it resets at {error.resets_at}." if error.resets_at else error.hint
     if isinstance(error, BadRequest):
+        from wolo.formats.errors.error_tables import MEDIA  # noqa: PLC0415  # for failed requests only
+
         error.field = refused_field(error.message) or (error.field if error.field in MEDIA else None)
     return error
 

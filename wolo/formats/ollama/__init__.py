@@ -11,10 +11,10 @@ from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, e
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
-from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.formats.ollama.encode import OllamaLayout
+from wolo.formats.response_errors import response_error
 from wolo.messages.deltas import Delta
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Ollama:
         return OllamaDecoder(self._dialect, {tool.name: tool.parameters for tool in tools})
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        error = classify(status, headers, body, provider_hint=self._hint)
+        error = response_error(status, headers, body, provider_hint=self._hint)
         if isinstance(error, BadRequest) and status == 404 and NOT_PULLED.search(error.message):
             error.hint = error.hint if "ollama pull" in error.hint else "`ollama pull NAME` fetches a model."
         elif isinstance(error, BadRequest) and status in (404, 405):

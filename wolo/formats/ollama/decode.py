@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -13,13 +13,15 @@ from msgspec.structs import replace
 from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
 from wolo.formats.decoding.tolerant_json import EMPTY_JSON, MAX_COUNT, as_raw, read_json, read_object, token_count
 from wolo.formats.encoding.wire_names import names_by_wire
-from wolo.formats.errors.classify import classify, is_error
 from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.formats.text_recovery.leaked_calls import LeakedCall
+from wolo.formats.response_errors import is_error, response_error
 from wolo.formats.text_recovery.text_filter import TextFilter
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.unicode import whole
+
+if TYPE_CHECKING:
+    from wolo.formats.text_recovery.leaked_calls import LeakedCall
 
 THINKING_FIELD = "thinking"
 
@@ -123,9 +125,9 @@ class OllamaDecoder:
 
     def _on_line(self, line: ResponseLine, payload: bytes) -> Sequence[Delta]:
         if line.error and bytes(line.error) not in EMPTY_JSON:
-            raise classify(200, {}, payload)
+            raise response_error(200, {}, payload)
         if line.message is None and not line.done and is_error(read_object(payload) or {}):
-            raise classify(200, {}, payload)
+            raise response_error(200, {}, payload)
         deltas: list[Delta] = []
         if line.message is not None:
             self._on_message(line.message, deltas)

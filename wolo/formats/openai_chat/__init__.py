@@ -11,9 +11,9 @@ from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, e
 from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version, nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
-from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Decoder, Framing, Request, ThinkingLevel, ToolSpec
 from wolo.formats.openai_chat.encode import ChatEncoder, to_llm_messages
+from wolo.formats.response_errors import response_error
 from wolo.messages.deltas import Delta
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class OpenAIChat:
         return self._decoder(self._tools.specs).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return classify(status, headers, body, provider_hint=self._hint)
+        return response_error(status, headers, body, provider_hint=self._hint)
 
     def _decoder(self, tools: Sequence[ToolSpec]) -> ChatDecoder:
         from wolo.formats.openai_chat.decode import ChatDecoder  # noqa: PLC0415  # not needed before the response

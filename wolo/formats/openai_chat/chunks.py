@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from wolo.formats.decoding.tolerant_json import EMPTY_JSON, PayloadReader, as_raw, read_json
 from wolo.formats.openai_chat.encode import CONTENT_LIST, EXTRA_CONTENT, REASONING_FIELDS
-from wolo.formats.text_recovery.leaked_calls import LeakedCall
 from wolo.messages.deltas import CallDelta, Delta
 from wolo.messages.parts import Blob
 from wolo.messages.unicode import whole
+
+if TYPE_CHECKING:
+    from wolo.formats.text_recovery.leaked_calls import LeakedCall
 
 
 class Function(Struct, gc=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,14 +18,16 @@ from wolo.formats.decoding.response_end import (
 )
 from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
 from wolo.formats.encoding.wire_names import names_by_wire
-from wolo.formats.errors.classify import classify, is_error
 from wolo.formats.openai_chat.chunks import Choice, Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls
 from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
-from wolo.formats.text_recovery.leaked_calls import LeakedCall, LeakedCallsInReasoning
+from wolo.formats.response_errors import is_error, response_error
 from wolo.formats.text_recovery.text_filter import TextFilter
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage, UsageCost
 from wolo.messages.parts import Blob
+
+if TYPE_CHECKING:
+    from wolo.formats.text_recovery.leaked_calls import LeakedCall
 
 
 class ChatDecoder:
@@ -39,7 +41,8 @@ class ChatDecoder:
         self._text = TextFilter(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
         named = dialect.reasoning_field
         self._reasoning_fields = REASONING_FIELDS if named not in REASONING_FIELDS else (named, *REASONING_FIELDS)
-        self._leaks = LeakedCallsInReasoning(offered) if dialect.leaked_in_reasoning and offered else None
+        self._offered = offered
+        self._reasoning: list[str] | None = [] if dialect.leaked_in_reasoning and offered else None
         self._details: list[object] = []
         self._choice: int | None = None
         self._finish = ""
@@ -79,9 +82,8 @@ class ChatDecoder:
         deltas: list[Delta] = []
         native = len(self._calls)
         self._text.finish(deltas, lambda leaked: self._resolve_leak(leaked, native))
-        if self._leaks is not None and self._finish and not self._calls and not self._has_text:
-            for leaked in self._leaks.calls() if normalize_finish(self._finish) == "stop" else ():
-                self._calls.add_written(leaked, deltas)
+        if self._reasoning and not self._calls and not self._has_text and self._has_stopped():
+            self._add_calls_in_reasoning("".join(self._reasoning), deltas)
         if self._details:
             blob = Blob(REASONING_DETAILS, msgspec.json.encode(merge_reasoning_details(self._details)).decode())
             deltas.append(ThinkingDelta("", self._reasoning_fields[0], (blob,)))
@@ -115,7 +117,7 @@ class ChatDecoder:
 
     def _on_chunk(self, chunk: Chunk, payload: bytes) -> list[Delta]:
         if chunk.error and bytes(chunk.error) not in EMPTY_JSON:
-            raise classify(200, {}, payload)
+            raise response_error(200, {}, payload)
         if not chunk.choices:
             self._check_for_error(chunk, payload)
         if chunk.usage:
@@ -131,7 +133,7 @@ class ChatDecoder:
     def _check_for_error(self, chunk: Chunk, payload: bytes) -> None:
         """Raises a ProviderError for errors of another shape, sent with status 200."""
         if not chunk.usage and is_error(read_object(payload) or {}):
-            raise classify(200, {}, payload)
+            raise response_error(200, {}, payload)
 
     def _note_usage(self, usage: msgspec.Raw) -> None:
         if (raw := bytes(usage)) not in EMPTY_JSON:
@@ -182,8 +184,8 @@ class ChatDecoder:
     def _add_reasoning(self, text: str, field: str, deltas: list[Delta]) -> None:
         if text:
             self._text.stop_tags(deltas)
-            if self._leaks is not None:
-                self._leaks.add(text)
+            if self._reasoning is not None:
+                self._reasoning.append(text)
             deltas.append(ThinkingDelta(text, field))
 
     def _on_text(self, text: str, deltas: list[Delta]) -> None:
@@ -204,7 +206,16 @@ class ChatDecoder:
         is_told = not leaked.raw or self._calls.has(leaked.tool, leaked.arguments)
         return () if is_told else (TextDelta(leaked.raw),)
 
+    def _add_calls_in_reasoning(self, reasoning: str, deltas: list[Delta]) -> None:
+        from wolo.formats.text_recovery.leaked_calls import find_calls_in_reasoning  # noqa: PLC0415  # as for text
+
+        for leaked in find_calls_in_reasoning(reasoning, self._offered):
+            self._calls.add_written(leaked, deltas)
+
     # Finish
+
+    def _has_stopped(self) -> bool:
+        return bool(self._finish) and normalize_finish(self._finish) == "stop"
 
     def _finish_reason(self) -> FinishReason:
         return resolve_finish(self._finish, has_calls=bool(self._calls)) if self._finish else self._finish_without_reason()

@@ -10,10 +10,10 @@ from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, e
 from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
-from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ToolSpec
 from wolo.formats.openai_responses.dialect import ResponsesDialect
 from wolo.formats.openai_responses.encode import ResponsesLayout
+from wolo.formats.response_errors import response_error
 from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
 
@@ -67,7 +67,7 @@ class OpenAIResponses:
         return self._decoder(self._tools.specs).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return classify(status, headers, body, provider_hint=self._hint)
+        return response_error(status, headers, body, provider_hint=self._hint)
 
     def _decoder(self, tools: Sequence[ToolSpec]) -> ResponsesDecoder:
         from wolo.formats.openai_responses.decode import ResponsesDecoder  # noqa: PLC0415  # not needed before the response

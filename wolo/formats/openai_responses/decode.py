@@ -14,7 +14,6 @@ import msgspec
 from wolo.formats.decoding.response_end import bad_body_error, ended_early_error
 from wolo.formats.decoding.tolerant_json import read_object
 from wolo.formats.encoding.wire_names import names_by_wire
-from wolo.formats.errors.classify import classify, is_error
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, ENCRYPTED, MESSAGE_CONTENT, SUMMARY, blobs_of, pieces_of
 from wolo.formats.openai_responses.output_items import (
     BROKEN_OFF,
@@ -37,6 +36,7 @@ from wolo.formats.openai_responses.output_items import (
     text_of,
     unwrapped,
 )
+from wolo.formats.response_errors import is_error, response_error
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.parts import Blob
 
@@ -85,7 +85,7 @@ class ResponsesDecoder:
         if self._end is not None:
             return ()
         if event.type in ("", "error") and is_error(read_object(payload) or {}):
-            raise classify(200, {}, payload)
+            raise response_error(200, {}, payload)
         return self._dispatch(event)
 
     def _dispatch(self, event: Event) -> Sequence[Delta]:
@@ -126,7 +126,7 @@ class ResponsesDecoder:
         if document.get("status") in BROKEN_OFF:
             raise failure(document)
         if not isinstance(document.get("output"), list):
-            raise classify(200, {}, body)
+            raise response_error(200, {}, body)
         return [*self._finish_response(document), *self.close()]
 
     # Text and reasoning

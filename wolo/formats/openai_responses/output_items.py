@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from wolo.errors import ProviderError, Unavailable
 from wolo.formats.decoding.response_end import resolve_finish
 from wolo.formats.decoding.tolerant_json import PayloadReader, as_raw, read_json, read_object, token_count
-from wolo.formats.errors.classify import classify
+from wolo.formats.response_errors import response_error
 from wolo.messages.deltas import Delta
 from wolo.messages.message import FinishReason, Usage
 from wolo.messages.unicode import whole, whole_throughout
@@ -220,7 +220,7 @@ def finish_of(answer: Mapping[str, Any], *, has_calls: bool, has_open: bool) -> 
 def failure(answer: Mapping[str, Any]) -> ProviderError:
     error = answer.get("error")
     if isinstance(error, dict) and error:
-        return classify(200, {}, {"error": error})
+        return response_error(200, {}, {"error": error})
     status = text_of(answer, "status") or "failed"
     return Unavailable(f'The provider failed without a reason ("{status}").', code=status, status=200)
 

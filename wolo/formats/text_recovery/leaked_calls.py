@@ -16,8 +16,6 @@ from wolo.formats.text_recovery.leaked_forms import (
     BARE,
     CANDIDATE,
     END_MARKS,
-    MAY_OPEN,
-    MAY_OPEN_AT_END,
     NEVER,
     NOT_YET,
     Markup,
@@ -26,8 +24,6 @@ from wolo.formats.text_recovery.leaked_forms import (
     find_form,
 )
 from wolo.formats.text_recovery.markdown_quoting import Quoting
-
-__all__ = ["MAY_OPEN", "MAY_OPEN_AT_END", "LeakedCall", "LeakedCalls", "LeakedCallsInReasoning"]
 
 NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params")
@@ -321,23 +317,14 @@ class LeakedCalls:
             found.append(text)
 
 
-class LeakedCallsInReasoning:
-    """Finds calls at the very end of the reasoning, for responses without other content.
+def find_calls_in_reasoning(reasoning: str, offered: Mapping[str, Mapping[str, Any]]) -> Sequence[LeakedCall]:
+    """Find calls at the very end of the reasoning, for responses without other content.
 
     There the model forgot to close its reasoning; earlier mentions are only considerations.
     """
-
-    def __init__(self, offered: Mapping[str, Mapping[str, Any]]) -> None:
-        self._offered = offered
-        self._reasoning: list[str] = []
-
-    def add(self, text: str) -> None:
-        self._reasoning.append(text)
-
-    def calls(self) -> Sequence[LeakedCall]:
-        scanner = LeakedCalls(self._offered, may_be_bare=False)
-        found = (*scanner.feed("".join(self._reasoning)), *scanner.flush())
-        return [piece for piece in found if isinstance(piece, LeakedCall) and not piece.in_fence]
+    scanner = LeakedCalls(offered, may_be_bare=False)
+    found = (*scanner.feed(reasoning), *scanner.flush())
+    return [piece for piece in found if isinstance(piece, LeakedCall) and not piece.in_fence]
 
 
 def _first_key_known(text: str, at: int) -> int:

@@ -119,8 +119,6 @@ END_MARKS = ("</s>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", 
 BARE = Form((), "call", (_END_TAG,))
 """A JSON object without markup."""
 
-MAY_OPEN, MAY_OPEN_AT_END = "{`~<[=", "to"
-"""Text without these characters, or these at its end, contains no start of a form."""
 CANDIDATE = re.compile(r'\{(?=\s{0,1000}(?:"|\Z))|`(?=``|`?\Z)|~(?=~~|~?\Z)|<(?=[tfia|]|\Z)|\[(?=T|\Z)|t(?=o=|o?\Z)')
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from wolo.formats.text_recovery.leaked_calls import MAY_OPEN, MAY_OPEN_AT_END, LeakedCall, LeakedCalls
 from wolo.messages.deltas import Delta, TextDelta, ThinkingDelta
+
+if TYPE_CHECKING:
+    from wolo.formats.text_recovery.leaked_calls import LeakedCall, LeakedCalls
 
 TAGS = {
     "<think>": "</think>",
@@ -27,6 +29,12 @@ FIELD = "text"
 MOST_BLANKS = 1_000
 """More blanks do not precede a tag: degenerate output may consist of endless blanks."""
 
+MAY_OPEN, MAY_OPEN_AT_END = "{`~<[=", "to"
+"""Text without these characters, or these at its end, contains no start of a call."""
+_CALL_START = r"[^\S\n]*(?:[{`~<\[]|to?(?:=|\Z))"
+"""The beginning of a line that may be the start of a call."""
+_may_begin_call = re.compile(_CALL_START).match
+_has_line_with_call = re.compile(f"\n{_CALL_START}").search
 _MAY_CLOSE = re.compile(r"[<\[◁](?:/|\Z)")
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS + MAY_OPEN)}]").search
 
@@ -38,7 +46,7 @@ class TextFilter:
         """`offered` maps tool names to argument schemas."""
         self._offered = offered
         self._tags = ThinkTags() if think_tags else None
-        self._scanner = LeakedCalls(offered) if leaked_calls and offered else None
+        self._scanner = CallScanner(offered) if leaked_calls and offered else None
         self._held: list[str | LeakedCall] = []
         """Text from the first leaked call on, held until no native call can follow."""
         self._is_idle = False
@@ -118,7 +126,7 @@ class TextFilter:
             self._emit(piece, deltas)
 
     def _emit(self, piece: str | LeakedCall, deltas: list[Delta]) -> None:
-        if self._held or isinstance(piece, LeakedCall):
+        if self._held or not isinstance(piece, str):
             self._held.append(piece)
         else:
             deltas.append(TextDelta(piece))
@@ -129,8 +137,59 @@ class TextFilter:
         for rest in self._scanner.flush() if self._scanner is not None else ():
             self._emit(rest, deltas)
         held, self._held = self._held, []
-        self._scanner = LeakedCalls(self._offered) if self._scanner is not None else None
-        return [*deltas, *(TextDelta(piece.raw if isinstance(piece, LeakedCall) else piece) for piece in held)]
+        self._scanner = CallScanner(self._offered) if self._scanner is not None else None
+        return [*deltas, *(TextDelta(piece if isinstance(piece, str) else piece.raw) for piece in held)]
+
+
+class CallScanner:
+    """Splits text like `LeakedCalls`, which is loaded when a line begins like a call."""
+
+    def __init__(self, offered: Mapping[str, Mapping[str, Any]]) -> None:
+        self._offered = offered
+        self._calls: LeakedCalls | None = None
+        self._passed: list[str] = []
+        """Text before a line began like a call."""
+        self._is_line_start = True
+
+    @property
+    def is_idle(self) -> bool:
+        """Text without `MAY_OPEN` and `MAY_OPEN_AT_END` would pass unchanged."""
+        return self._calls is None or self._calls.is_idle
+
+    @property
+    def held_chars(self) -> int:
+        return 0 if self._calls is None else self._calls.held_chars
+
+    def follow(self, text: str) -> None:
+        """Record text that was passed through unread."""
+        if self._calls is not None:
+            self._calls.follow(text)
+            return
+        self._passed.append(text)
+        if "\n" in text:
+            self._is_line_start = not text.rpartition("\n")[2].strip()
+        elif self._is_line_start:
+            self._is_line_start = not text.strip()
+
+    def feed(self, text: str) -> Sequence[str | LeakedCall]:
+        if self._calls is None:
+            if not (self._is_line_start and _may_begin_call(text)) and not _has_line_with_call(text):
+                self.follow(text)
+                return (text,) if text else ()
+            self._calls = self._load()
+        return self._calls.feed(text)
+
+    def flush(self) -> Sequence[str | LeakedCall]:
+        """The text ended, or something else arrived."""
+        return () if self._calls is None else self._calls.flush()
+
+    def _load(self) -> LeakedCalls:
+        from wolo.formats.text_recovery.leaked_calls import LeakedCalls  # noqa: PLC0415  # many patterns, for few answers
+
+        calls = LeakedCalls(self._offered)
+        if self._passed:
+            calls.follow("".join(self._passed))
+        return calls
 
 
 class ThinkTags:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin
 
 from wolo.errors import BadAnswer, Unavailable
-from wolo.formats.errors.error_body import html_text
 from wolo.models.address import display_url, host_of
 from wolo.models.http.network_errors import PROXY_HINT
 from wolo.models.http.stream_framing import BYTE_ORDER_MARK, MEBIBYTE, LineSplitter, SseSplitter
@@ -252,6 +251,8 @@ def _unpacker(encoding: str) -> zlib._Decompress | None:
 
 def _words(body: bytes) -> str:
     """Readable beginning of a body."""
+    from wolo.formats.errors.error_body import html_text  # noqa: PLC0415  # for unreadable answers only
+
     text = body.decode("utf-8", "replace")
     words = " ".join((html_text(text) or text).split())
     return "".join(letter for letter in words if letter.isprintable())[:SHOWN_LETTERS] or "nothing readable"
