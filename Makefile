@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := local/qwen2.5-coder-0.5b
 
-.PHONY: demo test test-terminals check soak mutants bench docs format clean
+.PHONY: demo test test-terminals check soak mutants bench peers docs format clean
 
 demo: .venv/.demo
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -33,12 +33,15 @@ soak: .venv/.test
 mutants: .venv/.test  # changes sampled lines of wolo; the tests of their room must notice
 	$(BIN)/python tests/mutation/sample.py
 
-bench: .venv/.test
+bench: .venv/.test  # saves its tables in benchmarks/results.md
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/hands.py
 	$(BIN)/python benchmarks/terminal.py
+
+peers: .venv/.test  # the same workloads for the coding agents on the PATH: codex, pi
+	$(BIN)/python benchmarks/peers.py
 
 docs: .venv/.test
 	$(BIN)/python docs/generate.py

@@ -1,46 +1,25 @@
-"""`make bench`: wolo beside a minimal loop, against the same scripted server, in one run.
+"""`make bench`: wolo and a minimal loop against the same scripted server, in one run, and what wolo does in numbers.
 
-Wolo is measured as people install it: a wheel, compiled to bytecode, in an environment of its own. The table shows figures
-and ratios; nothing here passes or fails.
+Wolo is measured as people install it: a wheel, compiled to bytecode, in its own environment. Nothing here passes or fails.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-from scripted import Log, ScriptedServer
+from counts import Counts, count
+from runs import Run, Table, base_environment, best, fsync_ms, install, run
+from scripted import ScriptedServer
 
-ROOT = Path(__file__).parent.parent
-HOUSE = ROOT / "build" / "bench"
 FLOOR = Path(__file__).parent / "floor.py"
 ROUNDS = 9
-
-
-@dataclass
-class Run:
-    log: Log
-    started: float
-    wall_s: float
-    cpu_s: float
-    peak_mb: float
-
-    @property
-    def first_request_s(self) -> float:
-        return self.log.arrived[0] - self.started
-
-    @property
-    def turns_s(self) -> list[float]:
-        """From the end of each answer to the arrival of the next request."""
-        return [after - before for before, after in zip(self.log.answered, self.log.arrived[1:], strict=False)]
+COUNTED_TURNS = 30
+NO_SANDBOX = ("--mode", "yolo", "--sandbox", "off")
 
 
 class Bench:
@@ -50,28 +29,19 @@ class Bench:
         self.server = ScriptedServer()
         self.work = Path(tempfile.mkdtemp(prefix="wolo-bench-"))
         (self.work / "notes.txt").write_text("".join(f"line {n}\n" for n in range(400)))
-        self.environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        self.environment |= {"WOLO_HOME": str(self.work / "home"), "WOLO_API_KEY": "none"}
+        self.environment = base_environment() | {"WOLO_HOME": str(self.work / "home"), "WOLO_API_KEY": "none"}
 
-    def run(self, argv: list[str | Path]) -> Run:
-        log = self.server.fresh_log()
-        started = time.perf_counter()
-        process = subprocess.Popen(
-            argv, cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.read()
-        said = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise SystemExit(f"{argv[0]} ended with {process.returncode}: {said.decode(errors='replace')}")
-        wall = time.perf_counter() - started
-        return Run(log, started, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    def run(self, argv: Sequence[str | Path]) -> Run:
+        return run(self.server, argv, self.work, self.environment)
+
+    def count(self, argv: Sequence[str | Path]) -> Counts:
+        return count(argv, self.work, self.environment)
+
+    def prompt(self, model: str, *more: str) -> list[str | Path]:
+        return [self.python, self.wolo, "-p", "--base-url", self.server.url, "-m", model, *more, "go"]
 
     def ask(self, model: str, *more: str) -> Run:
-        return self.run([self.wolo, "-p", "--base-url", self.server.url, "-m", model, *more, "go"])
+        return self.run(self.prompt(model, *more))
 
     def with_server(self, server: ScriptedServer) -> Bench:
         """The same with another server, so that both can be asked at once."""
@@ -79,103 +49,96 @@ class Bench:
         other.server = server
         return other
 
-    def floor(self, model: str) -> Run:
-        return self.run([self.python, FLOOR, self.server.url, model, "go"])
+    def loop(self, model: str) -> list[str | Path]:
+        """The command line of the minimal loop."""
+        return [self.python, FLOOR, self.server.url, model, "go"]
 
-    def plain(self, code: str) -> Run:
-        return self.run([self.python, "-c", code])
-
-
-def install() -> Path:
-    """The interpreter of an environment that holds today's wheel."""
-    python = HOUSE / "bin" / "python"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", HOUSE], check=True)
-    quiet = ["-q", "--disable-pip-version-check"]
-    subprocess.run([python, "-m", "pip", "install", *quiet, ROOT], check=True, env=environment)
-    subprocess.run([python, "-m", "pip", "install", *quiet, "--force-reinstall", "--no-deps", ROOT], check=True, env=environment)
-    subprocess.run([python, "-m", "compileall", "-q", HOUSE / "lib"], check=False, env=environment, stdout=subprocess.DEVNULL)
-    return python
-
-
-def fsync_ms(folder: Path) -> float:
-    """One durable append of 2 kB: what a commit cannot be faster than."""
-    samples = []
-    with open(folder / "fsync", "wb") as file:
-        for _ in range(100):
-            started = time.perf_counter()
-            file.write(b"x" * 2048)
-            file.flush()
-            os.fdatasync(file.fileno())
-            samples.append(time.perf_counter() - started)
-    return statistics.median(samples) * 1000
-
-
-def best(runs: list[Run], name: str) -> float:
-    return min(getattr(run, name) for run in runs)
-
-
-def row(what: str, value: str, beside: str, ratio: float | None) -> None:
-    print(f"{what:<46} {value:>14} {beside:>30} {'' if ratio is None else f'{ratio:6.1f}x'}")
+    def plain(self, code: str) -> list[str | Path]:
+        return [self.python, "-c", code]
 
 
 def main() -> None:
     bench = Bench()
-    print(f"wolo beside the floor; minimum of {ROUNDS} runs unless said\n")
     bench.ask("text")  # the first run makes the database
-    start_up(bench)
-    turns(bench)
-    deltas(bench)
-    long_session(bench)
+    table = Table(f"Start and turns, minimum of {ROUNDS} runs", "", "wolo", "floor", "ratio")
+    start_up(bench, table)
+    turns(bench, table)
+    deltas(bench, table)
+    long_session(bench, table)
+    table.save()
+    counts(bench)
     shutil.rmtree(bench.work, ignore_errors=True)
 
 
-def start_up(bench: Bench) -> None:
-    bare = [bench.plain("pass") for _ in range(ROUNDS)]
-    base = [bench.plain("import asyncio, ssl") for _ in range(ROUNDS)]
+def ratio_row(table: Table, name: str, value: float, floor: float, form: str, *, of: str = "") -> None:
+    table.row(name, form.format(value), f"{of} {form.format(floor)}".strip(), f"{value / floor:.1f}x")
+
+
+def start_up(bench: Bench, table: Table) -> None:
+    bare = [bench.run(bench.plain("pass")) for _ in range(ROUNDS)]
+    base = [bench.run(bench.plain("import asyncio, ssl")) for _ in range(ROUNDS)]
     version = [bench.run([bench.wolo, "--version"]) for _ in range(ROUNDS)]
     wolo = [bench.ask("text") for _ in range(ROUNDS)]
-    floor = [bench.floor("text") for _ in range(ROUNDS)]
+    floor = [bench.run(bench.loop("text")) for _ in range(ROUNDS)]
 
     def cpu(runs: list[Run]) -> float:
         return best(runs, "cpu_s") * 1000
 
-    row("--version, CPU", f"{cpu(version):.0f} ms", f"python -c pass {cpu(bare):.0f} ms", cpu(version) / cpu(bare))
-    row("one turn, CPU", f"{cpu(wolo):.0f} ms", f"import asyncio, ssl {cpu(base):.0f} ms", cpu(wolo) / cpu(base))
-    row("one turn, CPU", f"{cpu(wolo):.0f} ms", f"floor {cpu(floor):.0f} ms", cpu(wolo) / cpu(floor))
+    ratio_row(table, "--version, CPU", cpu(version), cpu(bare), "{:.0f} ms", of="python -c pass")
+    ratio_row(table, "one turn, CPU", cpu(wolo), cpu(base), "{:.0f} ms", of="import asyncio, ssl")
+    ratio_row(table, "one turn, CPU", cpu(wolo), cpu(floor), "{:.0f} ms")
     first, below = best(wolo, "first_request_s") * 1000, best(floor, "first_request_s") * 1000
-    row("spawn to first request", f"{first:.0f} ms", f"floor {below:.0f} ms", first / below)
-    memory, least = best(wolo, "peak_mb"), best(floor, "peak_mb")
-    row("peak memory, one turn", f"{memory:.0f} MB", f"floor {least:.0f} MB", memory / least)
-    row("system prompt and tool schemas", f"{wolo[0].log.overhead_bytes} B", "", None)
+    ratio_row(table, "spawn to first request", first, below, "{:.0f} ms")
+    ratio_row(table, "peak memory, one turn", best(wolo, "peak_mb"), best(floor, "peak_mb"), "{:.0f} MB")
+    table.row("system prompt and tool schemas", f"{wolo[0].log.overhead_bytes} B", "", "")
 
 
-def turns(bench: Bench) -> None:
+def turns(bench: Bench, table: Table) -> None:
     disk = fsync_ms(bench.work)
-    wolo, floor = bench.ask("reads-60"), bench.floor("reads-60")
+    wolo, floor = bench.ask("reads-60"), bench.run(bench.loop("reads-60"))
     mine, below = statistics.median(wolo.turns_s) * 1000, statistics.median(floor.turns_s) * 1000
-    row("tool turn, median of 60", f"{mine:.2f} ms", f"floor {below:.2f} ms", mine / below)
-    row("  two durable appends of 2 kB", f"{2 * disk:.2f} ms", "", None)
-    row("  the turn without them", f"{mine - 2 * disk:.2f} ms", "", None)
+    ratio_row(table, "read turn, median of 60", mine, below, "{:.2f} ms")
+    table.row("a durable append of 2 kB", f"{disk:.2f} ms", "", "")
 
 
-def deltas(bench: Bench) -> None:
+def deltas(bench: Bench, table: Table) -> None:
     for together in (100, 1):
         model = f"deltas-{together}"
-        wolo, floor = [bench.ask(model) for _ in range(5)], [bench.floor(model) for _ in range(5)]
+        wolo = [bench.ask(model) for _ in range(5)]
+        floor = [bench.run(bench.loop(model)) for _ in range(5)]
         mine, below = best(wolo, "cpu_s") * 1000, best(floor, "cpu_s") * 1000
-        row(f"20,000 deltas, {together} a chunk, CPU of it all", f"{mine:.0f} ms", f"floor {below:.0f} ms", mine / below)
+        ratio_row(table, f"20,000 deltas, {together} a chunk, CPU of the run", mine, below, "{:.0f} ms")
 
 
-def long_session(bench: Bench) -> None:
+def long_session(bench: Bench, table: Table) -> None:
     run = bench.ask("reads-300", "-s", "long")
     early, late = statistics.median(run.turns_s[:40]), statistics.median(run.turns_s[260:300])
-    row("tool turn, first 40 of 300", f"{early * 1000:.2f} ms", f"last 40: {late * 1000:.2f} ms", late / early)
-    row("peak memory, 300 turns", f"{run.peak_mb:.0f} MB", "", None)
+    ratio_row(table, "read turn, last 40 of 300", late * 1000, early * 1000, "{:.2f} ms", of="first 40")
+    table.row("peak memory, 300 turns", f"{run.peak_mb:.0f} MB", "", "")
     resumed = [bench.ask("text", "-s", "long") for _ in range(5)]
-    row("resume of 300 turns to first request", f"{best(resumed, 'first_request_s') * 1000:.0f} ms", "", None)
-    row("peak memory, resumed", f"{best(resumed, 'peak_mb'):.0f} MB", "", None)
+    table.row("resume of 300 turns to first request", f"{best(resumed, 'first_request_s') * 1000:.0f} ms", "", "")
+    table.row("peak memory, resumed", f"{best(resumed, 'peak_mb'):.0f} MB", "", "")
+
+
+def counts(bench: Bench) -> None:
+    """The main process and its threads; the same commit gives the same instructions within half a percent."""
+    table = Table("Counts of the main process", "", "instructions", "system calls", "opens", "commits")
+    one = bench.count(bench.prompt("text"))
+    rows = {
+        "import asyncio, ssl": bench.count(bench.plain("import asyncio, ssl")),
+        "one turn of the floor": bench.count(bench.loop("text")),
+        "one turn": one,
+        "a read turn": bench.count(bench.prompt(f"reads-{COUNTED_TURNS}")).per_turn(one, COUNTED_TURNS),
+        "a shell turn, no sandbox": bench.count(bench.prompt(f"shells-{COUNTED_TURNS}", *NO_SANDBOX)).per_turn(
+            one, COUNTED_TURNS
+        ),
+        "20,000 deltas, 1 a chunk": bench.count(bench.prompt("deltas-1")).per_turn(one, 1),
+    }
+    for name, counted in rows.items():
+        millions = "not counted" if counted.instructions is None else f"{counted.instructions / 1e6:,.1f} M"
+        others = (counted.system_calls, counted.opens, counted.commits)
+        table.row(name, millions, *("not counted" if n is None else f"{n:,}" for n in others))
+    table.save()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The floor: the least Python that does the job, one socket, the `json` module and no safety at all.
+"""A minimal agent loop in Python, without any safety: one socket and the `json` module.
 
-`floor.py URL MODEL PROMPT`: asks, reads files when told to, asks again, prints the text.
+`floor.py URL MODEL PROMPT` sends the prompt, answers calls of `read`, and prints the answer.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the wire formats cost, each beside the bare decoding of the same JSON: a long history out, a long stream in."""
+"""`make bench`: CPU of the wire formats: encoding a long history, decoding a long stream, and the floor of its JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+from runs import Table
 
 from wolo.formats.format import Format, Request, ToolSpec
 from wolo.messages.message import Message, Producer, user
@@ -25,19 +26,20 @@ TOOLS = tuple(
 
 
 def main() -> None:
-    print(f"{'':18} {'first time':>12} {'one more':>10} {f'{DELTAS:,} deltas':>16} {'their JSON':>11}")
+    table = Table("Wire formats, CPU", "", f"encode {MESSAGES:,}", "one more", f"{DELTAS:,} deltas", "JSON floor", "ratio")
     for name in FORMATS:
         producer = Producer(provider="custom", format=name, model="m")
         first_s, more_s = zip(*(encode(name, producer) for _ in range(ROUNDS)), strict=True)
         lines = [json.dumps(event).encode() for event in EVENTS[name]()]
         decode_s = min(decode(name, producer, lines) for _ in range(ROUNDS))
-        floor_s = min(spent(lambda lines=lines: run_through(msgspec.json.decode, lines)) for _ in range(ROUNDS))
-        times = f"{min(first_s) * 1e3:9.1f} ms {min(more_s) * 1e3:7.2f} ms {decode_s * 1e3:13.1f} ms {floor_s * 1e3:8.1f} ms"
-        print(f"{name:18} {times}  {decode_s / floor_s:.1f}x")
+        floor_s = min(spent(lambda lines=lines: read_all(msgspec.json.decode, lines)) for _ in range(ROUNDS))
+        times = (f"{seconds * 1e3:.1f} ms" for seconds in (min(first_s), min(more_s), decode_s, floor_s))
+        table.row(name, *times, f"{decode_s / floor_s:.1f}x")
+    table.save()
 
 
 def encode(name: str, producer: Producer) -> tuple[float, float]:
-    """Seconds of CPU for a long history, and for the same with one message more."""
+    """CPU seconds to encode a long history, and to encode it again with one more message."""
     format, history = new_format(name), tuple(long_history(producer))
     once, more = (request(producer, messages) for messages in (history, (*history, user("and now?"))))
     return spent(lambda: format.encode(once)), spent(lambda: format.encode(more))
@@ -47,10 +49,10 @@ def decode(name: str, producer: Producer, lines: list[bytes]) -> float:
     format, asked = new_format(name), request(producer, (user("go"),))
     format.encode(asked)
     feed = format.decoder(asked).feed
-    return spent(lambda: run_through(feed, lines))
+    return spent(lambda: read_all(feed, lines))
 
 
-def run_through(read: Callable[[bytes], object], lines: list[bytes]) -> None:
+def read_all(read: Callable[[bytes], object], lines: list[bytes]) -> None:
     for line in lines:
         read(line)
 

@@ -1,6 +1,6 @@
-"""`make bench`: what care costs: verdicts, walls, edits, looks at the workspace, searches, floods; the bare thing beside each.
+"""`make bench`: verdicts, the sandbox, edits, checkpoints, searches and floods of output, each with its floor and budget.
 
-Nothing here passes or fails; the budgets stand beside the figures.
+Nothing here passes or fails.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from runs import Table
 
 from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
@@ -40,18 +42,19 @@ COMMAND = "pytest -q tests/unit -k parser --maxfail 3"
 MANY_FILES = 20_000
 MOST_FILES = 100_000
 FLOOD = "yes | head -c 2G"
+TABLE = Table("Tools and the guard", "", "wolo", "floor and budget")
 
 
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="wolo-bench-")).resolve()
     try:
-        print("\nhands: what care costs, beside the bare thing\n")
         verdicts(folder)
         sandbox(folder)
         edits(folder)
-        looks(folder)
+        checkpoints(folder)
         searches(folder)
         flood(folder)
+        TABLE.save()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -61,7 +64,7 @@ def verdicts(folder: Path) -> None:
     for what, command in (("a plain command, three rules", COMMAND), ("a safe command", "cat src/main.py | head -20")):
         verdict = partial(judge.judge, "shell", [RunIntent(command, folder)])
         verdict()
-        row(f"verdict: {what}", f"{median(2000, verdict) * 1e6:.0f} µs", "budget 50 µs")
+        TABLE.row(f"verdict: {what}", f"{median(2000, verdict) * 1e6:.0f} µs", "budget 50 µs")
 
 
 def sandbox(folder: Path) -> None:
@@ -70,16 +73,16 @@ def sandbox(folder: Path) -> None:
     plain = median(30, lambda: subprocess.run(["bash", "-c", "true"], check=True))
     found = find((work,), folder / "state", None)
     if found.make is None:
-        row("sandbox", "none here", "")
+        TABLE.row("sandbox", "none here", "")
         return
-    walls = found.make(profile_for((work,), (), folder / "state"))
+    sandbox = found.make(profile_for((work,), (), folder / "state"))
 
     def confined() -> None:
-        enclosed = walls.wrap(["bash", "-c", "true"], work)
+        enclosed = sandbox.wrap(["bash", "-c", "true"], work)
         subprocess.run(enclosed.argv, check=True, pass_fds=enclosed.pass_fds)
         enclosed.cleanup()
 
-    row(f"sandbox ({found.backend}): bash -c true", ms(median(30, confined)), f"bare {ms(plain)}, budget 25 ms")
+    TABLE.row(f"sandbox ({found.backend}): bash -c true", ms(median(30, confined)), f"bare {ms(plain)}, budget 25 ms")
 
 
 def edits(folder: Path) -> None:
@@ -100,7 +103,7 @@ def edits(folder: Path) -> None:
         return statistics.median(spent)
 
     bare = median(100, lambda: bare_write(work / "bare.txt", lines))
-    row("edit of a 20 kB file, with undo", ms(asyncio.run(edit())), f"bare write and fsync {ms(bare)}, budget 2 ms")
+    TABLE.row("edit of a 20 kB file, with undo", ms(asyncio.run(edit())), f"bare write and fsync {ms(bare)}, budget 2 ms")
     large = work / "large.txt"
     large.write_bytes(b"a line of a large file\n" * (100 * 1024 * 1024 // 23))
 
@@ -112,30 +115,30 @@ def edits(folder: Path) -> None:
             return str(error)
 
     begun = time.perf_counter()
-    said = asyncio.run(refused())
-    row("edit of a 100 MB file", ms(time.perf_counter() - begun), f"budget 5 s; {said[:60]}")
+    output = asyncio.run(refused())
+    TABLE.row("edit of a 100 MB file", ms(time.perf_counter() - begun), f"budget 5 s; {output[:60]}")
     large.unlink()
 
 
-def looks(folder: Path) -> None:
+def checkpoints(folder: Path) -> None:
     work = folder / "many"
     make_files(work, MANY_FILES)
-    watch = FileTracker(folder / "data" / "looks", (work,), "session")
-    first = timed(lambda: watch.before("first"))
-    watch.after("first")
+    watch = FileTracker(folder / "data" / "checkpoints", (work,), "session")
+    first = timed(lambda: watch.before_command("first"))
+    watch.after_command("first")
     bare = median(5, lambda: sum(1 for _ in stats(work)))
 
     def incremental() -> None:
         (work / "dir1" / "file1.txt").write_text(str(time.perf_counter()))
-        watch.before("call")
+        watch.before_command("call")
 
     spent = []
     for _ in range(7):
         spent.append(timed(incremental))
-        watch.after("call")
+        watch.after_command("call")
     watch.close()
-    told = f"stat of all {ms(bare)}, budget 150 ms; the first time {first:.2f} s"
-    row(f"look at {MANY_FILES:,} files, one changed", ms(statistics.median(spent)), told)
+    floor = f"stat of all {ms(bare)}, budget 150 ms; the first {first:.2f} s"
+    TABLE.row(f"checkpoint of {MANY_FILES:,} files, one changed", ms(statistics.median(spent)), floor)
 
 
 def searches(folder: Path) -> None:
@@ -150,8 +153,10 @@ def searches(folder: Path) -> None:
             return (await Grep(program).run(GrepArgs("nowhere to be found"), CallContext(services))).text
 
         begun = time.perf_counter()
-        said = asyncio.run(search()).splitlines()[-1]
-        row(f"grep over {MOST_FILES:,} files, {what}", f"{time.perf_counter() - begun:.1f} s", f"budget 10 s; {said[:60]}")
+        output = asyncio.run(search()).splitlines()[-1]
+        TABLE.row(
+            f"grep over {MOST_FILES:,} files, {what}", f"{time.perf_counter() - begun:.1f} s", f"budget 10 s; {output[:60]}"
+        )
 
 
 def flood(folder: Path) -> None:
@@ -168,10 +173,10 @@ def flood(folder: Path) -> None:
     begun = time.perf_counter()
     asyncio.run(shell())
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    row(FLOOD, f"{time.perf_counter() - begun:.1f} s, +{grown:.0f} MB", f"bare {bare:.1f} s, budget 30 s and 50 MB")
+    TABLE.row(FLOOD, f"{time.perf_counter() - begun:.1f} s, +{grown:.0f} MB", f"bare {bare:.1f} s, budget 30 s and 50 MB")
 
 
-# What they work with
+# Fixtures
 
 
 def new_services(work: Path, folder: Path) -> ToolServices:
@@ -179,7 +184,7 @@ def new_services(work: Path, folder: Path) -> ToolServices:
     outputs = folder / "outputs"
     outputs.mkdir(exist_ok=True)
 
-    def keep(name: str, data: bytes) -> Path:
+    def save(name: str, data: bytes) -> Path:
         path = outputs / name
         path.write_bytes(data)
         return path
@@ -187,7 +192,7 @@ def new_services(work: Path, folder: Path) -> ToolServices:
     return ToolServices(
         workspace=Workspace(work),
         ledger=FileLedger(folder / "locks"),
-        save_output=keep,
+        save_output=save,
         shell=ShellState(work, processes, Jobs(processes, folder / "jobs")),
         watch=FileTracker(folder / "data" / work.name, (work,), "session"),
     )
@@ -226,10 +231,6 @@ def median(times: int, work: Callable[[], object]) -> float:
 
 def ms(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms" if seconds < 10 else f"{seconds:.0f} s"
-
-
-def row(what: str, value: str, beside: str) -> None:
-    print(f"{what:<44} {value:>14}   {beside}")
 
 
 if __name__ == "__main__":

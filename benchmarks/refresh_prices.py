@@ -1,11 +1,11 @@
-"""Compares the prices in the provider files with those of genai-prices, and writes them when told to.
+"""Compares the prices in the provider files with those of genai-prices, and updates them with --write.
 
     pip install --group prices
-    python benchmarks/refresh_prices.py            # what has changed
-    python benchmarks/refresh_prices.py --write    # … and write it
+    python benchmarks/refresh_prices.py            # show what has changed
+    python benchmarks/refresh_prices.py --write    # and write it
 
-Rows that genai-prices does not know stay as they are. Of prices that depend on the hour the highest counts, so that a budget
-is not overrun; of prices that depend on the length of the prompt the one for ordinary lengths.
+Rows that genai-prices does not have are left unchanged. A price that depends on the hour is taken at its highest, so that a
+budget is not exceeded; one that depends on the length of the prompt is taken for ordinary lengths.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from genai_prices.types import ConditionalPrice, ModelPrice, StartDateConstraint
 
 PROVIDER_FILES = Path(__file__).parent.parent / "wolo" / "models" / "providers"
 THEIR_NAMES = {"gemini": "google", "moonshot": "moonshotai", "xai": "x-ai"}
-"""Where they call a provider otherwise."""
+"""Provider names that genai-prices spells differently."""
 NO_PRICES = frozenset({"zai-coding"})
-"""A flat fee: their prices for the same models would be wrong here."""
+"""Providers with a flat fee: prices per token would be wrong."""
 FIELDS = {"input": "input_mtok", "output": "output_mtok", "cache_read": "cache_read_mtok", "cache_write": "cache_write_mtok"}
 
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def refresh(path: Path, today: datetime.date, *, write: bool) -> int:
-    """How many prices of one provider file differ from theirs."""
+    """Returns how many prices of one provider file differ from genai-prices."""
     document = tomlkit.parse(path.read_text("utf-8"))
     rows = document.unwrap().get("models", [])
     known = next((each for each in data.providers if each.id == THEIR_NAMES.get(path.stem, path.stem)), None)
@@ -68,7 +68,7 @@ def set_price(document: tomlkit.TOMLDocument, model_id: str, price: dict[str, An
 
 
 def prices_of(prices: ModelPrice | list[ConditionalPrice], today: datetime.date) -> dict[str, float]:
-    """What a million tokens cost today, under our names."""
+    """Prices of a million tokens today, under the names of the provider files."""
     if isinstance(prices, ModelPrice):
         return flat(prices)
     begun = [each for each in prices if begins(each) <= today]

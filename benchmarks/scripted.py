@@ -1,15 +1,27 @@
-"""The server every contender talks to: the model's name says what it plays, and it notes when what happened."""
+"""A scripted model server for every contender: the model's name selects the script, a log has the times.
+
+It speaks OpenAI chat completions and the Responses API, over http or https, and offers a call in the tools of the client.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import socket
+import ssl
 import threading
 import time
 from dataclasses import dataclass, field
 
+from tests.fakes import replies_responses as responses
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 DELTAS = 20_000
+WORDS = [f"words {number:05} " for number in range(DELTAS)]
+"""Each as long as the fragments of the Responses API; different, because an agent may stop an answer that repeats itself."""
+SHELLS = {"shell": "command", "bash": "command", "shell_command": "command", "exec_command": "cmd"}
+"""The shell tools that clients offer, and the name of their argument."""
 
 
 @dataclass
@@ -20,24 +32,24 @@ class Log:
     """When each request had been received whole."""
     answered: list[float] = field(default_factory=list)
     """When the last byte of each answer had been handed to the socket."""
-    sizes: list[int] = field(default_factory=list)
     overhead_bytes: int = 0
     """System prompt and tool schemas of the first request."""
 
 
 class ScriptedServer:
-    """Models: `text` answers at once, `reads-N` asks for N reads of `notes.txt` first, `deltas-N` streams
-    20,000 pieces, N in each chunk of HTTP."""
+    """Models: `text` answers at once; `reads-N` and `shells-N` ask first for N reads of `notes.txt` or N commands `true`;
+    `deltas-N` streams 20,000 deltas, N in each chunk of HTTP."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.log = Log()
+        self._tls = tls
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/v1"
 
     def fresh_log(self) -> Log:
         self.log = Log()
@@ -51,45 +63,96 @@ class ScriptedServer:
 
     def _serve(self, connection: socket.socket) -> None:
         buffer = b""
-        with connection:
-            while (request := _read_request(connection, buffer)) is not None:
-                body, buffer = request
-                self.log.arrived.append(time.perf_counter())
-                self.log.sizes.append(len(body))
-                try:
-                    chunks = [b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._answer(body)]
-                    connection.sendall(b"".join((HEAD, *chunks, b"0\r\n\r\n")))
-                except OSError:
-                    return
-                self.log.answered.append(time.perf_counter())
+        try:
+            with self._tls.wrap_socket(connection, server_side=True) if self._tls else connection as stream:
+                while (request := _read_request(stream, buffer)) is not None:
+                    line, body, buffer = request
+                    self._reply(stream, line, body)
+        except OSError:
+            return
 
-    def _answer(self, body: bytes) -> list[bytes]:
-        request = json.loads(body)
+    def _reply(self, stream: socket.socket, line: bytes, body: bytes) -> None:
+        if not line.startswith(b"POST") or not line.split()[1].endswith((b"/chat/completions", b"/responses")):
+            stream.sendall(NOT_FOUND)
+            return
+        self.log.arrived.append(time.perf_counter())
+        chunks = (b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._answer(json.loads(body)))
+        stream.sendall(b"".join((HEAD, *chunks, b"0\r\n\r\n")))
+        self.log.answered.append(time.perf_counter())
+
+    def _answer(self, request: dict) -> list[bytes]:
+        chat = "messages" in request
         if not self.log.overhead_bytes:
             self.log.overhead_bytes = _overhead(request)
-        model = request["model"].rpartition("/")[2]
-        if model.startswith("reads-"):
-            done = sum(1 for message in request["messages"] if message["role"] == "tool")
-            if done < int(model.removeprefix("reads-")):
-                return [_read_call(done)]
-        if model.startswith("deltas-"):
-            event, together = _event({"content": "word "}), int(model.removeprefix("deltas-"))
-            return [event * together] * (DELTAS // together) + [_end("stop")]
-        return [_event({"content": "Done."}) + _end("stop")]
+        script, _, count = request["model"].rpartition("/")[2].partition("-")
+        if script in ("reads", "shells"):
+            done = sum(1 for each in request["messages"] if each["role"] == "tool") if chat else _outputs(request["input"])
+            if done < int(count):
+                name, arguments = _call(script, done, request["tools"])
+                return [_chat_call(done, name, arguments) if chat else _sse(responses.call(name, arguments, f"call_{done}"))]
+        if script == "deltas":
+            return _deltas(chat, int(count))
+        return [_chat_event({"content": "Done."}) + _chat_end("stop") if chat else _sse(responses.message("Done."))]
 
 
 def _overhead(request: dict) -> int:
-    system = sum(len(json.dumps(m["content"])) for m in request["messages"] if m["role"] == "system")
-    return system + len(json.dumps(request.get("tools", []), separators=(",", ":")))
+    messages = request.get("messages", [])
+    system = sum(len(json.dumps(each["content"])) for each in messages if each["role"] == "system")
+    return system + len(request.get("instructions", "")) + len(json.dumps(request.get("tools", []), separators=(",", ":")))
 
 
-def _read_request(connection: socket.socket, buffer: bytes) -> tuple[bytes, bytes] | None:
+def _outputs(items: list[dict]) -> int:
+    return sum(1 for item in items if item["type"] == "function_call_output")
+
+
+def _call(script: str, number: int, tools: list[dict]) -> tuple[str, dict]:
+    """No two calls of a run are the same: an agent may stop a loop of equal calls."""
+    names = [tool["function"]["name"] if "function" in tool else tool.get("name") for tool in tools]
+    if script == "reads" and "read" in names:
+        return "read", {"path": "notes.txt", "offset": number + 1, "limit": 1}
+    shell = next(name for name in SHELLS if name in names)
+    return shell, {SHELLS[shell]: f"sed -n {number + 1}p notes.txt" if script == "reads" else f"true {number}"}
+
+
+@functools.cache
+def _deltas(chat: bool, together: int) -> list[bytes]:
+    if chat:
+        events = (*(_chat_event({"content": word}) for word in WORDS), _chat_end("stop"))
+    else:
+        events = responses.stream(*responses.events(responses.message("".join(WORDS)))).pieces
+    return [b"".join(events[at : at + together]) for at in range(0, len(events), together)]
+
+
+def _sse(item: dict) -> bytes:
+    return b"".join(responses.answer(item).pieces)
+
+
+def _chat_event(delta: dict, **more: object) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": None, **more}
+    return b"data: " + json.dumps({"id": "c", "object": "chat.completion.chunk", "choices": [choice]}).encode() + b"\n\n"
+
+
+def _chat_call(number: int, name: str, arguments: dict) -> bytes:
+    call = {"index": 0, "id": f"call_{number}", "type": "function"}
+    call["function"] = {"name": name, "arguments": json.dumps(arguments)}
+    return _chat_event({"role": "assistant", "content": None, "tool_calls": [call]}) + _chat_end("tool_calls")
+
+
+def _chat_end(reason: str) -> bytes:
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    last = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": usage}
+    return b"data: " + json.dumps(last).encode() + b"\n\ndata: [DONE]\n\n"
+
+
+def _read_request(connection: socket.socket, buffer: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Request line, body, and what was received after it."""
     while b"\r\n\r\n" not in buffer:
         if not (piece := connection.recv(1 << 16)):
             return None
         buffer += piece
     head, _, rest = buffer.partition(b"\r\n\r\n")
-    length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    line, *headers = head.split(b"\r\n")
+    length = next((int(each[15:]) for each in headers if each.lower().startswith(b"content-length:")), 0)
     pieces, size = [rest], len(rest)
     while size < length:
         if not (piece := connection.recv(1 << 20)):
@@ -97,23 +160,4 @@ def _read_request(connection: socket.socket, buffer: bytes) -> tuple[bytes, byte
         pieces.append(piece)
         size += len(piece)
     whole = b"".join(pieces)
-    return whole[:length], whole[length:]
-
-
-def _event(delta: dict) -> bytes:
-    chunk = {"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
-
-
-def _read_call(number: int) -> bytes:
-    call = {"index": 0, "id": f"call_{number}", "type": "function"}
-    # Each read is a different one, as in a real task: the same call over and over is a loop, and stopped.
-    arguments = json.dumps({"path": "notes.txt", "offset": number + 1, "limit": 1})
-    call["function"] = {"name": "read", "arguments": arguments}
-    return _event({"role": "assistant", "content": None, "tool_calls": [call]}) + _end("tool_calls")
-
-
-def _end(reason: str) -> bytes:
-    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-    last = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": usage}
-    return b"data: " + json.dumps(last).encode() + b"\n\ndata: [DONE]\n\n"
+    return line, whole[:length], whole[length:]

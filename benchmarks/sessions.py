@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from bench import Bench, Run, best, fsync_ms, row
+from bench import Bench
+from runs import Run, Table, best, fsync_ms
 from scripted import ScriptedServer
 from store_samples import HUGE_BYTES, HUGE_ENTRIES, SESSIONS, make_huge, make_many
 
@@ -27,6 +28,9 @@ from wolo.sessions.store import Store
 
 HOME = Path(__file__).parent.parent / "build" / "sessions"
 ROUNDS = 5
+TABLE = Table(
+    f"Sessions: {HUGE_BYTES // 1_000_000} MB and {HUGE_ENTRIES:,} entries, {SESSIONS:,} others", "", "wolo", "floor and budget"
+)
 PROCESSES, TURNS = 8, 50
 QUERIES = ("session", '"durable commit"', "tool:shell pytest", "path:src/part_3.py", "reading*", "since:7d role:user request")
 
@@ -35,12 +39,12 @@ def main() -> None:
     bench = Bench()
     bench.environment["WOLO_HOME"] = str(HOME)
     make_store(bench.work)
-    print(f"\nsessions: one of {HUGE_BYTES // 1_000_000} MB and {HUGE_ENTRIES:,} entries, {SESSIONS:,} others\n")
     listing(bench)
     searching()
-    going_on(bench)
+    resuming(bench)
     appending()
-    together(bench)
+    concurrent(bench)
+    TABLE.save()
     shutil.rmtree(bench.work, ignore_errors=True)
 
 
@@ -60,7 +64,7 @@ def listing(bench: Bench) -> None:
         runs = [bench.run([bench.wolo, "sessions", *words]) for _ in range(ROUNDS)]
         _row(f"wolo sessions {' '.join(words)}", best(runs, "wall_s") * 1000, 300, best(runs, "cpu_s") * 1000)
     tail = [bench.run([bench.wolo, "sessions", "show", "huge", "--tail", "5"]) for _ in range(ROUNDS)]
-    row("wolo sessions show huge --tail 5", f"{best(tail, 'wall_s') * 1000:.0f} ms", f"peak {best(tail, 'peak_mb'):.0f} MB", None)
+    TABLE.row("wolo sessions show huge --tail 5", f"{best(tail, 'wall_s') * 1000:.0f} ms", f"peak {best(tail, 'peak_mb'):.0f} MB")
 
 
 def searching() -> None:
@@ -68,24 +72,24 @@ def searching() -> None:
         (HOME / "data" / FILE).unlink(missing_ok=True)
         made = _cpu_s(lambda: index_update.ask(store, Index.marks))
         size = (HOME / "data" / FILE).stat().st_size / 1e6
-        row("search index made from nothing, CPU", f"{made:.1f} s", f"{size:.0f} MB", None)
+        TABLE.row("search index made from nothing, CPU", f"{made:.1f} s", f"{size:.0f} MB")
         for words in QUERIES:
             wall_s, cpu_s = _median_s(partial(find, store, words))
             _row(f"search {words}", wall_s * 1000, 100, cpu_s * 1000)
 
 
 def find(store: Store, words: str) -> list[Hit]:
-    """All that a search does, but for the start of the interpreter."""
+    """A search without the start of the interpreter."""
     query = parse(words, time.time())
     return index_update.ask(store, lambda index: search(index, store.list(), query))
 
 
-def going_on(bench: Bench) -> None:
-    for name, more in (("of nobody knows what window", ()), ("of 200,000 tokens", ("--set", "context.window=200000"))):
+def resuming(bench: Bench) -> None:
+    for name, more in (("of unknown context window", ()), ("of 200,000 tokens", ("--set", "context.window=200000"))):
         runs = [bench.ask("text", "-s", "huge", *more) for _ in range(3)]
         _row(f"one turn with a model {name}, CPU", best(runs, "cpu_s") * 1000, 1000)
         _row("  spawn to first request", best(runs, "first_request_s") * 1000, None)
-        row("  peak memory", f"{best(runs, 'peak_mb'):.0f} MB", "budget 200 MB", None)
+        TABLE.row("  peak memory", f"{best(runs, 'peak_mb'):.0f} MB", "budget 200 MB")
 
 
 def appending() -> None:
@@ -97,12 +101,12 @@ def appending() -> None:
     disk = fsync_ms(HOME)
     for name, id in (("a new session", fresh), (f"one of {HUGE_ENTRIES:,} entries", huge)):
         median = statistics.median(times[id]) * 1000
-        row(f"append to {name}, median", f"{median:.2f} ms", f"budget 1 ms; a durable write {disk:.2f} ms", median / disk)
+        TABLE.row(f"append to {name}, median", f"{median:.2f} ms", f"budget 1 ms; a durable write {disk:.2f} ms", median / disk)
 
 
-def together(bench: Bench) -> None:
-    """Many processes in one data directory; each asks a server of its own, so that their requests can be told apart."""
-    home = bench.work / "together"
+def concurrent(bench: Bench) -> None:
+    """Many processes in one data directory, each with its own server, so that its requests are told apart."""
+    home = bench.work / "concurrent"
     bench.environment["WOLO_HOME"] = str(home)
     bench.ask("text")
     alone = statistics.median(bench.ask(f"reads-{TURNS}").turns_s) * 1000
@@ -110,13 +114,13 @@ def together(bench: Bench) -> None:
     with ThreadPoolExecutor(PROCESSES) as pool:
         runs = list(pool.map(lambda each: each.ask(f"reads-{TURNS}"), benches))
     gaps = sorted(gap * 1000 for run in runs for gap in run.turns_s)
-    row(f"{PROCESSES} processes × {TURNS} tool turns, all complete", _complete(runs), f"alone {alone:.1f} ms a turn", None)
+    TABLE.row(f"{PROCESSES} processes × {TURNS} tool turns, all complete", _complete(runs), f"alone {alone:.1f} ms a turn")
     _row("  time added to a turn, p50", statistics.median(gaps) - alone, None)
     _row("  time added to a turn, p95", gaps[len(gaps) * 95 // 100] - alone, 100)
 
 
 def _complete(runs: list[Run]) -> str:
-    """A run that fails has ended the benchmark before; what it said of locks would be on stderr, which is then shown."""
+    """A run that fails ends the benchmark with its output."""
     return "yes" if all(len(run.turns_s) == TURNS for run in runs) else "NO"
 
 
@@ -134,7 +138,7 @@ def _cpu_s(work: Callable[[], object]) -> float:
 
 
 def _median_s(work: Callable[[], object]) -> tuple[float, float]:
-    """By the clock, and of the processor."""
+    """Wall and CPU time."""
     times = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
@@ -144,10 +148,10 @@ def _median_s(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def _row(what: str, took_ms: float, budget_ms: float | None, cpu_ms: float | None = None) -> None:
-    """On a busy machine only the processor's time says something."""
+    """On a busy machine only the CPU time is meaningful."""
     beside = [f"budget {budget_ms:.0f} ms"] if budget_ms else []
     beside += [f"CPU {cpu_ms:.0f} ms"] if cpu_ms is not None else []
-    row(what, f"{took_ms:.0f} ms", ", ".join(beside), None)
+    TABLE.row(what, f"{took_ms:.0f} ms", ", ".join(beside))
 
 
 if __name__ == "__main__":

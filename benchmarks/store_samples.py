@@ -1,4 +1,4 @@
-"""Sessions made up for the benchmarks: as large as real ones get, the same every time."""
+"""Generates sessions for the benchmarks: as large as real ones get, the same every time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORDS = Path(__file__).parent.parent / "wolo"
 
 
 class Samples:
-    """Text as it is in sessions: code, and words about it."""
+    """Text as in real sessions: code and prose about it."""
 
     def __init__(self) -> None:
         self._random = random.Random(7)
@@ -33,7 +33,7 @@ class Samples:
         return self._text[begin : begin + chars]
 
     def turn(self, number: int, calls: int, output_chars: int) -> Iterator[AnyEntry]:
-        """A prompt, an answer for each call with its result, and a last answer."""
+        """A prompt, an answer for each call with its result, and a final answer."""
         yield MessageEntry(message=user(f"Request {number}: {self.text(120)}"))
         for at in range(calls):
             tool, arguments = (("shell", {"command": f"pytest tests/test_{at}.py"}), ("read", {"path": f"src/part_{at}.py"}))[
@@ -54,7 +54,7 @@ class Samples:
 
 
 def make_huge(store: Store, cwd: Path, entries: int = HUGE_ENTRIES, size_bytes: int = HUGE_BYTES) -> str:
-    """A session of so many entries and about so many bytes."""
+    """A session of HUGE_ENTRIES entries and about HUGE_BYTES bytes."""
     samples, session = Samples(), store.create(cwd, model="custom/text", name="huge")
     calls = 20
     per_turn = 2 * calls + 2

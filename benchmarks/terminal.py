@@ -1,6 +1,6 @@
-"""`make bench`: the conversation at the keyboard: how soon one can type, how soon one sees it, and what it costs to wait.
+"""`make bench`: the interactive session: time until it is ready, latency of keys, bytes on the screen, memory.
 
-Nothing here passes or fails; the budgets stand beside the figures. The provider is the scripted one of the tests.
+Nothing here passes or fails. The provider is the scripted one of the tests.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pexpect
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from runs import Table
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Pause, Piece, Reply, call, delta, finish, sse, text, usage
@@ -31,18 +30,18 @@ STREAM_S = 15
 KEYS = 100
 TURNS = 200
 LINES = "".join(f"This is line {number} of an answer with many words.\n" for number in range(400))
-PARAGRAPH = "What is said is kept on the disk before anybody sees it, so nothing is lost when a machine goes down. "
+PARAGRAPH = "Every message is saved to disk before it is shown, so that nothing is lost when the machine crashes at once. "
 PARAGRAPHS = (PARAGRAPH * 4 + "\n\n") * 50
 MOST_BYTES_S = 10
 FOLDERS, FILES = 300, 100
 SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+TABLE = Table("Terminal, 24×80", "", "wolo", "budget")
 FLOOR = Path(__file__).parent / "prompt_floor.py"
 COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(FLOOR.parent.parent / "build/bytecode")}
-"""As it is where somebody has installed it."""
+"""Compiled to bytecode, as in an installation."""
 
 
 def main() -> None:
-    print(f"\nterminal: at the keyboard, 24×80 (load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores)\n")
     start()
     idle()
     keystrokes("200 deltas/s stream in", streaming(text="0123456789 " * 2))
@@ -52,15 +51,16 @@ def main() -> None:
         written(f"lines, {per_s:,} characters/s", LINES, per_s)
     written("paragraphs, 320 characters/s", PARAGRAPHS, 320)
     turns()
+    TABLE.save()
 
 
 def start() -> None:
-    """CPU until there is a place to write in, in a home that was used before."""
+    """CPU until the composer is shown, in a home directory that was used before."""
     home = Path(tempfile.mkdtemp(prefix="wolo-bench-"))
     try:
         spent = [ready_ms(home) for _ in range(8)][1:]
         floor = [floor_ms() for _ in range(8)][1:]
-        report("ready to type", f"{statistics.median(spent):,.0f} ms CPU (floor {statistics.median(floor):,.0f})", "≤ 300")
+        TABLE.row("ready to type", f"{statistics.median(spent):,.0f} ms CPU (floor {statistics.median(floor):,.0f})", "≤ 300")
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -71,7 +71,7 @@ def ready_ms(home: Path) -> float:
 
 
 def floor_ms() -> float:
-    """Of a program that does nothing but let one type."""
+    """CPU of a program that only shows a prompt."""
     child = pexpect.spawn(sys.executable, [str(FLOOR)], env={**os.environ, **COMPILED, "TERM": "xterm-256color"})
     child.expect("›".encode())
     spent = cpu_s(child.pid) * 1000
@@ -85,7 +85,7 @@ def idle() -> None:
         before = cpu_s(terminal.child.pid), switches(terminal.child.pid)
         written = drain(terminal, 5.0)
         spent = cpu_s(terminal.child.pid) - before[0]
-        report(
+        TABLE.row(
             "5 s idle", f"{spent * 1000:,.0f} ms CPU, {switches(terminal.child.pid) - before[1]} wake-ups, {written} bytes", "0"
         )
 
@@ -104,21 +104,21 @@ def keystrokes(while_: str, reply: Reply, *flags: str) -> None:
         drain(terminal, 1.5)
         waits = [keystroke_s(terminal, "qwxyz"[number % 5]) * 1000 for number in range(KEYS)]
         middle, slow = statistics.median(waits), statistics.quantiles(waits, n=20)[-1]
-        report(f"key to echo while {while_}", f"p50 {middle:.1f} ms, p95 {slow:.1f} ms", "p95 ≤ 16")
+        TABLE.row(f"key to echo while {while_}", f"p50 {middle:.1f} ms, p95 {slow:.1f} ms", "p95 ≤ 16")
 
 
 def keystroke_s(terminal: Terminal, key: str) -> float:
-    """Until the key is on its way back to the screen."""
+    """Seconds until the key is echoed."""
     drain(terminal, 0.037)
     began = time.monotonic()
     os.write(terminal.child.child_fd, key.encode())
     while key.encode() not in SEQUENCE.sub(b"", read(terminal, 5.0)):
-        assert time.monotonic() - began < 5, "the key was never seen"
+        assert time.monotonic() - began < 5, "the key was not echoed"
     return time.monotonic() - began
 
 
 def mentions() -> None:
-    """The menu of files behind an `@`, while it is looked for the right ones."""
+    """Latency of keys while the menu of files behind an `@` searches."""
     folder = Path(tempfile.mkdtemp(prefix="wolo-bench-"))
     for number in range(FOLDERS):
         (folder / f"folder_{number}").mkdir()
@@ -129,13 +129,13 @@ def mentions() -> None:
             os.write(terminal.child.child_fd, b"see @")
             waits = [wait for _ in range(KEYS // 6) for wait in one_mention(terminal)]
             middle, slow = statistics.median(waits), statistics.quantiles(waits, n=20)[-1]
-            report(f"key to echo, @ over {FOLDERS * FILES:,} files", f"p50 {middle:.1f} ms, p95 {slow:.1f} ms", "p95 ≤ 16")
+            TABLE.row(f"key to echo, @ over {FOLDERS * FILES:,} files", f"p50 {middle:.1f} ms, p95 {slow:.1f} ms", "p95 ≤ 16")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def one_mention(terminal: Terminal) -> list[float]:
-    """Capitals are in no name: they are seen where they are typed and nowhere else."""
+    """Types capitals: no file name contains them, so they appear in the composer only."""
     waits = [keystroke_s(terminal, key) * 1000 for key in "MODULE"]
     os.write(terminal.child.child_fd, b"\x7f" * len(waits))
     drain(terminal, 0.2)
@@ -143,7 +143,7 @@ def one_mention(terminal: Terminal) -> list[float]:
 
 
 def written(what: str, answer: str, per_s: int) -> None:
-    """What an answer costs that comes in deltas of twenty characters."""
+    """Bytes written for an answer that comes in deltas of twenty characters."""
     answer = answer[: per_s * MOST_BYTES_S]
     pieces = [each for at in range(0, len(answer), 20) for each in (Pause(20 / per_s), delta(answer[at : at + 20]))]
     with conversation() as (terminal, provider):
@@ -151,7 +151,7 @@ def written(what: str, answer: str, per_s: int) -> None:
         drain(terminal, 0.5)
         terminal.enter("0")
         size = drain(terminal, MOST_BYTES_S + 2.0)
-        report(f"bytes of {what}", f"{size / len(answer):.1f} × text", "≤ 3")
+        TABLE.row(f"bytes of {what}", f"{size / len(answer):.1f} × text", "≤ 3")
 
 
 def turns() -> None:
@@ -163,12 +163,12 @@ def turns() -> None:
             wait_for(terminal, f"Answer {number}.".encode())
             drain(terminal, 0.1)
             sizes[number + 1] = rss_mb(terminal.child.pid)
-        report(f"RSS after 20 and {TURNS} turns", f"{sizes[20]:.1f} MB, {sizes[TURNS]:.1f} MB", "flat")
+        TABLE.row(f"RSS after 20 and {TURNS} turns", f"{sizes[20]:.1f} MB, {sizes[TURNS]:.1f} MB", "flat")
 
 
 @contextmanager
 def conversation(*flags: str, folder: Path | None = None) -> Iterator[tuple[Terminal, ProviderServer]]:
-    """In a folder that is kept, or in one of its own."""
+    """An interactive session in this folder, or in a temporary one."""
     cwd = folder or Path(tempfile.mkdtemp(prefix="wolo-bench-"))
     env = {**COMPILED, "HOME": str(cwd), "WOLO_HOME": str(cwd / ".wolo")}
     try:
@@ -188,7 +188,7 @@ def wait_for(terminal: Terminal, wanted: bytes) -> None:
 
 
 def drain(terminal: Terminal, seconds: float) -> int:
-    """Reads all that comes within this time; how many bytes it was."""
+    """Reads for this time; returns the number of bytes."""
     due, size = time.monotonic() + seconds, 0
     while (left_s := due - time.monotonic()) > 0:
         size += len(read(terminal, left_s))
@@ -201,22 +201,18 @@ def read(terminal: Terminal, within_s: float) -> bytes:
 
 
 def cpu_s(pid: int) -> float:
-    """Linux names the clock of a process by its number."""
+    """CPU time of another process: Linux derives its clock from the process ID."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def switches(pid: int) -> int:
-    """How often its threads have gone to sleep and been woken."""
+    """Voluntary context switches of all threads."""
     lines = "\n".join(task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/status")).splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
 
 
 def rss_mb(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def report(what: str, figure: str, budget: str) -> None:
-    print(f"  {what:<44} {figure:<44} {budget}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What formats and providers can do, found out by asking them: a request is encoded, and what is in its bytes was carried."""
+"""Tables of what formats and providers support, derived from requests that are encoded for each of them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ PROBES: Mapping[str, tuple[Probe, bytes]] = {
 
 
 def capability_rows(formats: tuple[str, ...]) -> Iterator[str]:
-    """A table: what of a request each format carries. A flag's name means: when it is set so."""
+    """Table of the request fields that each format sends; a flag's name means: when it is set so."""
     yield f"| | {' | '.join(f'`{name}`' for name in formats)} |"
     yield "|---|" + "---|" * len(formats)
     yield f"| tools | {' | '.join(map(_offers, formats))} |"
@@ -119,7 +119,7 @@ def _carries(format: str, holds: Callable[[bytes], bool], probe: Probe) -> str:
 
 
 def _single_flags(format: str) -> Iterator[tuple[str, Any]]:
-    """Every flag that has few values, set to each that is not its default."""
+    """Every flag with few values, set to each value but its default."""
     for field in msgspec.structs.fields(_type(format)):
         values = (True, False) if field.type is bool else get_args(field.type) if get_origin(field.type) is Literal else ()
         yield from ((field.name, value) for value in values if value != field.default)
@@ -135,7 +135,7 @@ def _offers(format: str) -> str:
 
 
 def _seals(format: str) -> str:
-    """On the reasoning itself, or on the call that it led to."""
+    """Checks the signature on the reasoning, or on the call after it."""
     sealed = base64.b64encode(MARK.encode()).decode()
     for kind, data in product(BLOB_KINDS, (sealed, json.dumps([{"type": "reasoning.text", "data": sealed}]))):
         seals = (Blob(kind=kind, data=data),)
@@ -158,7 +158,7 @@ def _thinks(format: str) -> str:
 
 
 def _rounds(format: str) -> str:
-    """How many messages the results of three calls make."""
+    """The number of messages that carry the results of three calls."""
 
     def round_of(count: int) -> Probe:
         calls = [
@@ -172,12 +172,12 @@ def _rounds(format: str) -> str:
 
 
 def _count(body: Mapping[str, Any]) -> int:
-    """Messages, or whatever the format calls them."""
+    """The number of messages in a body; the name of their list depends on the format."""
     return max(len(body.get(name, ())) for name in ("messages", "contents", "input"))
 
 
 def provider_rows() -> Iterator[str]:
-    """A table: how each provider is asked, by the flags of its default model."""
+    """Table of how requests to each provider differ, by the flags of its default model."""
     yield "| Provider | Name | Format | Key | Reasoning | goes back | Ids | Limit |"
     yield "|---|---|---|---|---|---|---|---|"
     for name in PROVIDERS:
@@ -199,6 +199,6 @@ def provider_rows() -> Iterator[str]:
 
 
 def _flag(dialect: msgspec.Struct, *names: str) -> str:
-    """The value of the one that this format has; a dash where the format leaves no choice."""
+    """The value of the flag that this format has; a dash when it has none of them."""
     value = next((getattr(dialect, name) for name in names if hasattr(dialect, name)), "–")
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -1,5 +1,4 @@
-"""Writes the pages under docs/reference, and the table that shells complete from, out of the code:
-`python docs/generate.py`.
+"""Generates the pages under docs/reference, and the table for shell completion, from the code.
 
 A test fails when one of them is stale.
 """
@@ -19,7 +18,7 @@ import msgspec
 
 REFERENCE = Path(__file__).parent / "reference"
 FOR_SHELLS = Path(__file__).parent.parent / "wolo/cli/completion/subcommands.json"
-"""Read at a Tab."""
+"""Read for each completion in a shell."""
 NOTICE = "<!-- Written by docs/generate.py; change the code instead. -->\n\n"
 
 
@@ -86,7 +85,7 @@ def _options() -> Iterator[str]:
 
 
 def subcommands() -> dict[str, Any]:
-    """What Typer knows about the subcommands, for shells to complete without it; a group has its sentence only."""
+    """The subcommands as Typer knows them, for completion without Typer; of a group only its help."""
     from typer.main import get_command
 
     from wolo.cli.subcommands import build_app
@@ -200,7 +199,7 @@ def _rows_of(kind: type[msgspec.Struct], prefix: str) -> Iterator[str]:
 
 
 def _group_of(kind: Any) -> type[msgspec.Struct] | None:
-    """The settings that stand under a key, or under each NAME of it; None when it is a setting itself."""
+    """The settings under a key, or under each NAME of it; None when the key is a setting."""
     within = get_args(kind)[1] if get_origin(kind) is Mapping else kind
     return within if isinstance(within, type) and issubclass(within, msgspec.Struct) else None
 
@@ -209,7 +208,7 @@ WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false
 
 
 def _type_name(kind: Any) -> str:
-    """A type in a reader's words."""
+    """A type in words for the reader."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _type_name(parts[0])
@@ -223,7 +222,7 @@ def _type_name(kind: Any) -> str:
 
 
 def _field_docs(kind: type) -> dict[str, str]:
-    """The one-line docstrings under the fields, inherited ones too."""
+    """The one-line docstrings under the fields, with inherited ones."""
     import ast
     import textwrap
 

@@ -1,0 +1,245 @@
+"""Wolo and the coding agents that are installed (codex, pi), with the same workloads and the same server, interleaved.
+
+`npm install -g @openai/codex @earendil-works/pi-coding-agent` installs the peers. Every agent gets its own home directory
+and asks the scripted server only; an agent that is not on the PATH is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import ssl
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from runs import ROOT, Run, Table, base_environment, install, middle, p10, run
+from scripted import ScriptedServer
+
+ROUNDS = 5
+TURNS = 60
+LONG_TURNS = 300
+MOST_TURNS = 2_000
+WINDOW = 200
+"""Turns at each end of the growing session that are compared."""
+MODELS = ("text", f"reads-{TURNS}", f"shells-{TURNS}", f"reads-{LONG_TURNS}", f"reads-{MOST_TURNS}", "deltas-1")
+CODEX_CONFIG = """
+model_provider = "bench"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+web_search = "disabled"
+model_context_window = 100000000
+analytics.enabled = false
+feedback.enabled = false
+model_providers.bench = { name = "bench", env_key = "BENCH_KEY", wire_api = "responses" }
+"""
+
+
+@dataclass(frozen=True)
+class Agent:
+    name: str
+    version: str
+    command: Callable[[str, str, bool], list[str | Path]]
+    """URL of the server, model, resume the latest session → command line."""
+    environment: dict[str, str]
+    configure: Callable[[Path, Sequence[str]], None] = lambda home, urls: None
+    """Writes the settings to a home directory, for the URLs of all servers."""
+
+
+def wolo() -> Agent:
+    program = install().parent / "wolo"
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+
+    def command(url: str, model: str, resume: bool) -> list[str | Path]:
+        return [program, "-p", "--mode", "yolo", "--sandbox", "off", "--base-url", url, "-m", model, *(["-c"] * resume), "go"]
+
+    return Agent("wolo", version, command, {"WOLO_API_KEY": "none"})
+
+
+def sandboxed(agent: Agent) -> Agent:
+    def command(url: str, model: str, resume: bool) -> list[str | Path]:
+        return ["required" if word == "off" else word for word in agent.command(url, model, resume)]
+
+    return replace(agent, command=command)
+
+
+def codex(program: Path, name: str) -> Agent:
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+
+    def command(url: str, model: str, resume: bool) -> list[str | Path]:
+        more = ["-c", f'model_providers.bench.base_url="{url}"', "-m", model, "--skip-git-repo-check"]
+        return [program, "exec", *(["resume", "--last"] if resume else []), *more, "go"]
+
+    def configure(home: Path, urls: Sequence[str]) -> None:
+        (home / ".codex").mkdir()
+        (home / ".codex" / "config.toml").write_text(CODEX_CONFIG)
+
+    return Agent(name, version, command, {"BENCH_KEY": "none"}, configure)
+
+
+def pi(program: Path) -> Agent:
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+
+    def command(url: str, model: str, resume: bool) -> list[str | Path]:
+        return [program, "-p", "--provider", url.partition(":")[0], "--model", model, *(["-c"] * resume), "go"]
+
+    def configure(home: Path, urls: Sequence[str]) -> None:
+        models = [{"id": model, "contextWindow": 100_000_000} for model in MODELS]
+        shared = {"api": "openai-completions", "apiKey": "none", "models": models}
+        providers = {url.partition(":")[0]: {"baseUrl": url, **shared} for url in urls}
+        (home / ".pi" / "agent").mkdir(parents=True)
+        (home / ".pi" / "agent" / "models.json").write_text(json.dumps({"providers": providers}))
+
+    return Agent("pi", version, command, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}, configure)
+
+
+def installed() -> list[Agent]:
+    agents = [wolo()]
+    if found := shutil.which("codex"):
+        agents.append(codex(Path(found), "codex"))
+        packages = Path(found).resolve().parents[2]
+        agents += [codex(binary, "codex binary") for binary in packages.glob("codex-*/vendor/*/bin/codex")]
+    if found := shutil.which("pi"):
+        agents.append(pi(Path(found)))
+    return agents
+
+
+class Bench:
+    """Runs every agent in turn; each has a home directory for each kind of session."""
+
+    def __init__(self, folder: Path, agents: Sequence[Agent]) -> None:
+        self.folder = folder
+        self.agents = agents
+        authority, context = certificates(folder)
+        self.http, self.https = ScriptedServer(), ScriptedServer(context)
+        self.trust = {name: str(authority) for name in ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")}
+        (folder / "notes.txt").write_text("".join(f"line {number}\n" for number in range(MOST_TURNS)))
+
+    def run(self, agent: Agent, model: str, home: str = "home", *, resume: bool = False, tls: bool = False) -> Run:
+        place = self.folder / agent.name / home
+        if not place.exists():
+            place.mkdir(parents=True)
+            agent.configure(place, [self.http.url, self.https.url])
+        server = self.https if tls else self.http
+        env = base_environment() | {"HOME": str(place)} | agent.environment | (self.trust if tls else {})
+        return run(server, agent.command(server.url, model, resume), self.folder, env)
+
+    def rounds(self, model: str, home: str = "home", *, resume: bool = False, tls: bool = False) -> dict[str, list[Run]]:
+        """The same workload of all agents, interleaved."""
+        runs: dict[str, list[Run]] = {agent.name: [] for agent in self.agents}
+        for _ in range(ROUNDS):
+            for agent in self.agents:
+                runs[agent.name].append(self.run(agent, model, home, resume=resume, tls=tls))
+        return runs
+
+
+def certificates(folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """A private authority, and a server that it vouches for."""
+    new = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
+    authority = ("-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Private CA")
+    signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:false")
+    server = ("-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")
+    subprocess.run([*new, *authority], cwd=folder, check=True, capture_output=True)
+    subprocess.run([*new, *signed, *server], cwd=folder, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return folder / "ca.pem", context
+
+
+class Results:
+    """The table: a row for each figure, with the goal of wolo beside one peer."""
+
+    def __init__(self, agents: Sequence[Agent]) -> None:
+        self.names = [agent.name for agent in agents]
+        columns = [f"{agent.name} {agent.version}" for agent in agents]
+        self.table = Table(f"Peers, median of {ROUNDS} runs", "", *columns, "ratio", "goal")
+
+    def row(self, name: str, values: dict[str, float], unit: str, *, peer: str = "", goal: float | None = None) -> None:
+        """With a peer the goal limits the ratio to it, else the figure itself."""
+        cells = [f"{values[each]:.2f} {unit}" if each in values else "" for each in self.names]
+        mine = values["wolo"]
+        ratio = f"{mine / values[peer]:.2f} × {peer}" if peer in values else ""
+        limit = "" if goal is None else f"≤ {goal:.2f} × {peer}" if peer else f"≤ {goal:g} {unit}"
+        self.table.row(name, *cells, ratio, limit)
+
+
+def main() -> None:
+    agents = installed()
+    for name in ("codex", "pi"):
+        if not any(agent.name == name for agent in agents):
+            print(f"{name} is not installed: left out")
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="peers-", dir=ROOT / "build") as folder:
+        bench, results = Bench(Path(folder), agents), Results(agents)
+        bench.rounds("text")  # the first runs make databases and caches
+        one = start_up(bench, results)
+        turns(bench, results, one)
+        deltas(bench, results, one)
+        long_sessions(bench, results)
+    results.table.save()
+
+
+def start_up(bench: Bench, results: Results) -> dict[str, list[Run]]:
+    one, tls = bench.rounds("text"), bench.rounds("text", tls=True)
+    results.row("spawn to first request, http", of(one, "first_request_s", 1000), "ms", peer="codex", goal=0.85)
+    results.row("spawn to first request, https", of(tls, "first_request_s", 1000), "ms", peer="codex", goal=0.95)
+    results.row("one turn, CPU", of(one, "cpu_s", 1000), "ms", peer="codex", goal=0.70)
+    results.row("one turn over https, CPU", of(tls, "cpu_s", 1000), "ms", peer="codex")
+    results.row("one turn, peak memory", of(one, "peak_mb"), "MB", goal=40)
+    return one
+
+
+def turns(bench: Bench, results: Results, one: dict[str, list[Run]]) -> None:
+    reads, shells = bench.rounds(f"reads-{TURNS}"), bench.rounds(f"shells-{TURNS}")
+    confined = [bench.run(sandboxed(bench.agents[0]), f"shells-{TURNS}") for _ in range(ROUNDS)]
+    results.row("read turn, p10", turn_ms(reads), "ms", peer="pi", goal=0.70)
+    results.row("read turn, CPU", per_turn(reads, one), "ms", peer="pi", goal=0.50)
+    results.row("shell turn, p10", turn_ms(shells), "ms", peer="pi", goal=0.90)
+    results.row("shell turn, CPU", per_turn(shells, one), "ms", peer="pi")
+    boxed = {"wolo": turn_ms({"wolo": confined})["wolo"], **{name: ms for name, ms in turn_ms(shells).items() if name != "wolo"}}
+    results.row("shell turn, p10; wolo sandboxed", boxed, "ms", peer="pi", goal=1.30)
+
+
+def deltas(bench: Bench, results: Results, one: dict[str, list[Run]]) -> None:
+    runs = bench.rounds("deltas-1")
+    more = {name: of(runs, "cpu_s", 1000)[name] - cpu for name, cpu in of(one, "cpu_s", 1000).items()}
+    results.row("20,000 deltas, CPU beyond one turn", more, "ms", peer="codex", goal=0.75)
+    results.row("20,000 deltas, CPU of the run", of(runs, "cpu_s", 1000), "ms", peer="codex", goal=0.75)
+    results.row("20,000 deltas, wall of the run", of(runs, "wall_s", 1000), "ms", peer="codex", goal=1.0)
+
+
+def long_sessions(bench: Bench, results: Results) -> None:
+    long = {agent.name: [bench.run(agent, f"reads-{LONG_TURNS}", "long")] for agent in bench.agents}
+    results.row(f"{LONG_TURNS} turns, peak memory", of(long, "peak_mb"), "MB", goal=50)
+    resumed = bench.rounds("text", "long", resume=True)
+    first = of(resumed, "first_request_s", 1000)
+    results.row(f"resume of {LONG_TURNS} turns to first request", first, "ms", peer="codex", goal=0.90)
+    growth = {agent.name: grown(bench.run(agent, f"reads-{MOST_TURNS}", "growth")) for agent in bench.agents}
+    results.row(f"growth of a turn over {MOST_TURNS:,}, p10", growth, "×", goal=1.2)
+
+
+def grown(run: Run) -> float:
+    return p10(run.turns_s[-WINDOW:]) / p10(run.turns_s[:WINDOW])
+
+
+def of(runs: dict[str, list[Run]], name: str, factor: float = 1) -> dict[str, float]:
+    return {agent: middle(each, name) * factor for agent, each in runs.items()}
+
+
+def per_turn(runs: dict[str, list[Run]], one: dict[str, list[Run]]) -> dict[str, float]:
+    """CPU that a turn adds to a run without turns."""
+    base = of(one, "cpu_s")
+    return {agent: (cpu_s - base[agent]) / TURNS * 1000 for agent, cpu_s in of(runs, "cpu_s").items()}
+
+
+def turn_ms(runs: dict[str, list[Run]]) -> dict[str, float]:
+    """The tenth percentile of a run's turns; of that the median of all runs."""
+    return {agent: statistics.median(p10(each.turns_s) for each in several) * 1000 for agent, several in runs.items()}
+
+
+if __name__ == "__main__":
+    main()
