@@ -57,7 +57,7 @@ def test_a_task_with_every_tool_is_replayed_without_the_provider_and_changes_not
         calls(("read", {"path": "notes.txt"}), ("grep", {"pattern": "two"}), ("glob", {"pattern": "*"})),
         call("edit", {"path": "notes.txt", "old": "two", "new": "three"}),
         call("write", {"path": "sub/calculator.py", "content": "print(1 + 2)\n"}),
-        call("shell", {"command": "python3 sub/calculator.py > made.txt; cat made.txt; ls -la; date; mktemp"}),
+        call("shell", {"command": "python3 sub/calculator.py > made.txt; cat made.txt; ls -a; ls -l made.txt; date; mktemp"}),
         call("write", {"path": "notes.txt", "content": "four\n"}, content="All of it anew."),
         text("Done."),
     )
