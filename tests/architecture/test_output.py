@@ -1,4 +1,4 @@
-"""What reaches a terminal goes through one door: `streams.tell` and `say`, or the screen."""
+"""Output to a terminal goes through `streams.print_line` and `print_message`, or through the screen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "wolo"
 DRAWS = {"lookup.py"}
-"""Redraws a line of its own words and numbers."""
+"""Redraws a line of constant words and numbers."""
 FILES = [path for room in ("cli", "commands", "frontends/headless") for path in sorted((ROOT / room).rglob("*.py"))]
 
 
@@ -22,7 +22,7 @@ def bare_prints(path: Path) -> Iterator[str]:
 
 
 def is_harmless(value: ast.expr) -> bool:
-    """Cleaned right here, or written in this very line."""
+    """Cleaned in the call, or a literal."""
     if isinstance(value, ast.JoinedStr):
         return all(is_harmless(each) for each in value.values)
     if isinstance(value, ast.FormattedValue):
@@ -35,5 +35,5 @@ def is_harmless(value: ast.expr) -> bool:
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.name not in DRAWS], ids=lambda path: path.name)
-def test_subcommands_print_through_the_door(path: Path) -> None:
+def test_subcommands_print_through_streams(path: Path) -> None:
     assert list(bare_prints(path)) == []

@@ -9,7 +9,7 @@ import sys
 from wolo.cli.options import Line, asks_for_json, parse
 from wolo.cli.signals import Interrupted, answer_signals, held, leave
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.streams import OutputLost, abandon, flush, say, show_error
+from wolo.frontends.streams import OutputLost, abandon, flush, print_message, show_error
 
 
 def main(argv: list[str]) -> int:
@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
         abandon(sys.stdout)  # the reader of a listing is gone, or the disk is full
         if error.errno == errno.EPIPE:
             return 1
-        say(f"Cannot write output: {error.strerror}.")
+        print_message(f"Cannot write output: {error.strerror}.")
         return 3
     except Exception as error:  # the outermost handler: a user sees a sentence, never a traceback
         return _report(error)

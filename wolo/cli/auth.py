@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.models.provider import Provider
@@ -65,11 +65,13 @@ async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: boo
         raise UsageError("No key on stdin.", hint="wolo auth login PROVIDER --key-stdin < FILE")
     trial = await check_key(provider, key) if tests else None
     if trial is not None:
-        say(trial.words, hint=trial.hint)
+        print_message(trial.words, hint=trial.hint)
         if not trial.may_be_kept:
-            say("The key was not saved.", hint="" if trial.verdict == "refused" else "--no-test saves it without testing.")
+            print_message(
+                "The key was not saved.", hint="" if trial.verdict == "refused" else "--no-test saves it without testing."
+            )
             return trial.exit_code or 1
-    tell(f"The API key of {provider.label} is saved in {save_key(provider, key, in_keyring=in_keyring)}.")
+    print_line(f"The API key of {provider.label} is saved in {save_key(provider, key, in_keyring=in_keyring)}.")
     return 0
 
 
@@ -107,9 +109,9 @@ def logout(provider: Named = "") -> None:
     from wolo.diagnostics.provider_login import log_out
 
     removed, left = log_out(provider)
-    tell(removed)
+    print_line(removed)
     for words in left:
-        say(words)
+        print_message(words)
 
 
 @app.command("status")
@@ -122,13 +124,13 @@ def status(as_json: AsJson = False) -> None:
 
     found, notices = found_keys()
     for notice in notices:
-        say(notice)
+        print_message(notice)
     if as_json:
         print_json([each._asdict() for each in found])
         return
     for each in found:
-        tell(f"{'*' if each.counts else ' '} {each.provider:<14} {each.masked:<14} {each.source}")
+        print_line(f"{'*' if each.counts else ' '} {each.provider:<14} {each.masked:<14} {each.source}")
     if found:
-        say("* marks the key in use.")
+        print_message("* marks the key in use.")
     else:
-        say("There is no API key yet.", hint="`wolo auth login` saves one.")
+        print_message("There is no API key yet.", hint="`wolo auth login` saves one.")

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wolo.frontends.streams import say
+from wolo.frontends.streams import print_message
 from wolo.messages.terminal_text import clean
 from wolo.places import find_places, make_private
 
@@ -22,7 +22,7 @@ BROKEN = "wolo crashed ({name}); your session is saved."
 
 def report(error: Exception) -> int:
     where = _write(traceback.format_exc())
-    say(BROKEN.format(name=type(error).__name__), hint=f"Details: {where}" if where else "")
+    print_message(BROKEN.format(name=type(error).__name__), hint=f"Details: {where}" if where else "")
     return 1
 
 

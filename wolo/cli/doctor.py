@@ -10,7 +10,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import ConfigError, UsageError
-from wolo.frontends.streams import tell
+from wolo.frontends.streams import print_line
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.export_stream import Write
@@ -43,7 +43,7 @@ def doctor(
         print_json(report)
         return
     for line in lines(report):
-        tell(line)
+        print_line(line)
 
 
 LOG_BYTES = 1024 * 1024
@@ -74,7 +74,7 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
         out(packed.getvalue())
 
     write_file(Path(file), write_to)
-    tell(f"{file} contains {', '.join(names)}. Secrets were removed; check it before you share it.")
+    print_line(f"{file} contains {', '.join(names)}. Secrets were removed; check it before you share it.")
 
 
 def _pack(packed: Any, contents: Iterable[tuple[str, bytes]], secrets: Redactor) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import confirm, say, tell
+from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
@@ -37,15 +37,15 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     sets = hooks_here(_given(trust), notices)
     problems = [*notices, *find_problems(sets, Path.cwd())]
     for problem in problems:
-        say(problem)
+        print_message(problem)
     if as_json:
         print_json([row for each in sets for row in _rows(each)])
         return
     for each in sets:
         for line in lines_of(each):
-            tell(line)
+            print_line(line)
     if not sets:
-        say(NONE)
+        print_message(NONE)
 
 
 @app.command("test")
@@ -66,17 +66,17 @@ def try_out(
     notices: list[str] = []
     sets = hooks_here(_given(trust), notices)
     for notice in notices:
-        say(notice)
+        print_message(notice)
     if event in ABOUT_TOOLS and not tool:
         tool, given = "Bash", _SAMPLE if given == "{}" else given
-        say(f"The sample is a call of Bash with {given}; --tool and --input try another one.")
+        print_message(f"The sample is a call of Bash with {given}; --tool and --input try another one.")
     trials, answer = asyncio.run(try_hooks(sets, event, tool, _object(given), mode))
     if as_json:
         print_json({"event": event, **_answer(answer), "hooks": [{**_hook(each), **_answer(each.answer)} for each in trials]})
         return
     for each in trials:
         _tell(each)
-    tell(f"{event}: {_in_short(answer)}" if trials else f"No hook that may run matches this {event}.")
+    print_line(f"{event}: {_in_short(answer)}" if trials else f"No hook that may run matches this {event}.")
 
 
 @app.command("allow")
@@ -101,16 +101,18 @@ def allow(
         raise UsageError(f"There are no hooks of this project{f' in {source}' if source else ''}.", hint="wolo hooks list")
     for each in found:
         for line in lines_of(each):
-            tell(line)
+            print_line(line)
         if each.standing == "allowed":
             continue
         if sys.stdin.isatty() and not yes and not confirm("Allow these hooks to run, with your permissions?"):
-            tell("Not allowed.")
+            print_line("Not allowed.")
             continue
         save_consent(places, root, each, "yes")
-        tell(f"The hooks of {each.source} run from now on, as long as none of them changes.")
+        print_line(f"The hooks of {each.source} run from now on, as long as none of them changes.")
     if consents.trust_in(places, root, []) != "trusted":
-        say("This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal.")
+        print_message(
+            "This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal."
+        )
 
 
 def _given(trust: bool) -> Given:
@@ -167,10 +169,10 @@ def _answer(answer: Answer) -> dict[str, Any]:
 def _tell(trial: HookTrial) -> None:
     from wolo.messages.terminal_text import escaped_line
 
-    tell(f"{escaped_line(trial.placed.hook.command)}  ({escaped_line(trial.placed.source)})")
-    tell(f"  {_in_short(trial.answer)}")
+    print_line(f"{escaped_line(trial.placed.hook.command)}  ({escaped_line(trial.placed.source)})")
+    print_line(f"  {_in_short(trial.answer)}")
     for notice in trial.answer.notices:
-        tell(f"  {notice}")
+        print_line(f"  {notice}")
 
 
 def _in_short(answer: Answer) -> str:

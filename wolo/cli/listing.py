@@ -7,13 +7,13 @@ from unicodedata import combining, east_asian_width
 
 import typer
 
-from wolo.frontends.streams import as_json, tell_json
+from wolo.frontends.streams import as_json, print_json_text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def print_json(value: object) -> None:
-    tell_json(as_json(value, indent=2))
+    print_json_text(as_json(value, indent=2))
 
 
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import confirm, say, tell
+from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
@@ -29,18 +29,18 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     found = _wanted(trust, notices)
     rows = [_row(each) for each in sorted(found, key=lambda each: each.name)]
     for notice in notices:
-        say(notice)
+        print_message(notice)
     if as_json:
         print_json(rows)
         return
     if not rows:
-        say("There are no MCP servers.", hint="wolo mcp add NAME -- COMMAND [ARGUMENT …]")
+        print_message("There are no MCP servers.", hint="wolo mcp add NAME -- COMMAND [ARGUMENT …]")
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         tools = "" if row["tools"] is None else f"{_counted(len(row['tools']))}, "
-        tell(f"{row['name']:<{width}}  {row['state']:<16}  {tools}{row['reached']}  ({row['source']})")
+        print_line(f"{row['name']:<{width}}  {row['state']:<16}  {tools}{row['reached']}  ({row['source']})")
         if row["error"]:
-            tell(f"{'':<{width}}  {row['error']}")
+            print_line(f"{'':<{width}}  {row['error']}")
 
 
 @app.command("add")
@@ -65,7 +65,7 @@ def add(
     if name in layers.load(places).settings.mcp_servers:
         raise UsageError(f"MCP server {name} already exists.", hint=f"wolo mcp remove {name}")
     set_table(places, "mcp_servers", name, server)
-    tell(f"Added {name} to {places.config / 'config.toml'}. `wolo mcp test {name}` tests it.")
+    print_line(f"Added {name} to {places.config / 'config.toml'}. `wolo mcp test {name}` tests it.")
 
 
 @app.command("remove")
@@ -76,7 +76,7 @@ def remove(name: Name) -> None:
 
     if not remove_table(find_places(), "mcp_servers", name):
         raise UsageError(f"Your settings have no MCP server {name}.", hint="`wolo mcp list` shows where each one is defined.")
-    tell(f"Removed {name} from your settings.")
+    print_line(f"Removed {name} from your settings.")
 
 
 @app.command("test")
@@ -94,12 +94,12 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     if as_json:
         print_json(_tried(standing))
     if standing.state != "ready":
-        say(f"The MCP server {name} cannot be used: {standing.why}.")
+        print_message(f"The MCP server {name} cannot be used: {standing.why}.")
         raise typer.Exit(1)
     if not as_json:
         for tool, about in standing.tools:
-            tell(f"{tool}  {clean_line(' '.join(about.split()))[:80]}")
-        tell(f"{name} works: {_counted(len(standing.tools))}.")
+            print_line(f"{tool}  {clean_line(' '.join(about.split()))[:80]}")
+        print_line(f"{name} works: {_counted(len(standing.tools))}.")
 
 
 @app.command("allow")
@@ -113,16 +113,16 @@ def allow(name: Name, trust: Trust = False) -> None:
 
     wanted = _find(name, trust)
     if wanted.is_allowed:
-        tell(f"{name} needs no consent: it is defined in {wanted.source}, or already allowed.")
+        print_line(f"{name} needs no consent: it is defined in {wanted.source}, or already allowed.")
         return
-    tell(f"{name}, from {wanted.source}:")
+    print_line(f"{name}, from {wanted.source}:")
     for called, value in describe_server(wanted.server):
-        tell(f"  {called:<11} {escaped_line(value)}")
+        print_line(f"  {called:<11} {escaped_line(value)}")
     if sys.stdin.isatty() and not confirm("Allow this server to run, with your permissions?"):
-        tell("Not allowed.")
+        print_line("Not allowed.")
         return
     save_server_consent(find_places(), find_root(), wanted, allowed=True)
-    tell(f"{name} is allowed until its definition changes.")
+    print_line(f"{name} is allowed until its definition changes.")
 
 
 def _server(what: list[str], env: list[str], header: list[str], *, sse: bool) -> Server:
@@ -158,7 +158,7 @@ def _find(name: str, trust: bool) -> ConfiguredServer:
     if name in found:
         return found[name]
     for notice in notices:
-        say(notice)
+        print_message(notice)
     raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
 
 

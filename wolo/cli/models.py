@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import ConfigError, UsageError
-from wolo.frontends.streams import say, tell, visible
+from wolo.frontends.streams import print_line, print_message, visible
 
 if TYPE_CHECKING:
     from wolo.models.probe_cache import Finding, ProbeResult
@@ -36,11 +36,11 @@ def list_models(
         print_json([model_info.row(each) for each in found])
         return
     for line in model_info.lines(found):
-        tell(line)
+        print_line(line)
     if found:
-        say(model_info.LEGEND, hint=model_info.MORE)
+        print_message(model_info.LEGEND, hint=model_info.MORE)
     else:
-        say(f"No known model matches `{pattern}`.")
+        print_message(f"No known model matches `{pattern}`.")
 
 
 @app.command("show")
@@ -59,7 +59,7 @@ def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json
         print_json(facts)
         return
     for line in model_info.page(facts):
-        tell(line)
+        print_line(line)
 
 
 @app.command("pull")
@@ -72,9 +72,9 @@ def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
     if not model.startswith("local/"):
         raise UsageError(f"{model} is not an embedded model.", hint="wolo models pull local/qwen2.5-coder-0.5b")
     wanted = find_weights(model.removeprefix("local/"))
-    say(f"{wanted.repository}, {format_size(wanted.size_bytes)}, {wanted.licence}")
+    print_message(f"{wanted.repository}, {format_size(wanted.size_bytes)}, {wanted.licence}")
     path = ensure_weights(wanted, find_places().cache, download=True, progress=show_progress)
-    tell(str(path))
+    print_line(str(path))
 
 
 MOST_SHOWN = 10
@@ -105,18 +105,18 @@ def probe(
     choice = _choose(url, model, api_key, api)
     if choice.provider.name == EMBEDDED:
         raise UsageError("The embedded model is not a server.", hint="`wolo models show local` shows what it supports.")
-    say(f"Asking {choice.model.id} at {display_url(choice.base_url)} …")
+    print_message(f"Asking {choice.model.id} at {display_url(choice.base_url)} …")
     try:
         window = ask_window(choice)  # blocks, so not inside the event loop, which would delay a signal until it ends
         found = asyncio.run(_run(choice, window, quiet=as_json))
     except (KeyboardInterrupt, SystemExit):  # a signal
-        say("Stopped; nothing was saved.")
+        print_message("Stopped; nothing was saved.")
         raise
     place = probe_cache.write(find_places().cache, found)
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
-        tell(f"Saved in {place}; wolo uses it from now on.")
+        print_line(f"Saved in {place}; wolo uses it from now on.")
 
 
 def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
@@ -154,12 +154,12 @@ async def _run(choice: Choice, window: int | None, *, quiet: bool) -> ProbeResul
     from wolo.models.probe import Probe
     from wolo.models.probe_cache import SIGNS
 
-    def tell(finding: Finding) -> None:
+    def on_finding(finding: Finding) -> None:
         if not quiet:
             print(visible(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip()), flush=True)
 
     transport = HttpTransport()
     try:
-        return await Probe(choice, transport, tell).run(window)
+        return await Probe(choice, transport, on_finding).run(window)
     finally:
         await transport.close()

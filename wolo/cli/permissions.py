@@ -23,21 +23,21 @@ Deny = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="
 def show(as_json: AsJson = False) -> None:
     """List every active rule and its source, in order of precedence."""
     from wolo.conversation.permission_check import in_precedence, rule_lines
-    from wolo.frontends.streams import tell
+    from wolo.frontends.streams import print_line
 
     rules = _open_check("", None, None).config.rules
     if as_json:
         print_json([{"decision": rule.decision, "rule": str(rule), "source": rule.source} for rule in in_precedence(rules)])
         return
     for line in rule_lines(rules):
-        tell(line)
+        print_line(line)
 
 
 @app.command("test")
 def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
     """Show the verdict on a call, and the rule that decides."""
     from wolo.conversation.permission_check import verdict_lines
-    from wolo.frontends.streams import tell
+    from wolo.frontends.streams import print_line
 
     verdict = _open_check(mode, allow, deny).verdict(call)
     if as_json:
@@ -45,22 +45,22 @@ def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None,
         print_json({**said, "confined": verdict.confined, "reason": verdict.reason})
         return
     for line in verdict_lines(verdict):
-        tell(line)
+        print_line(line)
 
 
 @app.command("explain")
 def explain(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
     """Explain a verdict step by step, for each part of the call."""
-    from wolo.frontends.streams import tell
+    from wolo.frontends.streams import print_line
 
     check = _open_check(mode, allow, deny)
     steps = check.judge.explain([check.intent(call)])
     if as_json:
         print_json({"call": call, "mode": check.judge.mode.name, "steps": steps})
         return
-    tell(f"mode {check.judge.mode.name}")
+    print_line(f"mode {check.judge.mode.name}")
     for step in steps:
-        tell(step)
+        print_line(step)
 
 
 @app.command("remove")
@@ -73,7 +73,7 @@ def remove(
     from pathlib import Path
 
     from wolo.conversation.permission_check import remove_rule
-    from wolo.frontends.streams import tell
+    from wolo.frontends.streams import print_line
     from wolo.workspace.root import find_root
 
     root = find_root(Path.cwd())
@@ -81,7 +81,7 @@ def remove(
     if as_json:
         print_json({"rule": rule.strip(), "removed": removed, "workspace": "*" if everywhere else str(root)})
         return
-    tell(f"Removed {rule.strip()}.")
+    print_line(f"Removed {rule.strip()}.")
 
 
 def _open_check(mode: str, allow: list[str] | None, deny: list[str] | None) -> PermissionCheck:

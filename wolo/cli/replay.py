@@ -13,7 +13,7 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.errors import SessionError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
@@ -135,7 +135,7 @@ def _folder(keep: bool) -> Iterator[Path]:
         (folder / "stage").mkdir()
         yield folder
         if keep:
-            say(f"The copy is in {folder / 'stage'}.")
+            print_message(f"The copy is in {folder / 'stage'}.")
     finally:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -154,13 +154,13 @@ def _as_row(recording: Recording, replayed: Replayed) -> dict[str, Any]:
 
 def _print(recording: Recording, replayed: Replayed) -> None:
     for notice in replayed.notices:
-        say(notice)
+        print_message(notice)
     total = recording.tape.steps
     if replayed.divergence is None:
-        tell(f"{recording.info.id}: {total} step{'s' if total != 1 else ''}, all as recorded.")
+        print_line(f"{recording.info.id}: {total} step{'s' if total != 1 else ''}, all as recorded.")
         return
     for line in _divergence_lines(replayed.divergence, total):
-        tell(line)
+        print_line(line)
 
 
 def _divergence_lines(differs: Divergence, total: int) -> Iterator[str]:

@@ -18,7 +18,7 @@ from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave,
 from wolo.config.cli_options import many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
-from wolo.frontends.streams import OutputLost, say, show_error
+from wolo.frontends.streams import OutputLost, print_message, show_error
 from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def read_piped(*, patient: bool) -> str:
     if stat.S_ISCHR(kind) and not patient:
         return ""
     if not patient and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not _has_input(descriptor):
-        say("No input on stdin; continuing without it.")
+        print_message("No input on stdin; continuing without it.")
         return ""
     return _read(descriptor)
 

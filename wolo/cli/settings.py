@@ -8,7 +8,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import print_line, print_message
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -21,13 +21,13 @@ def show(as_json: AsJson = False) -> None:
 
     config = layers.load(find_places())
     for notice in config.notices:
-        say(notice)
+        print_message(notice)
     rows: list[tuple[str, Any, str]] = list(layers.rows(config))
     if as_json:
         print_json([{"key": key, "value": value, "source": source} for key, value, source in rows])
         return
     for key, value, source in rows:
-        tell(f"{key:<28} {_shown(value):<32} {source}")
+        print_line(f"{key:<28} {_shown(value):<32} {source}")
 
 
 def _shown(value: Any) -> str:
@@ -53,9 +53,9 @@ def set_one(
     held = next((row for row in layers.rows(config) if row[0] == name), None)
     if held is None:
         return
-    tell(f"{name} = {_shown(held[1])}")
+    print_line(f"{name} = {_shown(held[1])}")
     if str(places.config / "config.toml") not in held[2]:
-        say(f"Saved, but overridden here by {held[2]}.")
+        print_message(f"Saved, but overridden here by {held[2]}.")
 
 
 @app.command("edit")
@@ -84,7 +84,7 @@ def edit() -> None:
     while True:
         text = asyncio.run(external_editor.edit(text, suffix=".toml")) + "\n"
         if text.encode() == before or not (text.strip() or before):
-            tell("Nothing was changed.")
+            print_line("Nothing was changed.")
             return
         try:
             layers.check_user_file(text.encode(), path)
@@ -94,7 +94,7 @@ def edit() -> None:
                 continue
             raise typer.Exit(error.exit_code) from error
         replace_settings(find_places(), before, text.encode())
-        tell(str(path))
+        print_line(str(path))
         return
 
 
@@ -116,4 +116,4 @@ def path(as_json: AsJson = False) -> None:
         print_json({name: str(where) for name, where in found.items()})
         return
     for name, where in found.items():
-        tell(f"{name:<13} {where}")
+        print_line(f"{name:<13} {where}")

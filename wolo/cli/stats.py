@@ -12,7 +12,7 @@ from wolo.cli.listing import AsJson, cut, in_short, money, padded, print_json, w
 from wolo.cli.sessions.list import from_home
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
-from wolo.frontends.streams import tell
+from wolo.frontends.streams import print_line
 from wolo.sessions.timestamps import iso
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def stats(
     if as_json:
         print_json(_json(found, since, by))
     else:
-        tell("\n".join(_text(found, days, by)))
+        print_line("\n".join(_text(found, days, by)))
 
 
 def _midnight(days: int) -> float:

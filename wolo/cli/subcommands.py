@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, Option
 from wolo.errors import UsageError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import print_line, print_message
 
 # \b keeps Typer from filling the lines up to a paragraph.
 ABOUT = """Wolo, a terminal coding agent.
@@ -154,5 +154,5 @@ def update() -> None:
     from wolo import __version__
     from wolo.diagnostics.installation import this_installation, update_command
 
-    say(f"This is wolo {__version__}. To update it, run:")
-    tell(update_command(this_installation()))
+    print_message(f"This is wolo {__version__}. To update it, run:")
+    print_line(update_command(this_installation()))

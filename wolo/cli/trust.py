@@ -11,7 +11,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import tell
+from wolo.frontends.streams import print_line
 
 WORDS = {None: "not asked yet", "trusted": "yes", "never": "never"}
 
@@ -42,4 +42,4 @@ def trust(
     rows = [("folder", project.on_one_line(root)), ("trusted", WORDS[answer])]
     rows += [(each.kind, project.on_one_line(each.path.relative_to(root))) for each in brought]
     for name, value in (*rows, *(("notice", notice) for notice in notices)):
-        tell(f"{name:<12} {value}")
+        print_line(f"{name:<12} {value}")

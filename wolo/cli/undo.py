@@ -11,7 +11,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import open_store, require_session
-from wolo.frontends.streams import tell
+from wolo.frontends.streams import print_line
 
 if TYPE_CHECKING:
     from wolo.conversation.history.turn_undo import Report, Undo, Undoing
@@ -125,6 +125,6 @@ def _print(report: Report) -> None:
     from wolo.conversation.history.turn_undo import lines
 
     for line in lines(report):
-        tell(line)
+        print_line(line)
     if report.is_preview:
         print("Nothing was changed.")

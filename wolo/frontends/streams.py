@@ -61,12 +61,12 @@ def on_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def tell(text: str = "", *, end: str = "\n") -> None:
+def print_line(text: str = "", *, end: str = "\n") -> None:
     """Prints a line on stdout, in a pipe without control characters, too. Raises what `print` raises."""
     print(visible(text), end=end)
 
 
-def tell_json(text: str) -> None:
+def print_json_text(text: str) -> None:
     """Prints JSON on stdout: valid in a pipe, readable on a terminal. Raises what `print` raises."""
     print(visible(text) if on_terminal() else without_c1(text))
 
@@ -109,7 +109,7 @@ def flush() -> None:
         raise _lost(error) from error
 
 
-def say(text: str, *, hint: str = "") -> None:
+def print_message(text: str, *, hint: str = "") -> None:
     """Prints a message on stderr, without control sequences; it is lost when stderr has no reader."""
     if sys.stderr is None:
         return
@@ -128,7 +128,7 @@ def _wrapped(text: str) -> str:
 
 
 def show_error(error: WoloError) -> None:
-    say(error.message, hint=error.hint)
+    print_message(error.message, hint=error.hint)
 
 
 def abandon(stream: TextIO) -> None:
@@ -145,7 +145,7 @@ def _lost(error: OSError | ValueError) -> OutputLost:
     abandon(sys.stdout)
     if isinstance(error, BrokenPipeError):
         return OutputLost(1)
-    say(f"Cannot write output: {getattr(error, 'strerror', None) or error}.")
+    print_message(f"Cannot write output: {getattr(error, 'strerror', None) or error}.")
     return OutputLost(3)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from wolo.errors import UsageError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import print_line, print_message
 
 SCRIPTS = {"bash": "wolo.bash", "zsh": "_wolo", "fish": "wolo.fish"}
 Shell = Annotated[str, typer.Argument(metavar="[bash|zsh|fish]", show_default=False, help="Shell; yours if not given.")]
@@ -27,12 +27,12 @@ def completion(shell: Shell = "", install: Install = False) -> None:
         raise UsageError("Unknown shell.", hint="wolo completion bash|zsh|fish")
     script = Path(__file__).parent.joinpath("scripts", SCRIPTS[shell]).read_text("utf-8")
     if not install:
-        tell(script, end="")
+        print_line(script, end="")
         return
     place = place_of(shell)
     _write(place, script)
-    tell(str(place))
-    say(_next_step(shell, place))
+    print_line(str(place))
+    print_message(_next_step(shell, place))
 
 
 def place_of(shell: str) -> Path:

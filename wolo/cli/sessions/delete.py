@@ -11,7 +11,7 @@ from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.list import called
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import print_line, print_message
 from wolo.sessions.timestamps import age
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def rename_session(
         if words and (other := store.named(words)) and other.id != info.id:
             raise SessionError(f"Session {other.id} is already named {words}.", hint="Choose another title.")
         store.rename(info.id, name or None, title=words)
-        tell(f"{info.id}  {called(store.find(info.id))}")
+        print_line(f"{info.id}  {called(store.find(info.id))}")
 
 
 def fork_session(
@@ -64,8 +64,8 @@ def fork_session(
     if as_json:
         print_json({"id": fork.id, "from": original.id, "name": name or None})
         return
-    tell(fork.id)
-    say(f"A copy of {original.id}.", hint=f"wolo --resume {fork.id}")
+    print_line(fork.id)
+    print_message(f"A copy of {original.id}.", hint=f"wolo --resume {fork.id}")
 
 
 def delete_session(id: Id, yes: Yes = False) -> None:
@@ -77,7 +77,7 @@ def delete_session(id: Id, yes: Yes = False) -> None:
         if not yes and not _may(f"Delete {info.id} ({called(info)})?", info.id):
             return
         store.delete(info.id)
-    tell(f"Deleted {info.id}.")
+    print_line(f"Deleted {info.id}.")
 
 
 def clean_sessions(
@@ -108,7 +108,7 @@ def clean_sessions(
     if as_json:
         print_json({"would_delete" if dry_run else "deleted": [info.id for info in going] if dry_run else deleted})
     elif deleted:
-        tell(f"Deleted {_sessions(len(deleted))}.")
+        print_line(f"Deleted {_sessions(len(deleted))}.")
 
 
 def _deleted(store: Store, going: list[SessionInfo]) -> list[str]:
@@ -118,19 +118,19 @@ def _deleted(store: Store, going: list[SessionInfo]) -> list[str]:
             store.delete(info.id)
             deleted.append(info.id)
         except SessionError as error:  # opened, or deleted by another process, since we looked
-            say(error.message)
+            print_message(error.message)
     return deleted
 
 
 def _tell(going: list[SessionInfo], staying: int) -> None:
     for info in going[:SHOWN]:
-        tell(f"{info.id}  {age(info.updated):>6}  {called(info)}")
+        print_line(f"{info.id}  {age(info.updated):>6}  {called(info)}")
     if len(going) > SHOWN:
-        tell(f"… and {len(going) - SHOWN:,} more")
+        print_line(f"… and {len(going) - SHOWN:,} more")
     if not going:
-        tell("No session is that old." if not staying else "No session that old can be deleted.")
+        print_line("No session is that old." if not staying else "No session that old can be deleted.")
     if staying:
-        tell(f"Not deleted: {_sessions(staying)} that old, named or open.")
+        print_line(f"Not deleted: {_sessions(staying)} that old, named or open.")
 
 
 def _may(question: str, what: str) -> bool:
@@ -138,7 +138,7 @@ def _may(question: str, what: str) -> bool:
         raise UsageError(f"Deleting {what} needs a confirmation.", hint="Add --yes.")
     if typer.confirm(question):
         return True
-    tell("Nothing was deleted.")
+    print_line("Nothing was deleted.")
     return False
 
 

@@ -10,7 +10,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import SessionSpec, load_session
-from wolo.frontends.streams import say, tell, tell_json
+from wolo.frontends.streams import print_json_text, print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.diagnostics.request_preview import RequestPreview
@@ -47,10 +47,10 @@ def print_wire(
     _warn(loaded)
     request = _outlook(loaded, model).next_request(format)
     if as_json:
-        tell_json(request.body.decode())
+        print_json_text(request.body.decode())
         return
     body = json.loads(request.body)
-    tell_json(json.dumps(body if full else _shortened(body), ensure_ascii=False, indent=2))
+    print_json_text(json.dumps(body if full else _shortened(body), ensure_ascii=False, indent=2))
 
 
 def lint_session(
@@ -80,9 +80,9 @@ def lint_session(
         print_json({**head, "findings": list(map(_row, errors)), "notes": list(map(_row, notes))})
     else:
         for each in (*errors, *notes):
-            tell(_line(each))
+            print_line(_line(each))
         count = "no finding" if not errors else "1 finding" if len(errors) == 1 else f"{len(errors)} findings"
-        tell(f"{loaded.info.id} as {', '.join(formats)} for {requests[0].choice.label}: {count}.")
+        print_line(f"{loaded.info.id} as {', '.join(formats)} for {requests[0].choice.label}: {count}.")
     return 1 if errors else 0
 
 
@@ -97,7 +97,7 @@ def _outlook(loaded: Loaded, model: str) -> RequestPreview:
 
 def _warn(loaded: Loaded) -> None:
     if loaded.warning:
-        say(loaded.warning)
+        print_message(loaded.warning)
 
 
 def _row(finding: Finding) -> dict[str, str | None]:
@@ -128,20 +128,20 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
 
     loaded = load_session(id)
     if loaded.warning:
-        say(loaded.warning)
+        print_message(loaded.warning)
     said = messages(loaded.entries)
     looked = cache_use_by_request(said, _prices(said))
     if as_json:
         print_json({"session_id": loaded.info.id, "requests": list(map(_request_row, looked)), "total": _total(looked)})
         return
-    tell(f"{'':>4}  {'prompt':>10}  {'read':>10}  {'written':>10}  {'share':>5}  miss")
+    print_line(f"{'':>4}  {'prompt':>10}  {'read':>10}  {'written':>10}  {'share':>5}  miss")
     for each in looked:
         usage = each.usage
         counts = f"{each.prompt_tokens:>10,}  {usage.cache_read_tokens:>10,}  {usage.cache_write_tokens:>10,}"
-        tell(f"{each.number:>4}  {counts}  {each.read_share:>5.0%}  {_miss(each.miss)}".rstrip())
+        print_line(f"{each.number:>4}  {counts}  {each.read_share:>5.0%}  {_miss(each.miss)}".rstrip())
     total = _total(looked)
     counts = f"{total['prompt_tokens']:>10,}  {total['cache_read_tokens']:>10,}  {total['cache_write_tokens']:>10,}"
-    tell(f"{'sum':>4}  {counts}  {total['share']:>5.0%}  {_spent(total)}".rstrip())
+    print_line(f"{'sum':>4}  {counts}  {total['share']:>5.0%}  {_spent(total)}".rstrip())
 
 
 def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:

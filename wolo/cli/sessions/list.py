@@ -12,7 +12,7 @@ import typer
 from wolo.cli.listing import AsJson, cut, in_short, money, padded, print_json, width_of
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
-from wolo.frontends.streams import tell, visible
+from wolo.frontends.streams import print_line, visible
 from wolo.sessions.timestamps import age, iso
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def list_sessions(
     if as_json:
         print_json([row(info) for info in found])
     elif found:
-        tell("\n".join(_lines(found, every)))
+        print_line("\n".join(_lines(found, every)))
     else:
-        tell("There are no sessions." if every else "There are no sessions of this directory; --all shows others.")
+        print_line("There are no sessions." if every else "There are no sessions of this directory; --all shows others.")
 
 
 def row(info: SessionInfo) -> dict[str, Any]:
@@ -198,13 +198,13 @@ def _show(hits: list[Hit]) -> None:
     from wolo.sessions.search.passage_search import plain
 
     if not hits:
-        tell("No results.")
+        print_line("No results.")
     session = ""
     for hit in hits:
         info = hit.session
         if info.id != session:
             session = info.id
-            tell(f"{info.id}  {age(hit.at)}  {called(info)}")
+            print_line(f"{info.id}  {age(hit.at)}  {called(info)}")
         print(f"  {hit.seq:>6}  {visible(plain(hit.tool)) or hit.role}: {_painted(hit.snippet)}")
 
 

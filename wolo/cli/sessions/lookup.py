@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wolo.errors import SessionError
-from wolo.frontends.streams import say
+from wolo.frontends.streams import print_message
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -34,8 +34,8 @@ def open_store(*, only_to_read: bool = False) -> Store:
     data = find_places().data
     store = Store.open_to_read(data) if only_to_read else Store.open(data)
     for warning in store.warnings:
-        say(warning)
-    store.on_rescue = say
+        print_message(warning)
+    store.on_rescue = print_message
     return store
 
 

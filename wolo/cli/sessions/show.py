@@ -13,7 +13,7 @@ from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.list import called, row
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import UsageError
-from wolo.frontends.streams import as_json, flush, say, tell, tell_json
+from wolo.frontends.streams import as_json, flush, print_json_text, print_line, print_message
 from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ def show_session(
         print_json({**row(info), "version": VERSION, "messages": spelled, "skipped_entries": loaded.skipped})
         return
     if loaded.warning:
-        say(loaded.warning)
-    tell(f"{info.id}  {called(info)}\n{info.cwd} · {info.model} · {counted(info.turns, 'turn')}\n")
+        print_message(loaded.warning)
+    print_line(f"{info.id}  {called(info)}\n{info.cwd} · {info.model} · {counted(info.turns, 'turn')}\n")
     if len(shown) < len(said) or loaded.unread:
-        tell(f"… {'earlier messages' if around is None else 'other messages'} omitted\n")
+        print_line(f"… {'earlier messages' if around is None else 'other messages'} omitted\n")
     for message in shown:
         _show(message)
 
@@ -106,14 +106,14 @@ def _around(said: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Messa
 
 
 def _show(message: Message) -> None:
-    tell(f"{message.role}: {message.text.strip()}".rstrip())
+    print_line(f"{message.role}: {message.text.strip()}".rstrip())
     from textwrap import indent
 
     from wolo.messages.call_arguments import SOME, call_line, shortened
 
     for part in message.calls:
-        tell(f"  ● {call_line(part, most_of_change=SOME)}")
-        tell(indent(f"{part.status}: {shortened(part.output.strip(), OUTPUT_CHARS)}", "    "))
+        print_line(f"  ● {call_line(part, most_of_change=SOME)}")
+        print_line(indent(f"{part.status}: {shortened(part.output.strip(), OUTPUT_CHARS)}", "    "))
 
 
 def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
@@ -129,11 +129,11 @@ def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
         rows = [msgspec.to_builtins(place) for place in places]
         print_json([row | {"at": datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="seconds")} for row in rows])
         return
-    tell(f"{info.id}  {info.name or info.title}")
+    print_line(f"{info.id}  {info.name or info.title}")
     for line in draw(places):
-        tell(line)
+        print_line(line)
     if not places:
-        tell("There are no prompts yet.")
+        print_line("There are no prompts yet.")
 
 
 POLL_S = 0.25
@@ -153,14 +153,14 @@ def watch(
     with open_store() as store:
         info = require_session(store, id)
         after = 0 if from_start else store.head(info.id)
-        say(f"Following {info.id} ({info.title or 'no title'}).")
+        print_message(f"Following {info.id} ({info.title or 'no title'}).")
         follower = EntryFollower()
         for seq, entries in _growing(store, info.id, after):
             for line in follower.lines(entries):
                 _print_json(seq, line) if as_json else _print(line)
             flush()
-        tell("" if as_json else "\n", end="")
-        say("The session is no longer active.")
+        print_line("" if as_json else "\n", end="")
+        print_message("The session is no longer active.")
 
 
 def _growing(store: Store, session_id: str, after: int) -> Iterator[tuple[int, list[AnyEntry]]]:
@@ -184,8 +184,8 @@ def _print(line: EntryLine) -> None:
         more = [f"… {counted(len(shown) - RESULT_LINES, 'more line')}"] if len(shown) > RESULT_LINES else []
         text = "\n".join(f"  {each}" for each in [*shown[:RESULT_LINES], *more])
     begin = "" if line.kind == "more" else f"\n{MARKS.get(line.kind, '')}"
-    tell(f"{begin}{text}", end="")
+    print_line(f"{begin}{text}", end="")
 
 
 def _print_json(seq: int, line: EntryLine) -> None:
-    tell_json(as_json({"entry": seq, "type": line.kind, "text": line.text}))
+    print_json_text(as_json({"entry": seq, "type": line.kind, "text": line.text}))

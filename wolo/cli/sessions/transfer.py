@@ -14,7 +14,7 @@ import typer
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError
-from wolo.frontends.streams import say, stdout_bytes, tell
+from wolo.frontends.streams import print_line, print_message, stdout_bytes
 from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def import_session(
         print_json(_as_row(report))
         return
     for sentence in _sentences(report, source):
-        tell(sentence)
+        print_line(sentence)
 
 
 def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
@@ -119,9 +119,9 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
         print_json(_verdict(checked, name))
     elif checked.broken is None:
         redacted = f"; secrets were removed from {checked.redacted}" if checked.redacted else ""
-        tell(f"{name}: {counted(checked.entries, 'entry', 'entries')}, all unchanged{redacted}.")
+        print_line(f"{name}: {counted(checked.entries, 'entry', 'entries')}, all unchanged{redacted}.")
     else:
-        tell(f"{name}: entry {checked.broken.seq} {checked.broken.text}.")
+        print_line(f"{name}: entry {checked.broken.seq} {checked.broken.text}.")
     raise typer.Exit(1 if checked.broken else 0)
 
 
@@ -151,9 +151,9 @@ def _directory(source: ImportSource) -> str:
         is_here, is_there = False, False
     if is_here:
         return here
-    say(f"This session belongs to {there}.")
+    print_message(f"This session belongs to {there}.")
     if not is_there:
-        say(f"That directory does not exist here; the session is saved for {here}.")
+        print_message(f"That directory does not exist here; the session is saved for {here}.")
         return here
     return here if typer.confirm(f"Save it for {here} instead?", default=True, err=True) else there
 
@@ -211,11 +211,11 @@ def list_elsewhere(agent: str, *, as_json: bool) -> None:
         print_json(rows)
         return
     for each in found:
-        tell(f"{each.id}  {age(each.updated):>8}  {_title(each)}")
+        print_line(f"{each.id}  {age(each.updated):>8}  {_title(each)}")
     if found:
-        tell(f"To import one: wolo sessions import --from {agent} ID")
+        print_line(f"To import one: wolo sessions import --from {agent} ID")
     else:
-        tell(f"{agent} has no session of this directory.")
+        print_line(f"{agent} has no session of this directory.")
 
 
 def find_elsewhere(agent: str, spec: str) -> Path:

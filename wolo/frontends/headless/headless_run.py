@@ -36,7 +36,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.progress_line import ProgressLine
 from wolo.frontends.phrasing import compaction, hook_awaited, replacement, retrying, sentence, verified
-from wolo.frontends.streams import as_json, for_stdout, say, write
+from wolo.frontends.streams import as_json, for_stdout, print_message, write
 from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, MediaPart, TextPart, ThinkingPart, ToolPart
@@ -171,7 +171,7 @@ class Headless:
 
     def _say(self, words: str) -> None:
         self._progress.hide()
-        say(words)
+        print_message(words)
 
     def _delta(self, delta: Mapping[str, Any]) -> None:
         if self._partial:
@@ -194,9 +194,9 @@ class Headless:
             if ended.answer:
                 print_text(ended.answer)
             if ended.error is not None:
-                say(ended.error.message, hint=ended.error.hint)
+                print_message(ended.error.message, hint=ended.error.hint)
             if self._denials and exit_code == 4:
-                say(
+                print_message(
                     "Some actions were denied because no one could approve them.",
                     hint=APPROVAL_HINT if self._rules_help else FENCE_HINT,
                 )
@@ -327,7 +327,7 @@ def _save(path: Path, answer: str) -> None:
     try:
         path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
     except (OSError, ValueError) as error:
-        say(f"Cannot write {path}: {error}.")
+        print_message(f"Cannot write {path}: {error}.")
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -296,13 +296,13 @@ def _own_file_choice(choice: Choice) -> Choice:
 
 
 def _stoppable(progress: Progress | None, stop: threading.Event) -> Callable[[int, int], None]:
-    def tell(done: int, total: int) -> None:
+    def on_progress(done: int, total: int) -> None:
         if stop.is_set():
             raise _Abandoned
         if progress:
             progress(done, total)
 
-    return tell
+    return on_progress
 
 
 def _as_provider_error(error: WoloError) -> ProviderError:
