@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from runs import ROOT, Run, Table, base_environment, install, middle, p10, run
+from runs import ROOT, Run, Table, base_environment, install, p10, run
 from scripted import ScriptedServer
 
 ROUNDS = 5
@@ -26,6 +26,10 @@ MOST_TURNS = 2_000
 WINDOW = 200
 """Turns at each end of the growing session that are compared."""
 MODELS = ("text", f"reads-{TURNS}", f"shells-{TURNS}", f"reads-{LONG_TURNS}", f"reads-{MOST_TURNS}", "deltas-1")
+Runs = dict[str, list[Run]]
+"""By the name of the agent."""
+Figures = dict[str, tuple[float, ...]]
+"""The median and the lowest, or one figure."""
 CODEX_CONFIG = """
 model_provider = "bench"
 approval_policy = "never"
@@ -128,9 +132,9 @@ class Bench:
         env = base_environment() | {"HOME": str(place)} | agent.environment | (self.trust if tls else {})
         return run(server, agent.command(server.url, model, resume), self.folder, env)
 
-    def rounds(self, model: str, home: str = "home", *, resume: bool = False, tls: bool = False) -> dict[str, list[Run]]:
+    def rounds(self, model: str, home: str = "home", *, resume: bool = False, tls: bool = False) -> Runs:
         """The same workload of all agents, interleaved."""
-        runs: dict[str, list[Run]] = {agent.name: [] for agent in self.agents}
+        runs: Runs = {agent.name: [] for agent in self.agents}
         for _ in range(ROUNDS):
             for agent in self.agents:
                 runs[agent.name].append(self.run(agent, model, home, resume=resume, tls=tls))
@@ -156,15 +160,14 @@ class Results:
     def __init__(self, agents: Sequence[Agent]) -> None:
         self.names = [agent.name for agent in agents]
         columns = [f"{agent.name} {agent.version}" for agent in agents]
-        self.table = Table(f"Peers, median of {ROUNDS} runs", "", *columns, "ratio", "goal")
+        self.table = Table(f"Peers, median / lowest of {ROUNDS} runs", "", *columns, "ratio", "goal")
 
-    def row(self, name: str, values: dict[str, float], unit: str, *, peer: str = "", goal: float | None = None) -> None:
+    def row(self, name: str, values: Figures, unit: str, *, peer: str = "", goal: float | None = None) -> None:
         """With a peer the goal limits the ratio to it, else the figure itself."""
-        cells = [f"{values[each]:.2f} {unit}" if each in values else "" for each in self.names]
-        mine = values["wolo"]
-        ratio = f"{mine / values[peer]:.2f} × {peer}" if peer in values else ""
+        cells = [f"{' / '.join(map(short, values[each]))} {unit}" if each in values else "" for each in self.names]
+        ratios = [mine / other for mine, other in zip(values["wolo"], values.get(peer, ()), strict=False)]
         limit = "" if goal is None else f"≤ {goal:.2f} × {peer}" if peer else f"≤ {goal:g} {unit}"
-        self.table.row(name, *cells, ratio, limit)
+        self.table.row(name, *cells, " / ".join(f"{ratio:.2f}" for ratio in ratios) + f" × {peer}" * bool(ratios), limit)
 
 
 def main() -> None:
@@ -183,62 +186,81 @@ def main() -> None:
     results.table.save()
 
 
-def start_up(bench: Bench, results: Results) -> dict[str, list[Run]]:
+def start_up(bench: Bench, results: Results) -> Runs:
     one, tls = bench.rounds("text"), bench.rounds("text", tls=True)
-    results.row("spawn to first request, http", of(one, "first_request_s", 1000), "ms", peer="codex", goal=0.85)
-    results.row("spawn to first request, https", of(tls, "first_request_s", 1000), "ms", peer="codex", goal=0.95)
-    results.row("one turn, CPU", of(one, "cpu_s", 1000), "ms", peer="codex", goal=0.70)
-    results.row("one turn over https, CPU", of(tls, "cpu_s", 1000), "ms", peer="codex")
-    results.row("one turn, peak memory", of(one, "peak_mb"), "MB", goal=40)
+    results.row("spawn to first request, http", of(one, first_ms), "ms", peer="codex", goal=0.85)
+    results.row("spawn to first request, https", of(tls, first_ms), "ms", peer="codex", goal=0.95)
+    results.row("one turn, CPU", of(one, cpu_ms), "ms", peer="codex", goal=0.70)
+    results.row("one turn over https, CPU", of(tls, cpu_ms), "ms", peer="codex")
+    results.row("one turn, peak memory", of(one, peak_mb), "MB", goal=40)
     return one
 
 
-def turns(bench: Bench, results: Results, one: dict[str, list[Run]]) -> None:
+def turns(bench: Bench, results: Results, one: Runs) -> None:
     reads, shells = bench.rounds(f"reads-{TURNS}"), bench.rounds(f"shells-{TURNS}")
     confined = [bench.run(sandboxed(bench.agents[0]), f"shells-{TURNS}") for _ in range(ROUNDS)]
-    results.row("read turn, p10", turn_ms(reads), "ms", peer="pi", goal=0.70)
-    results.row("read turn, CPU", per_turn(reads, one), "ms", peer="pi", goal=0.50)
-    results.row("shell turn, p10", turn_ms(shells), "ms", peer="pi", goal=0.90)
-    results.row("shell turn, CPU", per_turn(shells, one), "ms", peer="pi")
-    boxed = {"wolo": turn_ms({"wolo": confined})["wolo"], **{name: ms for name, ms in turn_ms(shells).items() if name != "wolo"}}
-    results.row("shell turn, p10; wolo sandboxed", boxed, "ms", peer="pi", goal=1.30)
+    results.row("read turn, p10", of(reads, turn_ms), "ms", peer="pi", goal=0.70)
+    results.row("read turn, CPU", beyond(one, reads, TURNS), "ms", peer="pi", goal=0.50)
+    results.row("shell turn, p10", of(shells, turn_ms), "ms", peer="pi", goal=0.90)
+    results.row("shell turn, CPU", beyond(one, shells, TURNS), "ms", peer="pi")
+    results.row("shell turn, p10; wolo sandboxed", of(shells | {"wolo": confined}, turn_ms), "ms", peer="pi", goal=1.30)
 
 
-def deltas(bench: Bench, results: Results, one: dict[str, list[Run]]) -> None:
+def deltas(bench: Bench, results: Results, one: Runs) -> None:
     runs = bench.rounds("deltas-1")
-    more = {name: of(runs, "cpu_s", 1000)[name] - cpu for name, cpu in of(one, "cpu_s", 1000).items()}
-    results.row("20,000 deltas, CPU beyond one turn", more, "ms", peer="codex", goal=0.75)
-    results.row("20,000 deltas, CPU of the run", of(runs, "cpu_s", 1000), "ms", peer="codex", goal=0.75)
-    results.row("20,000 deltas, wall of the run", of(runs, "wall_s", 1000), "ms", peer="codex", goal=1.0)
+    results.row("20,000 deltas, CPU beyond one turn", beyond(one, runs, 1), "ms", peer="codex", goal=0.75)
+    results.row("20,000 deltas, wall of the run", of(runs, wall_ms), "ms", peer="codex", goal=1.0)
 
 
 def long_sessions(bench: Bench, results: Results) -> None:
     long = {agent.name: [bench.run(agent, f"reads-{LONG_TURNS}", "long")] for agent in bench.agents}
-    results.row(f"{LONG_TURNS} turns, peak memory", of(long, "peak_mb"), "MB", goal=50)
+    results.row(f"{LONG_TURNS} turns, peak memory", of(long, peak_mb), "MB", goal=50)
     resumed = bench.rounds("text", "long", resume=True)
-    first = of(resumed, "first_request_s", 1000)
-    results.row(f"resume of {LONG_TURNS} turns to first request", first, "ms", peer="codex", goal=0.90)
-    growth = {agent.name: grown(bench.run(agent, f"reads-{MOST_TURNS}", "growth")) for agent in bench.agents}
-    results.row(f"growth of a turn over {MOST_TURNS:,}, p10", growth, "×", goal=1.2)
+    results.row(f"resume of {LONG_TURNS} turns to first request", of(resumed, first_ms), "ms", peer="codex", goal=0.90)
+    growing = {agent.name: [bench.run(agent, f"reads-{MOST_TURNS}", "growth")] for agent in bench.agents}
+    results.row(f"growth of a turn over {MOST_TURNS:,}, p10", of(growing, growth), "×", goal=1.2)
 
 
-def grown(run: Run) -> float:
+def of(runs: Runs, figure: Callable[[Run], float]) -> Figures:
+    return {agent: middle_and_least([figure(each) for each in several]) for agent, several in runs.items()}
+
+
+def beyond(one: Runs, runs: Runs, count: int) -> Figures:
+    """CPU that each of this many turns adds to a run without turns."""
+    base, whole = of(one, cpu_ms), of(runs, cpu_ms)
+    return {agent: tuple((more - less) / count for more, less in zip(whole[agent], base[agent], strict=True)) for agent in runs}
+
+
+def middle_and_least(values: Sequence[float]) -> tuple[float, ...]:
+    return (statistics.median(values), min(values)) if len(values) > 1 else tuple(values)
+
+
+def first_ms(run: Run) -> float:
+    return run.first_request_s * 1000
+
+
+def cpu_ms(run: Run) -> float:
+    return run.cpu_s * 1000
+
+
+def wall_ms(run: Run) -> float:
+    return run.wall_s * 1000
+
+
+def peak_mb(run: Run) -> float:
+    return run.peak_mb
+
+
+def turn_ms(run: Run) -> float:
+    return p10(run.turns_s) * 1000
+
+
+def growth(run: Run) -> float:
     return p10(run.turns_s[-WINDOW:]) / p10(run.turns_s[:WINDOW])
 
 
-def of(runs: dict[str, list[Run]], name: str, factor: float = 1) -> dict[str, float]:
-    return {agent: middle(each, name) * factor for agent, each in runs.items()}
-
-
-def per_turn(runs: dict[str, list[Run]], one: dict[str, list[Run]]) -> dict[str, float]:
-    """CPU that a turn adds to a run without turns."""
-    base = of(one, "cpu_s")
-    return {agent: (cpu_s - base[agent]) / TURNS * 1000 for agent, cpu_s in of(runs, "cpu_s").items()}
-
-
-def turn_ms(runs: dict[str, list[Run]]) -> dict[str, float]:
-    """The tenth percentile of a run's turns; of that the median of all runs."""
-    return {agent: statistics.median(p10(each.turns_s) for each in several) * 1000 for agent, several in runs.items()}
+def short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 if __name__ == "__main__":

@@ -86,10 +86,6 @@ def best(runs: Sequence[Run], name: str) -> float:
     return min(getattr(run, name) for run in runs)
 
 
-def middle(runs: Sequence[Run], name: str) -> float:
-    return statistics.median(getattr(run, name) for run in runs)
-
-
 def p10(values: Sequence[float]) -> float:
     return statistics.quantiles(values, n=10)[0]
 
