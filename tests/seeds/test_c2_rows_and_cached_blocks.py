@@ -93,7 +93,7 @@ def test_c2_07_status_rows_never_reach_the_model(tmp_path: Path) -> None:
 
 
 def test_c2_08_a_message_is_a_role_and_content_which_may_be_a_list(tmp_path: Path) -> None:
-    """Ids stay ours: `docs/decisions/0037-ids-of-messages-are-not-sent.md`."""
+    """Ids stay ours: `docs/decisions/0037-message-ids.md`."""
     listed = json.dumps({"role": "system", "content": [{"type": "text", "text": "Be kind."}]})
     assert to_llm_messages(read(tmp_path, row("m", "system", listed))) == [{"role": "system", "content": "Be kind."}]
     assert to_llm_messages(to_messages([SystemMessage.text("x")])) == [{"role": "system", "content": "x"}]
