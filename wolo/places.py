@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import pwd
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Places:
+
+class Places(Struct, frozen=True):
     config: Path
     """`config.toml`, `permissions.toml`, the user's `AGENTS.md`."""
     data: Path

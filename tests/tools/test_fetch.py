@@ -7,11 +7,11 @@ import gzip
 import time
 import zlib
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.tools.desk import Desk
 from tests.tools.web.site import Site, answer, moved, site

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from wolo.agent.budget import Account, Limits
@@ -84,8 +84,7 @@ class SteeringQueue:
         return taken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentServices:
+class AgentServices(Struct, frozen=True, kw_only=True):
     """`emit` is awaited with every event before the agent continues, so an event is saved before it has consequences; an
     exception from `emit` ends the turn."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancelled
 from wolo.agent.events import ApprovalGiven, SandboxState
@@ -68,7 +69,7 @@ class SandboxEscape:
         except Cancelled:
             return _with_line(result, denied)
         changed = tuple(dict.fromkeys((*result.files_changed, *free.files_changed)))
-        return dataclasses.replace(free, text=RAN_OUTSIDE + free.text, files_changed=changed)
+        return replace(free, text=RAN_OUTSIDE + free.text, files_changed=changed)
 
 
 async def _offer_changes(
@@ -137,10 +138,10 @@ def _where_it_began(call: CallContext) -> CallContext:
     began = [intent.cwd for intent in call.judged or () if isinstance(intent, RunIntent)]
     if began:
         call.services.shell.cwd = began[0]
-    return dataclasses.replace(call, confined=False)
+    return replace(call, confined=False)
 
 
 def _with_line(result: Result, denied: str, *more: str) -> Result:
     text = result.text.rstrip("\n")
     lines = [text, *more] if denied in text else [text, denied, *more]
-    return dataclasses.replace(result, text="\n".join(lines) + "\n")
+    return replace(result, text="\n".join(lines) + "\n")

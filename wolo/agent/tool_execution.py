@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -71,7 +70,7 @@ async def run_guarded(tool: Tool, args: Any, context: CallContext) -> Result:
     except ToolError as error:
         return Result(text=error.message, is_error=True)
     except Interrupted as stopped:
-        return dataclasses.replace(stopped.result, is_error=True, outcome="interrupted")
+        return replace(stopped.result, is_error=True, outcome="interrupted")
     except asyncio.CancelledError:
         return Result(text=INTERRUPTED, is_error=True, outcome="interrupted")
     except Exception as error:

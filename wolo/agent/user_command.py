@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from typing import Literal
+
+from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import CallEnded, CallStarted
@@ -33,7 +34,7 @@ async def run_user_command(
     part = ToolPart(tool=Shell.name, input={"command": command}, status="running", start_time=time.time())
     await emit(CallStarted(message_id="", part=part))
     progress = LiveProgress(part.id, emit, services.secrets.stream())
-    own = dataclasses.replace(
+    own = replace(
         services,
         watch=None,
         shell_timeout_s=MOST_S if rights == "person" else services.shell_timeout_s,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from wolo.agent.agent import Agent
 from wolo.agent.agent_services import AgentServices, MessageHistory
@@ -20,8 +21,7 @@ from wolo.tools.tool import ToolServices
 from wolo.tools.toolbox import Toolbox
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentParts:
+class AgentParts(Struct, frozen=True, kw_only=True):
     asker: ModelClient
     emit: Emit
     hooks: Hooks

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,8 +61,7 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
     """Shown once, with the first prompt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationParts:
+class ConversationParts(Struct, frozen=True, kw_only=True):
     """The parts of one conversation; `factory.py` wires them."""
 
     agent: Agent

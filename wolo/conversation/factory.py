@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from wolo.agent.agent import Agent
 from wolo.agent.agent_services import MessageHistory
@@ -79,8 +80,7 @@ async def open_conversation(options: StartOptions) -> Conversation:
         raise
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Environment:
+class _Environment(Struct, frozen=True, kw_only=True):
     """What tools and hooks need, before the model and the front end are connected."""
 
     user_files: UserFiles

@@ -4,10 +4,10 @@ text."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent

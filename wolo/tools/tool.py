@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
@@ -43,8 +42,7 @@ class OfferedSkill(NamedTuple):
     """Returns the text and the list of files next to it. May block; raises ToolError."""
 
 
-@dataclass(slots=True)
-class ShellState:
+class ShellState(Struct):
     """State shared by all commands of a conversation."""
 
     cwd: Path
@@ -73,16 +71,14 @@ class ShellState:
             self.closing.pop()()
 
 
-@dataclass(slots=True)
-class CommandSandbox:
+class CommandSandbox(Struct):
     """The sandbox that commands run in; shared by a conversation and its subagents."""
 
     walls: Sandbox | None = None
     """None: no sandbox. Set when a mode is entered that needs one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolServices:
+class ToolServices(Struct, frozen=True, kw_only=True):
     """Everything that the tools of one agent share; complete before its first call."""
 
     workspace: Workspace
@@ -137,8 +133,7 @@ class ToolServices:
         return CallContext(self, call_id, part_id, progress, judged, confined, only_reads)
 
 
-@dataclass(frozen=True, slots=True)
-class CallContext:
+class CallContext(Struct, frozen=True):
     """One running call, and the services it may use."""
 
     services: ToolServices

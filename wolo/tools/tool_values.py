@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from wolo.messages.parts import MediaPart, Outcome
 
@@ -91,8 +90,7 @@ View = Diff | Listing | Output | Answered | TodoList | Fetched | Delegated
 """For display; the model reads `Result.text`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     text: str
     """For the model."""
     view: View | None = None

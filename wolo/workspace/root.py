@@ -7,8 +7,10 @@ import os
 import stat
 import struct
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from wolo.errors import ToolError, UsageError
 from wolo.places import find_home
@@ -27,8 +29,7 @@ _MAX_PATH_BYTES = 4096
 """PATH_MAX. Longer paths cannot be checked for links."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     path: Path
     """Absolute and real: existing links are followed, missing parts appended."""
     given: str
@@ -36,8 +37,7 @@ class Resolved:
     """Within the workspace's directories, compared by component."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(Struct, frozen=True):
     root: Path
     extra: tuple[Path, ...] = ()
     """Further directories that count as inside."""
@@ -46,9 +46,9 @@ class Workspace:
 
     def __post_init__(self) -> None:
         # The root may be a link (macOS: /tmp); only real paths can be compared.
-        object.__setattr__(self, "root", _real(self.root))
-        object.__setattr__(self, "extra", tuple(_real(path) for path in self.extra))
-        object.__setattr__(self, "base", None if self.base is None else _real(self.base))
+        force_setattr(self, "root", _real(self.root))
+        force_setattr(self, "extra", tuple(_real(path) for path in self.extra))
+        force_setattr(self, "base", None if self.base is None else _real(self.base))
 
     @property
     def start(self) -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.tools.desk import Desk
 from wolo.errors import ToolError

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.components import PACKAGES, require
 from tests.tools.desk import Desk
@@ -324,7 +324,7 @@ async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(desk: 
 
 FLOOD = """
 import asyncio, resource, sys
-from dataclasses import replace
+from msgspec.structs import replace
 from pathlib import Path
 from tests.tools.desk import Desk
 async def main():

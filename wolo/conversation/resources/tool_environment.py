@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -33,8 +32,7 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationFiles:
+class ConversationFiles(Struct, frozen=True):
     """Files as the tools of a conversation know them."""
 
     services: ToolServices
@@ -136,8 +134,7 @@ def find_sandbox(config: Config, workspace: Workspace, places: Places) -> Found:
     return find((workspace.root, *workspace.extra), places.state, places.cache)
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxSetup:
+class SandboxSetup(Struct, frozen=True):
     """Sandboxes the commands of a conversation, at the start or when the mode changes."""
 
     config: Config

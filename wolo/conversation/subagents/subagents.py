@@ -7,13 +7,12 @@ tool call. It has its own session, which names the parent's.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent_services import MessageHistory
@@ -50,8 +49,7 @@ AT_ONCE = 4
 """Subagents with write access run alone anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     state: StartupState
     access: ModelAccess
     prefix: RequestPrefix
@@ -193,7 +191,7 @@ class Subagents:
         save = own.save_output
         if isinstance(sink, SavedSession):
             save = partial(save_redacted, sink, own.secrets)
-        return dataclasses.replace(
+        return replace(
             own,
             ledger=FileLedger(state.places.state / "file-locks"),
             save_output=save,

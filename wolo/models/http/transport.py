@@ -6,11 +6,10 @@ import codecs
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from wolo.errors import ConfigError
 from wolo.formats.format import Framing
@@ -18,8 +17,7 @@ from wolo.messages.secret_values import StreamRedactor, ValueRedactor
 from wolo.places import make_private
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One HTTP request."""
 
     url: str

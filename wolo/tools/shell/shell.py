@@ -7,11 +7,11 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
