@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -21,10 +20,7 @@ from tests.fakes.users import drives_a_terminal
 FOREIGN = ("WOLO_", "XDG_", "OLLAMA_", "AWS_", "GOOGLE_", "AZURE_", "GIT_", "PYTHONUNBUFFERED")
 """Beginnings of environment names that must not reach a test from outside."""
 FOREIGN_ENDS = ("_API_KEY", "_PROXY", "_TOKEN", "_BASE_URL")
-IN_MEMORY = Path("/dev/shm")
-"""A file system in memory, on which a test's directory is made, synced and removed in a thirtieth of the time."""
-MEMORY_BYTES = 2**31
-"""Free space that the tests want there: a few of them write large files, which are removed when they pass."""
+
 
 settings.register_profile(
     "soak", deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -41,8 +37,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "unfit(terminal, reason): cannot be so in terminals of this kind")
     Conditions.kind = KINDS[config.getoption("--terminal")]
-    if os.access(IN_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(IN_MEMORY).free > MEMORY_BYTES:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
     for ended_by in (signal.SIGHUP, signal.SIGINT):
         if signal.getsignal(ended_by) is signal.SIG_IGN:  # started by `nohup`, or in the background
             signal.signal(ended_by, lambda *_: None)  # still ignored here; a program that a test starts does not inherit it
