@@ -32,6 +32,14 @@ def processes() -> Iterator[Processes]:
     processes.close_all()
 
 
+@pytest.fixture(params=["adopting", "scanning"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How a tree is found: old kernels do not list children."""
+    if request.param == "scanning":
+        monkeypatch.setattr("wolo.workspace.processes.process_runner.adopt_orphans", lambda: False)
+    return str(request.param)
+
+
 async def run(
     processes: Processes, script: str, *, timeout_s: float = 20, printed: CapturedOutput | None = None
 ) -> tuple[Finished, bytes]:
@@ -105,6 +113,7 @@ BACKGROUND = {
 }
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("script", BACKGROUND.values(), ids=BACKGROUND)
 async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_ends_with_wolo(
     processes: Processes, script: str
@@ -126,7 +135,7 @@ async def test_it_is_the_mark_in_the_limits_that_finds_a_process_without_an_envi
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wolo.workspace.processes.process_runner.fix_mark", lambda pid, number: None)
-    monkeypatch.setattr("wolo.workspace.processes.process_runner.limited", lambda number: nullcontext())
+    monkeypatch.setattr("wolo.workspace.processes.process_runner.limited", lambda number, tasks: nullcontext())
     n = f"7{time.monotonic_ns() % 10**9}"
     await run(processes, f"{BACKGROUND['wiped environment'].format(n=n)}\nsleep 1")
     processes.close_all()
@@ -178,6 +187,7 @@ STUBBORN = {
 }
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("script", STUBBORN.values(), ids=STUBBORN)
 async def test_when_the_time_is_up_nobody_is_left_and_the_output_so_far_is_there(processes: Processes, script: str) -> None:
     n = f"7{time.monotonic_ns() % 10**9}"

@@ -15,8 +15,19 @@ from typing import Literal
 
 from msgspec import Struct
 
+from wolo.workspace.processes.orphans import Orphans, adopt_orphans
 from wolo.workspace.processes.output_capture import CapturedOutput, OnOutput, OutputReader
-from wolo.workspace.processes.process_table import MARK_NAME, Mark, count_tasks, fix_mark, is_apart, limited, new_family, new_mark
+from wolo.workspace.processes.process_table import (
+    MARK_NAME,
+    Mark,
+    count_tasks,
+    fix_mark,
+    is_apart,
+    limited,
+    new_family,
+    new_mark,
+    uptime_s,
+)
 from wolo.workspace.processes.process_tree import (
     Member,
     ProcessTree,
@@ -90,13 +101,16 @@ class Finished(Struct, frozen=True):
 class Program:
     """A started program."""
 
-    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: OutputReader, cleanup: Cleanup) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], tree: ProcessTree, output: OutputReader, cleanup: Cleanup, tasks: int
+    ) -> None:
+        """`tasks` is `count_tasks` before the start."""
         self.tree = tree
         self.output = output
         self.started = time.monotonic()
         self._process = process
         self._cleanup = cleanup
-        self._tasks = count_tasks()
+        self._tasks = tasks
 
     @property
     def pid(self) -> int:
@@ -115,6 +129,7 @@ class Program:
             async with asyncio.timeout(timeout_s):
                 while not ending.done():
                     await asyncio.wait({ending}, timeout=_LOOK_EVERY_S)
+                    self.tree.wait_for_orphans()
                     if not ending.done() and self._end_if_too_many():
                         self.reap()
                         return "crowded"
@@ -162,6 +177,7 @@ class Processes:
         self._traces = traces
         self._trace: Path | None = None
         self._mark: Mark | None = None
+        self._orphans: Orphans | None = None
         self._running: list[Program] = []
         if traces is not None:
             end_leftovers(traces)
@@ -205,9 +221,10 @@ class Processes:
     def start(self, start: ProgramStart, take: OnOutput, *, in_background: bool = False) -> Program:
         """Starts a program; its output goes to `take`. Raises OSError."""
         mark = self._next_mark()
+        tasks, since = count_tasks(), uptime_s()
         reading, writing = os.pipe()
         try:
-            with limited(mark.number):
+            with limited(mark.number, tasks):
                 process = subprocess.Popen(
                     start.argv,
                     stdin=subprocess.DEVNULL if start.stdin is None else start.stdin,
@@ -226,7 +243,8 @@ class Processes:
             os.close(writing)
         fix_mark(process.pid, mark.number)
         output = OutputReader(reading, take, in_background=in_background)
-        program = Program(process, ProcessTree(process.pid, mark), output, start.cleanup)
+        tree = ProcessTree(process.pid, mark, self._orphans, since)
+        program = Program(process, tree, output, start.cleanup, tasks)
         self._running.append(program)
         return program
 
@@ -250,6 +268,7 @@ class Processes:
             await program.tree.end(grace_s)
         finally:
             program.reap()
+            program.tree.leader_has_ended()
             program.output.read_what_is_there()
             self._forget(program)
 
@@ -278,7 +297,7 @@ class Processes:
             one.reap()
             one.close_output()
         if self._mark is not None:  # processes too short-lived to be seen at the end of their command
-            end_family(self._mark.family, detached(self._traces) if self._traces else ())
+            end_family(self._mark.family, detached(self._traces) if self._traces else (), self._orphans)
         self._mark = None
         if self._trace is not None:
             with contextlib.suppress(OSError):
@@ -288,6 +307,7 @@ class Processes:
     def _next_mark(self) -> Mark:
         if self._mark is None:
             self._mark = new_mark(new_family())
+            self._orphans = Orphans(self._mark.family) if adopt_orphans() else None
             self._trace = write_marker(self._traces, self._mark.family) if self._traces else None
             if self._trace is None:
                 end_orphans(detached(self._traces) if self._traces else ())

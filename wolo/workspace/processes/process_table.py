@@ -7,6 +7,7 @@ The environment tells the owner; the limit survives when a program clears its en
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import resource
 import signal
@@ -24,6 +25,7 @@ _SIGN = 0x5A6F << 48
 """Tells marks from a limit set by others."""
 _NUMBERS = 1 << 16
 """Per conversation."""
+_ENTRY_BYTES = 64 * 1024
 
 
 class Mark(Struct, frozen=True):
@@ -68,7 +70,7 @@ class Status(Struct, frozen=True):
 
 
 def has_table() -> bool:
-    return Path("/proc/self/stat").exists()
+    return os.access("/proc/self/stat", os.F_OK)
 
 
 def everyone() -> Iterator[Status]:
@@ -80,7 +82,7 @@ def everyone() -> Iterator[Status]:
 def status_of(pid: int) -> Status | None:
     """None for a missing process or a zombie."""
     try:
-        text = _read(pid, "stat").decode(errors="replace")
+        text = read_entry(pid, "stat").decode(errors="replace")
     except OSError:
         return None
     # The name is in parentheses and may contain parentheses.
@@ -96,10 +98,16 @@ def fix_mark(pid: int, number: int) -> None:
         resource.prlimit(pid, MARK_LIMIT, (number, number))
 
 
+def limit_marks(pid: int) -> set[int]:
+    """The marks in the limits of a process, also of one that has ended and was not waited for."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return {limit for limit in resource.prlimit(pid, MARK_LIMIT) if limit >> 48 == _SIGN >> 48}
+    return set()
+
+
 def numbers_of(pid: int) -> Iterator[int]:
     """Yields the marks of a process; several when a command of one wolo started another."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        yield from {limit for limit in resource.prlimit(pid, MARK_LIMIT) if limit >> 48 == _SIGN >> 48}
+    yield from limit_marks(pid)
     _, _, number = mark_text(pid).partition("/")
     if number.isdecimal():
         yield int(number)
@@ -108,7 +116,7 @@ def numbers_of(pid: int) -> Iterator[int]:
 def mark_text(pid: int) -> str:
     """The mark in the environment a program was started with; empty for none."""
     try:
-        environment = b"\0" + _read(pid, "environ")
+        environment = b"\0" + read_entry(pid, "environ")
     except OSError:
         return ""
     return environment.partition(f"\0{MARK_NAME}=".encode())[2].partition(b"\0")[0].decode(errors="replace")
@@ -142,14 +150,14 @@ def is_apart(pid: int) -> bool:
 
 def command_line(pid: int) -> str:
     with contextlib.suppress(OSError):
-        if words := _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").split():
+        if words := read_entry(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").split():
             line = " ".join(words)
             return line if len(line) <= 80 else line[:79] + "…"
     return "?"
 
 
-def newest_pid() -> str:
-    return Path("/proc/loadavg").read_text().split()[4]
+def newest_pid() -> int:
+    return _load()[1]
 
 
 def uptime_s() -> float:
@@ -168,9 +176,16 @@ def _namespace() -> str:
         return "0"
 
 
-def _read(pid: int, name: str) -> bytes:
-    with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
-        return file.read()
+def read_entry(*names: int | str) -> bytes:
+    """Raises OSError."""
+    fd = os.open("/".join(("/proc", *map(str, names))), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = []
+        while piece := os.read(fd, _ENTRY_BYTES):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(fd)
 
 
 _MAX_NEW_TASKS = 2048
@@ -181,12 +196,12 @@ _MAX_CPU_S = 24 * 3600
 
 
 @contextlib.contextmanager
-def limited(number: int) -> Iterator[None]:
-    """Applies the limits and the mark to processes started in the block.
+def limited(number: int, tasks: int) -> Iterator[None]:
+    """Applies the limits and the mark to processes started in the block. `tasks` is `count_tasks` at present.
 
     They are set on wolo itself meanwhile: limits set from outside come too late for a quick program.
     """
-    kept = [(kind, limits) for kind, most in _limits(number) if (limits := _lower(kind, most)) is not None]
+    kept = [(kind, limits) for kind, most in _limits(number, tasks) if (limits := _lower(kind, most)) is not None]
     try:
         yield
     finally:
@@ -196,21 +211,32 @@ def limited(number: int) -> Iterator[None]:
 
 def count_tasks() -> int:
     """Processes and threads of the machine; 0 when unknown."""
+    return _load()[0]
+
+
+def _load() -> tuple[int, int]:
+    """The number of tasks, and the newest pid; zeros when unknown."""
     try:
-        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
-    except (OSError, IndexError, ValueError):
-        return 0
+        _, _, _, tasks, newest = read_entry("loadavg").split()
+        return int(tasks.partition(b"/")[2]), int(newest)
+    except (OSError, ValueError):
+        return 0, 0
 
 
-def _limits(number: int) -> list[tuple[int, int]]:
+@functools.cache
+def _processors() -> int:
+    return os.cpu_count() or 1
+
+
+def _limits(number: int, tasks: int) -> list[tuple[int, int]]:
     if sys.platform != "linux":
         return []
     return [
         (MARK_LIMIT, number),
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NPROC, count_tasks() + _MAX_NEW_TASKS),
+        (resource.RLIMIT_NPROC, tasks + _MAX_NEW_TASKS),
         (resource.RLIMIT_FSIZE, _MAX_FILE_BYTES),
-        (resource.RLIMIT_CPU, _MAX_CPU_S * (os.cpu_count() or 1)),
+        (resource.RLIMIT_CPU, _MAX_CPU_S * _processors()),
     ]
 
 

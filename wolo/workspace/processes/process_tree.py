@@ -1,7 +1,8 @@
 """Finds and ends every process a command started, also after a crash of wolo.
 
-`setsid` and double forks leave a process group and a session. So commands carry a mark, inherited by children; on Linux the tree
-is every process with that mark, in that session, or descended from one of these. Elsewhere it is the process group.
+`setsid` and double forks leave a process group and a session. On Linux wolo adopts processes whose parents have ended, so a tree
+is what descends from the command and from the adopted processes with its mark, which children inherit. Where wolo cannot adopt,
+and after it was killed, a scan of all processes finds the mark; on other systems the tree is the process group.
 
 Not found without a sandbox: a process that detaches twice, clears its environment, changes an otherwise unused limit and outlives
 its parents. A second kind of marker file names commands that the user has detached.
@@ -14,13 +15,14 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from wolo.places import make_private
+from wolo.workspace.processes.orphans import Orphans, children_of
 from wolo.workspace.processes.process_table import (
     Mark,
     Status,
@@ -30,6 +32,7 @@ from wolo.workspace.processes.process_table import (
     has_table,
     is_apart,
     is_dead_owner,
+    limit_marks,
     mark_text,
     newest_pid,
     numbers_of,
@@ -43,6 +46,8 @@ KILL_DEADLINE_S = 2.0
 """Limit for killing a tree that keeps growing (a fork bomb)."""
 _MAX_LOOKS = 4
 _NEVER = float("inf")
+_TICK_S = 0.02
+"""Start times are rounded down to the kernel's ticks."""
 
 
 class Member(Struct, frozen=True):
@@ -57,16 +62,21 @@ class Member(Struct, frozen=True):
 class ProcessTree:
     """Everything one command started. `leader` leads its session."""
 
-    def __init__(self, leader: int, mark: Mark) -> None:
+    def __init__(self, leader: int, mark: Mark, orphans: Orphans | None, since: float) -> None:
+        """`orphans`: None where wolo adopts none. `since`: the uptime before the start."""
         self.leader = leader
         self.mark = mark
-        leading = status_of(leader)
-        self._since = leading.started if leading else 0.0
+        self._orphans = orphans
+        self._since = since - _TICK_S
         self._leader_ended = _NEVER
+        if orphans is not None:
+            orphans.leaders.add(leader)
 
     def leader_has_ended(self) -> None:
         """The leader's pid may be reused from now on."""
         self._leader_ended = uptime_s()
+        if self._orphans is not None:
+            self._orphans.leaders.discard(self.leader)
 
     def members(self) -> list[Member]:
         """All living processes."""
@@ -91,6 +101,11 @@ class ProcessTree:
 
     def count(self) -> int:
         return len(self._family()) if has_table() else 0
+
+    def wait_for_orphans(self) -> None:
+        """Waits for adopted processes that have ended: a command may be watching for their end."""
+        if self._orphans is not None:
+            self._orphans.living()
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
@@ -156,13 +171,40 @@ class ProcessTree:
     def _family(self) -> list[Status]:
         found: list[Status] = []
         for _ in range(_MAX_LOOKS):
-            newest = newest_pid()
-            found = self._search()
-            if found or newest == newest_pid():
-                break  # a process was started meanwhile, perhaps by one that ended before it was looked at
+            found, is_settled = self._search() if self._orphans is None else self._descendants(self._orphans)
+            if found or is_settled:
+                break
         return found
 
-    def _search(self) -> list[Status]:
+    def _descendants(self, orphans: Orphans) -> tuple[list[Status], bool]:
+        """The living ones; False when one ended meanwhile and may have left children."""
+        leader = [self.leader] if self._leader_ended == _NEVER and status_of(self.leader) else []
+        waiting = [*leader, *(pid for pid in orphans.living() if self._is_member(pid))]
+        found, is_settled = [], True
+        seen = set(waiting)
+        while waiting:
+            pid = waiting.pop()
+            status = status_of(pid)
+            if status is None:
+                is_settled = False
+                continue
+            found.append(status)
+            new = [child for child in children_of(pid) if child not in seen]
+            seen.update(new)
+            waiting += new
+        return found, is_settled
+
+    def _is_member(self, pid: int) -> bool:
+        """For children of wolo; the others belong to the tree of their parent."""
+        if marks := limit_marks(pid):
+            return self.mark.number in marks
+        with suppress(ProcessLookupError):
+            return self.leader in (os.getsid(pid), os.getpgid(pid)) or self.mark.number in numbers_of(pid)
+        return False
+
+    def _search(self) -> tuple[list[Status], bool]:
+        """Scans all processes. False when one was started meanwhile, perhaps by one that ended before it was looked at."""
+        newest = newest_pid()
         table = list(everyone())
         pids = {status.pid for status in table if self._is_ours(status)}
         grew = bool(pids)
@@ -170,7 +212,8 @@ class ProcessTree:
             children = {status.pid for status in table if status.parent in pids} - pids
             pids |= children
             grew = bool(children)
-        return [status for status in table if status.pid in pids and status.pid != os.getpid()]
+        found = [status for status in table if status.pid in pids and status.pid != os.getpid()]
+        return found, newest == newest_pid()
 
     def _is_ours(self, status: Status) -> bool:
         if self.leader in (status.session, status.group) and status.started <= self._leader_ended:
@@ -214,7 +257,7 @@ def end_leftovers(folder: Path) -> None:
     names = _names(folder)
     dead = {name: family for name in names if (family := _family_of_dead(name))}
     if dead:
-        _kill({*dead.values()}, detached(folder))
+        _kill(_everyone_else(), {*dead.values()}, detached(folder))
         for name in dead:
             with suppress(OSError):
                 (folder / name).unlink()
@@ -222,17 +265,15 @@ def end_leftovers(folder: Path) -> None:
 
 def end_orphans(spared: Collection[int] = ()) -> None:
     """Searches all processes for marks of killed wolos, where no marker file can be written."""
-
-    def is_orphan(pid: int) -> bool:
+    for pid in _everyone_else():
         owner, _, number = mark_text(pid).partition("/")
-        return is_dead_owner(owner) and not (number.isdecimal() and int(number) in spared)
+        if is_dead_owner(owner) and not (number.isdecimal() and int(number) in spared):
+            send(pid, signal.SIGKILL)
 
-    _kill_where(is_orphan)
 
-
-def end_family(family: int, spared: Collection[int] = ()) -> None:
+def end_family(family: int, spared: Collection[int], orphans: Orphans | None) -> None:
     """Kills all processes of a conversation's commands, except those with the marks in `spared`."""
-    _kill({family}, spared)
+    _kill(_everyone_else() if orphans is None else _all_below(orphans.living()), {family}, spared)
 
 
 def detached(folder: Path) -> frozenset[int]:
@@ -251,16 +292,22 @@ def forget_ended(folder: Path) -> None:
             (folder / f"{_DETACHED}{number}").unlink()
 
 
-def _kill(families: Collection[int], spared: Collection[int]) -> None:
-    _kill_where(lambda pid: any(family_of(number) in families and number not in spared for number in numbers_of(pid)))
+def _kill(pids: Iterable[int], families: Collection[int], spared: Collection[int]) -> None:
+    for pid in pids:
+        if any(family_of(number) in families and number not in spared for number in numbers_of(pid)):
+            send(pid, signal.SIGKILL)
 
 
-def _kill_where(is_meant: Callable[[int], bool]) -> None:
-    if not has_table():
-        return
-    for status in list(everyone()):
-        if status.pid != os.getpid() and is_meant(status.pid):
-            send(status.pid, signal.SIGKILL)
+def _everyone_else() -> list[int]:
+    return [status.pid for status in everyone() if status.pid != os.getpid()] if has_table() else []
+
+
+def _all_below(pids: list[int]) -> list[int]:
+    """The processes and their descendants."""
+    found = list(dict.fromkeys(pids))
+    for pid in found:
+        found += [child for child in children_of(pid) if child not in found]
+    return found
 
 
 def _family_of_dead(name: str) -> int:
