@@ -35,11 +35,12 @@ class Desk:
 
     def new_services(self) -> ToolServices:
         """Those of another session at the same files."""
+        tracker = FileTracker(self.folder / "data" / "checkpoints", (Path(os.path.realpath(self.root)),), "session")
         return ToolServices(
             workspace=Workspace(self.root),
             ledger=FileLedger(self.folder / "locks"),
             save_output=lambda name, data: self.folder / name,
-            watch=FileTracker(self.folder / "data" / "checkpoints", (Path(os.path.realpath(self.root)),), "session"),
+            tracker=lambda: tracker,
             shell=self._shell(),
         )
 

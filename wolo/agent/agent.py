@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING
 
 from wolo.agent.agent_services import AgentServices
-from wolo.agent.budget import describe, spent
 from wolo.agent.cancellation import Cancellation, wait_for_clean_end
-from wolo.agent.compaction.history_cut import shorten
-from wolo.agent.compaction_run import CompactionPreview, CompactionRun, ContextUsage, can_summarize, context_usage, preview
 from wolo.agent.turn import Turn, TurnRunner
-from wolo.agent.turn_policy import RepetitionGuard
-from wolo.errors import BadAnswer, ProviderError, UsageError
-from wolo.formats.encoding.cached_blocks import format_conversation_for_cache
-from wolo.messages.deltas import Delta
-from wolo.messages.message import Message, Usage, user
-from wolo.messages.parts import TextPart
-from wolo.models.protocol import ModelClient, NoticeLevel, Question
-from wolo.models.tokens import ConversationMemory
+from wolo.messages.message import Message
+
+if TYPE_CHECKING:
+    from wolo.agent.compaction_run import CompactionPreview, ContextUsage
 
 
 class Agent:
@@ -33,15 +24,21 @@ class Agent:
 
     def context_usage(self, history: Sequence[Message]) -> ContextUsage:
         """The content of the next request, by source."""
+        from wolo.agent.compaction_run import context_usage  # noqa: PLC0415  # not needed for a prompt
+
         return context_usage(self.services.compactor, history, self.services.fixed())
 
     def preview(self, history: Sequence[Message]) -> CompactionPreview:
         """The effect that `compact` would have; asks no model and changes nothing."""
+        from wolo.agent.compaction_run import can_summarize, preview  # noqa: PLC0415  # not needed for a prompt
+
         services = self.services
         return preview(services.compactor, history, services.fixed(), may_ask=can_summarize(services.asker))
 
     async def compact(self, history: Sequence[Message], focus: str = "") -> None:
         """Compacts on the user's request and emits the result; `interrupt` leaves everything as it was."""
+        from wolo.agent.compaction_run import CompactionRun  # noqa: PLC0415  # not needed for a prompt
+
         self.services.history.start_from(history)
         cancellation = self._cancellation = Cancellation()
         run = CompactionRun(self.services, cancellation, focus=focus)
@@ -53,23 +50,16 @@ class Agent:
 
     async def uncompact(self, history: Sequence[Message]) -> None:
         """Sends as many of the compacted messages again as fit."""
+        from wolo.agent.compaction_run import CompactionRun  # noqa: PLC0415  # not needed for a prompt
+
         self.services.history.start_from(history)
         await CompactionRun(self.services, Cancellation()).restore(history)
 
     async def aside(self, history: Sequence[Message], question: str) -> Message:
         """Asks a question that does not join the conversation, also during a turn. Raises ProviderError and UsageError."""
-        services = self.services
-        if not can_summarize(services.asker):
-            raise UsageError("The embedded model cannot answer side questions.", hint="Send the question as a prompt.")
-        if limit := spent(services.account.limits, services.account.used, 0):
-            raise UsageError(describe(services.account.limits, limit), hint="Raise the limit, or continue with -c.")
-        said = services.compactor.cut.apply(services.history.messages or history)
-        window = services.compactor.window.most(services.fixed())
-        answer = await ask_aside(
-            services.asker, said, question, session_id=services.session_id, window=None if window is None else round(window)
-        )
-        services.account.use(answer.usage or Usage())
-        return answer
+        from wolo.agent.side_question import ask_aside  # noqa: PLC0415  # not needed for a prompt
+
+        return await ask_aside(self.services, history, question)
 
     async def run(self, history: Sequence[Message], prompt: Message) -> Turn:
         """One turn, from `TurnStarted` to `TurnEnded`.
@@ -95,76 +85,3 @@ class Agent:
         """Stops the turn: open calls get results, `TurnEnded` still follows. Does nothing between turns."""
         if self._cancellation is not None:
             self._cancellation.cancel("interrupted")
-
-
-MAX_ATTEMPTS = 2
-MAX_TOKENS = 100_000
-"""Maximum of the conversation that is sent when the context window is unknown."""
-WINDOW_SHARE = 0.7
-"""Maximum share of the context window; token estimates are coarse, and the answer needs room."""
-CLIP_CHARS = 8_000
-"""Maximum length of each text when the conversation does not fit otherwise."""
-_OMITTED_NOTE = "[… the conversation began earlier; its older messages are omitted here …]"
-
-
-async def ask_aside(
-    asker: ModelClient, said: Sequence[Message], question: str, *, session_id: str, window: int | None
-) -> Message:
-    """Raises ProviderError, also for an answer without text."""
-    most_tokens = min(round(window * WINDOW_SHARE), MAX_TOKENS) if window else MAX_TOKENS
-    asked = Question(
-        messages=(*_as_cached_block(said, most_tokens), user(f"<aside>\n{question}\n</aside>")),
-        system=(Path(__file__).parent / "prompts" / "side_question.md").read_text(encoding="utf-8").strip(),
-        session_id=session_id,
-    )
-    answer = await asker.ask(asked, _SideQuestionListener())
-    if not answer.text.strip():
-        raise BadAnswer("The model did not answer.", hint="Ask again, or send the question as a prompt.")
-    return answer
-
-
-def _as_cached_block(said: Sequence[Message], most_tokens: int) -> list[Message]:
-    """Returns the conversation as one cached block, so that a second question hits the provider's cache."""
-    remembered: tuple[Message, ...] = ()
-    is_whole = False
-    for shrink in (lambda message: message, shorten, _clipped):
-        memory = ConversationMemory[Message](most_tokens)
-        is_whole = not [gone for message in said for gone in memory.add(shrink(message))]
-        remembered = memory.messages
-        if is_whole:
-            break
-    return [format_conversation_for_cache(remembered if is_whole else (user(_OMITTED_NOTE), *remembered))] if said else []
-
-
-def _clipped(message: Message) -> Message:
-    """Shortens outputs and omits the middle of long texts."""
-    parts = (
-        replace(part, text=f"{part.text[: CLIP_CHARS // 2]}\n[…]\n{part.text[-CLIP_CHARS // 2 :]}")
-        if isinstance(part, TextPart) and len(part.text) > CLIP_CHARS
-        else part
-        for part in shorten(message).parts
-    )
-    return replace(message, parts=tuple(parts))
-
-
-class _SideQuestionListener:
-    """Listens to a side question. It retries less often than a prompt, because the user waits for the answer."""
-
-    def __init__(self) -> None:
-        self._guard = RepetitionGuard()
-
-    async def on_request(self, attempt: int, context_tokens: int) -> None:
-        self._guard = RepetitionGuard()
-
-    async def on_deltas(self, deltas: Sequence[Delta]) -> None:
-        """Shows nothing until the answer is complete. Raises BadAnswer when the model repeats itself."""
-        self._guard.take(deltas)
-
-    async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
-        if attempt >= MAX_ATTEMPTS:
-            raise error
-
-    async def on_replaced(self, error: ProviderError, model: str) -> None: ...
-
-    async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None:
-        """Drops notices about the model; they are shown with prompts."""

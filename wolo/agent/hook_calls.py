@@ -136,6 +136,7 @@ class Hooks:
 
     def __init__(self, run: RunHook | None, emit: Emit, secrets: Secrets) -> None:
         self._run = run
+        self.is_active = run is not None
         self._emit = emit
         self._secrets = secrets
         self._responses: dict[str, dict[str, HookResponse]] = {}
@@ -145,10 +146,6 @@ class Hooks:
         self._ends_turn = False
         self._pending_context = ""
         """Context from SessionStart hooks, added to the first prompt that is not blocked."""
-
-    @property
-    def is_active(self) -> bool:
-        return self._run is not None
 
     async def run(self, event: str, cancellation: Cancellation | None = None, **payload: Any) -> HookResponse:
         """Raises Cancelled when cancelled; the hooks are then ended. A hook that ends the turn cancels it."""

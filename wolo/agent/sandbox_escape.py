@@ -71,6 +71,12 @@ class SandboxEscape:
         changed = tuple(dict.fromkeys((*result.files_changed, *free.files_changed)))
         return replace(free, text=RAN_OUTSIDE + free.text, files_changed=changed)
 
+    @staticmethod
+    def why_it_never_ran(result: Result, call: CallContext) -> str:
+        """Returns the sandbox's error when the command could not start inside it, otherwise an empty string."""
+        never = call.confined and result.is_error and result.outcome is None and result.view is None
+        return result.text.splitlines()[0] if never and result.text.startswith(PREFIX) else ""
+
 
 async def _offer_changes(
     result: Result, restored: Restored, call: CallContext, ask: Callable[[str, SandboxState], Awaitable[ApprovalGiven]] | None
@@ -100,18 +106,12 @@ def _names(paths: Sequence[str], call: CallContext) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def why_it_never_ran(result: Result, call: CallContext) -> str:
-    """Returns the sandbox's error when the command could not start inside it, otherwise an empty string."""
-    never = call.confined and result.is_error and result.outcome is None and result.view is None
-    return result.text.splitlines()[0] if never and result.text.startswith(PREFIX) else ""
-
-
 def _denied(result: Result, call: CallContext) -> str:
     if not call.confined or result.outcome is not None:
         return ""
     if not result.is_error:
         return _perhaps_denied(result, call)
-    return why_it_never_ran(result, call) or what_was_denied(result.text, _roots(call), _hides(call))
+    return SandboxEscape.why_it_never_ran(result, call) or what_was_denied(result.text, _roots(call), _hides(call))
 
 
 def _perhaps_denied(result: Result, call: CallContext) -> str:

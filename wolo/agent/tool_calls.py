@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import fields, replace
@@ -15,7 +15,6 @@ from msgspec.structs import fields, replace
 from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
 from wolo.agent.hook_calls import NOTHING, HookedCall, HookedResult, HookResponse, Hooks, ask_because_of_hook, with_hook_text
-from wolo.agent.sandbox_escape import SandboxEscape, why_it_never_ran
 from wolo.agent.tool_execution import (
     DENIED_BY_HOOK,
     DENIED_BY_PERSON,
@@ -43,6 +42,9 @@ from wolo.messages.parts import IN_FENCE, Outcome, ToolPart, new_id
 from wolo.tools.tool import CallContext, Tool, ToolServices, kind_of
 from wolo.tools.tool_values import Result, View
 from wolo.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from wolo.agent.sandbox_escape import SandboxEscape
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +97,8 @@ class ToolCalls:
         self._judge = judge
         self._emit = emit
         self._ask_user = ask_user
-        self._outside = SandboxEscape()
+        self._escape: SandboxEscape | None = None
+        """None: no call was sandboxed so far."""
 
     # Before the answer is saved
 
@@ -301,8 +304,9 @@ class ToolCalls:
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
         progress = LiveProgress(part.id, self._emit, secrets.stream())
-        name = fingerprint(tool.name, call.intents, part.input)
-        confined = call.verdict is not None and call.verdict.confined and not self._outside.is_allowed(name)
+        escape = self._sandbox_escape() if call.verdict is not None and call.verdict.confined else None
+        name = fingerprint(tool.name, call.intents, part.input) if escape else ""
+        confined = escape is not None and not escape.is_allowed(name)
         only_reads = call.verdict is not None and call.verdict.source == SAFE
         context = self._services.for_call(
             part.wire_id, progress.add, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
@@ -316,13 +320,20 @@ class ToolCalls:
 
         try:
             result = await run(context)
-            may_leave = self._ask_user is not None and self._judge.confine != "always"
-            result = await self._outside.retry_outside(name, result, context, ask=ask if may_leave else None, run=run)
+            if escape is not None:
+                may_leave = self._ask_user is not None and self._judge.confine != "always"
+                result = await escape.retry_outside(name, result, context, ask=ask if may_leave else None, run=run)
         finally:
             await progress.close()
         secrets.rescan(call.intents, result.files_changed)
-        part, denied = finished(part, result), why_it_never_ran(result, context)
+        part, denied = finished(part, result), escape.why_it_never_ran(result, context) if escape else ""
         return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
+
+    def _sandbox_escape(self) -> SandboxEscape:
+        from wolo.agent.sandbox_escape import SandboxEscape  # noqa: PLC0415  # not needed before the first sandboxed call
+
+        self._escape = self._escape or SandboxEscape()
+        return self._escape
 
     def _hidden(self, ended: EndedCall) -> EndedCall:
         """Redacts everything that leaves a call: for the model, the user and the disk."""

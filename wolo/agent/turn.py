@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -10,7 +11,6 @@ from wolo.agent.agent_services import AgentServices
 from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
 from wolo.agent.call_batch import CallBatch
 from wolo.agent.cancellation import Cancellation, Cancelled
-from wolo.agent.compaction_run import CompactionRun
 from wolo.agent.events import (
     AnswerEnded,
     Compacted,
@@ -25,11 +25,14 @@ from wolo.agent.hook_calls import PromptBlocked
 from wolo.agent.stream_relay import StreamRelay
 from wolo.agent.tool_execution import refuse_all
 from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
-from wolo.agent.verification import Verifier
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, MCP_INSTRUCTIONS, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.protocol import Question
+
+if TYPE_CHECKING:
+    from wolo.agent.compaction_run import CompactionRun
+    from wolo.agent.verification import Verifier
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -53,9 +56,10 @@ class TurnRunner:
         self._cancellation = cancellation
         self._policy = TurnPolicy()
         self._prompt = prompt
-        self._compaction = CompactionRun(services, cancellation, prompt_id=prompt.id)
+        self._compaction: CompactionRun | None = None
+        """None: nothing was compacted during this turn."""
         self._start_index = len(history)
-        self._verifier = Verifier(services.verify, services.emit, cancellation)
+        self._verifier = _make_verifier(services, cancellation)
         self._relay: StreamRelay | None = None
         self._answer = ""
         self._limit_stop: Stop | None = None
@@ -85,10 +89,10 @@ class TurnRunner:
             usage=self._usage(),
             num_answers=self._num_answers if self._services.is_subagent else self._services.account.answers,
             duration_s=self._services.clock() - started,
-            provider_s=self._provider_s + self._compaction.waited_s,
+            provider_s=self._provider_s + (self._compaction.waited_s if self._compaction else 0.0),
             error=stop.error,
             exit_code=stop.exit_code,
-            verification=self._verifier.outcome,
+            verification=self._verifier.outcome if self._verifier else None,
         )
         await self._emit(ended)
         return Turn(ended=ended, messages=(messages := tuple(self._history.messages)), new=messages[self._start_index :])
@@ -115,6 +119,8 @@ class TurnRunner:
 
     async def _check_prompt(self, prompt: Message) -> Message | PromptBlocked:
         """Returns the prompt with the context of hooks. Raises Cancelled."""
+        if not self._services.hooks.is_active:
+            return prompt
         checked = await self._services.hooks.check_prompt(prompt, self._cancellation)
         if isinstance(checked, PromptBlocked):
             await self._emit(PromptRefused(prompt=prompt, reason=checked.reason))
@@ -136,29 +142,28 @@ class TurnRunner:
             if answer is None:
                 continue
             self._count(answer)
-            if answer.finish_reason == "overflow" and await self._has_compacted(
-                self._compaction.after_overflow(self._history.messages, None)
-            ):
+            if answer.finish_reason == "overflow" and await self._has_compacted_after_overflow(None):
                 continue
             if stop := await self._handle_answer(answer):
                 if stop.cause == "done" and await self._deliver_steering():
                     continue
-                if stop.cause == "done" and (message := await self._verifier.after() or await self._continue_for_hooks()):
+                if stop.cause == "done" and (message := await self._continuation()):
                     await self._add_message(message)
                     continue
-                return self._verifier.judged(stop)
+                return self._verifier.judged(stop) if self._verifier else stop
 
     async def _ask(self) -> Message | None:
         """Returns None after a compaction; the loop must start over."""
-        services = self._services
-        if await self._has_compacted(self._compaction.before_request(self._history.messages)):
+        services, fixed = self._services, self._services.fixed()
+        self._relay = None
+        if not services.compactor.fits(self._history.messages, fixed) and await self._has_compacted_to_fit():
             return None
-        fixed, shown = services.fixed(), services.compactor.shown(self._history.messages)
+        shown = services.compactor.shown(self._history.messages)
         services.compactor.check(self._history.messages, fixed)
         try:
             answer = await self._request_answer(shown)
         except ContextOverflow as error:
-            if await self._has_compacted(self._compaction.after_overflow(self._history.messages, error)):
+            if await self._has_compacted_after_overflow(error):
                 return None
             error.hint = services.compactor.hint()
             raise
@@ -171,13 +176,27 @@ class TurnRunner:
             services.compactor.counted(shown, fixed, answer.usage)
         return answer
 
-    async def _has_compacted(self, compaction: Awaitable[Compacted | None]) -> bool:
+    async def _has_compacted_to_fit(self) -> bool:
+        run = self._compaction_run()
+        return await self._has_compacted(run, run.before_request(self._history.messages))
+
+    async def _has_compacted_after_overflow(self, error: ContextOverflow | None) -> bool:
+        run = self._compaction_run()
+        return await self._has_compacted(run, run.after_overflow(self._history.messages, error))
+
+    def _compaction_run(self) -> CompactionRun:
+        from wolo.agent.compaction_run import CompactionRun  # noqa: PLC0415  # most turns fit as they are
+
+        self._compaction = self._compaction or CompactionRun(self._services, self._cancellation, prompt_id=self._prompt.id)
+        return self._compaction
+
+    async def _has_compacted(self, run: CompactionRun, compaction: Awaitable[Compacted | None]) -> bool:
         """True when the compaction changed something. Its usage counts even when it was cancelled."""
         self._relay = None
         try:
             return await compaction is not None
         finally:
-            usage = self._compaction.take_usage()
+            usage = run.take_usage()
             self._used = add(self._used, usage)
             self._services.account.use(usage)
 
@@ -241,7 +260,8 @@ class TurnRunner:
             self._history.replace_last(answer.with_parts(refused))
             await calls.emit_refused(answer.id, refused)
             return None
-        await self._verifier.before(planned)
+        if self._verifier is not None:
+            await self._verifier.before(planned)
         batch = CallBatch(calls, answer.id, planned, self._cancellation)
         try:
             await batch.run(step.note, steering=self._services.steering)
@@ -256,6 +276,10 @@ class TurnRunner:
         self._answer = last.output or self._answer
         return Stop(cause="done")
 
+    async def _continuation(self) -> Message | None:
+        """Returns a message that makes the model continue, from the check or from Stop hooks. Raises Cancelled."""
+        return (await self._verifier.after() if self._verifier else None) or await self._continue_for_hooks()
+
     async def _continue_for_hooks(self) -> Message | None:
         """Returns a message from Stop hooks that makes the model continue. Raises Cancelled."""
         message = await self._services.hooks.on_stop(self._answer, self._times_sent_back, self._cancellation)
@@ -265,7 +289,8 @@ class TurnRunner:
     async def _deliver_news(self) -> None:
         """Delivers steering messages and notices about ended jobs. Raises Cancelled."""
         await self._deliver_steering()
-        if news := self._services.shell.news():
+        jobs = self._services.shell.jobs
+        if jobs is not None and jobs.unreported and (news := jobs.news()):
             await self._add_message(nudge("\n".join(news), JOB_ENDED))
 
     async def _deliver_steering(self) -> bool:
@@ -317,6 +342,14 @@ class TurnRunner:
         priced = self._num_answers or self._limit_stop or self._services.asker.choice.model.price is not None
         used = self._used if self._services.is_subagent else add(self._used, self._services.account.lent)
         return used if priced else Usage()
+
+
+def _make_verifier(services: AgentServices, cancellation: Cancellation) -> Verifier | None:
+    if services.verify is None:
+        return None
+    from wolo.agent.verification import Verifier  # noqa: PLC0415  # most users have no check
+
+    return Verifier(services.verify, services.emit, cancellation)
 
 
 def _limit_reached(limits: Limits, limit: Spent) -> Stop:

@@ -36,7 +36,7 @@ async def run_user_command(
     progress = LiveProgress(part.id, emit, services.secrets.stream())
     own = replace(
         services,
-        watch=None,
+        tracker=None,
         shell_timeout_s=MOST_S if rights == "person" else services.shell_timeout_s,
         environment=user_environment(os.environ) if rights == "person" else None,
     )

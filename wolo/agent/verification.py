@@ -50,7 +50,7 @@ class Verify(Struct, frozen=True, kw_only=True):
 class Verifier:
     """The check of one turn. Runs only in turns that change something."""
 
-    def __init__(self, verify: Verify | None, emit: Emit, cancellation: Cancellation) -> None:
+    def __init__(self, verify: Verify, emit: Emit, cancellation: Cancellation) -> None:
         self._verify = verify
         self._emit = emit
         self._cancellation = cancellation
@@ -59,9 +59,7 @@ class Verifier:
         self._runs = 0
 
     @property
-    def outcome(self) -> Verification | None:
-        if self._verify is None:
-            return None
+    def outcome(self) -> Verification:
         return Verification(
             command=self._verify.command, before=self._before, after=self._after, new_failures=self._new(), runs=self._runs
         )
@@ -69,7 +67,7 @@ class Verifier:
     async def before(self, planned: Sequence[PlannedCall]) -> None:
         """Call it with the calls that are about to run. A cancellation is left to the calls themselves."""
         changes = any(call.tool is not None and not call.only_reads and not _is_denied(call) for call in planned)
-        if self._verify is not None and self._before is None and changes:
+        if self._before is None and changes:
             with suppress(Cancelled):
                 self._before = await self._run(self._verify, "before")
                 if self._before.exit_code in _CANNOT_RUN:
@@ -80,7 +78,7 @@ class Verifier:
 
         Raises Cancelled.
         """
-        if self._verify is None or self._before is None:
+        if self._before is None:
             return None
         self._after = await self._run(self._verify, "after")
         self._runs += 1
@@ -96,7 +94,7 @@ class Verifier:
     def judged(self, stop: Stop) -> Stop:
         """Returns a stop with an error when new failures remain."""
         new = self._new()
-        if stop.cause != "done" or not new or self._verify is None:
+        if stop.cause != "done" or not new:
             return stop
         words = "1 failure that was" if len(new) == 1 else f"{len(new)} failures that were"
         message = f"`{self._verify.command}` finds {words} not there before: {', '.join(new[:3])}{', …' if len(new) > 3 else ''}."

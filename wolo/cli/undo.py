@@ -72,7 +72,7 @@ def _run(plan: Callable[[Undoing], Undo], spec: str, *, dry_run: bool, as_json: 
 
 def _undoing(store: Store, info: SessionInfo) -> Undoing:
     from wolo.conversation.history.turn_undo import Undoing
-    from wolo.conversation.resources.tool_environment import open_tracker
+    from wolo.conversation.resources.file_tracking import open_tracker
     from wolo.places import find_places
     from wolo.workspace.root import Workspace, find_root
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from wolo.agent.agent import Agent
 from wolo.agent.cancellation import Cancellation
-from wolo.agent.compaction_run import CompactionPreview, ContextUsage
 from wolo.agent.events import ApprovalGiven, Event, JobEnded, JobStarted, Noticed, Scope
 from wolo.config.schema import Ui
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
@@ -36,6 +35,7 @@ from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import TodoItem
 
 if TYPE_CHECKING:
+    from wolo.agent.compaction_run import CompactionPreview, ContextUsage
     from wolo.agent.user_command import CommandRights
     from wolo.tools.background_jobs import Job
 

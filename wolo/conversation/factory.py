@@ -23,6 +23,7 @@ from wolo.conversation.pending_requests import PendingApprovals, PendingQuestion
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
 from wolo.conversation.resources.conversation_hooks import ConversationHooks, find_hooks, notices_about
+from wolo.conversation.resources.file_tracking import FileTracking, track_files
 from wolo.conversation.resources.mcp_servers import FoundServers, find_servers
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker
 from wolo.conversation.resources.persistence import SavedSession
@@ -44,8 +45,6 @@ from wolo.conversation.resources.tool_environment import (
     new_shell,
     passed_variables,
     save_redacted,
-    track_session,
-    tracking_emit,
 )
 from wolo.conversation.resources.user_files import UserFiles, own_folders
 from wolo.conversation.resources.verify_command import make_verify
@@ -56,7 +55,6 @@ from wolo.guard.judge import Judge
 from wolo.guard.secrets.redactor import Secrets
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
-from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import FileLedger
 
 
@@ -93,7 +91,7 @@ class _Environment(Struct, frozen=True, kw_only=True):
     history: MessageHistory
     hooks: ConversationHooks
     sandbox: SandboxSetup
-    tracker: FileTracker
+    tracking: FileTracking
     notices: tuple[str, ...]
 
 
@@ -128,7 +126,7 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
         history=history,
         hooks=hooks,
         sandbox=sandbox,
-        tracker=track_session(places, workspace, state.sink),
+        tracking=track_files(places, workspace, state.sink),
         notices=(*found.notices, *notices, *notices_about(hooks.sets, was_asked=options.was_asked)),
     )
 
@@ -145,7 +143,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers) -> Conversa
     events = EventStream(recorder, sink)
     approvals = PendingApprovals(events.emit, judge, state.places, state.workspace.root)
     questions = PendingQuestions(events.emit, secrets)
-    emit = tracking_emit(events.emit, environment.tracker, shell.processes)
+    emit = environment.tracking.emitting(events.emit, shell.processes)
     run_hook = environment.hooks.start(state.places.state, partial(_hook_payload, state, judge), is_resumed=sink.is_started)
     hooks = Hooks(run_hook, emit, secrets)
     access = _model_access(state, secrets)
@@ -182,7 +180,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers) -> Conversa
     return Conversation(
         _info(state, prefix, environment.notices),
         parts,
-        Handover(state, parts, environment.hooks, follow=open_conversation),
+        Handover(state, parts, environment.hooks, environment.tracking, follow=open_conversation),
         sink.history,
         attended=attended,
         options=options_of(state.config, state.workspace, prompts, secrets.hide),
@@ -214,8 +212,8 @@ def _assemble_agent(
         find_skill=environment.user_files.offered,
         recall=environment.history.recall,
         sandbox=environment.sandbox.sandbox,
-        watch=environment.tracker,
-        record_change=environment.tracker.note,
+        tracker=environment.tracking.tracker,
+        record_change=environment.tracking.note,
     )
     reread = partial(
         reload_prompt, prefix, places, state.workspace.root, state.cwd, partial(_prompts, state), environment.user_files
@@ -235,7 +233,7 @@ def _assemble_agent(
         limits=config.settings.limits,
         session_id=state.sink.session_id,
         verify=make_verify(config.settings.verify, services, judge.confine),
-        late_tools=found.servers,
+        late_tools=None if found.servers.is_empty else found.servers,
         reread=reread,
     )
     return assemble(parts), services, subagents

@@ -12,6 +12,7 @@ from wolo.config import layers
 from wolo.config.cli_options import Given, many
 from wolo.conversation.conversation import Conversation, ConversationParts
 from wolo.conversation.resources.conversation_hooks import ConversationHooks
+from wolo.conversation.resources.file_tracking import FileTracking
 from wolo.conversation.resources.persistence import SavedSession
 from wolo.conversation.resources.startup import OWN_ADDRESS, Change, StartOptions, StartupState, check_start
 from wolo.errors import WoloError
@@ -45,6 +46,7 @@ class Handover:
         state: StartupState,
         parts: ConversationParts,
         hooks: ConversationHooks,
+        tracking: FileTracking,
         *,
         follow: Callable[[StartOptions], Awaitable[Conversation]],
     ) -> None:
@@ -52,6 +54,7 @@ class Handover:
         self._state = state
         self._parts = parts
         self._hooks = hooks
+        self._tracking = tracking
         self._follow = follow
         self._asker = parts.agent.services.asker
         self._shell = parts.services.shell
@@ -70,7 +73,7 @@ class Handover:
             self._shell.close()
         self._parts.recorder.close()
         sink = self._state.sink
-        await asyncio.to_thread(self._parts.files.tracker.close, forget=not sink.is_started and not self._handed.history)
+        await asyncio.to_thread(self._tracking.close, forget=not sink.is_started and not self._handed.history)
         sink.close()
 
     async def reopen(self, conversation: Conversation, change: Change) -> Conversation:

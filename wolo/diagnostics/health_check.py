@@ -13,9 +13,9 @@ from typing import Any
 from wolo import __version__
 from wolo.config import keys, layers
 from wolo.conversation.resources import conversation_hooks
+from wolo.conversation.resources.file_tracking import checkpoints_folder
 from wolo.conversation.resources.mcp_servers import last_known, servers_here
 from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
-from wolo.conversation.resources.tool_environment import checkpoints_folder
 from wolo.diagnostics import model_info
 from wolo.errors import SessionError, WoloError
 from wolo.guard.sandbox.selection import Found, find

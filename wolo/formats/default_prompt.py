@@ -14,4 +14,4 @@ def default_prompt() -> str:
 
 def renamed(text: str, display_name: str) -> str:
     """Replace the word "Wolo" by the display name."""
-    return text if display_name == NAME else re.sub(rf"\b{NAME}\b", lambda _: display_name, text)
+    return re.sub(rf"\b{NAME}\b", lambda _: display_name, text)

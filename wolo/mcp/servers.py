@@ -76,7 +76,15 @@ class Servers:
         for each in self._wanted.values():
             self._add(each)
         self._append_arrived()
-        self._timer = asyncio.get_running_loop().call_later(_AFTER_THE_PROMPT_S if attended else 0, self._begin_due)
+        self._timer: asyncio.TimerHandle | None = None
+        if self._due:
+            delay_s = _AFTER_THE_PROMPT_S if attended else 0
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin_due)
+
+    @property
+    def is_empty(self) -> bool:
+        """No server is defined, not even one that is off."""
+        return not self._wanted
 
     @property
     def tools(self) -> tuple[RemoteTool, ...]:
@@ -162,7 +170,8 @@ class Servers:
 
     async def close(self) -> None:
         """Idempotent."""
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         for name, client in self._clients.items():
             if client.state == "failed":
                 self._remember(self._wanted[name], CachedListing(failed=True, why=client.why))

@@ -19,6 +19,8 @@ Role = Literal["system", "user", "assistant", "custom", "branch_summary", "compa
 FinishReason = Literal["", "stop", "length", "tool_calls", "paused", "refused", "overflow", "error", "interrupted"]
 """`paused`: the provider expects the response so far back unchanged (Anthropic's `pause_turn`)."""
 
+CACHE = "cache"
+"""Metadata key of user messages whose text should be cached."""
 NUDGE = "nudge"
 """Metadata key of user messages written by the agent loop, holding the reason."""
 EMPTY_ANSWER = "empty_answer"
@@ -139,6 +141,11 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
     @property
     def reasoning_content(self) -> str:
         return "".join(part.text for part in self.parts if isinstance(part, ThinkingPart))
+
+    @property
+    def is_cached_block(self) -> bool:
+        """Holds text that the provider should cache."""
+        return bool(self.metadata.get(CACHE))
 
     @property
     def is_prompt(self) -> bool:

@@ -51,6 +51,8 @@ class ClientOptions(msgspec.Struct, frozen=True):
 
     headers: HeaderSettings = HeaderSettings()
     retries: retry.Settings = retry.Settings()
+    attended: bool = False
+    """A user can stop the retries."""
     has_fallback: bool = False
     """Another model answers if this one gives up."""
     project: str = ""
@@ -119,7 +121,11 @@ class HttpModelClient:
 
     def _wait_s(self, error: ProviderError, attempt: int, spent_s: float) -> float | None:
         options = self._options
-        return retry.next_wait_s(error, attempt, spent_s, options.retries, options.random, has_fallback=options.has_fallback)
+        return retry.next_wait_s(
+            *(error, attempt, spent_s, options.retries, options.random),
+            attended=options.attended,
+            has_fallback=options.has_fallback,
+        )
 
     def _tries(self, error: ProviderError) -> int:
         return retry.tries_for(error, self._options.retries, has_fallback=self._options.has_fallback)
@@ -147,12 +153,11 @@ class HttpModelClient:
         return message
 
     async def _receive(self, request: Request, call: Call, listener: Listener) -> Assembler:
-        assembler = Assembler()
         limits = StreamLimits(self._options.max_answer_bytes, call.idle_s, self._options.clock)
         whole = False
         async with contextlib.aclosing(self._transport.send(call)) as batches:
             batch = await anext(batches, None)
-            decoder = self._format.decoder(request)
+            assembler, decoder = Assembler(), self._format.decoder(request)
             while batch:
                 if batch.whole is not None:
                     whole = True

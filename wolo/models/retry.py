@@ -96,6 +96,7 @@ def next_wait_s(
     settings: Settings,
     random: Callable[[], float],
     *,
+    attended: bool = False,
     has_fallback: bool = False,
 ) -> float | None:
     """Seconds before attempt + 1; None: give up. `spent_s` counts from the first failure."""
@@ -105,7 +106,7 @@ def next_wait_s(
     asked_s = error.delay_s or 0
     waits_s = rule_for(error, has_fallback=has_fallback).waits_s
     wait_s = asked_s if asked_s > 0 else waits_s[min(attempt, len(waits_s)) - 1] * (1 - JITTER * random())
-    left_s = total_s(settings, attended=False) - spent_s
+    left_s = total_s(settings, attended=attended) - spent_s
     if not tries and left_s >= LEAST_WAIT_S:
         return min(wait_s, left_s)
     return None if wait_s > left_s else wait_s

@@ -111,6 +111,8 @@ class Jobs:
         self._processes = processes
         self._folder = folder
         self._secrets = secrets or Secrets()
+        self.unreported: list[Job] = []
+        """Jobs that ended since the last `news`."""
         self._jobs: list[Job] = []
         self._watchers: set[asyncio.Task[None]] = set()
 
@@ -189,10 +191,8 @@ class Jobs:
 
     def news(self) -> list[str]:
         """Returns one line for each job that ended since the last call, unless the model knows already."""
-        ended = [job for job in self._jobs if job.ending is not None and not job.is_reported]
-        for job in ended:
-            job.is_reported = True
-        return [f"[{job.name} has ended: {job.ending}]" for job in ended]
+        ended, self.unreported = self.unreported, []
+        return [f"[{job.name} has ended: {job.ending}]" for job in ended if not job.is_reported]
 
     def close(self) -> None:
         """Deletes the output of all jobs except detached ones. Call it after their processes have ended."""
@@ -222,6 +222,7 @@ class Jobs:
             job.ending = JobEnd(cause, job.program.exit_code, time.monotonic() - job.program.started, leftovers)
             job.spool.close()
             job.ended.set()
+            self.unreported.append(job)
             self.on_change(job)
 
 

@@ -58,10 +58,6 @@ class ShellState(Struct):
         """State for the next conversation of the same session; running processes continue."""
         return ShellState(cwd, self.processes, self.jobs, self.closing)
 
-    def news(self) -> Sequence[str]:
-        """Returns notices about ended jobs, once."""
-        return self.jobs.news() if self.jobs is not None else ()
-
     def close(self) -> None:
         """Ends everything except detached jobs. May be called again."""
         self.processes.close_all()
@@ -115,7 +111,7 @@ class ToolServices(Struct, frozen=True, kw_only=True):
     recall: Callable[[], Sequence[Message]] = tuple
     """The whole conversation so far, including messages that are no longer sent."""
     sandbox: CommandSandbox = field(default_factory=CommandSandbox)
-    watch: FileTracker | None = None
+    tracker: Callable[[], FileTracker] | None = None
     """Detects changes of the workspace by commands; None: such changes are not tracked."""
     record_change: Callable[[str, FileChange], None] = lambda call_id, change: None
     """Called with the call's id right before a tool changes a file; an exception prevents the change."""

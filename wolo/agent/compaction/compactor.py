@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from wolo.agent.compaction.context_window import Context, Fixed, Positive, Window, stated_limit
 from wolo.agent.compaction.history_cut import Cut, turn_under_way
-from wolo.agent.compaction.summary_text import pieces, summary_in
 from wolo.agent.events import Compacted, CompactionReason
 from wolo.errors import ContextOverflow
 from wolo.messages.message import Message, Usage
@@ -90,7 +89,7 @@ class _Goal(Struct, frozen=True, kw_only=True):
 
 
 class Compactor:
-    """Belongs to one conversation. Call `fit` before every request, then `counted` or `overflowed`."""
+    """Belongs to one conversation. Call `fit` before a request that does not fit, then `counted` or `overflowed`."""
 
     def __init__(self, context: Context | None = None, settings: Compaction | None = None, cut: Cut | None = None) -> None:
         self.settings = settings or Compaction()
@@ -105,6 +104,10 @@ class Compactor:
     def shown(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Returns the messages that are sent."""
         return self.cut.apply(messages)
+
+    def fits(self, messages: Sequence[Message], fixed: Fixed) -> bool:
+        """False when a request with these messages must become smaller first."""
+        return self._goal(messages, fixed) is None
 
     async def fit(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None = None) -> Compacted | None:
         """Returns the compaction that was needed; None when the messages fit or nothing may be changed."""
@@ -233,6 +236,8 @@ class Compactor:
 
     def _order(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> SummaryRequest | None:
         """Returns None when a summary is not worth it."""
+        from wolo.agent.compaction.summary_text import pieces, summary_in  # noqa: PLC0415  # most turns fit as they are
+
         room = (goal.room - self.window.size((), fixed)) / self.window.scale
         gone = self._omitted(messages, fixed, goal, cut)
         is_worth_it = self.settings.summary and room >= SUMMARY_ROOM_TOKENS
@@ -307,6 +312,8 @@ class Compactor:
         return self._set(messages, fixed, cut, goal.reason)
 
     def _set(self, messages: Sequence[Message], fixed: Fixed, cut: Cut, reason: CompactionReason) -> Compacted:
+        from wolo.agent.compaction.summary_text import summary_in  # noqa: PLC0415  # most turns fit as they are
+
         before, self.cut = self.cut, cut
         shortened, left_out = cut.more_than(before)
         return Compacted(

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.agent.compaction.summary_text import facts_in, lead_for, summary_in
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, ToolPart
 from wolo.models.tokens import estimate_message
@@ -106,7 +105,7 @@ class Cut:
                 freed += gain
         if left_out == self.left_out:
             return Cut(shortened, left_out, self.lead)
-        lead = self._lead(messages, left_out, summary_in(self.lead), words_tokens)
+        lead = self._lead(messages, left_out, _summary_in(self.lead), words_tokens)
         return Cut(shortened - left_out, left_out, lead)
 
     def restored(self, messages: Sequence[Message], room_tokens: float, words_tokens: int = 0) -> Cut:
@@ -122,7 +121,7 @@ class Cut:
             left_out.discard(message.id)
         if left_out == self.left_out:
             return Cut(shortened, left_out, self.lead)
-        lead = Cut()._lead(messages, left_out, summary_in(self.lead), words_tokens) if left_out else None
+        lead = Cut()._lead(messages, left_out, _summary_in(self.lead), words_tokens) if left_out else None
         return Cut(shortened, left_out, lead)
 
     def more_than(self, other: Cut) -> tuple[int, int]:
@@ -133,6 +132,8 @@ class Cut:
         self, messages: Sequence[Message], left_out: Collection[str], summed_up: tuple[str, str], words_tokens: int
     ) -> Message:
         """Builds the lead of a deeper cut; it keeps this cut's summary."""
+        from wolo.agent.compaction.summary_text import facts_in, lead_for  # noqa: PLC0415  # most turns fit as they are
+
         gone = (message for message in messages if message.id in left_out and message.id not in self.left_out)
         facts = facts_in(self.lead).with_more(gone)
         summary, until = summed_up
@@ -153,6 +154,12 @@ class Cut:
 def cut_of(kept: CompactionEntry | None) -> Cut:
     """Reads the cut that a session saved last."""
     return Cut(kept.shortened, kept.left_out, kept.summary) if kept else Cut()
+
+
+def _summary_in(lead: Message | None) -> tuple[str, str]:
+    from wolo.agent.compaction.summary_text import summary_in  # noqa: PLC0415  # most turns fit as they are
+
+    return summary_in(lead)
 
 
 def shorten(message: Message) -> Message:

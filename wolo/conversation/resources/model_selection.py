@@ -215,7 +215,6 @@ def _to(access: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> M
 
 
 def _over_network(access: ModelAccess, has_fallback: bool, choice: Choice) -> ModelClient:
-    from wolo.models import retry
     from wolo.models.client import ClientOptions, HttpModelClient
     from wolo.models.format_selection import format_of
     from wolo.models.http.http_transport import HttpTransport
@@ -223,7 +222,8 @@ def _over_network(access: ModelAccess, has_fallback: bool, choice: Choice) -> Mo
     settings = access.settings
     options = ClientOptions(
         headers=settings.headers,
-        retries=replace(settings.retry, total_s=retry.total_s(settings.retry, attended=access.attended)),
+        retries=settings.retry,
+        attended=access.attended,
         has_fallback=has_fallback,
         project=access.project,
         max_answer_bytes=settings.limits.max_answer_bytes,

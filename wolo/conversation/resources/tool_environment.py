@@ -1,18 +1,14 @@
-"""Judge, shell, sandbox and change tracker for the tools of a conversation."""
+"""Judge, shell and sandbox for the tools of a conversation."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded, TurnStarted
-from wolo.agent.tool_execution import Emit
 from wolo.config.schema import Config
 from wolo.conversation.resources.persistence import SessionSink
 from wolo.errors import ConfigError, ToolError, UsageError
@@ -25,11 +21,13 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Places
 from wolo.tools.background_jobs import Jobs
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
-from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import read_file
 from wolo.workspace.processes.command_environment import never_passes
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
+
+if TYPE_CHECKING:
+    from wolo.workspace.checkpoints.tracker import FileTracker
 
 
 class ConversationFiles(Struct, frozen=True):
@@ -40,8 +38,8 @@ class ConversationFiles(Struct, frozen=True):
 
     @property
     def tracker(self) -> FileTracker:
-        assert self.services.watch is not None  # a conversation always has one
-        return self.services.watch
+        assert self.services.tracker is not None  # a conversation always has one
+        return self.services.tracker()
 
     @property
     def locks(self) -> Path:
@@ -169,39 +167,3 @@ class SandboxSetup(Struct, frozen=True):
         readable = judge.readable_places()
         profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"), needed=(*profile.needed, *readable))
         return replace(profile, closed=()) if "/" in readable else profile
-
-
-def open_tracker(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> FileTracker:
-    own = places.own
-    roots = (workspace.root, *workspace.extra)
-    return FileTracker(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
-
-
-def track_session(places: Places, workspace: Workspace, sink: SessionSink) -> FileTracker:
-    """The tracker of a conversation. Changes by the last command of a killed process are recorded first."""
-    watch = open_tracker(places, workspace, sink.session_id, marks_kill=True)
-    if sink.is_started:
-        watch.recover_killed()
-    return watch
-
-
-def tracking_emit(emit: Emit, watch: FileTracker, processes: Processes) -> Emit:
-    """Also notifies the tracker, and emits its notices."""
-
-    async def emit_tracked(event: Event) -> None:
-        match event:
-            case TurnStarted(prompt=prompt):
-                watch.begin_turn(prompt.id)
-            case CallEnded():
-                for text in watch.take_notices():
-                    await emit(Noticed(text=text, level="warning"))
-            case TurnEnded():
-                await asyncio.to_thread(partial(watch.end_turn, processes.is_anything_alive))
-        await emit(event)
-
-    return emit_tracked
-
-
-def checkpoints_folder(places: Places) -> Path:
-    """Undo data of all workspaces."""
-    return places.data / "checkpoints"

@@ -11,6 +11,7 @@ import os
 import time
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,7 +31,6 @@ from wolo.conversation.resources.persistence import Origin, SavedSession, Sessio
 from wolo.conversation.resources.request_prefix import RequestPrefix
 from wolo.conversation.resources.startup import StartupState
 from wolo.conversation.resources.tool_environment import new_shell, save_redacted
-from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun, for_agent
 from wolo.errors import ConfigError, ToolError, WoloError
 from wolo.extensions.agent_files import MODELS_ELSEWHERE, Agents, Profile
 from wolo.guard.judge import Judge
@@ -44,6 +44,9 @@ from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.tool_values import PutQuestions, Result
 from wolo.tools.toolbox import MCP_PREFIX, NEEDS_SKILLS, NEEDS_SUBAGENTS, NEEDS_USER, TASK_COMPLETION, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
+
+if TYPE_CHECKING:
+    from wolo.conversation.subagents.subagent_run import SubagentRun
 
 AT_ONCE = 4
 """Subagents with write access run alone anyway."""
@@ -99,6 +102,8 @@ class Subagents:
             return await self._work(profile, choice, sink, prompt, call)
 
     async def _work(self, profile: Profile, choice: Choice, sink: SessionSink, prompt: str, call: CallContext) -> Result:
+        from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun, for_agent  # noqa: PLC0415  # most turns run none
+
         parent, settings = self._parent, self._parent.state.config.settings
         recorder = Recorder(sink, sink.session_id)
         asker = make_asker(parent.access, choice, parent.state.fallback if not profile.model else None)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
 from wolo.formats.anthropic.dialect import AnthropicDialect, resolve_dialect
 from wolo.formats.anthropic.encode import THINKING, AnthropicLayout
-from wolo.formats.encoding.cached_blocks import is_cached_block
 from wolo.formats.encoding.encoder import (
     EncodedHistory,
     EncodedMessage,
@@ -281,7 +280,7 @@ REACH_BLOCKS = 20
 
 def cached_stretches(kept: Sequence[EncodedMessage]) -> list[int]:
     """Indexes of messages the user marked for caching, last one first."""
-    marks = [at for at, each in enumerate(kept) if (told := each.message) and told.metadata and is_cached_block(told)]
+    marks = [at for at, each in enumerate(kept) if (told := each.message) and told.metadata and told.is_cached_block]
     return [at for at in reversed(marks) if _takes_mark(kept[at])]
 
 

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from wolo.formats.decoding.tolerant_json import read_object
 from wolo.formats.encoding.pairing import arguments_object, result_text, visible_message
-from wolo.messages.message import Message
+from wolo.messages.message import CACHE, Message
 from wolo.messages.parts import MediaPart, TextPart
 
 if TYPE_CHECKING:
     from wolo.messages.roles import AgentMessage
 
-CACHE = "cache"
-"""Metadata key of user messages whose text should be cached."""
-CACHE_CONTROL = {"type": "ephemeral"}
 EMBEDDED = "Tool: {"
 """Start of a tool result written as text."""
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from wolo.formats.encoding.cached_blocks import is_cached_block
 from wolo.formats.encoding.pairing import visible_message
 from wolo.formats.encoding.wire_names import IdPolicy, wire_id
 from wolo.formats.format import Block, ToolSpec
@@ -75,7 +74,7 @@ class Layout(ABC):
                 layout_step.items.extend(self._between(role))
                 layout_step.items.append(item)
                 self.role = role
-            self.is_behind_block = is_cached_block(message)
+            self.is_behind_block = message.is_cached_block
         return layout_step
 
     def undo(self, layout_step: MessageLayout) -> None:

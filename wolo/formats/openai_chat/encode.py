@@ -9,7 +9,6 @@ from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.decoding.tolerant_json import read_json
 from wolo.formats.default_prompt import NAME, default_prompt, renamed
 from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, data_url, not_fetched, not_sent
-from wolo.formats.encoding.cached_blocks import CACHE_CONTROL, is_cached_block
 from wolo.formats.encoding.encoder import (
     CONTINUE,
     EncodedHistory,
@@ -90,7 +89,7 @@ class ChatLayout(Layout):
     # Messages
 
     def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[dict[str, Any]]:
-        self._is_block = message.role != "assistant" and is_cached_block(message)
+        self._is_block = message.role != "assistant" and message.is_cached_block
         if message.role != "assistant":
             said: Item = {"role": "user", "content": self._user_content(message)}
             yield with_cache_mark(said) if self._dialect.cache_marks and self._is_block else said
@@ -208,7 +207,7 @@ def with_cache_mark(item: Item) -> Item:
     at = next((at for at in reversed(range(len(parts))) if parts[at].get("type") == "text" and parts[at]["text"]), None)
     if at is None:
         return item
-    parts[at] = {**parts[at], "cache_control": CACHE_CONTROL}
+    parts[at] = {**parts[at], "cache_control": {"type": "ephemeral"}}
     return {**item, "content": parts}
 
 
@@ -291,7 +290,8 @@ def to_llm_messages(
 
         own = to_messages(messages)
     prompt, rest = split_system(own, default_prompt() if system is None else system)
-    return (encoder or ChatEncoder()).encode(rest, renamed(prompt, display_name))
+    prompt = prompt if display_name == NAME else renamed(prompt, display_name)
+    return (encoder or ChatEncoder()).encode(rest, prompt)
 
 
 def _marked_at_end(items: Sequence[Item]) -> list[Item]:

@@ -114,7 +114,8 @@ class Headless:
             )
 
     def _show(self, event: Event) -> None:
-        self._progress.on_event(event)
+        if self._progress.is_enabled:
+            self._progress.on_event(event)
         match event:
             case CallDenied():
                 self._call_denied(event)

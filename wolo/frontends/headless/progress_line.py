@@ -22,13 +22,15 @@ MOST_CHARS = 200
 class ProgressLine:
     def __init__(self) -> None:
         self._words, self._began = "", time.monotonic()
+        self.is_enabled = False
         self._is_shown = False
         self._due: asyncio.TimerHandle | None = None
 
     @contextlib.contextmanager
     def shown(self, is_enabled: bool = True) -> Iterator[None]:
         """Shows progress while the block runs, if stderr is a terminal with a movable cursor and stdout is not."""
-        if is_enabled and _is_watched():
+        self.is_enabled = is_enabled and _is_watched()
+        if self.is_enabled:
             self._tick_later()
         try:
             yield

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wolo.formats.encoding.cached_blocks import CACHE, is_cached_block, without_embedded_results
+from wolo.formats.encoding.cached_blocks import is_cached_block, without_embedded_results
 from wolo.formats.encoding.encoder import NO_ANSWER, split_system
 from wolo.formats.openai_chat.encode import ChatEncoder
 from wolo.messages import media
 from wolo.messages.call_arguments import Unreadable, read_arguments
-from wolo.messages.message import Message, Role
+from wolo.messages.message import CACHE, Message, Role
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.sessions.exchange.export_stream import MessageStream, Write
 from wolo.sessions.exchange.json_files import FilePreview, Imported, read_items

@@ -20,19 +20,20 @@ _MAX_KEPT = 200
 
 class ChangeTracking:
     """Detects the files that a command changed, by scans before and after it. Skipped for read-only commands and without a
-    watch."""
+    tracker."""
 
     def __init__(self, call: CallContext) -> None:
-        self._watch = None if call.only_reads else call.services.watch
+        tracker = None if call.only_reads else call.services.tracker
+        self._tracker = tracker() if tracker else None
         # Commands of one subagent need separate ids, because each may leave processes running.
         self._call = f"{call.services.works_for}/{call.call_id}" if call.services.works_for else call.call_id
         self._is_over = False
 
     async def before(self) -> None:
         """Raises ToolError when files cannot be saved for undo; the command must not run then."""
-        if self._watch is None:
+        if self._tracker is None:
             return
-        look = asyncio.ensure_future(asyncio.to_thread(self._watch.before_command, self._call))
+        look = asyncio.ensure_future(asyncio.to_thread(self._tracker.before_command, self._call))
         try:
             await asyncio.shield(look)
         except asyncio.CancelledError:
@@ -43,10 +44,10 @@ class ChangeTracking:
     def after(self, *, runs_on: bool = False) -> ChangedPaths:
         """Blocks. `runs_on`: the command left processes running, whose changes a later scan will find. Only the first call
         counts."""
-        if self._watch is None or self._is_over:
+        if self._tracker is None or self._is_over:
             return ChangedPaths()
         self._is_over = True
-        return self._watch.after_command(self._call, runs_on=runs_on)
+        return self._tracker.after_command(self._call, runs_on=runs_on)
 
 
 def changes_metadata(changes: ChangedPaths) -> dict[str, list[str]]:
