@@ -14,7 +14,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, delta, finish, sse, text, usage
 from tests.fakes.screen import pty_wolo
 from tests.fakes.tmux import Tmux, tmux_wolo
-from wolo.frontends.terminal.live.live_region import PLACEHOLDER
+from wolo.frontends.terminal.live.live_region import PLACEHOLDERS
 
 FORBIDDEN = (b"\x1b[2J", b"\x1b[3J", b"\x1b[?1049h", b"\x1b[?47h", b"\x1b[?1047h", b"\x1bc")
 LINES = [f"This is line {number} of an answer with many words." for number in range(500)]
@@ -93,7 +93,7 @@ def test_a_slow_stream_costs_little_too(provider: ProviderServer, answer: str, m
 
 def letters(shown: str) -> int:
     """Those of the answer: nothing else on the screen has such capitals."""
-    for ours in ("Esc stops", "Enter sends, Alt-Enter", PLACEHOLDER):
+    for ours in ("Esc stops", "Enter sends, Alt-Enter", *PLACEHOLDERS):
         shown = shown.replace(ours, "")
     return sum("A" <= letter <= "Z" for letter in shown)
 
@@ -268,6 +268,28 @@ def test_a_resize_while_an_approval_waits_leaves_one_panel(provider: ProviderSer
         for shown in ("Run this command?", "$ echo made > file"):
             tmux.wait_until(lambda shown=shown: sum(shown in row for row in tmux.rows) == 1, "there was not one panel")
         assert tmux.text.count("said before") == tmux.text.count("Run this command?") == 1
+
+
+def scrolled_away(tmux: Tmux) -> list[str]:
+    size = int(tmux.run("display-message", "-p", "#{history_size}"))
+    return tmux.run("capture-pane", "-p", "-S", "-").split("\n")[:size]
+
+
+@pytest.mark.parametrize(("said", "columns"), [("", 40), ("delete it", 80)], ids=["composer", "approval"])
+def test_narrowing_a_new_conversation_leaves_no_pieces_in_the_scrollback(
+    provider: ProviderServer, socket: Path, said: str, columns: int
+) -> None:
+    """tmux pushes rows into the scrollback even if there are empty ones below; above the region there are few."""
+    provider.script(call("shell", {"command": "rm file"}))
+    with tmux_wolo(*provider.flags, "--mode", "ask", socket=socket, rows=40, columns=120) as tmux:
+        tmux.wait_for("›")
+        if said:
+            tmux.type(said)
+            tmux.press("Enter")
+            tmux.wait_for("Esc deny and stop")
+        tmux.resize(40, columns)
+        assert not set("".join(scrolled_away(tmux))) & set("─╭│╰")
+        assert tmux.text.count(f"› {said}") == 1
 
 
 def test_a_terminal_that_cuts_rows_loses_nothing_above_the_foot(provider: ProviderServer) -> None:

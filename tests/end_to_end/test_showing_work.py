@@ -42,7 +42,7 @@ def test_ctrl_o_unfolds_the_newest_and_then_the_one_before(provider: ProviderSer
     )
     with repl(provider, "--mode", "edit") as terminal:
         terminal.enter("think")
-        terminal.wait_for("Thought for")
+        terminal.wait_for("Thought ")
         terminal.wait_for("Well.")
         wait_for_prompt(terminal)
         terminal.enter("write")

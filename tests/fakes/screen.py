@@ -19,7 +19,8 @@ import ptyprocess
 import pyte
 
 from tests.fakes.fork_server import Start, can_fork, current_umask, fork
-from wolo.frontends.terminal.live.live_region import HAIRLINES_FROM_COLUMNS, PLACEHOLDER
+from wolo.frontends.terminal.live.live_region import PLACEHOLDERS
+from wolo.frontends.terminal.panels.panel import SIDE, line_columns
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Terminal:
     @property
     def text(self) -> str:
         """The scrollback and what is visible, without the line breaks that the terminal made."""
-        rows = (row for row in self._screen.lines_ever() if len(row) < self._screen.columns or not _is_hairline(row))
+        rows = (row for row in self._screen.lines_ever() if row != "─" * line_columns(self._screen.columns))
         return "\n".join(map(_without_decoration, rows))
 
     @property
@@ -247,14 +248,10 @@ class Terminal:
 
 
 def _without_decoration(row: str) -> str:
-    """Without the sides of a panel's border, and without what an empty composer says."""
-    if row == f"{PROMPT} {PLACEHOLDER}":
+    """Without the side of a panel's border, and without what an empty composer says."""
+    if row in [f"{PROMPT} {placeholder}" for placeholder in PLACEHOLDERS]:
         return PROMPT
-    return row[2:-1].rstrip() if row.startswith("│ ") and row.endswith(" │") else row
-
-
-def _is_hairline(row: str) -> bool:
-    return len(row) >= HAIRLINES_FROM_COLUMNS and not row.strip("─")
+    return row.removeprefix(SIDE)
 
 
 def _squeezed(text: str) -> str:

@@ -8,7 +8,7 @@ import sys
 
 from rich.text import Text
 
-from wolo.frontends.terminal.display.line_prompt import SETTLE_S, ask_line
+from wolo.frontends.terminal.display.line_prompt import READING_S, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 
 ENTER, END_OF_INPUT, ERASE, ERASE_ALL = b"\r\n", 0x04, (0x7F, 0x08), 0x15
@@ -49,7 +49,7 @@ async def ask_secret(question: str, terminal: Terminal) -> str:
 
         return await dialog_host.show_dialog(SecretPanel(question))
     terminal.screen.ask_space()
-    await asyncio.sleep(SETTLE_S)
+    await asyncio.sleep(READING_S)
     terminal.keyboard.forget_typed()
     terminal.screen.say(question)
     try:

@@ -134,7 +134,7 @@ class Picker(Panel[Picked[T] | None]):
     def choices(self, columns: int) -> list[Text]:
         return []
 
-    def press(self, key: str) -> None:
+    def handle_key(self, key: str) -> None:
         """Every key goes to the filter."""
 
     def edited(self) -> None:
@@ -149,12 +149,12 @@ class Picker(Panel[Picked[T] | None]):
 
     def submit(self, written: str) -> None:
         if self._found:
-            self.settle(Picked(self._found[self._at].value, self._is_on))
+            self.resolve(Picked(self._found[self._at].value, self._is_on))
         elif self._menu.written is not None and written.strip():
-            self.settle(Picked(self._menu.written(written.strip()), self._is_on))
+            self.resolve(Picked(self._menu.written(written.strip()), self._is_on))
 
     def leave_field(self) -> None:
-        self.settle(None)
+        self.resolve(None)
 
     def close(self) -> None:
         super().close()
@@ -221,7 +221,10 @@ class Picker(Panel[Picked[T] | None]):
         rows = [*titled, *self._rows(listed, columns)]
         more = min(PREVIEW_ROWS, room - listed - around)
         rows += [[("class:dim", _cut(f"    {clean_line(line)}", columns))] for line in self._preview()[: max(more, 0)]]
-        return [*rows, *as_rows([self._hint(columns)], columns)[:1]] if is_roomy else rows
+        return rows
+
+    def below(self, columns: int, room: int) -> list[StyleAndTextTuples]:
+        return as_rows([self._hint(columns)], columns)[:1] if room >= LEAST_ROWS else []
 
     def _rows(self, count: int, columns: int) -> list[StyleAndTextTuples]:
         if not self._found:
@@ -239,8 +242,7 @@ class Picker(Panel[Picked[T] | None]):
         label = _cut(f"{number}{clean_line(item.label) or '-'}", columns - 2 - cell_len(facts))
         if not is_chosen:
             return [("", f"  {label}"), ("class:dim", facts)]
-        rest = " " * max(columns - 2 - cell_len(label) - cell_len(facts), 0) if self.is_framed else ""
-        return [("class:selection bold", f"› {label}"), ("class:selection class:dim", f"{facts}{rest}")]
+        return [("class:selection bold", f"› {label}"), ("class:selection class:dim", facts)]
 
     def _preview(self) -> Sequence[str]:
         if self._menu.preview is None or not self._found:

@@ -47,7 +47,7 @@ class Thinking:
         self._chars += len(text)
 
     def end(self) -> str:
-        """`Thought for 12 s (~340 tokens)`; empty when nothing was thought since the last call."""
+        """`Thought for 12 s (~340 tokens)`, or `Thought briefly`; empty when nothing was thought since the last call."""
         if self._began is None:
             return ""
         seconds, tokens = self._clock() - self._began, max(self._chars // 4, 1)
@@ -56,4 +56,5 @@ class Thinking:
         if not thought.strip():
             return ""
         self.text = thought
-        return f"Thought for {seconds:.0f} s (~{tokens:,} tokens)"
+        took = f"for {seconds:.0f} s" if seconds >= 1 else "briefly"
+        return f"Thought {took} (~{tokens:,} tokens)"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ESCAPE_S = 0.1
 """Time for the rest of a key that begins with Esc."""
-SETTLE_S = 0.4
+READING_S = 0.4
 """Keys pressed sooner are dropped: the question could not have been read."""
 
 _MOST_BYTES = 65_536
@@ -47,7 +47,7 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
         return await screen.region.ask(question, draft=draft, may_pass=may_pass)
     screen.ask_space()
     try:
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(READING_S)
         if not screen.stdout.can_move:
             keyboard.forget_typed()
             return await read_typed(f"{clean(question)}{draft and f'[{draft}] '}", keyboard, screen.stdout) or draft

@@ -26,7 +26,7 @@ from wolo.frontends.terminal.render.scroll_insert import Shown, grow, move_down,
 BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know it show nothing in between; others ignore it."""
 
-SETTLED_S = 0.3
+RESIZE_QUIET_S = 0.3
 """tmux reports repeated resizes only after a quarter of a second."""
 
 _CHARS_IN_CELL = 10
@@ -196,7 +196,7 @@ class FrameApplication(RegionApplication):
         """Flushes the `painter` when the window has kept its size for a while."""
         super().__init__(output=output, **given)
         self._outlet, self._frames, self._painter = outlet, output, painter
-        self._settling: asyncio.TimerHandle | None = None
+        self._resize_timer: asyncio.TimerHandle | None = None
         self.renderer: FrameRenderer = FrameRenderer(self.merged_style, output)
         self.renderer.does_reflow, self.renderer.can_insert = does_reflow(os.environ), can_insert(os.environ)
 
@@ -207,16 +207,16 @@ class FrameApplication(RegionApplication):
 
     @property
     def must_wait(self) -> bool:
-        return self._outlet.is_behind or self._settling is not None
+        return self._outlet.is_behind or self._resize_timer is not None
 
     def on_resize(self) -> None:
         """Waits: the window may have changed again since the signal."""
-        if self._settling is not None:
-            self._settling.cancel()
-        self._settling = asyncio.get_running_loop().call_later(SETTLED_S, self._settle)
+        if self._resize_timer is not None:
+            self._resize_timer.cancel()
+        self._resize_timer = asyncio.get_running_loop().call_later(RESIZE_QUIET_S, self._finish_resize)
 
-    def _settle(self) -> None:
-        self._settling = None
+    def _finish_resize(self) -> None:
+        self._resize_timer = None
         if self.is_running:
             with self._frames.frame():
                 super().on_resize()

@@ -46,7 +46,7 @@ from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
 from wolo.frontends.terminal.live.live_output import ActivityView, RegionOutput
 from wolo.frontends.terminal.panels.line_panels import LinePanel
-from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
+from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, horizontal_line
 from wolo.frontends.terminal.panels.region_styles import RegionColours, colour_depth
 from wolo.frontends.terminal.render.row_wrapping import newest_rows
 from wolo.frontends.terminal.render.scroll_insert import rows_taken
@@ -56,8 +56,8 @@ T = TypeVar("T")
 TAIL_ROWS = 6
 WRITING_ROWS = 10
 PROMPT = "› "
-PLACEHOLDER = "Describe a task · / commands · @ files"
-"""Shown in the empty composer, where it fits."""
+PLACEHOLDERS = ("Describe a task · / commands · @ files", "Describe a task · / commands")
+"""Shown in the empty composer: the first that fits."""
 HAIRLINES_FROM_ROWS, HAIRLINES_FROM_COLUMNS = 10, 40
 """In a smaller window the composer has no hairlines."""
 PAINT_S = 0.25
@@ -282,7 +282,7 @@ class LiveRegion:
             dont_extend_height=True,
         )
         has_hairlines = Condition(self._has_hairlines)
-        top, bottom = (ConditionalContainer(Window(height=1, char="─", style="class:border"), has_hairlines) for _ in range(2))
+        top, bottom = (ConditionalContainer(horizontal_line(), has_hairlines) for _ in range(2))
         unasked = HSplit(
             [
                 ConditionalContainer(self._tail_window, Condition(lambda: bool(self._unfinished_line))),
@@ -327,8 +327,9 @@ class LiveRegion:
         """A hint, or what one can type, in the empty composer."""
         if get_app().current_buffer.text or not self._prompt_text:
             return []
-        fits = len(PROMPT) + len(PLACEHOLDER) < self._output.get_size().columns
-        return [("class:hint", self._state.hint or (PLACEHOLDER if fits else ""))]
+        room = self._output.get_size().columns - len(PROMPT)
+        placeholder = next((text for text in PLACEHOLDERS if len(text) < room), "")
+        return [("class:hint", self._state.hint or placeholder)]
 
     @property
     def _unfinished_line(self) -> str:

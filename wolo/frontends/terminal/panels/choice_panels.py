@@ -87,18 +87,18 @@ class ChoicePanel(Panel[str]):
     def choices(self, columns: int) -> list[Text]:
         return with_hints(self._row.laid_out(columns), ("Enter", "select"), ("Esc", "cancel"), columns=columns)
 
-    def press(self, key: str) -> None:
+    def handle_key(self, key: str) -> None:
         if key == "enter":
-            self.settle(self._row.selected.key)
+            self.resolve(self._row.selected.key)
         elif key == "end-of-input":
             self.escape()
         elif found := self._row.find(key):
-            self.settle(found.key)
+            self.resolve(found.key)
         elif key in ("left", "right", "tab", "back-tab") or not self.scroll(key):
             self._row.select(key)
 
     def escape(self) -> None:
-        self.settle(self._row.choices[0].key)
+        self.resolve(self._row.choices[0].key)
 
 
 def without_mark(line: Text) -> Text:
@@ -147,7 +147,7 @@ class ApprovalPanel(Panel[Answer]):
         hints = (("←→", "select"), ("Enter", "confirm"), ("Esc", "deny and stop"))
         return with_hints(self._row.laid_out(columns), *hints, columns=columns)
 
-    def press(self, key: str) -> None:
+    def handle_key(self, key: str) -> None:
         if key == "enter":
             self._take(self._row.selected)
         elif key == "end-of-input":
@@ -159,7 +159,7 @@ class ApprovalPanel(Panel[Answer]):
 
     def submit(self, written: str) -> None:
         if self._label == REASON:
-            self.settle(Answer(ApprovalGiven(id=self._asked.id, allowed=False, reason=written.strip())))
+            self.resolve(Answer(ApprovalGiven(id=self._asked.id, allowed=False, reason=written.strip())))
         elif not (wrong := self._complaint(written.strip())) or not written.strip():
             self._rule = written.strip() or self._asked.rule
             self._row = self._new_row()
@@ -182,7 +182,7 @@ class ApprovalPanel(Panel[Answer]):
             scope = _SCOPES.get(chosen.key, "once")
             edited = self._rule if self._rule != self._asked.rule and scope != "once" else ""
             given = ApprovalGiven(id=self._asked.id, allowed=chosen.key != _NO.key, scope=scope, rule=edited)
-            self.settle(Answer(given, chosen == _ACCEPT_EDITS))
+            self.resolve(Answer(given, chosen == _ACCEPT_EDITS))
 
     def _new_row(self) -> ChoiceRow:
         if self._asked.walls == "again":

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Protocol
 
-from wolo.frontends.terminal.display.line_prompt import SETTLE_S
+from wolo.frontends.terminal.display.line_prompt import READING_S
 
 QUIET_S = 0.25
 """Pause in typing after which keys count; who still types has not seen the question."""
@@ -16,25 +17,31 @@ PASTE_S = 0.05
 """Keys this soon after a paste belong to it, such as its last line end."""
 
 
-class KeyGuard:
-    """Calls `on_keys` with each burst, mostly one key, and `on_ready` when keys begin to count."""
+class GuardedPanel(Protocol):
+    def on_keys(self, keys: list[str]) -> None:
+        """Handles one burst, mostly one key."""
 
-    def __init__(self, on_keys: Callable[[list[str]], None], on_ready: Callable[[], None]) -> None:
-        self._on_keys, self._on_ready = on_keys, on_ready
+    def on_ready(self) -> None:
+        """Keys begin to count."""
+
+
+class KeyGuard:
+    def __init__(self, panel: GuardedPanel) -> None:
+        self._panel = panel
         self._ready_at = float("inf")
         self._burst: list[str] = []
         self._due: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         """Call it when the question is visible."""
-        self._ready_at = time.monotonic() + SETTLE_S
+        self._ready_at = time.monotonic() + READING_S
         self._wait_until_ready()
 
     @property
     def ignores_keys(self) -> bool:
         return time.monotonic() < self._ready_at
 
-    def press(self, key: str) -> None:
+    def handle_key(self, key: str) -> None:
         if self.ignores_keys:
             self.ignore_for(QUIET_S)
             return
@@ -51,14 +58,14 @@ class KeyGuard:
 
     def _end_burst(self) -> None:
         keys, self._burst = self._burst, []
-        self._on_keys(keys)
+        self._panel.on_keys(keys)
 
     def _wait_until_ready(self) -> None:
         left_s = self._ready_at - time.monotonic()
         if left_s > 0:
             self._after(left_s, self._wait_until_ready)
         else:
-            self._on_ready()
+            self._panel.on_ready()
 
     def _after(self, wait_s: float, act: Callable[[], None]) -> None:
         self.close()

@@ -30,11 +30,11 @@ class LinePanel(Panel[str]):
     def choices(self, columns: int) -> list[Text]:
         return []
 
-    def press(self, key: str) -> None:
+    def handle_key(self, key: str) -> None:
         """Every key is typed into the field."""
 
     def submit(self, written: str) -> None:
-        self.settle(written)
+        self.resolve(written)
 
     def leave_field(self) -> None:
         self.dismiss(PassedOver if self._may_pass else Dismissed)
@@ -74,15 +74,15 @@ class SecretPanel(Panel[str]):
     def choices(self, columns: int) -> list[Text]:
         return [key_hints(("Enter", "continue"), ("Esc", "back"))]
 
-    def press(self, key: str) -> None:
+    def handle_key(self, key: str) -> None:
         """Every key is typed into the field."""
 
     def submit(self, written: str) -> None:
         """Takes the first line: a paste may end with a line break."""
-        self.settle(next((line.strip() for line in written.splitlines() if line.strip()), ""))
+        self.resolve(next((line.strip() for line in written.splitlines() if line.strip()), ""))
 
     def leave_field(self) -> None:
-        self.settle("")
+        self.resolve("")
 
     def end(self) -> None:
         self.dismiss(EOFError)

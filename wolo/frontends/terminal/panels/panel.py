@@ -1,6 +1,7 @@
 """A panel takes the place of the input until it is answered: a border with a title, content that scrolls, key hints.
 
 Nothing is cut: what does not fit is scrolled, also in a window of five rows. Small windows have no border.
+The border is open on the right: when a window becomes narrower, tmux rewraps full rows and pushes as many into its history.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from prompt_toolkit.application import run_in_terminal
@@ -46,8 +47,9 @@ FACTS_FROM_ROWS = 10
 FRAME_FROM_ROWS, FRAME_FROM_COLUMNS = 14, 40
 GAP_FROM_ROWS = 20
 """In a lower window no empty row is above the border."""
-FRAME_COLUMNS = 4
-"""Cells that the sides of a border take."""
+SIDE = "│ "
+"""The border on the left."""
+_LINE_COLUMNS = 40
 NARROW_COLUMNS = 60
 
 _ANYWHERE = (sys.maxsize, 0)
@@ -92,7 +94,7 @@ class Panel(ABC, Generic[T]):
         """Line of the content that has to be visible."""
         self._in_view = _ANYWHERE
         """Its rows."""
-        self._key_guard = KeyGuard(self.on_keys, _paint)
+        self._key_guard = KeyGuard(self)
         self._body = Window(
             FormattedTextControl(self._painted, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
             dont_extend_height=True,
@@ -108,10 +110,12 @@ class Panel(ABC, Generic[T]):
             dont_extend_height=True,
         )
         framed = Condition(lambda: self.is_framed)
-        sides = [ConditionalContainer(_border(side), framed) for side in ("│ ", " │")]
-        written = ConditionalContainer(VSplit([sides[0], self._line, sides[1]]), Condition(lambda: bool(self._label)))
-        bottom = ConditionalContainer(Window(FormattedTextControl(self._bottom), height=1), framed)
-        self.container: AnyContainer = HSplit([self._body, written, bottom], modal=True)
+        side = ConditionalContainer(_side(), framed)
+        written = ConditionalContainer(VSplit([side, self._line]), Condition(lambda: bool(self._label)))
+        hints = Window(FormattedTextControl(self._hints), dont_extend_height=True)
+        hinted = ConditionalContainer(hints, Condition(lambda: self.is_writing and bool(self._hints())))
+        bottom = ConditionalContainer(horizontal_line("╰"), framed)
+        self.container: AnyContainer = HSplit([self._body, written, hinted, bottom], modal=True)
 
     # For the kinds of panels
 
@@ -125,10 +129,10 @@ class Panel(ABC, Generic[T]):
 
     @abstractmethod
     def choices(self, columns: int) -> list[Text]:
-        """The part below it that does not: choices and key hints."""
+        """The part below it and below the field that does not: choices and key hints."""
 
     @abstractmethod
-    def press(self, key: str) -> None:
+    def handle_key(self, key: str) -> None:
         """Handles one key while no text is typed: a character, or one of the names above."""
 
     def escape(self) -> None:
@@ -144,7 +148,11 @@ class Panel(ABC, Generic[T]):
         """Handles keys pressed together: moves, then one key that answers, perhaps with Enter. Anything else was pasted."""
         moves = next((at for at, key in enumerate(keys) if key not in MOVES), len(keys))
         if len(rest := keys[moves:]) < 2 or (len(rest) == 2 and rest[0] != "enter" and rest[1] == "enter"):
-            self.press_all(keys)
+            self.handle_keys(keys)
+
+    def on_ready(self) -> None:
+        """Called when keys begin to count."""
+        _paint()
 
     def end(self) -> None:
         """Handles Ctrl-D in an empty field."""
@@ -167,13 +175,13 @@ class Panel(ABC, Generic[T]):
     def is_writing(self) -> bool:
         return bool(self._label)
 
-    def press_all(self, keys: Sequence[str]) -> None:
+    def handle_keys(self, keys: Sequence[str]) -> None:
         for key in keys:
             if not self.answer.done() and not self.is_writing:
-                self.press(key)
+                self.handle_key(key)
         _paint()
 
-    def settle(self, answer: T) -> None:
+    def resolve(self, answer: T) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
 
@@ -217,32 +225,49 @@ class Panel(ABC, Generic[T]):
         return self.title() is not None and size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
 
     def _painted(self) -> StyleAndTextTuples:
-        size = get_app().output.get_size()
-        is_framed = self.is_framed
-        columns = size.columns - FRAME_COLUMNS * is_framed
-        has_gap = is_framed and size.rows >= GAP_FROM_ROWS
-        room = size.rows - (size.rows >= FACTS_FROM_ROWS) - self._field_rows(columns) - 2 * is_framed - has_gap
-        rows: Iterable[Row] = self.rows(columns, max(room, 1))
-        if is_framed:
-            gap: list[Row] = [[("", "")]] if has_gap else []
-            rows = [*gap, self._top_border(size.columns), *(_between_sides(row, columns) for row in rows)]
-        return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
+        columns, room = self._room()
+        rows = self._with_side(self.rows(columns, room))
+        if not self.is_writing:
+            rows += self._with_side(self.below(columns, room))
+        if self.is_framed:
+            gap: list[Row] = [[("", "")]] if self._has_gap else []
+            rows = [*gap, self._top_border(get_app().output.get_size().columns), *rows]
+        return _joined(rows)
+
+    def _hints(self) -> StyleAndTextTuples:
+        return _joined(self._with_side(self.below(*self._room())))
+
+    @property
+    def _has_gap(self) -> bool:
+        return self.is_framed and get_app().output.get_size().rows >= GAP_FROM_ROWS
+
+    def _room(self) -> tuple[int, int]:
+        """Columns and rows within the border, without those of the field."""
+        size, is_framed = get_app().output.get_size(), self.is_framed
+        columns = size.columns - len(SIDE) * is_framed
+        around = (size.rows >= FACTS_FROM_ROWS) + 2 * is_framed + self._has_gap
+        return columns, max(size.rows - around - self._field_rows(columns), 1)
+
+    def _with_side(self, rows: list[Row]) -> list[Row]:
+        return [[("class:border", SIDE), *row] for row in rows] if self.is_framed else rows
+
+    def below(self, columns: int, room: int) -> list[Row]:
+        """Returns the rows below the content and the field."""
+        rows = as_rows(self.choices(columns), columns)[: max(room - 1, 0)]
+        return [[("", " ")] for _ in rows] if self.ignores_keys else rows  # keys do not count yet, so none is offered
 
     def rows(self, columns: int, room: int) -> list[Row]:
-        """Returns the visible page of the content, and the choices."""
+        """Returns the visible page of the content."""
         if self._wrapped[0] != columns:
             self._wrap(columns)
-        rows = self._wrapped[1]
-        below = as_rows(self.choices(columns), columns)[: max(room - 1, 0)]
-        if self.ignores_keys:
-            below = [[("", " ")] for _ in below]  # keys do not count yet, so none is offered
+        rows, below = self._wrapped[1], self.below(columns, room)
         self._page = max(room - len(below), 1)
         if len(rows) > self._page:
             self._page = max(self._page - 1, 1)
         self._most = max(len(rows) - self._page, 0)
         first, end = self._in_view
         self._top = min(max(self._top, end - self._page), first, self._most)
-        return [*rows[self._top : self._top + self._page], *self._position(len(rows)), *below]
+        return [*rows[self._top : self._top + self._page], *self._position(len(rows))]
 
     def _wrap(self, columns: int) -> None:
         lines = self.content()
@@ -262,16 +287,13 @@ class Panel(ABC, Generic[T]):
         return [[("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)]]
 
     def _top_border(self, columns: int) -> Row:
-        title = as_rows([self.title() or Text()], columns - 6)[0]
-        rest = "─" * max(columns - 5 - row_width(title), 0)
+        title = as_rows([self.title() or Text()], columns - 4)[0]
+        rest = "─" * (line_columns(columns) - 4 - row_width(title))
         return [
             ("class:border", "╭─ "),
             *((f"{style} bold class:accent", text) for style, text, *_ in title),
-            ("class:border", f" {rest}╮"),
+            ("class:border", f" {rest}"),
         ]
-
-    def _bottom(self) -> StyleAndTextTuples:
-        return [("class:border", f"╰{'─' * max(get_app().output.get_size().columns - 2, 0)}╯")]
 
     def _field_rows(self, columns: int) -> int:
         if not self.is_writing:
@@ -283,11 +305,11 @@ class Panel(ABC, Generic[T]):
     def _choosing_keys(self) -> KeyBindings:
         keys = KeyBindings()
         for key, name in _KEY_NAMES.items():
-            keys.add(key, eager=True)(lambda event, name=name: self._key_guard.press(name))
+            keys.add(key, eager=True)(lambda event, name=name: self._key_guard.handle_key(name))
 
         @keys.add(Keys.Any)  # not eager: it matches Esc, too
         def press(event: KeyPressEvent) -> None:
-            self._key_guard.press(event.data)
+            self._key_guard.handle_key(event.data)
 
         @keys.add(Keys.BracketedPaste, eager=True)
         def pasted(event: KeyPressEvent) -> None:
@@ -337,7 +359,7 @@ class Panel(ABC, Generic[T]):
         @keys.add("enter", filter=ignores_keys, eager=True)
         @keys.add(Keys.BracketedPaste, filter=ignores_keys, eager=True)
         def drop(event: KeyPressEvent) -> None:
-            self._key_guard.press("")
+            self._key_guard.handle_key("")
 
         keys.add("c-c", eager=True)(lambda event: self.dismiss(Interrupted))
         return keys
@@ -364,18 +386,29 @@ def one_row(cells: Sequence[tuple[str, str]], columns: int, between: str = "   "
     return rows
 
 
-def _border(characters: str) -> Window:
-    """Returns one side of the border of the input field, which may have several rows."""
+def _joined(rows: Sequence[Row]) -> StyleAndTextTuples:
+    return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
+
+
+def line_columns(columns: int) -> int:
+    """Length of the lines around the composer, and above and below a panel."""
+    return min(columns // 2, _LINE_COLUMNS)
+
+
+def horizontal_line(corner: str = "") -> Window:
+    def drawn() -> StyleAndTextTuples:
+        return [("class:border", corner.ljust(line_columns(get_app().output.get_size().columns), "─"))]
+
+    return Window(FormattedTextControl(drawn), height=1)
+
+
+def _side() -> Window:
+    """The border of the input field, which may have several rows."""
     return Window(
-        FormattedTextControl([("class:border", "\n".join([characters] * FIELD_ROWS))]),
-        width=len(characters),
+        FormattedTextControl([("class:border", "\n".join([SIDE] * FIELD_ROWS))]),
+        width=len(SIDE),
         height=Dimension(min=1, max=FIELD_ROWS, preferred=1),
     )
-
-
-def _between_sides(row: Row, columns: int) -> Row:
-    padding = " " * max(columns - row_width(row), 0)
-    return [("class:border", "│ "), *row, ("", padding), ("class:border", " │")]
 
 
 def _paint() -> None:

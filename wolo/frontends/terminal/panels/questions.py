@@ -141,7 +141,7 @@ class QuestionsPanel(Panel[Replies | None]):
         if len(written) < 2 or self._is_review:
             super().on_keys(keys)
         else:
-            self.press_all(keys[:moves])
+            self.handle_keys(keys[:moves])
             self.pasted(written)
         if written and self.is_writing and keys[-1] == "enter":
             self.submit(self.field.text)
@@ -150,9 +150,9 @@ class QuestionsPanel(Panel[Replies | None]):
         if not self._is_review:
             self.write(OWN_WORDS, self._page_now.text + text)
 
-    def press(self, key: str) -> None:
+    def handle_key(self, key: str) -> None:
         if key == "end-of-input":
-            self.settle(None)
+            self.resolve(None)
         elif key in ("left", "back-tab"):
             self._turn_to(self._at - 1)
         elif key in ("right", "tab"):
@@ -165,7 +165,7 @@ class QuestionsPanel(Panel[Replies | None]):
             self._answer(key, self._page_now)
 
     def escape(self) -> None:
-        self.settle(None)
+        self.resolve(None)
 
     def submit(self, written: str) -> None:
         self._page_now.read(written)
@@ -207,7 +207,7 @@ class QuestionsPanel(Panel[Replies | None]):
 
     def _turn_on(self) -> None:
         if self._is_review or len(self._pages) == 1:
-            self.settle(tuple(page.reply for page in self._pages))
+            self.resolve(tuple(page.reply for page in self._pages))
         else:
             self._turn_to(self._at + 1)
 

@@ -105,7 +105,7 @@ class MarkdownStream:
         if self._partial or self._is_mid_line:
             last, self._partial = self._partial, ""
             self._take_lines([last])
-        self._settle()
+        self._flush()
         return self._give()
 
     def _give(self) -> list[Drawn]:
@@ -133,7 +133,7 @@ class MarkdownStream:
         elif self._fence:
             self._fence, self._code, self._blank = "", None, True
         elif not line.strip():
-            self._settle()
+            self._flush()
             self._blank = True
         elif not self._joins_table(line):
             self._take_block(line)
@@ -142,16 +142,16 @@ class MarkdownStream:
         if self._blank and not line[0].isspace():
             self._in_list = False
         if opened := FENCE.match(line):
-            self._settle()
+            self._flush()
             self._open_fence(opened)
         elif heading := read_heading(line):
-            self._settle()
+            self._flush()
             self._put_heading(*heading)
         elif RULE.match(line):
-            self._settle()
+            self._flush()
             self._put(Text.assemble(("─" * RULE_COLUMNS, _DIM)), "\n")
         elif item := ITEM.match(line):
-            self._settle()
+            self._flush()
             self._take_item(item, line)
         elif self._is_indented_code(line):
             self._put(Text.assemble((line, PLAIN_CODE), no_wrap=True), "\n")
@@ -211,9 +211,9 @@ class MarkdownStream:
     def _hold(self, line: str) -> None:
         self._held.append(line.rstrip())
         if len(self._held) >= MOST_HELD or not is_unfinished("\n".join(self._held)):
-            self._settle_text()
+            self._flush_text()
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         """Prints waiting lines, which later text can no longer change."""
         if self._table is not None:
             self._put_table(self._table.draw())
@@ -222,9 +222,9 @@ class MarkdownStream:
         if self._header:
             header, self._header = self._header, ""
             self._take_text(header)
-        self._settle_text()
+        self._flush_text()
 
-    def _settle_text(self) -> None:
+    def _flush_text(self) -> None:
         if self._held:
             text = inline("\n".join(self._held))
             self._held = []
@@ -271,7 +271,7 @@ class MarkdownStream:
             self._blank = self._begun
             return True
         if self._header or self._table is not None:
-            self._settle()
+            self._flush()
         return False
 
     def _put_table(self, table: Grid | None) -> None:
@@ -286,7 +286,7 @@ class MarkdownStream:
         if self._table is not None or self._partial.lstrip().startswith("|"):
             return
         if not self._is_mid_line:
-            self._settle()
+            self._flush()
         raw = self._plain or bool(self._fence)
         cut = last_gap(self._partial, LONG_LINE)
         if len(self._partial) >= LONGEST_WAIT:
