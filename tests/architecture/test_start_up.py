@@ -28,7 +28,9 @@ HEAVY = {
     "tomlkit",
     "yaml",
 }
-DRAWN_LATER = {"pygments", "markdown_it", "httpx2", "tree_sitter"}
+PROXIES = {"httpx2", "httpcore2", "anyio"}
+"""Loaded for connections through a proxy only."""
+DRAWN_LATER = {"pygments", "markdown_it", "httpx2", "httptools", "tree_sitter"}
 """What answers, requests and calls need, and no prompt."""
 LATER = {
     "rich.table",
@@ -82,8 +84,14 @@ def test_help_needs_no_rich_and_no_network_library(argv: list[str]) -> None:
 def test_a_headless_turn_loads_no_heavy_library(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(text("Hello."))
     modules = imported_by("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
-    assert "httpx2" in modules
-    assert not modules & HEAVY
+    assert "httptools" in modules
+    assert not modules & (HEAVY | PROXIES)
+
+
+def test_a_proxy_loads_the_library_for_it(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", provider.origin)
+    provider.script(text("Hello."))
+    assert imported_by("-p", "--base-url", "http://model.example.com/v1", "--api-key", "k", "-m", "test-model", "hi") >= PROXIES
 
 
 def test_the_first_prompt_waits_for_nothing_that_only_an_answer_needs(provider: ProviderServer) -> None:

@@ -278,7 +278,7 @@ class ProviderServer:
         if reply.ending == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
-        return reply.ending == "clean" and reply.framing in ("chunked", "length")
+        return reply.ending == "clean" and reply.framing != "close"
 
     def _write(self, connection: socket.socket, reply: Reply, piece: Piece) -> None:
         match piece:

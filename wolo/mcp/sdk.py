@@ -32,7 +32,7 @@ from wolo.mcp.connection import Connection, ConnectionLost, RequestRejected, Too
 from wolo.mcp.listed_tools import ListedTool, read_listed
 from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, ServerProcess
 from wolo.models.address import proxy_for
-from wolo.models.http.http_transport import ssl_context
+from wolo.models.http.tls import ssl_context
 
 CONNECT_S = 20.0
 _MOST_PAGES = 50

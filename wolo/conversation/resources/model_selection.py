@@ -230,4 +230,6 @@ def _over_network(access: ModelAccess, has_fallback: bool, choice: Choice) -> Mo
         wire_log=access.wire_log,
         secrets=lambda: access.secrets.exact,
     )
-    return HttpModelClient(choice, format_of(choice), HttpTransport(), options)
+    transport = HttpTransport()
+    transport.prepare(choice.base_url)
+    return HttpModelClient(choice, format_of(choice), transport, options)

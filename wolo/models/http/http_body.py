@@ -14,12 +14,11 @@ from wolo.errors import BadAnswer, Unavailable
 from wolo.models.address import display_url, host_of
 from wolo.models.http.network_errors import PROXY_HINT
 from wolo.models.http.stream_framing import BYTE_ORDER_MARK, MEBIBYTE, LineSplitter, SseSplitter
-from wolo.models.http.transport import Batch, Call, HttpStatusError
+from wolo.models.http.transport import Batch, Call, HttpStatusError, NetworkFailure, Response
 
 if TYPE_CHECKING:
     import zlib
 
-    import httpx2
 from collections.abc import Callable, Sequence
 
 from wolo.messages.deltas import CallDelta, Delta, size_of
@@ -35,8 +34,6 @@ PATIENCE = 4
 """Number of idle timeouts during which keep-alive comments are accepted without an event."""
 SNIFFED_BYTES = 8
 """Bytes needed to tell a stream from a document."""
-AHEAD_BYTES = 1 * MEBIBYTE
-"""Maximum bytes read ahead."""
 STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 SHOWN_LETTERS = 200
 AUTOMATIC_HEADER = 32
@@ -47,12 +44,12 @@ LINES_KINDS = ("application/x-ndjson", "application/jsonl", "application/json-li
 Shape = Literal["stream", "lines", "document", "page", "nothing"]
 
 
-async def read_batches(response: httpx2.Response, call: Call) -> AsyncIterator[Batch]:
+async def read_batches(response: Response, call: Call) -> AsyncIterator[Batch]:
     """Detect the kind of body. Raises for everything that is not a model response."""
     if call.tap:
         call.tap(_head(response))
     body = _Body(response, call)
-    if not 200 <= response.status_code < 300:
+    if not 200 <= response.status < 300:
         raise await _refusal(response, call, body)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     head, shape = await _shape(body, kind)
@@ -68,15 +65,15 @@ async def read_batches(response: httpx2.Response, call: Call) -> AsyncIterator[B
     raise BadAnswer(
         f"{display_url(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
         hint="Check the base URL: it usually ends in /v1.",
-        status=response.status_code,
+        status=response.status,
     )
 
 
 class _Body:
     """Reads the body in pieces, up to a size limit."""
 
-    def __init__(self, response: httpx2.Response, call: Call) -> None:
-        self._next = aiter(response.stream).__anext__  # type: ignore[arg-type]  # an async response has an async stream
+    def __init__(self, response: Response, call: Call) -> None:
+        self._receive = response.read
         self._unpacker = _unpacker(response.headers.get("content-encoding", ""))
         self._packed = b""
         self._tap = call.tap
@@ -84,10 +81,7 @@ class _Body:
 
     async def read(self) -> bytes:
         """The next piece; empty at the end."""
-        try:
-            piece = await (self._unpack() if self._unpacker else self._next())
-        except StopAsyncIteration:
-            return b""
+        piece = await (self._unpack() if self._unpacker else self._receive())
         self._left_bytes -= len(piece)
         if self._left_bytes < 0:
             raise BadAnswer(f"The answer is larger than {LARGEST_ANSWER_BYTES // MEBIBYTE} MiB; reading was stopped.")
@@ -98,11 +92,12 @@ class _Body:
     async def _unpack(self) -> bytes:
         """At most one mebibyte at a time, whatever the compression ratio."""
         assert self._unpacker
-        while True:
-            piece = self._unpacker.decompress(self._packed or await self._next(), MEBIBYTE)
+        while packed := self._packed or await self._receive():
+            piece = self._unpacker.decompress(packed, MEBIBYTE)
             self._packed = self._unpacker.unconsumed_tail
             if piece:
                 return piece
+        return b""
 
     async def all(self, head: bytes) -> bytes:
         pieces, size_bytes = [head], len(head)
@@ -116,11 +111,18 @@ class _Body:
     async def some(self, head: bytes = b"") -> bytes:
         """Beginning of the body for an error message, even if the connection breaks."""
         taken = head
-        with contextlib.suppress(TimeoutError, _broken()):
+        with contextlib.suppress(TimeoutError, NetworkFailure):
             async with asyncio.timeout(REST_S):
                 while len(taken) < LARGEST_REFUSAL_BYTES and (piece := await self.read()):
                     taken += piece
         return taken[:LARGEST_REFUSAL_BYTES]
+
+    async def skip_rest(self) -> None:
+        """Read the body to its end, so that the connection can be reused."""
+        with contextlib.suppress(TimeoutError, BadAnswer, NetworkFailure):
+            async with asyncio.timeout(REST_S):
+                while await self.read():
+                    pass
 
 
 async def _shape(body: _Body, kind: str) -> tuple[bytes, Shape]:
@@ -143,88 +145,28 @@ async def _shape(body: _Body, kind: str) -> tuple[bytes, Shape]:
 async def _payloads(head: bytes, body: _Body, call: Call, splitter: SseSplitter | LineSplitter) -> AsyncIterator[Batch]:
     patience_s = call.idle_s * PATIENCE or inf
     last_event = monotonic()
-    reader = _Reader(body)
-    try:
-        piece = head
-        while piece:
-            if payloads := splitter.feed(piece):
-                end = next((at for at, payload in enumerate(payloads, 1) if payload.startswith(DONE)), None)
-                yield Batch(tuple(payloads[:end]))
-                if end is not None:
-                    await reader.skip_rest()
-                    return
-                last_event = monotonic()
-            elif monotonic() - last_event > patience_s:
-                raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without sending data.")
-            piece = await reader.read()
-        if payloads := splitter.end():
-            yield Batch(tuple(payloads))
-    finally:
-        await reader.close()
-
-
-class _Reader:
-    """Returns everything received so far as one piece.
-
-    Servers send each event in its own chunk; processing chunks one by one would dominate the cost of reading.
-    """
-
-    def __init__(self, body: _Body) -> None:
-        self._body = body
-        self._pieces: list[bytes] = []
-        self._size_bytes = 0
-        self._failure: Exception | None = None
-        self._ended = False
-        self._something = asyncio.Event()
-        self._room = asyncio.Event()
-        self._task = asyncio.create_task(self._fill())
-
-    async def read(self) -> bytes:
-        """Empty at the end. Raises errors of the body after the data before them."""
-        if not self._pieces and not self._ended:
-            self._something.clear()
-            await self._something.wait()
-        if not self._pieces and self._failure:
-            raise self._failure
-        piece = b"".join(self._pieces)
-        self._pieces.clear()
-        self._size_bytes = 0
-        self._room.set()
-        return piece
-
-    async def skip_rest(self) -> None:
-        """Read the body to its end, so that the connection can be reused."""
-        with contextlib.suppress(TimeoutError, BadAnswer, _broken()):
-            async with asyncio.timeout(REST_S):
-                while await self.read():
-                    pass
-
-    async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.wait({self._task})
-
-    async def _fill(self) -> None:
-        try:
-            while piece := await self._body.read():
-                self._pieces.append(piece)
-                self._size_bytes += len(piece)
-                self._something.set()
-                if self._size_bytes > AHEAD_BYTES:
-                    self._room.clear()
-                    await self._room.wait()
-        except Exception as error:
-            self._failure = error
-        finally:
-            self._ended = True
-            self._something.set()
+    piece = head
+    while piece:
+        if payloads := splitter.feed(piece):
+            end = next((at for at, payload in enumerate(payloads, 1) if payload.startswith(DONE)), None)
+            yield Batch(tuple(payloads[:end]))
+            if end is not None:
+                await body.skip_rest()
+                return
+            last_event = monotonic()
+        elif monotonic() - last_event > patience_s:
+            raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without sending data.")
+        piece = await body.read()
+    if payloads := splitter.end():
+        yield Batch(tuple(payloads))
 
 
 async def _document(head: bytes, body: _Body) -> AsyncIterator[Batch]:
     yield Batch(whole=await body.all(head))
 
 
-async def _refusal(response: httpx2.Response, call: Call, body: _Body) -> Exception:
-    status, headers = response.status_code, dict(response.headers)
+async def _refusal(response: Response, call: Call, body: _Body) -> Exception:
+    status, headers = response.status, response.headers
     if 300 <= status < 400:
         target = display_url(urljoin(call.url, headers.get("location", "")))
         return BadAnswer(
@@ -258,15 +200,9 @@ def _words(body: bytes) -> str:
     return "".join(letter for letter in words if letter.isprintable())[:SHOWN_LETTERS] or "nothing readable"
 
 
-def _head(response: httpx2.Response) -> bytes:
+def _head(response: Response) -> bytes:
     shown_headers = (f"{name}: {value}" for name, value in response.headers.items() if name != "set-cookie")
-    return "\r\n".join((f"HTTP {response.status_code}", *shown_headers, "", "")).encode("utf-8", "replace")
-
-
-def _broken() -> type[Exception]:
-    import httpx2  # noqa: PLC0415  # loaded with the engine
-
-    return httpx2.TransportError
+    return "\r\n".join((f"HTTP {response.status}", *shown_headers, "", "")).encode("utf-8", "replace")
 
 
 MOST_BYTES = 4_000_000

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
 from collections.abc import Iterator
 
 from wolo.errors import ProviderError, Unavailable, Unreachable
 from wolo.models.address import display_url, host_of
-from wolo.models.http.transport import Call
-
-DISCONNECTED = ("disconnected", "peer closed")
-"""httpx wordings for a connection closed early, which it reports as a protocol error."""
-TIMED_OUT = ("ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout")
+from wolo.models.http.transport import Call, ConnectTimeout, InvalidRequest, InvalidResponse, ProxyFailure, ReadTimeout
 
 
 def describe_network_error(error: Exception, call: Call, *, proxy: str, answering: bool) -> ProviderError:
     """`answering`: the response had started."""
     host = host_of(call.url)
     via = f" through the proxy {host_of(proxy)}" if proxy else ""
-    if type(error).__name__ in TIMED_OUT:
-        return _timed_out(type(error).__name__, call, f"{host}{via}", answering)
-    if type(error).__name__ == "ProxyError":
-        return _permanent(f"The proxy {host_of(proxy)} refused to connect to {host}: {_reason(error)}.", PROXY_HINT)
+    match error:
+        case ConnectTimeout():
+            message = f"{host}{via} did not accept the connection in time."
+            return Unreachable(message, hint="Check the network connection, the base URL and the proxy.")
+        case ReadTimeout():
+            return _silent(call, f"{host}{via}", answering)
+        case ProxyFailure():
+            return _permanent(f"The proxy {host_of(proxy)} refused to connect to {host}: {_reason(error)}.", PROXY_HINT)
     for cause in _causes(error):
         if found := _from_cause(cause, host, via, Unavailable if answering else Unreachable):
             return found
-    if type(error).__name__ in ("LocalProtocolError", "UnsupportedProtocol", "InvalidURL"):
-        # Their text may contain header values, including the key.
-        return _permanent(
-            f"The request to {display_url(call.url)} could not be built.", "Check the base URL, the key and `headers.extra`."
-        )
-    if type(error).__name__ == "RemoteProtocolError" and not any(words in str(error) for words in DISCONNECTED):
-        return Unavailable(f"{host}{via} sent invalid HTTP: {_reason(error)}.", hint="Check the base URL and the proxy.")
+    match error:
+        case InvalidRequest():
+            # Its text may contain header values, including the key.
+            return _permanent(
+                f"The request to {display_url(call.url)} could not be built.", "Check the base URL, the key and `headers.extra`."
+            )
+        case InvalidResponse():
+            return Unavailable(f"{host}{via} sent invalid HTTP: {_reason(error)}.", hint="Check the base URL and the proxy.")
     if answering:
         return Unavailable(f"The connection to {host}{via} was lost in the middle of the response.", hint=_RETRY_HINT)
     return Unreachable(f"{host}{via} closed the connection without a response.", hint=_RETRY_HINT)
@@ -71,16 +73,12 @@ def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailabl
                 hint="Check the address, and that the server runs.",
             )
         case OSError() if cause.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN):
-            return lost(f"{host}{via} cannot be reached: {cause.strerror}.", hint="Check the network connection.")
+            return lost(f"{host}{via} cannot be reached: {os.strerror(cause.errno)}.", hint="Check the network connection.")
         case _:
             return None
 
 
-def _timed_out(kind: str, call: Call, host: str, answering: bool) -> ProviderError:
-    if kind == "ConnectTimeout":
-        return Unreachable(
-            f"{host} did not accept the connection in time.", hint="Check the network connection, the base URL and the proxy."
-        )
+def _silent(call: Call, host: str, answering: bool) -> ProviderError:
     silence_s = call.idle_s if answering else call.first_byte_s
     when = "stopped sending in the middle of the response" if answering else "did not start to respond"
     setting = "retry.idle_s" if answering else "retry.first_byte_s"

@@ -42,6 +42,43 @@ class Batch(Struct, frozen=True):
     whole: bytes | None = None
 
 
+class Response(Protocol):
+    """Response whose head was read."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Lower-case names; values of repeated headers are joined by commas."""
+
+    async def read(self) -> bytes:
+        """Everything received since the last call; empty at the end. Raises NetworkFailure."""
+        ...
+
+    async def close(self) -> None:
+        """Keeps the connection if the body was read to its end, else closes it."""
+        ...
+
+
+class NetworkFailure(Exception):
+    """The connection was lost; its subclasses are the other failures."""
+
+
+class ConnectTimeout(NetworkFailure): ...
+
+
+class ReadTimeout(NetworkFailure): ...
+
+
+class ProxyFailure(NetworkFailure): ...
+
+
+class InvalidRequest(NetworkFailure):
+    """A URL or header cannot be sent."""
+
+
+class InvalidResponse(NetworkFailure):
+    """The server did not speak HTTP."""
+
+
 class HttpStatusError(Exception):
     """Response with a status other than 2xx; the format interprets it."""
 

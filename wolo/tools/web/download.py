@@ -14,8 +14,8 @@ from msgspec import Struct
 from wolo import __version__
 from wolo.errors import ConfigError, ToolError
 from wolo.models.address import host_of, proxy_for
-from wolo.models.http.http_transport import ssl_context
 from wolo.models.http.network_errors import describe_network_error
+from wolo.models.http.tls import ssl_context
 from wolo.models.http.transport import Call
 from wolo.tools.web.address import Hosts, WebAddress
 
@@ -108,8 +108,7 @@ class Web:
         except ToolError:
             raise
         except Exception as error:
-            described = describe_network_error(error, Call(address.url, b""), proxy=proxy, answering=False)
-            raise ToolError(described.message) from error
+            raise _broken(error, address, proxy=proxy, answering=False) from error
 
     async def _ask(self, address: WebAddress, url: str, proxy: str) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
         """`url` holds the checked IP address; the server and its certificate still see the name."""
@@ -184,9 +183,16 @@ async def _body(response: httpx2.Response, address: WebAddress) -> tuple[bytes, 
         raise
     except Exception as error:
         if not taken:
-            raise ToolError(describe_network_error(error, Call(address.url, b""), proxy="", answering=True).message) from error
+            raise _broken(error, address, proxy="", answering=True) from error
         return bytes(taken), True
     return bytes(taken), False
+
+
+def _broken(error: Exception, address: WebAddress, *, proxy: str, answering: bool) -> ToolError:
+    from wolo.models.http.proxied_connection import network_failure  # noqa: PLC0415  # loads httpx2
+
+    described = describe_network_error(network_failure(error), Call(address.url, b""), proxy=proxy, answering=answering)
+    return ToolError(described.message)
 
 
 async def _unpacked(response: httpx2.Response, address: WebAddress) -> AsyncIterator[bytes]:

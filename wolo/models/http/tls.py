@@ -1,0 +1,77 @@
+"""TLS contexts that trust the system's certificates and those in SSL_CERT_FILE or SSL_CERT_DIR."""
+
+from __future__ import annotations
+
+import ssl
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from wolo.errors import ConfigError
+
+BUNDLES = (
+    "/etc/ssl/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/cert.pem",
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/ssl/ca-bundle.pem",
+)
+"""Bundles of Linux systems, for a Python whose OpenSSL was built for other paths."""
+CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+
+
+def ssl_context(environ: Mapping[str, str]) -> ssl.SSLContext:
+    """Verifying context. Takes up to 20 ms, mostly without the interpreter's lock. Raises ConfigError."""
+    context = _system_context()
+    file, directory = environ.get("SSL_CERT_FILE") or None, environ.get("SSL_CERT_DIR") or None
+    try:
+        if file or directory:
+            context.load_verify_locations(file, directory)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"The certificates in {file or directory} cannot be read: {error.strerror or error}.",
+            hint="SSL_CERT_FILE names a file in PEM format, SSL_CERT_DIR a directory of such files.",
+        ) from error
+    return context
+
+
+def _system_context() -> ssl.SSLContext:
+    if sys.platform in ("darwin", "win32"):
+        import truststore  # noqa: PLC0415  # asks the platform to verify
+
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    paths = ssl.get_default_verify_paths()  # `set_default_verify_paths` would read SSL_CERT_FILE itself
+    file, directory = system_store(Path(paths.openssl_cafile), Path(paths.openssl_capath))
+    if file or directory:
+        context.load_verify_locations(file, directory)
+    return context
+
+
+def system_store(bundle: Path, directory: Path) -> tuple[Path | None, Path | None]:
+    """The bundle and the directory to load; None: not needed.
+
+    OpenSSL reads single files of a directory of hashed names during a handshake, but parses a whole bundle at once. A
+    directory that holds as many certificates as the bundle replaces it.
+    """
+    hashed = _count_hashed(directory)
+    file = bundle if bundle.is_file() else None
+    if not file and not hashed:
+        file = next(filter(Path.is_file, map(Path, BUNDLES)), None)
+    if file and hashed and _is_in(file, directory) and hashed >= file.read_bytes().count(CERTIFICATE):
+        file = None
+    return file, directory if hashed else None
+
+
+def _is_in(bundle: Path, directory: Path) -> bool:
+    """Both come from the same tool of the distribution."""
+    return bundle.resolve().parent == directory.resolve()
+
+
+def _count_hashed(directory: Path) -> int:
+    """Number of names such as `5ad8a5d6.0`."""
+    try:
+        names = (path.name.partition(".") for path in directory.iterdir())
+        return sum(len(name) == 8 and number.isdigit() for name, _, number in names)
+    except OSError:
+        return 0
