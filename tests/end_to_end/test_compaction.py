@@ -15,10 +15,12 @@ from tests.fakes.command import Completed, run_wolo, start_wolo
 from tests.fakes.provider_server import KEY, Asked, ProviderServer
 from tests.fakes.replies import Reply, call, sse, text, usage
 from tests.fakes.screen import pty_wolo
+from tests.sessions.samples import said, tool_turn
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.places import find_places
 from wolo.sessions.entries import MessageEntry
+from wolo.sessions.loading import LOAD_LIMIT_BYTES
 from wolo.sessions.store import Store
 
 SUMMARY = "## Goal\nTell long stories. SENTINEL-S\n## Next steps\nGo on."
@@ -179,6 +181,27 @@ def told(number: int) -> Message:
     """A call with its result, and some 7,500 tokens."""
     part = ToolPart(tool="read", input={"path": "story.txt"}, status="completed", outcome="ok", output="short")
     return Message(role="assistant", parts=(TextPart(text=f"word{number} " * 5_000), part), finished=True)
+
+
+def test_a_large_session_is_resumed_from_its_last_compaction_and_its_start_is_loaded_on_demand(provider: ProviderServer) -> None:
+    with Store.open(find_places().data) as store:
+        session = store.create(Path.cwd(), name="long").id
+        for number in range(40):
+            store.append(session, [said(f"prompt {number} of the start {STORY[:10_000]}"), *tool_turn(number)])
+    provider.summary, provider.otherwise = text(SUMMARY), text("And so on.")
+    for number in range(2):
+        talk(provider, f"more {number}")
+    first, second = asked_since(provider, 0)
+    assert second.messages[: len(first.messages)] == first.messages
+    with Store.open(find_places().data) as store:
+        assert store.load(session, most_bytes=LOAD_LIMIT_BYTES).unread
+    with pty_wolo("-s", "long", "--set", "context.window=500000", *provider.flags, columns=140, rows=50) as terminal:
+        terminal.say("/cost", "42 answers and 1 compaction in this session")
+        terminal.say("/uncompact", "is sent again")
+        terminal.say("/cost", "42 answers and 1 compaction in this session")
+        terminal.say("/context", "84 messages sent")
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 0
 
 
 # At the keyboard

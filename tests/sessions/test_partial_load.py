@@ -8,7 +8,7 @@ from tests.sessions.samples import said, texts, tool_turn
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart
 from wolo.sessions.entries import CompactionEntry, MessageEntry
-from wolo.sessions.loading import opening
+from wolo.sessions.loading import LOAD_LIMIT_BYTES, SHOWN_BYTES, opening
 from wolo.sessions.replay_entries import messages
 from wolo.sessions.store import Store
 
@@ -47,6 +47,36 @@ def test_what_the_last_compaction_still_sends_is_read_however_far_back_it_is(sto
     loaded = store.load(session, most_bytes=5_000)
     assert texts(loaded.entries)[:2] == ["prompt 2", "Looking at file 2."]
     assert loaded.seqs[0] == 7
+
+
+def compacted_session(store: Store, turns: int, *, sent: int = 10, names_first: bool = True) -> str:
+    """Its last compaction sends the last turns only; each has 10 kB."""
+    session = store.create("/").id
+    prompts = [said(f"prompt {number}") for number in range(turns)]
+    for number, prompt in enumerate(prompts):
+        store.append(session, [prompt, *tool_turn(number, output="y" * 10_000)])
+    gone = range(turns - sent)
+    left_out = (*(prompts[number].message.id for number in gone), *(f"msg_{number}" for number in gone))
+    first = prompts[turns - sent].message.id if names_first else ""
+    store.append(session, [CompactionEntry(left_out=left_out, sent_from=first)])
+    return session
+
+
+def test_after_a_compaction_as_much_is_read_of_a_long_session_as_of_a_short_one(store: Store) -> None:
+    loaded = [store.load(compacted_session(store, turns), most_bytes=LOAD_LIMIT_BYTES) for turns in (60, 200)]
+    assert [len(each.entries) for each in loaded] == [3 * 24 + 1] * 2
+    assert SHOWN_BYTES < 24 * 11_000
+    assert texts(loaded[1].entries)[0] == "prompt 176"
+
+
+def test_all_that_a_compaction_sends_is_read_though_it_is_more_than_is_shown(store: Store) -> None:
+    loaded = store.load(compacted_session(store, 200, sent=100), most_bytes=LOAD_LIMIT_BYTES)
+    assert texts(loaded.entries)[0] == "prompt 100"
+
+
+def test_a_compaction_that_does_not_name_its_first_message_reads_on(store: Store) -> None:
+    loaded = store.load(compacted_session(store, 60, names_first=False), most_bytes=LOAD_LIMIT_BYTES)
+    assert loaded.unread == 0
 
 
 def test_a_turn_longer_than_enough_is_torn_and_keeps_its_prompt(store: Store) -> None:

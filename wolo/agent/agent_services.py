@@ -27,7 +27,7 @@ class MessageHistory:
     def __init__(self, compactor: Compactor, load_earlier: Callable[[], Sequence[Message]] = tuple) -> None:
         """`load_earlier` returns messages of a large session that were not loaded."""
         self._compactor = compactor
-        self._load_earlier = load_earlier
+        self.load_earlier = load_earlier
         self._messages: list[Message] = []
 
     @property
@@ -46,7 +46,7 @@ class MessageHistory:
     def recall(self) -> tuple[Message, ...]:
         """All messages, also those that are no longer sent, and the summary that replaces them."""
         lead = self._compactor.cut.lead
-        return (*self._load_earlier(), *((lead,) if lead else ()), *self._messages)
+        return (*self.load_earlier(), *((lead,) if lead else ()), *self._messages)
 
 
 class SteeringQueue:

@@ -189,7 +189,7 @@ def _usage_of(compactor: Compactor, cut: Cut, messages: Sequence[Message], fixed
         tokens={source: round(count * scale) for source, count in tokens.items() if count},
         most=None if most is None else round(most),
         messages=len(shown) - (cut.lead is not None and bool(cut.left_out)),
-        left_out=sum(message.id in cut.left_out for message in messages),
+        left_out=len(cut.left_out),
         shortened=sum(message.id in cut.shortened for message in messages),
     )
 

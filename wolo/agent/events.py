@@ -155,6 +155,8 @@ class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
     """Ids of all messages whose outputs are shortened."""
     left_out: tuple[str, ...] = ()
     """Ids of all messages that are not sent."""
+    sent_from: str = ""
+    """Id of the oldest message that is still sent; empty when nothing is left out."""
     usage: Usage | None = None
     """Usage of the requests for the summary."""
 

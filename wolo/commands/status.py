@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import reduce
 
 from wolo import __version__
-from wolo.agent.budget import NOTHING, add
+from wolo.agent.budget import add
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.cost import in_words
 from wolo.conversation.conversation import Conversation
@@ -55,7 +55,7 @@ def _context(conversation: Conversation) -> str:
 
 def _used(conversation: Conversation) -> str:
     used = [message.usage for message in conversation.history if message.usage is not None]
-    return in_words(reduce(add, used, NOTHING)) if used else ""
+    return in_words(reduce(add, used, conversation.session.unread_usage)) if used else ""
 
 
 async def _debug(context: CommandContext, rest: str) -> Outcome:

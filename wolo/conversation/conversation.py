@@ -118,6 +118,8 @@ class Conversation:
         self._parts = parts
         self._secrets = parts.services.secrets
         self._successor = successor
+        self._earlier_todos: tuple[TodoItem, ...] | None = None
+        """The task list before `history`; None: not looked up."""
         self._opened: dict[str, Any] = {
             "mode": info.mode,
             "cwd": str(info.cwd),
@@ -183,7 +185,7 @@ class Conversation:
 
     def uncompact(self) -> AsyncIterator[Event]:
         """Restores compacted messages that fit: the same events."""
-        return self._stream(lambda: self.agent.uncompact(self.history))
+        return self._stream(self._uncompact)
 
     def run_user_command(self, command: str, rights: CommandRights = "person") -> AsyncIterator[Event]:
         """Runs the user's own command without asking, from `CallStarted` to `CallEnded`. It is neither saved nor sent."""
@@ -247,8 +249,10 @@ class Conversation:
 
         items = latest_todos(self.agent.services.history.messages or self.history)
         if items is None:
-            items = latest_todos(self.session.unloaded().messages)
-        return items or ()
+            if self._earlier_todos is None:
+                self._earlier_todos = latest_todos(self.session.unloaded().messages) or ()
+            items = self._earlier_todos
+        return items
 
     def listen_while_idle(self, listener: Callable[[Event], None]) -> None:
         """`listener` gets events between turns; without one they wait for the next turn."""
@@ -283,6 +287,10 @@ class Conversation:
             self._idle_listener(event)
         else:
             self.events.queue.put_nowait(event)
+
+    async def _uncompact(self) -> None:
+        self.history = (*await asyncio.to_thread(self.session.load_rest), *self.history)
+        await self.agent.uncompact(self.history)
 
     async def _run_turn(self, message: Message) -> None:
         opened, self._opened = self._opened, {}

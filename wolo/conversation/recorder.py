@@ -29,6 +29,7 @@ from wolo.agent.events import (
 )
 from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnloadedHistory
 from wolo.errors import UsageError
+from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TASK, ToolPart, new_id
 from wolo.sessions.entries import AnyEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
@@ -181,6 +182,7 @@ def _compaction(event: Compacted) -> CompactionEntry:
         summary=event.summary,
         shortened=event.shortened,
         left_out=event.left_out,
+        sent_from=event.sent_from,
         reason=event.reason,
         tokens_before=event.tokens_before,
         tokens_after=event.tokens_after,
@@ -235,6 +237,15 @@ class SessionAccess:
     def unloaded(self) -> UnloadedHistory:
         """The part of a large session that is not in `Conversation.history`. May block."""
         return self._sink.unloaded()
+
+    @property
+    def unread_usage(self) -> Usage:
+        """Cost of that part."""
+        return self._sink.unread_usage
+
+    def load_rest(self) -> tuple[Message, ...]:
+        """Returns the messages of that part; from now on they belong to `Conversation.history`. May block."""
+        return self._sink.load_rest()
 
     def set_label(self, message_id: str, label: str) -> None:
         """An empty label removes it."""

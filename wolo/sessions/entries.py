@@ -69,6 +69,8 @@ class CompactionEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag=
     """Ids of messages whose tool outputs are sent shortened."""
     left_out: tuple[str, ...] = ()
     """Ids of messages that are not sent."""
+    sent_from: str = ""
+    """Id of the oldest message that is still sent; empty: unknown, or nothing is left out."""
     reason: str = ""
     tokens_before: int = 0
     tokens_after: int = 0

@@ -52,6 +52,8 @@ class Node(Struct, frozen=True):
 
 LOAD_LIMIT_BYTES = 16_000_000
 """Counted back from the newest entry: four times a window of a million tokens, at four bytes a token."""
+SHOWN_BYTES = 256_000
+"""Read in any case, also of messages that are no longer sent: what a user sees after a resume."""
 
 OPENING = (
     "[The conversation began earlier: its first {count:,} entries were left out here to save space. The session keeps them all.]"
@@ -63,12 +65,14 @@ HINT = 'message_id "{id}"\nUse expand_message to see the full content: without a
 class LoadLimit:
     """Decides how far back to read. It stops at a prompt, so that no turn is cut.
 
-    Entries since the last compaction fit a context window, so reading always reaches that compaction.
+    Once the oldest message that the last compaction still sends was read, more is read only to be shown. Entries since that
+    compaction fit a context window, so reading always reaches it.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._read_bytes = 0
+        self._sent_from = ""
         self._sent: set[str] | None = None
         """Messages that the last compaction shortens and that are not read yet."""
 
@@ -77,10 +81,13 @@ class LoadLimit:
         self._read_bytes += size_bytes
         if isinstance(entry, CompactionEntry) and self._sent is None:
             self._sent = set(entry.shortened)
+            self._sent_from = entry.sent_from
         if not isinstance(entry, MessageEntry):
             return False
         if self._sent:
             self._sent.discard(entry.message.id)
+        if self._sent_from == entry.message.id:
+            self._most_bytes = min(self._most_bytes, SHOWN_BYTES)
         if self._read_bytes < self._most_bytes or self._sent:
             return False
         # A turn may be longer still: then it is cut, and its prompt is read separately.
@@ -91,13 +98,16 @@ def too_large_notice(unread: int) -> str:
     return f"This session is larger than any model's window: its first {unread:,} entries are not sent. They remain saved."
 
 
-def opening(unread: int) -> CompactionEntry:
-    """Makes the entry that replaces the ones not read, unless a compaction has left them out already."""
+def opening(unread: int, sent_from: str = "") -> CompactionEntry:
+    """Makes the entry that replaces the ones not read, unless a compaction has left them out already.
+
+    `sent_from` is the id of the first message that was read.
+    """
     id = new_id("msg")
     text = f"{OPENING.format(count=unread)}\n\n{HINT.format(id=id)}"
     metadata = {"compressed": True, "compressed_content": text}
     lead = Message(id=id, role="compaction_summary", parts=(TextPart(text=text),), finished=True, metadata=metadata)
-    return CompactionEntry(summary=lead, left_out=(f"before_{id}",), reason="window")
+    return CompactionEntry(summary=lead, left_out=(f"before_{id}",), sent_from=sent_from, reason="window")
 
 
 ROWS = "SELECT seq, parent, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries"

@@ -6,10 +6,11 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wolo.errors import SessionError
+from wolo.messages.message import Usage
 from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing
 from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, StoredRow, extra_usage, subagent_usages
@@ -114,15 +115,25 @@ def followed(seq: int, parent: object) -> int:
     return parent if isinstance(parent, int) and 0 <= parent < seq else seq - 1
 
 
+def usages_of(entries: Sequence[AnyEntry]) -> list[Usage]:
+    """Usage of the answers, summaries, side questions and subagents."""
+    usages = [entry.message.usage for entry in entries if isinstance(entry, MessageEntry) and entry.message.usage]
+    usages += [usage for entry in entries if (usage := extra_usage(entry)) is not None]
+    return usages + [usage for entry in entries for usage in subagent_usages(entry)]
+
+
+def total_cost(usages: Iterable[Usage]) -> float | None:
+    """US dollars; None when a price is unknown."""
+    costs = [usage.cost.total if usage.cost else None for usage in usages]
+    return None if None in costs else sum(cost for cost in costs if cost)
+
+
 def update_totals(connection: sqlite3.Connection, session_id: str, entries: Sequence[AnyEntry], head: int, now: float) -> None:
     """Updates the columns for listings with the entries just added."""
     is_used = not all(isinstance(entry, SettingEntry | LabelEntry) for entry in entries)
     said = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
     prompts = [message for message in said if message.is_prompt]
-    usages = [message.usage for message in said if message.usage]
-    usages += [usage for entry in entries if (usage := extra_usage(entry)) is not None]
-    usages += [usage for entry in entries for usage in subagent_usages(entry)]
-    costs = [usage.cost.total if usage.cost else None for usage in usages]
+    usages = usages_of(entries)
     connection.execute(
         "UPDATE sessions SET head = ?, updated = coalesce(?, updated), turns = turns + ?, tokens = tokens + ?, cost = cost + ?, "
         "title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
@@ -131,7 +142,7 @@ def update_totals(connection: sqlite3.Connection, session_id: str, entries: Sequ
             now if is_used else None,
             len(prompts),
             sum(usage.context_tokens for usage in usages),
-            None if None in costs else sum(cost for cost in costs if cost),
+            total_cost(usages),
             next((title for prompt in prompts if (title := title_of(prompt.text))), ""),
             session_id,
         ),

@@ -326,6 +326,7 @@ class Compactor:
             summary=cut.lead,
             shortened=tuple(sorted(cut.shortened)),
             left_out=tuple(sorted(cut.left_out)),
+            sent_from=cut.sent_from(messages),
         )
 
 

@@ -223,6 +223,8 @@ class ConversationHooks:
         self._facts, self._source = facts, "resume" if is_resumed else "startup"
         cwd = self._workspace.start
         self._records = HookRecords(state, str(facts()["session_id"]), cwd)
+        with suppress(OSError):  # as in `_payload`
+            self._records.update(self._history.load_earlier())
         ground = HookEnvironment(
             processes=self._shell.processes,
             shell=find_program("bash", self._workspace) or "/bin/sh",

@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import Message, Usage, UsageCost
 from wolo.places import make_private
 from wolo.sessions import blobs
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
@@ -22,7 +22,7 @@ from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import LOAD_LIMIT_BYTES, Node, opening, too_large_notice
 from wolo.sessions.locks import SessionLock
 from wolo.sessions.search.index_update import after_turn
-from wolo.sessions.session_rows import new_session_id
+from wolo.sessions.session_rows import new_session_id, total_cost, usages_of
 from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,8 @@ class SessionSink(Protocol):
     notices: tuple[str, ...]
     started_in: str
     """Directory of a resumed session; empty for a new one."""
+    unread_usage: Usage
+    """Cost of the part of a large session that was not loaded."""
     outputs: Path
     """Directory of `save_output`; the model may read it."""
 
@@ -61,6 +63,10 @@ class SessionSink(Protocol):
 
     def unloaded(self) -> UnloadedHistory:
         """The part of a large session that was not loaded. May block."""
+        ...
+
+    def load_rest(self) -> tuple[Message, ...]:
+        """Adds the messages that were not loaded to `history`, and returns them. May block."""
         ...
 
     def tree(self) -> tuple[list[Node], int]:
@@ -97,6 +103,9 @@ class UnloadedHistory(Struct, frozen=True):
     side_question_usage: tuple[Usage, ...] = ()
 
 
+NOTHING_UNREAD = Usage(cost=UsageCost())
+
+
 class SavedSession:
     """Locks the session for this process. A new session is created with its first entry."""
 
@@ -109,6 +118,7 @@ class SavedSession:
         self.compaction: CompactionEntry | None = None
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
+        self.unread_usage = NOTHING_UNREAD
         self.notices: tuple[str, ...] = store.warnings
         self.outputs = store.blobs_dir
         self.started_in = session.cwd if session else ""
@@ -138,8 +148,9 @@ class SavedSession:
             self.compaction = tree.compaction(loaded.entries)
             if loaded.unread:
                 self._unread_until = loaded.unread
+                self.unread_usage = _unread_usage(session, loaded.entries)
                 if self.compaction is None:
-                    self.compaction = opening(loaded.unread)
+                    self.compaction = opening(loaded.unread, self.history[0].id if self.history else "")
                     self._changes += (self.compaction,)
                     self.notices += (too_large_notice(loaded.unread),)
             self.summary_usage, self.side_question_usage = (
@@ -195,6 +206,12 @@ class SavedSession:
         unread = tuple(message for message in tree.messages(before) if message.id not in read)
         return UnloadedHistory(unread, tree.summary_usages(before), tree.side_question_usages(before))
 
+    def load_rest(self) -> tuple[Message, ...]:
+        rest = self.unloaded().messages
+        self.history = (*rest, *self.history)
+        self.unread_usage = NOTHING_UNREAD
+        return rest
+
     def _make_findable(self) -> None:
         try:
             self._index = self._index or Index.open(self._store.data_dir)
@@ -213,6 +230,13 @@ class SavedSession:
             )
 
 
+def _unread_usage(session: SessionInfo, read: Sequence[AnyEntry]) -> Usage:
+    """The session's total cost without that of the entries read; its token counts are not kept apart."""
+    cost = total_cost(usages_of(read))
+    unknown = session.cost_usd is None or cost is None
+    return Usage() if unknown else Usage(cost=UsageCost(total=max((session.cost_usd or 0.0) - (cost or 0.0), 0.0)))
+
+
 class UnsavedSession:
     """`--no-session`: large outputs are in a private directory until the end."""
 
@@ -224,6 +248,7 @@ class UnsavedSession:
         self.compaction: CompactionEntry | None = None
         self.summary_usage: tuple[Usage, ...] = ()
         self.side_question_usage: tuple[Usage, ...] = ()
+        self.unread_usage = NOTHING_UNREAD
         self.notices: tuple[str, ...] = ()
         self.outputs = state / f"unkept-{os.urandom(6).hex()}"
 
@@ -252,6 +277,9 @@ class UnsavedSession:
 
     def unloaded(self) -> UnloadedHistory:
         return UnloadedHistory()
+
+    def load_rest(self) -> tuple[Message, ...]:
+        return ()
 
     def tree(self) -> tuple[list[Node], int]:
         return [], 0

@@ -211,7 +211,9 @@ def _entries(source: ImportSource) -> Iterator[tuple[float, AnyEntry]]:
     for message in source.imported.messages:
         yield message.timestamp, MessageEntry(message=_storable(message))
     if source.imported.left_out:
-        yield source.facts.updated, CompactionEntry(left_out=source.imported.left_out, reason="imported")
+        left_out = source.imported.left_out
+        sent_from = next((message.id for message in source.imported.messages if message.id not in left_out), "")
+        yield source.facts.updated, CompactionEntry(left_out=left_out, sent_from=sent_from, reason="imported")
 
 
 def _storable(message: Message) -> Message:

@@ -54,7 +54,7 @@ class StatusBar:
         self._level = talk.thinking_used or ""
         said = (message.usage for message in talk.history if message.usage is not None)
         tasks = (usage for message in talk.history for part in message.calls if (usage := task_usage(part)) is not None)
-        self._used = reduce(add, (*said, *talk.events.summary_usage, *tasks), NOTHING)
+        self._used = reduce(add, (*said, *talk.events.summary_usage, *tasks), talk.session.unread_usage)
 
     def on_event(self, event: Event) -> None:
         match event:
