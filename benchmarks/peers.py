@@ -56,12 +56,11 @@ class Agent:
 
 def wolo() -> Agent:
     program = install().parent / "wolo"
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
 
     def command(url: str, model: str, resume: bool) -> list[str | Path]:
         return [program, "-p", "--mode", "yolo", "--sandbox", "off", "--base-url", url, "-m", model, *(["-c"] * resume), "go"]
 
-    return Agent("wolo", version, command, {"WOLO_API_KEY": "none"})
+    return Agent("wolo", version_of(program), command, {"WOLO_API_KEY": "none"})
 
 
 def sandboxed(agent: Agent) -> Agent:
@@ -72,7 +71,6 @@ def sandboxed(agent: Agent) -> Agent:
 
 
 def codex(program: Path, name: str) -> Agent:
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
 
     def command(url: str, model: str, resume: bool) -> list[str | Path]:
         more = ["-c", f'model_providers.bench.base_url="{url}"', "-m", model, "--skip-git-repo-check"]
@@ -82,11 +80,10 @@ def codex(program: Path, name: str) -> Agent:
         (home / ".codex").mkdir()
         (home / ".codex" / "config.toml").write_text(CODEX_CONFIG)
 
-    return Agent(name, version, command, {"BENCH_KEY": "none"}, configure)
+    return Agent(name, version_of(program), command, {"BENCH_KEY": "none"}, configure)
 
 
 def pi(program: Path) -> Agent:
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
 
     def command(url: str, model: str, resume: bool) -> list[str | Path]:
         return [program, "-p", "--provider", url.partition(":")[0], "--model", model, *(["-c"] * resume), "go"]
@@ -98,7 +95,14 @@ def pi(program: Path) -> Agent:
         (home / ".pi" / "agent").mkdir(parents=True)
         (home / ".pi" / "agent" / "models.json").write_text(json.dumps({"providers": providers}))
 
-    return Agent("pi", version, command, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}, configure)
+    return Agent(
+        "pi", version_of(program), command, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}, configure
+    )
+
+
+def version_of(program: Path) -> str:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    return (done.stdout or done.stderr).split()[-1]
 
 
 def installed() -> list[Agent]:
@@ -182,7 +186,7 @@ def main() -> None:
         one = start_up(bench, results)
         turns(bench, results, one)
         deltas(bench, results, one)
-        long_sessions(bench, results)
+        long_sessions(bench, results, one)
     results.table.save()
 
 
@@ -212,13 +216,16 @@ def deltas(bench: Bench, results: Results, one: Runs) -> None:
     results.row("20,000 deltas, wall of the run", of(runs, wall_ms), "ms", peer="codex", goal=1.0)
 
 
-def long_sessions(bench: Bench, results: Results) -> None:
+def long_sessions(bench: Bench, results: Results, one: Runs) -> None:
     long = {agent.name: [bench.run(agent, f"reads-{LONG_TURNS}", "long")] for agent in bench.agents}
     results.row(f"{LONG_TURNS} turns, peak memory", of(long, peak_mb), "MB", goal=50)
     resumed = bench.rounds("text", "long", resume=True)
     results.row(f"resume of {LONG_TURNS} turns to first request", of(resumed, first_ms), "ms", peer="codex", goal=0.90)
     growing = {agent.name: [bench.run(agent, f"reads-{MOST_TURNS}", "growth")] for agent in bench.agents}
     results.row(f"growth of a turn over {MOST_TURNS:,}, p10", of(growing, growth), "×", goal=1.2)
+    early, late = beyond(one, long, LONG_TURNS), beyond(long, growing, MOST_TURNS - LONG_TURNS)
+    later = {agent: (late[agent][0] / early[agent][0],) for agent in early}
+    results.row(f"CPU of a turn after {LONG_TURNS}, by that before", later, "×", goal=1.2)
 
 
 def of(runs: Runs, figure: Callable[[Run], float]) -> Figures:
@@ -228,7 +235,7 @@ def of(runs: Runs, figure: Callable[[Run], float]) -> Figures:
 def beyond(one: Runs, runs: Runs, count: int) -> Figures:
     """CPU that each of this many turns adds to a run without turns."""
     base, whole = of(one, cpu_ms), of(runs, cpu_ms)
-    return {agent: tuple((more - less) / count for more, less in zip(whole[agent], base[agent], strict=True)) for agent in runs}
+    return {agent: tuple((more - less) / count for more, less in zip(whole[agent], base[agent], strict=False)) for agent in runs}
 
 
 def middle_and_least(values: Sequence[float]) -> tuple[float, ...]:
