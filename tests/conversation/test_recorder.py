@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,16 @@ from wolo.agent.events import (
     CallEnded,
     CallStarted,
     ErrorInfo,
+    Event,
     RequestStarted,
     TextStreamed,
+    TurnEnded,
     TurnStarted,
 )
 from wolo.conversation.recorder import PARTIAL_EVERY_CHARS, Recorder
 from wolo.errors import SessionError
-from wolo.messages.message import Message, user
-from wolo.messages.parts import TextPart, ToolPart
+from wolo.messages.message import Message, Usage, user
+from wolo.messages.parts import AnyPart, TextPart, ToolPart
 from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.replay_entries import messages
 
@@ -55,7 +58,7 @@ def begin() -> RequestStarted:
 async def test_a_tool_turn_costs_two_commits() -> None:
     shelf = ExtensionFolder()
     recorder = Recorder(shelf, "session_1")
-    call = ToolPart(tool="read", metadata=ALLOWED)
+    call = ToolPart(tool="edit", kind="edit", metadata=ALLOWED)
     answer = Message(role="assistant", parts=[call], finished=True)
     await recorder.record(TurnStarted(prompt=user("go")))
     prompt_commits = len(shelf.commits)
@@ -66,6 +69,110 @@ async def test_a_tool_turn_costs_two_commits() -> None:
     recorder.close()
     assert prompt_commits == 1
     assert [type(entry) for entry in shelf.entries] == [MessageEntry, MessageEntry, ResultsEntry]
+
+
+def reading(**more: Any) -> tuple[Message, ToolPart]:
+    """An answer whose only call reads."""
+    call = ToolPart(tool="grep", kind="search", metadata=ALLOWED)
+    return Message(role="assistant", parts=[TextPart(text="Let me look."), call], finished=True, **more), call
+
+
+async def test_a_lone_call_that_reads_is_saved_in_one_commit_with_its_answer() -> None:
+    shelf = ExtensionFolder()
+    recorder = Recorder(shelf, "session_1")
+    answer, call = reading()
+    await recorder.record(AnswerEnded(message=answer))
+    await recorder.record(CallStarted(message_id=answer.id, part=call))
+    assert shelf.commits == []
+    await recorder.record(CallEnded(message_id=answer.id, part=call))
+    ((first, second),) = shelf.commits
+    assert isinstance(first, MessageEntry)
+    assert isinstance(second, ResultsEntry)
+    recorder.close()
+
+
+ENDED = TurnEnded(cause="done", answer="", finish_reason="stop", usage=Usage(), num_answers=1, duration_s=1.0, provider_s=1.0)
+
+
+@pytest.mark.parametrize("later", [begin(), ENDED], ids=["request", "end"])
+async def test_an_answer_that_waits_is_saved_before_a_request_and_at_the_end_of_the_turn(later: Event) -> None:
+    shelf = ExtensionFolder()
+    recorder = Recorder(shelf, "session_1")
+    await recorder.record(AnswerEnded(message=reading()[0]))
+    await recorder.record(later)
+    assert [type(entry) for entry in shelf.entries] == [MessageEntry]
+    recorder.close()
+
+
+async def test_an_answer_that_waits_is_saved_before_anything_else() -> None:
+    shelf = ExtensionFolder()
+    recorder = Recorder(shelf, "session_1")
+    answer, _ = reading()
+    await recorder.record(AnswerEnded(message=answer))
+    await recorder.save(MessageEntry(message=user("in between")))
+    assert [entry.message.id == answer.id for entry in shelf.entries if isinstance(entry, MessageEntry)] == [True, False]
+    recorder.close()
+
+
+async def test_an_answer_waits_for_a_slow_call_no_longer_than_a_second() -> None:
+    shelf = ExtensionFolder()
+    recorder = Recorder(shelf, "session_1")
+    answer, call = reading()
+    await recorder.record(AnswerEnded(message=answer))
+    async with asyncio.timeout(10):
+        while not shelf.commits:
+            await asyncio.sleep(0.05)
+    await recorder.record(CallEnded(message_id=answer.id, part=call))
+    assert [[type(entry) for entry in commit] for commit in shelf.commits] == [[MessageEntry], [ResultsEntry]]
+    recorder.close()
+
+
+async def test_an_answer_that_could_not_be_saved_is_saved_with_the_next_entry() -> None:
+    class FullOnce(ExtensionFolder):
+        is_full = True
+
+        def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+            if self.is_full:
+                self.is_full = False
+                raise SessionError("The disk is full.")
+            super().append(session_id, entries)
+
+    shelf = FullOnce()
+    recorder = Recorder(shelf, "session_1")
+    answer, call = reading()
+    await recorder.record(AnswerEnded(message=answer))
+    with pytest.raises(SessionError):
+        await recorder.record(CallEnded(message_id=answer.id, part=call))
+    await recorder.record(TurnStarted(prompt=user("again")))
+    assert next(message.id for message in messages(shelf.entries)) == answer.id
+    recorder.close()
+
+
+async def test_an_answer_that_waits_when_the_recorder_closes_is_saved() -> None:
+    shelf = ExtensionFolder()
+    recorder = Recorder(shelf, "session_1")
+    await recorder.record(AnswerEnded(message=reading()[0]))
+    recorder.close()
+    assert [type(entry) for entry in shelf.entries] == [MessageEntry]
+
+
+@pytest.mark.parametrize(
+    ("parts", "has_hooks"),
+    [
+        ([ToolPart(tool="shell", kind="execute", metadata=ALLOWED)], False),
+        ([ToolPart(tool="read", kind="read", metadata=ALLOWED)], True),
+        ([ToolPart(tool="read", kind="read", metadata={"verdict": {"decision": "ask"}})], False),
+        ([ToolPart(tool="read", kind="read", metadata=ALLOWED), ToolPart(tool="edit", kind="edit", metadata=ALLOWED)], False),
+        ([TextPart(text="Done.")], False),
+    ],
+    ids=["effects", "hooks", "approval", "several calls", "no call"],
+)
+async def test_every_other_answer_is_saved_at_once(parts: list[AnyPart], has_hooks: bool) -> None:
+    shelf = ExtensionFolder()
+    recorder = Recorder(shelf, "session_1", has_hooks=has_hooks)
+    await recorder.record(AnswerEnded(message=Message(role="assistant", parts=parts, finished=True)))
+    assert [type(entry) for entry in shelf.entries] == [MessageEntry]
+    recorder.close()
 
 
 async def test_a_call_that_its_answer_does_not_tell_of_is_kept_when_it_begins() -> None:

@@ -102,11 +102,17 @@ class Scene:
         """Takes down what was printed; returns the status."""
         printed, errors = process.communicate(timeout=DEADLINE_S)
         whole = printed.decode().rpartition("\n")[0]
+        waiting: dict[str, str] = {}
         for line in map(json.loads, whole.splitlines()):
             if line["type"] == "assistant":
-                self._printed[line["message"]["id"]] = None
+                calls = [part for part in line["message"]["content"] if part["type"] == "tool_use"]
+                if [part["name"] for part in calls] == ["read"]:  # on disk with its result
+                    waiting[calls[0]["id"]] = line["message"]["id"]
+                else:
+                    self._printed[line["message"]["id"]] = None
             elif line["type"] == "user":
-                self._printed[line["message"]["content"][0]["tool_use_id"]] = None
+                call_id = line["message"]["content"][0]["tool_use_id"]
+                self._printed |= dict.fromkeys((call_id, *filter(None, [waiting.pop(call_id, "")])))
         self._said = errors.decode()
         if re.search("Traceback|damaged|could not be read|may be lost|broke", self._said):
             self._failures.append(self._said)

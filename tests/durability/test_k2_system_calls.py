@@ -42,6 +42,16 @@ def test_a_kill_at_a_few_system_calls_loses_nothing(
     assert len(killed) > len(CALLS) / 2
 
 
+@pytest.mark.parametrize("nth", [2, 3, 4])
+def test_a_kill_while_a_read_is_saved_with_its_answer_loses_nothing(
+    provider: ProviderServer, isolated: Path, tally: Tally, strace: list[str], nth: int
+) -> None:
+    """The first commits of a run: the session, the prompt, and the answer whose only call reads."""
+    scene = Scene(isolated / "scene", provider, tally, lingers=False)
+    assert is_killed_at(scene, tally, strace, "fdatasync", nth)
+    scene.run_through()
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("call", CALLS)

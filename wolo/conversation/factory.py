@@ -139,12 +139,12 @@ def _assemble_conversation(state: StartupState, found: FoundServers) -> Conversa
     )
     prompts = _prompts(state)  # read once: a file that is named may be a pipe
     prefix = _build_prefix(state, found, environment, prompts)
-    recorder = Recorder(sink, sink.session_id)
+    run_hook = environment.hooks.start(state.places.state, partial(_hook_payload, state, judge), is_resumed=sink.is_started)
+    recorder = Recorder(sink, sink.session_id, has_hooks=run_hook is not None)
     events = EventStream(recorder, sink)
     approvals = PendingApprovals(events.emit, judge, state.places, state.workspace.root)
     questions = PendingQuestions(events.emit, secrets)
     emit = environment.tracking.emitting(events.emit, shell.processes)
-    run_hook = environment.hooks.start(state.places.state, partial(_hook_payload, state, judge), is_resumed=sink.is_started)
     hooks = Hooks(run_hook, emit, secrets)
     access = _model_access(state, secrets)
     parent = Parent(

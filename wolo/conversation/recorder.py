@@ -28,9 +28,9 @@ from wolo.agent.events import (
     TurnStarted,
 )
 from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnloadedHistory
-from wolo.errors import UsageError
+from wolo.errors import SessionError, UsageError
 from wolo.messages.message import Message, Usage
-from wolo.messages.parts import TASK, ToolPart, new_id
+from wolo.messages.parts import TASK, ToolKind, ToolPart, new_id
 from wolo.sessions.entries import AnyEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Node
@@ -38,6 +38,8 @@ from wolo.sessions.store import Store
 
 PARTIAL_EVERY_S = 1.0
 PARTIAL_EVERY_CHARS = 8192
+READING: frozenset[ToolKind] = frozenset({"read", "search"})
+"""Kinds of tools without effects."""
 
 
 class EntrySink(Protocol):
@@ -58,10 +60,17 @@ class Recorder:
     """Returns from each event once it is on disk.
 
     Streaming text is saved every second or every 8 KiB, so a crash loses at most that much; a stalled stream is saved too.
+    An answer whose only call reads is saved with the result of the call, or after a second.
     """
 
-    def __init__(self, sink: EntrySink, session_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, sink: EntrySink, session_id: str, *, has_hooks: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`has_hooks`: calls that read may have effects, too, so every answer is saved at once."""
         self._sink = sink
+        self._has_hooks = has_hooks
+        self._waiting: tuple[AnyEntry, ...] = ()
+        """An answer that is saved with the next entry."""
         self._session_id = session_id
         self._clock = clock
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="wolo-store")
@@ -71,7 +80,7 @@ class Recorder:
         self._saved_at = 0.0
         self._has_partial = False
         self._timer: asyncio.TimerHandle | None = None
-        """Saves the streamed text when nothing follows it."""
+        """Saves the streamed text, or a waiting answer, when nothing follows it."""
         self._timer_save: Future[None] | None = None
         self._first_call = ""
         self._running: dict[str, tuple[str, ToolPart]] = {}
@@ -85,6 +94,7 @@ class Recorder:
             case TurnStarted(prompt=prompt):
                 await self.save(MessageEntry(message=prompt))
             case RequestStarted():
+                await self._save_waiting()
                 self._begin_attempt()
             case AttemptFailed() | ModelReplaced():
                 await self._void_partials()
@@ -94,8 +104,13 @@ class Recorder:
             case AnswerEnded(message=message):
                 self._begin_attempt()
                 self._first_call = message.calls[0].id if message.calls else ""
-                await self.save(MessageEntry(message=message))
+                if self._only_reads(message):
+                    self._waiting = (MessageEntry(message=message),)
+                    self._start_timer()
+                else:
+                    await self.save(MessageEntry(message=message))
             case TurnEnded():
+                await self._save_waiting()
                 await asyncio.get_running_loop().run_in_executor(self._writer, self._sink.cleanup)
             case TaskStarted():
                 await self._name_subagent_session(event)
@@ -110,7 +125,18 @@ class Recorder:
                 await self.save(ResultsEntry(message_id=message_id, parts=(part,)))
 
     async def save(self, *entries: AnyEntry) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._sink.append, self._session_id, entries)
+        """In one commit with a waiting answer."""
+        await self._join_timer_save()
+        waiting, self._waiting = self._waiting, ()
+        if waiting:
+            self._stop_timer()
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                self._writer, self._sink.append, self._session_id, (*waiting, *entries)
+            )
+        except SessionError:
+            self._waiting = waiting
+            raise
 
     def change(self, setting: SettingEntry) -> None:
         """Saved with the next entry."""
@@ -118,7 +144,19 @@ class Recorder:
 
     def close(self) -> None:
         self._stop_timer()
+        if self._waiting and self._timer_save is None:  # the turn ended by an error
+            self._writer.submit(self._sink.append, self._session_id, self._waiting)
         self._writer.shutdown(wait=True)
+
+    async def _save_waiting(self) -> None:
+        if self._waiting:
+            await self.save()
+
+    def _only_reads(self, message: Message) -> bool:
+        calls = message.calls
+        if self._has_hooks or len(calls) != 1:
+            return False
+        return calls[0].kind in READING and calls[0].status == "pending" and calls[0].was_allowed_at_once
 
     async def _name_subagent_session(self, event: TaskStarted) -> None:
         """Lets a session that is killed now find the work of its subagent."""
@@ -151,7 +189,7 @@ class Recorder:
         if self._unsaved_chars >= PARTIAL_EVERY_CHARS or self._clock() - self._saved_at >= PARTIAL_EVERY_S:
             await self.save(self._take_partial())
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PARTIAL_EVERY_S, self._save_on_timer)
+            self._start_timer()
 
     def _take_partial(self) -> PartialEntry:
         self._stop_timer()
@@ -162,8 +200,12 @@ class Recorder:
         self._has_partial = True
         return partial
 
+    def _start_timer(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(PARTIAL_EVERY_S, self._save_on_timer)
+
     def _save_on_timer(self) -> None:
-        self._timer_save = self._writer.submit(self._sink.append, self._session_id, (self._take_partial(),))
+        entries, self._timer = self._waiting or (self._take_partial(),), None
+        self._timer_save = self._writer.submit(self._sink.append, self._session_id, entries)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -175,6 +217,7 @@ class Recorder:
         if self._timer_save is not None:
             save, self._timer_save = self._timer_save, None
             await asyncio.wrap_future(save)
+            self._waiting = ()
 
 
 def _compaction(event: Compacted) -> CompactionEntry:

@@ -105,7 +105,7 @@ class Subagents:
         from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun, for_agent  # noqa: PLC0415  # most turns run none
 
         parent, settings = self._parent, self._parent.state.config.settings
-        recorder = Recorder(sink, sink.session_id)
+        recorder = Recorder(sink, sink.session_id, has_hooks=parent.run_hook is not None)
         asker = make_asker(parent.access, choice, parent.state.fallback if not profile.model else None)
         timer = PausableTimer(settings.tasks.timeout_s, lambda: agent.interrupt())
         run = SubagentRun(profile.name, prompt, sink.session_id, recorder, call, parent.emit, timer)
