@@ -250,7 +250,7 @@ def test_ids_are_legal_for_the_server_and_the_same_on_call_and_result(history: t
     called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     answered_ids = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
     assert called == answered_ids
-    assert all(LEGAL_IDS[dialect.id_policy].fullmatch(wire) for wire in called)
+    assert all(re.fullmatch(LEGAL_IDS[dialect.id_policy], wire) for wire in called)
 
 
 @given(histories)

@@ -38,7 +38,7 @@ def test_a_plain_name_is_joined_and_an_odd_one_is_marked() -> None:
 @given(st.lists(st.tuples(SERVERS, TOOLS), min_size=2, max_size=8, unique=True))
 def test_every_name_is_legal_and_no_two_tools_share_one(pairs: list[tuple[str, str]]) -> None:
     names = [offered_name(server, tool) for server, tool in pairs]
-    assert all(LEGAL_NAME.fullmatch(name) for name in names)
+    assert all(re.fullmatch(LEGAL_NAME, name) for name in names)
     assert len(set(names)) == len(names)
 
 

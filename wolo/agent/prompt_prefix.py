@@ -19,11 +19,9 @@ from wolo.messages.message import MCP_INSTRUCTIONS, NUDGE, Message
 from wolo.tools.tool import ExternalTool
 from wolo.tools.toolbox import Toolbox
 
-_PLACE = re.compile(r"function_?declarations\W{1,2}(\d+)|\btools\W{1,2}(\d+)(?!\W{1,2}function_?declarations)", re.IGNORECASE)
-_TOO_MANY = re.compile(
-    r"\b(?:max(?:imum)?|at most|up to|limit|no more than|exceeds?|exceeding)\b[^\d.]{0,40}?(\d{1,4})(?!\d)", re.IGNORECASE
-)
-_ABOUT_TOOLS = re.compile(r"\b(?:tools|functions|function_?declarations)\b", re.IGNORECASE)
+_PLACE = r"(?i)function_?declarations\W{1,2}(\d+)|\btools\W{1,2}(\d+)(?!\W{1,2}function_?declarations)"
+_TOO_MANY = r"(?i)\b(?:max(?:imum)?|at most|up to|limit|no more than|exceeds?|exceeding)\b[^\d.]{0,40}?(\d{1,4})(?!\d)"
+_ABOUT_TOOLS = r"(?i)\b(?:tools|functions|function_?declarations)\b"
 _LEAST_LIMIT = 8
 """Smaller numbers in a refusal mean something else."""
 _INSTRUCTIONS = '<mcp_instructions server="{server}">\n{text}\n</mcp_instructions>'
@@ -120,7 +118,7 @@ def missing_instructions(instructions: Mapping[str, str], sent: Sequence[Message
 
 def stated_tool_limit(refusal: str) -> int | None:
     """Returns the maximum number of tools named in a refusal. None: the refusal is about something else."""
-    found = _TOO_MANY.search(refusal) if _ABOUT_TOOLS.search(refusal) else None
+    found = re.search(_TOO_MANY, refusal) if re.search(_ABOUT_TOOLS, refusal) else None
     return int(found[1]) if found and int(found[1]) >= _LEAST_LIMIT else None
 
 
@@ -130,7 +128,7 @@ def rejected_tool(message: str, foreign: Mapping[int, str]) -> str:
     named = next((name for name in foreign.values() if name in words), "")
     if named:
         return named
-    places = (int(found[1] or found[2]) for found in _PLACE.finditer(message))
+    places = (int(found[1] or found[2]) for found in re.finditer(_PLACE, message))
     return next((foreign[place] for place in places if place in foreign), "")
 
 

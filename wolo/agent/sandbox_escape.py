@@ -25,7 +25,7 @@ KEEP = "{denied} Keep its version of them?"
 ACCEPTED = "[the user kept what it changed in protected files: {names}]"
 STAYED_RESTORED = "The user did not want to keep its version."
 _MOST_NAMED = 6
-_SHOWS_TEXTS = re.compile(r"\s*(?:\S*/)?(?:[efr]?grep|rg|ag|cat|head|tail|less|sed|awk|jq|diff|git|find|tree)\b")
+_SHOWS_TEXTS = r"\s*(?:\S*/)?(?:[efr]?grep|rg|ag|cat|head|tail|less|sed|awk|jq|diff|git|find|tree)\b"
 _MOST_CHARS = 2000
 
 
@@ -117,7 +117,7 @@ def _denied(result: Result, call: CallContext) -> str:
 def _perhaps_denied(result: Result, call: CallContext) -> str:
     """Looks for denials in the output of a command that succeeded, such as `make || true`. Output of programs that display files
     is ignored."""
-    if call.only_reads or not isinstance(result.view, Output) or _SHOWS_TEXTS.match(result.view.command):
+    if call.only_reads or not isinstance(result.view, Output) or re.match(_SHOWS_TEXTS, result.view.command):
         return ""
     said = what_was_denied(result.text[-_MOST_CHARS:], _roots(call), _hides(call))
     return f"{said} The command itself succeeded." if said else ""

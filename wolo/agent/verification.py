@@ -148,38 +148,38 @@ _NAMED = (
     r"(?P<place>[^\s:(]+\.\w+)(?::\d+(?::\d+)?:?|\(\d+(?:,\d+)?\):?)\s+(?P<complaint>.+)",
 )
 """One alternative per output format, with at most one name per line. A complaint about a file keeps file and words."""
-_LINE = re.compile("|".join(f"(?:{form})" for form in _NAMED))
-_COMPLAINS = re.compile(r"error|fail|warn|\b[A-Z]{1,4}\d{3,4}\b", re.IGNORECASE)
-_RAISED = re.compile(r"[\w.]+")
+_LINE = "|".join(f"(?:{form})" for form in _NAMED)
+_COMPLAINS = r"(?i)error|fail|warn|\b[A-Z]{1,4}\d{3,4}\b"
+_RAISED = r"[\w.]+"
 """Matches the last line of a traceback, which names no test."""
-_TELLING = re.compile(r"\b(?:fail(?:ed|ure|ures|s)?|errors?|exceptions?|panicked|fatal|abort(?:ed)?)\b", re.IGNORECASE)
-_PASSING = re.compile(r"\b(?:0|no) (?:fail|error|warning)", re.IGNORECASE)
-_CHANGING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_TELLING = r"(?i)\b(?:fail(?:ed|ure|ures|s)?|errors?|exceptions?|panicked|fatal|abort(?:ed)?)\b"
+_PASSING = r"(?i)\b(?:0|no) (?:fail|error|warning)"
+_CHANGING = r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*"
+_COLOURS = r"\x1b\[[0-9;]*m"
 MOST_NAMES = 500
 
 
 def failures(output: str) -> tuple[str, ...]:
     """Returns names in order of output. Lines in an unknown format are named by their words, without numbers."""
-    lines = [_COLOURS.sub("", line).rstrip() for line in output.splitlines()]
+    lines = [re.sub(_COLOURS, "", line).rstrip() for line in output.splitlines()]
     named = [name for line in lines if (name := _name(line))]
-    found = named or [_steady(line) for line in lines if _TELLING.search(line) and not _PASSING.search(line)]
+    found = named or [_steady(line) for line in lines if re.search(_TELLING, line) and not re.search(_PASSING, line)]
     return tuple(dict.fromkeys(_counted(found)))[:MOST_NAMES]
 
 
 def _name(line: str) -> str:
-    found = _LINE.fullmatch(line)
+    found = re.fullmatch(_LINE, line)
     if found is None:
         return ""
     if complaint := found["complaint"]:
-        is_new = _COMPLAINS.search(complaint) and not _RAISED.fullmatch(complaint)
+        is_new = re.search(_COMPLAINS, complaint) and not re.fullmatch(_RAISED, complaint)
         return f"{found['place']}: {_steady(complaint)}" if is_new else ""
     return next(filter(None, found.groups()), "").strip()
 
 
 def _steady(text: str) -> str:
     """Removes times, addresses and line numbers, which differ from run to run."""
-    return _CHANGING.sub("…", text.strip())
+    return re.sub(_CHANGING, "…", text.strip())
 
 
 def _counted(names: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ from wolo.errors import ConfigError
 
 Key = tuple[str, ...]
 
-_PART = re.compile(r'"([^"]*)"|([^."]+)')
+_PART = r'"([^"]*)"|([^."]+)'
 
 
 class Leaf(NamedTuple):
@@ -62,7 +62,7 @@ def leaf(dotted_key: str, value: str, place: Place) -> Leaf:
 
 def parse_key(text: str) -> Key:
     """Splits `providers."my.host".base_url` into three parts."""
-    return tuple(quoted or bare.strip() for quoted, bare in _PART.findall(text)) or ("",)
+    return tuple(quoted or bare.strip() for quoted, bare in re.findall(_PART, text)) or ("",)
 
 
 def dotted(key: Key) -> str:

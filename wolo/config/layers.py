@@ -51,7 +51,7 @@ FLAGS = {
 }
 """Command line options that differ from the key of their setting."""
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")
-PROVIDER_NAME = re.compile(r"[\w.-]+", re.ASCII)
+PROVIDER_NAME = r"(?a)[\w.-]+"
 LONGEST_PLAIN = 20
 """Query values longer than this may be keys; dates and versions are shorter."""
 MOST_NAMED = 20
@@ -141,7 +141,7 @@ def _check(one: Leaf, place: Place) -> None:
         raise ConfigError(
             f"{place.at(key)}: mode yolo cannot be set in a file or the environment.", hint="Use --yolo on the command line."
         )
-    if key[0] == "providers" and not PROVIDER_NAME.fullmatch(key[1]):
+    if key[0] == "providers" and not re.fullmatch(PROVIDER_NAME, key[1]):
         raise ConfigError(
             f'{place.at(key[:2])}: "{key[1]}" cannot be the name of a provider: nobody could write {key[1]}/MODEL.',
             hint="Use letters, digits and . _ - only.",

@@ -24,9 +24,9 @@ MAX_CUT_BYTES = 200 * 1024 * 1024
 HEAD_BYTES = 16
 PDF = b"%PDF-"
 
-_MENTION = re.compile(r"(?<![\w@])@(?:\"((?:[^\"\\]|\\.)+)\"(:[0-9]{1,9}(?:-[0-9]{0,9})?)?|([^\s@\"]+))")
-_RANGE = re.compile(r"(.+):([0-9]{1,9})(?:(-)([0-9]{0,9}))?", re.DOTALL)
-_ESCAPED = re.compile(r"\\([\"\\])")
+_MENTION = r"(?<![\w@])@(?:\"((?:[^\"\\]|\\.)+)\"(:[0-9]{1,9}(?:-[0-9]{0,9})?)?|([^\s@\"]+))"
+_RANGE = r"(?s)(.+):([0-9]{1,9})(?:(-)([0-9]{0,9}))?"
+_ESCAPED = r"\\([\"\\])"
 
 
 class Lines(Struct, frozen=True):
@@ -81,7 +81,7 @@ def without_files(text: str, may_attach: Callable[[Path], bool], cwd: Path) -> t
         refused.extend(named)
         return "_" if named else mention[0]  # a letter: without one the next @ could begin a mention
 
-    return _MENTION.sub(replace_mention, text), refused
+    return re.sub(_MENTION, replace_mention, text), refused
 
 
 def _with_piped(text: str, piped: str) -> str:
@@ -92,8 +92,8 @@ def _with_piped(text: str, piped: str) -> str:
 
 def _mentioned(text: str, cwd: Path) -> list[tuple[Path, Lines]]:
     found = []
-    for quoted, range_behind, plain in _MENTION.findall(text):
-        spellings = (_ESCAPED.sub(r"\1", quoted) + range_behind, quoted) if quoted else (plain, plain.rstrip(".,;:!?)]}'"))
+    for quoted, range_behind, plain in re.findall(_MENTION, text):
+        spellings = (re.sub(_ESCAPED, r"\1", quoted) + range_behind, quoted) if quoted else (plain, plain.rstrip(".,;:!?)]}'"))
         for name, lines in (each for spelling in spellings for each in _readings(spelling)):
             if name and _is_file(_at(name, cwd)):
                 found.append((_at(name, cwd), lines))
@@ -104,7 +104,7 @@ def _mentioned(text: str, cwd: Path) -> list[tuple[Path, Lines]]:
 def _readings(spelling: str) -> list[tuple[str, Lines]]:
     """The plain name, then a name with a range of lines."""
     readings = [(spelling, WHOLE)]
-    if ranged := _RANGE.fullmatch(spelling):
+    if ranged := re.fullmatch(_RANGE, spelling):
         name, first, dash, last = ranged.groups()
         readings.append((name, Lines(max(int(first), 1), int(last) if last else None if dash else int(first))))
     return readings

@@ -301,7 +301,7 @@ def save_provider(name: str, found: FoundServer, key: str) -> None:
     """Writes `providers.NAME` to the user's settings and saves the key. Raises UsageError, and saves nothing then."""
     places = find_places()
     overrides = layers.load(places).settings.providers
-    if not PROVIDER_NAME.fullmatch(name):
+    if not re.fullmatch(PROVIDER_NAME, name):
         raise UsageError(f"{name} is not a valid provider name.", hint="Use letters, digits and . _ -")
     if name.lower() in (each.lower() for each in names_of(overrides)):
         raise UsageError(f"The provider {name} exists already.", hint="Choose another name.")

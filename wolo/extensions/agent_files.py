@@ -22,7 +22,7 @@ Mode = Literal["primary", "subagent", "all"]
 READING = frozenset(("read", "grep", "glob", "fetch", "todo", "ask", "skill", "expand_message", "task_completion"))
 """Tools that change nothing."""
 MOST_AGENTS = 200
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _EVERYTHING = frozenset(("*", "all", "inherit"))
 _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "bash": ("shell", "jobs"),
@@ -133,7 +133,7 @@ def _read(path: Path, shelf: ExtensionFolder, notices: list[str]) -> Profile | N
 def _profile(document: Document, path: Path, *, is_projects: bool) -> Profile:
     """Raises ExtensionError for invalid settings."""
     name = document.text("name") or path.stem
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise document.wrong("name", "must be letters, digits, `-`, `_` and `.`, 64 at most")
     description = clean_line(document.text("description") or document.body.partition("\n")[0].lstrip("# "))
     if not description:

@@ -22,10 +22,10 @@ MOST_FOLDERS = 200
 DEEPEST = 4
 """Levels of folders; each is part of the name: `git/commit.md` is `git:commit`."""
 LONGEST_DESCRIPTION = 200
-_WORD = re.compile(r"\w[\w.-]*")
-_PLACE = re.compile(r"\\?\$(?:ARGUMENTS\b|@|([1-9])(?!\d)|\{@:(\d{1,2})(?::(\d{1,2}))?\})")
-_RUN = re.compile(r"!`([^`\n]+)`")
-_NOT_PLAIN = re.compile(r"[\\'\"`$#]|<<")
+_WORD = r"\w[\w.-]*"
+_PLACE = r"\\?\$(?:ARGUMENTS\b|@|([1-9])(?!\d)|\{@:(\d{1,2})(?::(\d{1,2}))?\})"
+_RUN = r"!`([^`\n]+)`"
+_NOT_PLAIN = r"[\\'\"`$#]|<<"
 """Shell syntax that could defeat the quoting of arguments."""
 
 
@@ -79,12 +79,12 @@ def fill(command: WrittenCommand, typed: str) -> tuple[str | Run, ...]:
         raise ExtensionError(f"{shown(command.path)} has no text, so there is nothing to send.")
     words = split(typed)
     filled: list[str | Run] = []
-    for number, piece in enumerate(_RUN.split(body)):
+    for number, piece in enumerate(re.split(_RUN, body)):
         if number % 2:
             filled.append(Run(f"!`{piece}`", _line(piece, words)))
         else:
-            filled.append(_PLACE.sub(lambda found: _replacement(found, typed, words), piece))
-    if typed and all(map(_is_escaped, _PLACE.finditer(body))):
+            filled.append(re.sub(_PLACE, lambda found: _replacement(found, typed, words), piece))
+    if typed and all(map(_is_escaped, re.finditer(_PLACE, body))):
         filled.append(f"\n\n{typed}")
     return tuple(filled)
 
@@ -121,16 +121,16 @@ def _line(command: str, words: list[str]) -> str:
 
     Placeholders must stand alone and nothing else may be quoted, so that no argument becomes a command.
     """
-    places = list(_PLACE.finditer(command))
+    places = list(re.finditer(_PLACE, command))
     if all(map(_is_escaped, places)):
-        return _PLACE.sub(lambda found: found[0][1:], command)
+        return re.sub(_PLACE, lambda found: found[0][1:], command)
     stands_alone = all(
         command[found.start() - 1 : found.start()].strip() == "" == command[found.end() : found.end() + 1].strip()
         for found in places
     )
-    if any(map(_is_escaped, places)) or not stands_alone or _NOT_PLAIN.search(_PLACE.sub("", command)):
+    if any(map(_is_escaped, places)) or not stands_alone or re.search(_NOT_PLAIN, re.sub(_PLACE, "", command)):
         return ""
-    return _PLACE.sub(lambda found: shlex.join(_arguments_for(found, words)), command)
+    return re.sub(_PLACE, lambda found: shlex.join(_arguments_for(found, words)), command)
 
 
 def _files(shelves: Sequence[ExtensionFolder], notices: list[str]) -> Iterator[tuple[ExtensionFolder, Path, str]]:
@@ -145,7 +145,7 @@ def _below(
     for entry in entries(folder, notices):
         if entry.name.endswith(ENDING):
             word = entry.name.removesuffix(ENDING)
-            if _WORD.fullmatch(word):
+            if re.fullmatch(_WORD, word):
                 yield shelf, Path(entry.path), before + word
             else:
                 notices.append(f"{shown(Path(entry.path))} is no command: its name must be letters, digits, '.', '_' and '-'.")
@@ -155,7 +155,7 @@ def _below(
 
 
 def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
-    if not _WORD.fullmatch(entry.name) or not os.path.isdir(entry.path):  # noqa: PTH112  # text all along
+    if not re.fullmatch(_WORD, entry.name) or not os.path.isdir(entry.path):  # noqa: PTH112  # text all along
         return False
     real = os.path.realpath(entry.path)
     is_new = real not in seen

@@ -17,7 +17,7 @@ from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, en
 from wolo.messages.terminal_text import clean_line, escape_hidden
 
 FILE_NAMES = ("SKILL.md", "skill.md")
-NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+NAME = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1024
 MOST_SKILLS = 300
@@ -124,7 +124,7 @@ def _read(shelf: ExtensionFolder, path: Path) -> Skill:
     name, description = document.text("name"), " ".join(escape_hidden(document.text("description")).split())
     if not name or not description:
         raise ExtensionError(f"{document.name}: a skill needs a '{'description' if name else 'name'}' above its text.")
-    if len(name) > LONGEST_NAME or not NAME.fullmatch(name):
+    if len(name) > LONGEST_NAME or not re.fullmatch(NAME, name):
         raise document.wrong("name", f"must be small letters, digits and single hyphens, {LONGEST_NAME} at most")
     if name != path.parent.name:
         raise document.wrong("name", f"is {name}, but its folder is {shown(Path(path.parent.name))}: they must be the same")

@@ -106,12 +106,12 @@ _CHANGING = frozenset(
 )
 _REMOVING = frozenset({"rm", "mv", "chmod", "chown", "chgrp", "shred", "trash", "unlink"})
 _FINDING = frozenset({"find", "fd", "fdfind"})
-_MAY_REMOVE = re.compile(rf"(?<![\w.-])(?:{'|'.join(sorted(_REMOVING))}|-delete)(?![\w-])|\$'", re.IGNORECASE)
+_MAY_REMOVE = rf"(?i)(?<![\w.-])(?:{'|'.join(sorted(_REMOVING))}|-delete)(?![\w-])|\$'"
 
 
 def may_remove(text: str) -> bool:
     """Cheap first check: most commands remove nothing."""
-    return any(map(_MAY_REMOVE.search, {text, unquoted(text)}))
+    return any(re.search(_MAY_REMOVE, each) for each in (text, unquoted(text)))
 
 
 def removed_by(text: str, cwd: str, home: str, named: Iterable[str]) -> Iterator[str]:

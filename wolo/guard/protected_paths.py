@@ -55,8 +55,6 @@ RUNS_CODE_BELOW = (
     "/library/launchagents/",
 )
 
-_RUNS_CODE_BELOW = re.compile("|".join(map(re.escape, RUNS_CODE_BELOW)))
-
 SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".gcloud", ".password-store"})
 SECRET_BELOW = (
     "/.docker/config.json",
@@ -67,7 +65,6 @@ SECRET_BELOW = (
     "/.config/op/",
     "/library/keychains/",
 )
-_SECRET_BELOW = re.compile("|".join(map(re.escape, SECRET_BELOW)))
 _SECRET_NAMES = """
 .netrc _netrc .npmrc .yarnrc.yml .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .vault_pass .terraformrc
 .boto .s3cfg .dockercfg kubeconfig credentials
@@ -77,24 +74,25 @@ SECRET_ENDINGS = (
     *(".pem", ".key", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".ovpn"),
     *(".env", ".tfstate", ".tfstate.backup"),
 )
-_TELLING_NAME = re.compile(
+_DATA_ENDINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".csv", ".properties")
+_TELLING_NAME = (
     r"(?:.*[-_.])?(?:credentials?|secrets?|service[-_]?accounts?|client[-_]secrets?|adminsdk)(?:[-_.].*)?"
     r"\.(?:json|ya?ml|toml|ini|csv|properties)"
 )
 """Data files whose name says that they contain credentials; source code about credentials does not match."""
-_PRIVATE_KEY = re.compile(r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:\..*)?")
-_EXAMPLE = re.compile(r"\.env.*\.(?:example|sample|template|dist)|(?:example|sample|template|dist)\.env")
-_PROCESS_MEMORY = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(?:environ|mem|auxv)")
+_PRIVATE_KEY = r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:\..*)?"
+_EXAMPLE = r"\.env.*\.(?:example|sample|template|dist)|(?:example|sample|template|dist)\.env"
+_PROCESS_MEMORY = r"/proc/[^/]+/(?:task/[^/]+/)?(?:environ|mem|auxv)"
 _KNOWN = frozenset((*RUNS_CODE, *SECRET_FOLDERS, *SECRET_NAMES, ".env", ".env.local", "id_rsa", "id_ed25519", "secrets.yaml"))
-_WILD = re.compile(r"[*?]")
-_IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+_WILD = r"[*?]"
+_IGNORED = "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 """Characters that some file systems ignore in names: `.g<200c>it` is `.git` there."""
 
 
 def fold(path: str) -> str:
     """Returns a spelling in which two names of one file are equal on every file system."""
     folded = path.casefold()
-    return folded if folded.isascii() else _IGNORED.sub("", folded)
+    return folded if folded.isascii() else re.sub(_IGNORED, "", folded)
 
 
 def runs_code(path: str) -> bool:
@@ -107,7 +105,7 @@ def is_protected_name(path: str) -> bool:
     folded = fold(path)
     if not RUNS_CODE.isdisjoint(folded.split("/")) or folded.endswith(".code-workspace"):
         return True
-    return _RUNS_CODE_BELOW.search(folded) is not None
+    return any(below in folded for below in RUNS_CODE_BELOW)
 
 
 def is_readable(path: str) -> bool:
@@ -122,14 +120,14 @@ def is_secret(path: str) -> bool:
     parts = folded.split("/")
     name = parts[-1]
     if name.startswith(".env") or name.endswith(SECRET_ENDINGS):
-        return _EXAMPLE.fullmatch(name) is None
-    if name in SECRET_NAMES or _TELLING_NAME.fullmatch(name):
+        return re.fullmatch(_EXAMPLE, name) is None
+    if name in SECRET_NAMES or (name.endswith(_DATA_ENDINGS) and re.fullmatch(_TELLING_NAME, name)):
         return True
-    if name.startswith("id_") and _PRIVATE_KEY.fullmatch(name) and not name.endswith(".pub"):
+    if name.startswith("id_") and re.fullmatch(_PRIVATE_KEY, name) and not name.endswith(".pub"):
         return True
-    if not SECRET_FOLDERS.isdisjoint(parts) or _SECRET_BELOW.search(folded):
+    if not SECRET_FOLDERS.isdisjoint(parts) or any(below in folded for below in SECRET_BELOW):
         return True
-    return folded.startswith("/proc/") and _PROCESS_MEMORY.fullmatch(folded) is not None
+    return folded.startswith("/proc/") and re.fullmatch(_PROCESS_MEMORY, folded) is not None
 
 
 def may_be_protected(pattern: str) -> bool:
@@ -138,12 +136,12 @@ def may_be_protected(pattern: str) -> bool:
     if is_secret(folded) or is_protected_name(folded):
         return True
     *folders, last = folded.split("/")
-    hidden = [part for part in folders if part[:1] == "." and _WILD.search(part)]
+    hidden = [part for part in folders if part[:1] == "." and re.search(_WILD, part)]
     return _may_end_as_secret(last) or any(map(_may_be_known, (*hidden, last)))
 
 
 def _may_end_as_secret(wild: str) -> bool:
-    ending = _WILD.split(wild)[-1]
+    ending = re.split(_WILD, wild)[-1]
     return wild != ending and any(each.endswith(ending) for each in SECRET_ENDINGS)
 
 

@@ -105,7 +105,7 @@ class ShellPattern:
         texts = [text for word in command.words for text in self._expanded(word, command)]
         if self._is_among(texts):
             return True
-        return any(self._is_among(_PIECES.findall(unquoted(text))) for text in texts if not _BARE.fullmatch(text))
+        return any(self._is_among(re.findall(_PIECES, unquoted(text))) for text in texts if not re.fullmatch(_BARE, text))
 
     def _may_match(self, command: Command) -> bool:
         """Cheap first check: most rules are about another program."""
@@ -155,16 +155,16 @@ class ShellPattern:
         accounted = sum(name_of(word) == self._program for words in found for word in words)
         if accounted < max(len(self._named.findall(each)) for each in (text, unquoted(text))):
             return False
-        return not any(_EXPANDED.search(word) for words in found for word in words) and not any(map(self._is_among, found))
+        return not any(re.search(_EXPANDED, word) for words in found for word in words) and not any(map(self._is_among, found))
 
     def _is_named_in(self, text: str) -> bool:
         return any(self._named.search(each) for each in (text, unquoted(text)))
 
 
-_EXPANDED = re.compile(r"[$`*?\[{~]")
+_EXPANDED = r"[$`*?\[{~]"
 """Marks a word that bash would expand."""
-_BARE = re.compile(r"[\w./:=@%+,-]*")
-_PIECES = re.compile(r"""[^\s;|&()<>\[\],'"`{}$\\]+""")
+_BARE = r"[\w./:=@%+,-]*"
+_PIECES = r"""[^\s;|&()<>\[\],'"`{}$\\]+"""
 
 
 def _is_star(word: Word) -> bool:

@@ -29,11 +29,11 @@ _ALIASES = {
     "web": "fetch",
 }
 """Tool names that users try, and the rule tool that covers them."""
-_OTHER_WILDCARD = re.compile(r"\[(?:[!^][^\]]*|[^\]]*\w-\w[^\]]*)\]|\{[^{}]*,[^{}]*\}")
+_OTHER_WILDCARD = r"\[(?:[!^][^\]]*|[^\]]*\w-\w[^\]]*)\]|\{[^{}]*,[^{}]*\}"
 """Wildcards of other tools, which would match nothing here; `[id]` and `[...slug]` are real file names."""
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
-_HOST = re.compile(rf"(?:\*|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\])(?::\d{{1,5}})?")
-_TARGETS = {"mcp": re.compile(r"[\w.*-]+(?:/[\w.*-]+)?"), "task": re.compile(r"[\w.*-]+")}
+_HOST = rf"(?:\*|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\])(?::\d{{1,5}})?"
+_TARGETS = {"mcp": r"[\w.*-]+(?:/[\w.*-]+)?", "task": r"[\w.*-]+"}
 
 
 class Rule(Struct, frozen=True):
@@ -116,10 +116,10 @@ def _complaint(tool: RuleTool, pattern: str) -> tuple[str, str] | None:
             return "its pattern is not plain words", "A pattern cannot contain an operator, a redirection or a `$`."
         return None
     if tool == "fetch":
-        if not _HOST.fullmatch(pattern.lower()):
+        if not re.fullmatch(_HOST, pattern.lower()):
             return "its pattern is not a host", 'Write a host without a scheme or path: "docs.python.org", "*.python.org" or "*".'
         return None
-    if not _TARGETS[tool].fullmatch(pattern):
+    if not re.fullmatch(_TARGETS[tool], pattern):
         return "its pattern has the wrong form", '"mcp:SERVER/TOOL" or "mcp:SERVER/*"' if tool == "mcp" else '"task:AGENT"'
     return None
 
@@ -128,7 +128,7 @@ def _path_complaint(pattern: str) -> tuple[str, str] | None:
     parts = pattern.split("/")
     if pattern.startswith("!"):
         return "`!` does not negate a pattern", "Write the opposite rule under `allow` or `deny`."
-    if other := _OTHER_WILDCARD.search(pattern):
+    if other := re.search(_OTHER_WILDCARD, pattern):
         return f"`{other[0]}` is not a wildcard here", "The wildcards are `*`, `?` and `**`; otherwise write one rule per name."
     if pattern.startswith("~") and parts[0] != "~":
         return f"`{parts[0]}` is not expanded", "Write the full path."
@@ -148,7 +148,7 @@ def _wrong(text: str, decision: Decision, source: str, why: str, hint: str = "")
 CHECKERS = frozenset({"pytest", "ruff", "tsc", "ls", "wc"})
 """Programs whose arguments cannot make another program run, so a rule with a final `*` is offered."""
 
-_BARE = re.compile(r"[\w./:=@%+,-]+")
+_BARE = r"[\w./:=@%+,-]+"
 
 
 def suggest(intent: ReadIntent | WriteIntent | FetchIntent | CallIntent, root: str) -> str:
@@ -194,7 +194,7 @@ def _written(word: Word) -> str:
     """The word as a pattern that matches only itself; empty if there is none."""
     if word.has_glob:
         return ""
-    if _BARE.fullmatch(word.text):
+    if re.fullmatch(_BARE, word.text):
         return word.text
     quote = '"' if "'" in word.text else "'"
     return "" if quote in word.text or (quote == '"' and "\\" in word.text) else f"{quote}{word.text}{quote}"

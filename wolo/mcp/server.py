@@ -18,7 +18,7 @@ from wolo.messages.terminal_text import clean_line
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+NAME = r"[A-Za-z0-9_.-]{1,64}"
 """Used in rules and in tool names."""
 Seconds = Annotated[float, Meta(gt=0)]
 Transport = Literal["", "stdio", "http", "sse"]
@@ -82,7 +82,7 @@ _HINT = 'It needs either `command` (with `args`) or `url`: command = "npx", args
 
 
 def _complaint(name: str, server: Server) -> str:
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         return "only letters, digits and . _ - may be in its name, 64 at most"
     if bool(server.command.strip()) == bool(server.url.strip()):
         return "it has both a command and a url" if server.command.strip() else "it has neither a command nor a url"

@@ -22,7 +22,7 @@ PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 FRAMING = frozenset({"content-length", "transfer-encoding", "host", "connection"})
 """Headers that only the transport may set."""
 
-_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,4 +69,4 @@ def machine() -> str:
 
 def may_be_set(name: str) -> bool:
     """Check that a user may set this header."""
-    return _name.fullmatch(name) is not None and name.lower() not in FRAMING
+    return re.fullmatch(_NAME, name) is not None and name.lower() not in FRAMING

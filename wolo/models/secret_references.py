@@ -15,13 +15,13 @@ from wolo.places import settings_folder
 COMMAND: Final = "!"
 COMMAND_S: Final = 10.0
 """Timeout of a key program, which may wait for input that cannot be given."""
-VARIABLE: Final = re.compile(r"\$\{(?P<braced>[A-Za-z_]\w*)\}|^\$(?P<whole>[A-Za-z_]\w*)$")
+VARIABLE: Final = r"\$\{(?P<braced>[A-Za-z_]\w*)\}|^\$(?P<whole>[A-Za-z_]\w*)$"
 """`$NAME` as the whole value, `${NAME}` anywhere."""
 
 
 def is_reference(value: str) -> bool:
     """Check that the value contains no secret itself."""
-    return VARIABLE.fullmatch(value.strip()) is not None
+    return re.fullmatch(VARIABLE, value.strip()) is not None
 
 
 def is_there(value: str, environ: Mapping[str, str]) -> bool:
@@ -34,7 +34,7 @@ def resolve(value: str, environ: Mapping[str, str], *, setting: str) -> str:
     value = value.strip()
     if missing := _missing(value, environ):
         raise ConfigError(f"{setting} refers to ${missing}, which is not set.", hint=f"export {missing}=…")
-    return VARIABLE.sub(lambda found: environ[found["braced"] or found["whole"]].strip(), value)
+    return re.sub(VARIABLE, lambda found: environ[found["braced"] or found["whole"]].strip(), value)
 
 
 def resolve_key(value: str, environ: Mapping[str, str], *, setting: str) -> str:
@@ -47,7 +47,7 @@ def resolve_key(value: str, environ: Mapping[str, str], *, setting: str) -> str:
 def _missing(value: str, environ: Mapping[str, str]) -> str:
     if value.startswith(COMMAND):
         return ""
-    names = (found["braced"] or found["whole"] for found in VARIABLE.finditer(value))
+    names = (found["braced"] or found["whole"] for found in re.finditer(VARIABLE, value))
     return next((name for name in names if not environ.get(name, "").strip()), "")
 
 

@@ -21,7 +21,7 @@ ROW_LIMIT_BYTES = 64 * 1024
 NAME_LIMIT = 100
 TITLE_LIMIT = 80
 
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
+_ID = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
 
 
 def new_session_id(now: float) -> str:
@@ -30,7 +30,7 @@ def new_session_id(now: float) -> str:
 
 
 def check_id(session_id: str) -> str:
-    if not _ID.match(session_id):
+    if not re.match(_ID, session_id):
         raise SessionError(
             f"{session_id!r} is not a valid session id.", hint="Use letters, digits, _ . and -, at most 128 of them."
         )

@@ -29,7 +29,7 @@ FOLDER_ALIASES: Mapping[str, str] = dict.fromkeys(("dir", "directory", "dir_path
 """Names that models use for an argument `path`."""
 _SMALL_TALK = frozenset(("description", "explanation", "justification", "purpose", "reason", "thought", "thoughts"))
 """Arguments without effect that some models add to every call."""
-_WHERE = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?\Z", re.DOTALL)
+_WHERE = r"(?s)(.*?)(?: - at `\$\.?(.*)`)?\Z"
 _WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list", "null": "null"}
 
 
@@ -110,7 +110,7 @@ def _usage(tool: BuiltinTool) -> str:
 
 
 def _sentence(complaint: str) -> str:
-    match = _WHERE.match(complaint)
+    match = re.match(_WHERE, complaint)
     said, where = (match[1], match[2]) if match else (complaint, None)
     if missing := re.match(r"Object missing required field `(.*)`", said):
         return f"`{f'{where}.' if where else ''}{missing[1]}` is missing."

@@ -16,7 +16,7 @@ from wolo.errors import ExtensionError
 
 TIMEOUT_S = 60.0
 ALL_TOOLS = ("", "*")
-RULE = re.compile(r"\s*([\w*-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+RULE = r"(?s)\s*([\w*-]+)\s*(?:\((.*)\))?\s*"
 
 
 class Hook(Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,7 +78,7 @@ def pattern(matcher: str) -> re.Pattern[str]:
 
 
 def is_rule(condition: str) -> bool:
-    return RULE.fullmatch(condition) is not None
+    return re.fullmatch(RULE, condition) is not None
 
 
 def complaint(matcher: str) -> str:
@@ -113,7 +113,7 @@ OTHERS_EVENTS = frozenset(
 """Events of other agents that wolo does not have."""
 
 
-_PROJECT_DIR = re.compile(r"\$\{CLAUDE_PROJECT_DIR\}|\$CLAUDE_PROJECT_DIR\b")
+_PROJECT_DIR = r"\$\{CLAUDE_PROJECT_DIR\}|\$CLAUDE_PROJECT_DIR\b"
 
 
 class FromFile(NamedTuple):
@@ -227,7 +227,7 @@ class _Reading:
 
 def _literally(word: str) -> str:
     """Quotes a word for the shell, except for the project folder's variable."""
-    pieces = _PROJECT_DIR.split(word)
+    pieces = re.split(_PROJECT_DIR, word)
     return '"$CLAUDE_PROJECT_DIR"'.join(shlex.quote(piece) if piece else "" for piece in pieces) or "''"
 
 

@@ -66,7 +66,7 @@ _EXPANDS = re.compile(r"[`$]")
 
 def holds(condition: str, call: ClaudeCall, names: Sequence[str], start: Path) -> bool:
     """`names` are those of the tool; relative paths start at `start`."""
-    rule = RULE.fullmatch(condition)
+    rule = re.fullmatch(RULE, condition)
     if rule is None:
         return True
     wanted, pattern = rule[1], rule[2]

@@ -31,13 +31,13 @@ GLM_EFFORTS: dict[ThinkingLevel, ThinkingLevel] = {
 }
 """Efforts supported by models that always think; other values are refused or silently mean full depth."""
 
-_GLM_VERSION = re.compile(r"glm-?(\d+)(?:\.(\d+))?", re.IGNORECASE)
-_KIMI_ALWAYS_THINKS = re.compile(r"kimi-?k(?:[3-9]|\d\d)", re.IGNORECASE)
+_GLM_VERSION = r"(?i)glm-?(\d+)(?:\.(\d+))?"
+_KIMI_ALWAYS_THINKS = r"(?i)kimi-?k(?:[3-9]|\d\d)"
 
 
 def always_thinks(style: str, model: str) -> bool:
     """Disabling thinking would be refused. `style` is `ChatDialect.thinking_param_style`."""
-    return style == "kimi" and _KIMI_ALWAYS_THINKS.search(model) is not None
+    return style == "kimi" and re.search(_KIMI_ALWAYS_THINKS, model) is not None
 
 
 def glm_level(model: str, level: ThinkingLevel) -> ThinkingLevel:
@@ -49,5 +49,5 @@ def glm_level(model: str, level: ThinkingLevel) -> ThinkingLevel:
 
 
 def glm_version(model: str) -> tuple[int, int] | None:
-    found = _GLM_VERSION.search(model)
+    found = re.search(_GLM_VERSION, model)
     return (int(found[1]), int(found[2] or 0)) if found else None

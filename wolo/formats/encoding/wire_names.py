@@ -10,12 +10,12 @@ from typing import Literal
 IdPolicy = Literal["opaque", "openai", "responses", "anthropic", "mistral"]
 """Accepted call ids: up to 40 printable or safe characters, 64 safe ones, or exactly 9 alphanumerics."""
 
-LEGAL_IDS: dict[IdPolicy, re.Pattern[str]] = {
-    "opaque": re.compile(r"[!-~]{1,40}"),
-    "openai": re.compile(r"[A-Za-z0-9_-]{1,40}"),
-    "responses": re.compile(r"[A-Za-z0-9_-]{0,63}[A-Za-z0-9-]"),
-    "anthropic": re.compile(r"[A-Za-z0-9_-]{1,64}"),
-    "mistral": re.compile(r"[A-Za-z0-9]{9}"),
+LEGAL_IDS: dict[IdPolicy, str] = {
+    "opaque": r"[!-~]{1,40}",
+    "openai": r"[A-Za-z0-9_-]{1,40}",
+    "responses": r"[A-Za-z0-9_-]{0,63}[A-Za-z0-9-]",
+    "anthropic": r"[A-Za-z0-9_-]{1,64}",
+    "mistral": r"[A-Za-z0-9]{9}",
 }
 
 
@@ -24,7 +24,7 @@ def wire_id(own: str, policy: IdPolicy, taken: Collection[str]) -> str:
 
     Hashing keeps ids with a common prefix different, unlike truncation.
     """
-    if LEGAL_IDS[policy].fullmatch(own) and own not in taken:
+    if re.fullmatch(LEGAL_IDS[policy], own) and own not in taken:
         return own
     attempt = 1
     while (derived := _derive_id(own, policy, attempt)) in taken:
@@ -37,16 +37,16 @@ def _derive_id(own: str, policy: IdPolicy, attempt: int) -> str:
     return digest[:9] if policy == "mistral" else f"call_{digest[:24]}"
 
 
-LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ILLEGAL_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
+LEGAL_NAME = r"[A-Za-z0-9_-]{1,64}"
+_ILLEGAL_CHARACTERS = r"[^A-Za-z0-9_-]+"
 
 
 def wire_name(name: str, reserved: Collection[str] = ()) -> str:
     """Depends only on the name, so that history keeps its bytes when the tools change."""
-    if LEGAL_NAME.fullmatch(name) and name not in reserved:
+    if re.fullmatch(LEGAL_NAME, name) and name not in reserved:
         return name
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{_ILLEGAL_CHARACTERS.sub('_', name)[:55] or 'tool'}_{mark}"
+    return f"{re.sub(_ILLEGAL_CHARACTERS, '_', name)[:55] or 'tool'}_{mark}"
 
 
 def names_by_wire(names: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:

@@ -101,7 +101,7 @@ class GeminiLayout(Layout):
         """An id assigned by a server of this format; never one from another format."""
         came = message.producer is not None and message.producer.format == NAME
         own = call.call_id
-        if not (came and self._sends_ids and LEGAL_IDS["opaque"].fullmatch(own)) or own in self._used_ids:
+        if not (came and self._sends_ids and re.fullmatch(LEGAL_IDS["opaque"], own)) or own in self._used_ids:
             return ""
         return self.wire_id(call, layout_step)
 

@@ -31,7 +31,7 @@ HOW_TO_USE = "[Words like {} are placeholders for secret values. Use them unchan
 MAX_FORMS = 8_000
 KEY_BYTES = 32
 _NAME_CHARACTERS = 40
-_READ_BY_A_SHELL = re.compile(r"[^\w@%+=:,./-]")
+_READ_BY_A_SHELL = r"[^\w@%+=:,./-]"
 
 E = TypeVar("E", bound=WoloError)
 P = TypeVar("P", bound=AnyPart)
@@ -170,7 +170,7 @@ class Secrets:
         """Replaces placeholders with real values throughout a JSON value. Unknown ones stay as they are."""
         used: dict[str, str] = {}
         restored = _throughout(value, lambda text: self._restore_text(text, used))
-        return Restored(restored, tuple(dict.fromkeys(used.values())), any(map(_READ_BY_A_SHELL.search, used)))
+        return Restored(restored, tuple(dict.fromkeys(used.values())), any(re.search(_READ_BY_A_SHELL, each) for each in used))
 
     def _restore_text(self, text: str, used: dict[str, str]) -> str:
         if "SECRET_" not in text:

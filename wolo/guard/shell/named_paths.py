@@ -14,13 +14,13 @@ from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.shell.words import Word, unquoted
 from wolo.workspace.root import resolve_path
 
-_AROUND = re.compile(r"[=:@,\s;|&<>()]+")
-_PIECE = re.compile(r"""[^\s;|&()<>,"'`{}$\\]+""")
-_HOME = re.compile(r"\$(?:HOME\b|\{HOME\})|(?<![^\s=:;|&<>(){}`,])~(?=[/\s;|&<>(){}`,]|\Z)")
+_AROUND = r"[=:@,\s;|&<>()]+"
+_PIECE = r"""[^\s;|&()<>,"'`{}$\\]+"""
+_HOME = r"\$(?:HOME\b|\{HOME\})|(?<![^\s=:;|&<>(){}`,])~(?=[/\s;|&<>(){}`,]|\Z)"
 """Spellings of the home directory in a shell."""
-_VARIABLE_BEFORE = re.compile(r"\$(?:\w+|\{[^{}]*\})/?")
+_VARIABLE_BEFORE = r"\$(?:\w+|\{[^{}]*\})/?"
 MAX_DIRECTORIES = 12
-_BRACKET_CLASS = re.compile(r"\[[:.=]")
+_BRACKET_CLASS = r"\[[:.=]"
 MAX_WILD_PARTS = 2
 """With wildcards in more path parts than this, expanding a word could search the whole disk."""
 
@@ -41,7 +41,7 @@ def named_paths(words: Iterable[Word], cwd: str, home: str) -> NamedPaths:
     named: list[str] = []
     patterns: list[str] = []
     for word in words:
-        expanded = _HOME.sub(lambda _: home, word.text)  # quoted, it may still reach another shell
+        expanded = re.sub(_HOME, lambda _: home, word.text)  # quoted, it may still reach another shell
         for piece in (*_pieces(word.text), *(_pieces(expanded) if expanded != word.text else ())):
             if piece and ("/" in piece or piece[0] == "." or _names_file(piece, cwd)):
                 named.append(real_path(cwd, piece))
@@ -85,8 +85,8 @@ def named_in_text(text: str, cwd: str, home: str) -> NamedPaths:
 
     The directory of each name is unknown, so files are looked up in every directory that is named.
     """
-    expanded = _HOME.sub(lambda _: home, unquoted(text))
-    pieces = dict.fromkeys((*_PIECE.findall(expanded), *_PIECE.findall(_VARIABLE_BEFORE.sub(" ", expanded))))
+    expanded = re.sub(_HOME, lambda _: home, unquoted(text))
+    pieces = dict.fromkeys((*re.findall(_PIECE, expanded), *re.findall(_PIECE, re.sub(_VARIABLE_BEFORE, " ", expanded))))
     words = [Word(piece, any(letter in piece for letter in "*?[")) for piece in pieces]
     named, patterns = named_paths(words, cwd, home)
     relative = [name for word in words if not word.has_glob for name in _pieces(word.text) if name and name[0] not in "/-"]
@@ -127,14 +127,14 @@ def file_pattern(folders: Sequence[str]) -> re.Pattern[str] | None:
 
 def _pieces(text: str) -> list[str]:
     """`-f.env` yields `.env`; so do `--file=.env` and `HEAD:.env`."""
-    pieces = [text] if _AROUND.search(text) is None else [text, *_AROUND.split(text)]
+    pieces = [text] if re.search(_AROUND, text) is None else [text, *re.split(_AROUND, text)]
     return [piece[2:] if piece[0] == "-" else piece for piece in pieces if piece and piece[:2] != "--"]
 
 
 def expand(word: Word, cwd: str) -> list[str]:
     """Full paths of the files that a word with wildcards matches. Raises TooManyFiles."""
     wild_parts = sum(any(each in part for each in "*?[") for part in word.text.split("/"))
-    if wild_parts > MAX_WILD_PARTS or _BRACKET_CLASS.search(word.text):
+    if wild_parts > MAX_WILD_PARTS or re.search(_BRACKET_CLASS, word.text):
         raise TooManyFiles
     names = iglob(word.text.replace("[^", "[!"), root_dir=cwd)  # noqa: PTH207  # leaves out dot files, as bash does
     return [name if name.startswith("/") else f"{cwd}/{name}" for name in names]

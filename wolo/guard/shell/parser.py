@@ -24,16 +24,16 @@ MAX_COMMANDS = 64
 MAX_TREE_DEPTH = 250
 """Levels of the syntax tree; each `$(` adds three."""
 MAX_BYTES = 256 * 1024
-_OPERATORS = re.compile(r"[;|&\n]+")
+_OPERATORS = r"[;|&\n]+"
 _PART_NODES = frozenset({"command", "list", "pipeline", "program"})
 _WORD_NODES = frozenset({"command_name", "word", "string", "string_content", "raw_string", "number", "concatenation", '"'})
-_SINGLE = re.compile(
+_SINGLE = (
     r"\(program \(command name: \(command_name \(word\)\)"
     r"((?: argument: \((?:word|number|raw_string|string(?: \(string_content\))?)\))*)\)\)"
 )
 _CHANGES_NOTHING = TAKES_LITERAL_WORDS | {"[", "kill", "printf", "test", "type"}
 """Builtins that do not change the meaning of later commands."""
-_STOPS_EARLY = re.compile(r"set(?: -[eux]+| -[eux]*o pipefail)+")
+_STOPS_EARLY = r"set(?: -[eux]+| -[eux]*o pipefail)+"
 """`set` with options that only end the line sooner."""
 
 _MOVES = frozenset({"cd", "pushd", "popd"})
@@ -130,7 +130,7 @@ def _has_deep_brackets(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _read(text: str) -> tuple[_Joined | None, bool]:
-    is_short = is_reviewable(text) and (len(text) <= MAX_COMMANDS or len(_OPERATORS.findall(text)) < MAX_COMMANDS)
+    is_short = is_reviewable(text) and (len(text) <= MAX_COMMANDS or len(re.findall(_OPERATORS, text)) < MAX_COMMANDS)
     if not is_short:
         return None, False
     source = text.encode()
@@ -143,7 +143,7 @@ def _read(text: str) -> tuple[_Joined | None, bool]:
 
 def _single(tree: str, text: str) -> _Joined | None:
     """Fast path for a single command."""
-    shape = _SINGLE.fullmatch(tree)
+    shape = re.fullmatch(_SINGLE, tree)
     words = plain_words(text) if shape else None
     if shape is None or words is None or len(words) != shape[1].count(":") + 1:
         return None
@@ -222,7 +222,7 @@ def _words_of(joined: _Joined) -> Iterator[tuple[Word, ...]]:
 def _changes_the_shell(words: tuple[Word, ...]) -> bool:
     program = words[0].text
     if program == "set":
-        return not _STOPS_EARLY.fullmatch(" ".join(word.text for word in words))
+        return not re.fullmatch(_STOPS_EARLY, " ".join(word.text for word in words))
     if program == "printf":
         return any(word.has_glob or word.text.startswith("-") for word in words[1:2])
     return program in BUILTINS and program not in _CHANGES_NOTHING

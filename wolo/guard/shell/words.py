@@ -19,8 +19,8 @@ _PIECE = re.compile(
 _SIMPLE = re.compile(r"[\w./:=@%+,-]+(?=[ \t]|\Z)")
 """A word without any special meaning."""
 _BLANKS = re.compile(r"[ \t]+")
-_GLOB = re.compile(r"[*?\[]")
-_BLANK_LOOKING = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_GLOB = r"[*?\[]"
+_BLANK_LOOKING = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 """Invisible characters that `str.isprintable` accepts."""
 
 _KEYWORDS = "if then elif else fi for in while until do done case esac select function time coproc [[ ]] { } !"
@@ -74,13 +74,13 @@ def unquoted(text: str) -> str:
 
 def printable(text: str) -> str:
     """Escapes control and invisible characters in a name, so that it cannot change what the user reads."""
-    if text.isprintable() and not _BLANK_LOOKING.search(text):
+    if text.isprintable() and not re.search(_BLANK_LOOKING, text):
         return text
     return "".join(map(_printable, text))
 
 
 def _printable(letter: str) -> str:
-    if letter.isprintable() and not _BLANK_LOOKING.match(letter):
+    if letter.isprintable() and not re.match(_BLANK_LOOKING, letter):
         return letter
     return letter.encode("unicode_escape").decode()
 
@@ -89,7 +89,7 @@ def is_reviewable(text: str) -> bool:
     """False: so long, or with such characters, that even a human could not judge it."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES or "\\\n" in text:
         return False
-    return text.replace("\n", "").replace("\t", "").isprintable() and not _BLANK_LOOKING.search(text)
+    return text.replace("\n", "").replace("\t", "").isprintable() and not re.search(_BLANK_LOOKING, text)
 
 
 def _skip_blanks(text: str, position: int) -> int:
@@ -110,7 +110,7 @@ def _word(text: str, start: int) -> tuple[int, Word | None]:
         if piece is None:
             return position, None
         letters.append(piece[piece.lastgroup or 0])
-        has_glob = has_glob or (piece.lastgroup == "bare" and _GLOB.search(piece[0]) is not None)
+        has_glob = has_glob or (piece.lastgroup == "bare" and re.search(_GLOB, piece[0]) is not None)
         position = piece.end()
     return position, Word("".join(letters), has_glob)
 
@@ -138,7 +138,7 @@ find fd fdfind npx bunx pnpx uvx pipx direnv dotenv rlwrap
 """
 WRAPPERS = SHELLS | frozenset(_WRAPPERS.split())
 
-_INTERPRETERS = re.compile(
+_INTERPRETERS = (
     r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|rscript|julia|java|jshell|tclsh|wish|guile|racket|ghci|runghc"
     r"|elixir|erl|iex|swift|osascript|ipython|irb|g?awk|mawk|nawk|sed|ed|ex|vim?|nvim|emacs)[\d.]*"
 )
@@ -155,7 +155,7 @@ _RUNS_SCRIPTS_BY_NAME = frozenset({"npm", "pnpm", "yarn"})
 def runs_anything(words: Sequence[str]) -> bool:
     """Tells whether further words after these could make any code run."""
     program = name_of(words[0]) if words else ""
-    if program in WRAPPERS or _INTERPRETERS.fullmatch(program):
+    if program in WRAPPERS or re.fullmatch(_INTERPRETERS, program):
         return True
     if program not in RUNNERS:
         return False

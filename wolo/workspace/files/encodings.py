@@ -21,16 +21,16 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE"),
 )
 _SAMPLE_BYTES = 64 * 1024
-_DECLARED = re.compile(rb"""(?:coding|charset|encoding)["']?\s*[=:]\s*["']?([A-Za-z0-9][-\w.]*)""")
-_UNSUITABLE = re.compile(r"utf|iso2022|idna|punycode|(raw)?unicodeescape|mbcs|oem|undefined|hz|ascii")
+_DECLARED = rb"""(?:coding|charset|encoding)["']?\s*[=:]\s*["']?([A-Za-z0-9][-\w.]*)"""
+_UNSUITABLE = r"utf|iso2022|idna|punycode|(raw)?unicodeescape|mbcs|oem|undefined|hz|ascii"
 """Stateful codecs and those that are not character encodings."""
 _ASCII = bytes(range(128))
-_MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_GBK_PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
-_GBK_USUAL = re.compile(rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]")
-_JIS_PAIR = re.compile(rb"[\x81-\x9f\xe0-\xfc][\x40-\xfc]")
-_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
-_JIS_USUAL = re.compile(rb"[\x81\x82\x88-\x97][\x80-\xfc]|\x83[\x40-\x96]")
+_MULTIBYTE_UTF8 = rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+_GBK_PAIR = rb"[\x81-\xfe][\x40-\xfe]"
+_GBK_USUAL = rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]"
+_JIS_PAIR = rb"[\x81-\x9f\xe0-\xfc][\x40-\xfc]"
+_UNSENDABLE = "[\0\ud800-\udfff]"
+_JIS_USUAL = rb"[\x81\x82\x88-\x97][\x80-\xfc]|\x83[\x40-\x96]"
 
 
 class Encoding(NamedTuple):
@@ -125,7 +125,7 @@ def printable(text: str) -> str:
     """Replaces NUL and undecodable bytes with U+FFFD."""
     if text.isascii() and "\0" not in text:
         return text  # the usual case, faster than the pattern
-    return _UNSENDABLE.sub("\ufffd", text)
+    return re.sub(_UNSENDABLE, "\ufffd", text)
 
 
 def _unmarked_utf16(data: bytes) -> Encoding | None:
@@ -144,11 +144,11 @@ def _unmarked_utf16(data: bytes) -> Encoding | None:
 
 def _declared(data: bytes) -> Encoding | None:
     """The encoding declared by a coding line or an XML or HTML header."""
-    if not (found := _DECLARED.search(data[:1024])):
+    if not (found := re.search(_DECLARED, data[:1024])):
         return None
     try:
         name = codecs.lookup(found[1].decode()).name
-        if _UNSUITABLE.match(re.sub("[-_]", "", name)) or _ASCII.decode(name) != _ASCII.decode("ascii"):
+        if re.match(_UNSUITABLE, re.sub("[-_]", "", name)) or _ASCII.decode(name) != _ASCII.decode("ascii"):
             return None
     except (LookupError, UnicodeError):
         return None
@@ -159,10 +159,10 @@ def _declared(data: bytes) -> Encoding | None:
 def _guess(data: bytes) -> Encoding:
     sample = data[:_SAMPLE_BYTES]
     for codec, label, pair, usual in (("gbk", "GBK", _GBK_PAIR, _GBK_USUAL), ("cp932", "Shift-JIS", _JIS_PAIR, _JIS_USUAL)):
-        pairs = pair.findall(sample)
+        pairs = re.findall(pair, sample)
         encoding = Encoding(codec, label)
         # Western text can match by accident, but not with characters that are common in these scripts.
-        if pairs and sum(map(bool, map(usual.match, pairs))) >= 0.4 * len(pairs) and encoding.fits(data):
+        if pairs and sum(map(bool, map(re.compile(usual).match, pairs))) >= 0.4 * len(pairs) and encoding.fits(data):
             return encoding
     if _mostly_utf8(sample):
         return _DAMAGED_UTF8
@@ -170,7 +170,7 @@ def _guess(data: bytes) -> Encoding:
 
 
 def _mostly_utf8(sample: bytes) -> bool:
-    characters = len(_MULTIBYTE_UTF8.findall(sample))
+    characters = len(re.findall(_MULTIBYTE_UTF8, sample))
     strays = sum(1 for letter in sample.decode("utf-8", "surrogateescape") if "\udc80" <= letter <= "\udcff")
     return characters >= max(strays, 1)
 

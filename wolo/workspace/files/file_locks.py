@@ -20,7 +20,7 @@ from wolo.errors import ToolError
 from wolo.places import make_private
 
 _WAIT_S = 4.0
-_TEMPORARY = re.compile(r"\.wolo-[0-9a-f]{16}\.tmp")
+_TEMPORARY = r"\.wolo-[0-9a-f]{16}\.tmp"
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def _remove_noted(journal: int) -> None:
     if not (said := os.pread(journal, 1 << 16, 0)):
         return
     noted = Path(os.fsdecode(said))
-    if _TEMPORARY.fullmatch(noted.name):
+    if re.fullmatch(_TEMPORARY, noted.name):
         with suppress(OSError):
             noted.unlink()
     os.ftruncate(journal, 0)
