@@ -52,6 +52,8 @@ class Agent:
     environment: dict[str, str]
     configure: Callable[[Path, Sequence[str]], None] = lambda home, urls: None
     """Writes the settings to a home directory, for the URLs of all servers."""
+    start_only: bool = False
+    """Differs from another agent in its start only."""
 
 
 def wolo() -> Agent:
@@ -110,7 +112,9 @@ def installed() -> list[Agent]:
     if found := shutil.which("codex"):
         agents.append(codex(Path(found), "codex"))
         packages = Path(found).resolve().parents[2]
-        agents += [codex(binary, "codex binary") for binary in packages.glob("codex-*/vendor/*/bin/codex")]
+        agents += [
+            replace(codex(binary, "codex binary"), start_only=True) for binary in packages.glob("codex-*/vendor/*/bin/codex")
+        ]
     if found := shutil.which("pi"):
         agents.append(pi(Path(found)))
     return agents
@@ -184,6 +188,7 @@ def main() -> None:
         bench, results = Bench(Path(folder), agents), Results(agents)
         bench.rounds("text")  # the first runs make databases and caches
         one = start_up(bench, results)
+        bench.agents = [agent for agent in agents if not agent.start_only]
         turns(bench, results, one)
         deltas(bench, results, one)
         long_sessions(bench, results, one)
