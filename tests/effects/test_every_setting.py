@@ -38,7 +38,7 @@ BARE = '[providers.here]\nbase_url = "{url}"'
 BARE_MODEL = '[providers.here]\nbase_url = "{url}"\nmodels = [{{id = "m"}}]'
 
 PROOFS: dict[str, Effect | Elsewhere] = {
-    "model": Effect('model = "here/m"', 'providers.x.base_url = "{url}"', ("-p", "go")),
+    "model": Effect('model = "here/m"', args=("doctor", "--json")),
     "fallback_model": Effect('fallback_model = "here/other"', "retry.tries = 1", script=(broken, fine)),
     "mode": Effect('mode = "edit"', script=(writes, fine), args=("-p", "--set", "sandbox.backend=off", *GO[1:])),
     "thinking": Effect('thinking = "high"'),

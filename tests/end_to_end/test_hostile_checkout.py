@@ -192,7 +192,7 @@ class Traced(NamedTuple):
 CALL = re.compile(r"(?P<name>execve|execveat|open|openat|openat2)\((?P<rest>.*)\) = (?P<result>\d+)")
 AT = re.compile(r"(?:AT_FDCWD|\d+)<(?P<folder>[^>]*)>, ")
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-WATCHED = ("-f", "-qq", "-y", "-s", "4096", "-e", "trace=execve,execveat,open,openat,openat2")
+WATCHED = ("-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096", "-e", "trace=execve,execveat,open,openat,openat2")
 
 
 def trace(argv: Sequence[str], checkout: Checkout, *, interpreter: Sequence[str] = ()) -> Traced:
