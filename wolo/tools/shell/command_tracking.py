@@ -41,6 +41,10 @@ class ChangeTracking:
             self.after()
             raise
 
+    async def find_changes(self, *, runs_on: bool) -> ChangedPaths:
+        """Does the work of `after` in a thread, if there is any."""
+        return ChangedPaths() if self._tracker is None else await asyncio.to_thread(self.after, runs_on=runs_on)
+
     def after(self, *, runs_on: bool = False) -> ChangedPaths:
         """Blocks. `runs_on`: the command left processes running, whose changes a later scan will find. Only the first call
         counts."""

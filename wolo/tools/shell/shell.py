@@ -72,12 +72,12 @@ class Shell:
             await call.prepare()
             if args.background:
                 begun = await run.as_job()
-                return replace(begun, files_changed=(await asyncio.to_thread(looks.after, runs_on=True)).paths)
+                return replace(begun, files_changed=(await looks.find_changes(runs_on=True)).paths)
             try:
                 finished = await run.to_its_end()
             except asyncio.CancelledError as error:
                 raise Interrupted(run.interrupted(looks.after())) from error
-            changes = await asyncio.to_thread(looks.after, runs_on=bool(finished.leftovers) and not finished.overrun)
+            changes = await looks.find_changes(runs_on=bool(finished.leftovers) and not finished.overrun)
             return run.result(finished, changes)
         finally:
             looks.after()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -55,7 +56,8 @@ def never_passes(name: str) -> bool:
     return _matches(name, _NEVER_PASSED)
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
+@functools.lru_cache(maxsize=1024)
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch.fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
 
 
@@ -66,10 +68,10 @@ def find_program(name: str, workspace: Workspace) -> str | None:
     """
     checkouts = [folder for folder in (workspace.root, *workspace.extra) if may_be_project(folder)]
     for folder in os.get_exec_path():
-        path = Path(folder, name)
-        if not path.is_absolute() or not os.access(path, os.X_OK) or path.is_dir():
+        path = f"{folder}/{name}"
+        if not folder.startswith("/") or not os.access(path, os.X_OK) or Path(path).is_dir():
             continue
         real = [Path(os.path.realpath(each)) for each in (folder, path)]
         if not any(each.is_relative_to(checkout) for each in real for checkout in checkouts):
-            return str(path)
+            return path
     return None
