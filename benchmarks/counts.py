@@ -18,7 +18,7 @@ CALL = re.compile(r"^(\w+)\(", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Counts:
-    """Of the main process; None: the program that counts it is not installed."""
+    """Counts of the main process; None where the program that counts is not installed."""
 
     instructions: int | None = None
     system_calls: int | None = None
@@ -27,7 +27,7 @@ class Counts:
     """fdatasync and fsync."""
 
     def per_turn(self, base: Counts, turns: int) -> Counts:
-        """What one turn adds to a run without turns."""
+        """Counts that one turn adds to a run without turns."""
         mine, bases = vars(self), vars(base)
         return Counts(**{name: None if n is None else round((n - bases[name]) / turns) for name, n in mine.items()})
 

@@ -27,7 +27,7 @@ WINDOW = 200
 """Turns at each end of the growing session that are compared."""
 MODELS = ("text", f"reads-{TURNS}", f"shells-{TURNS}", f"reads-{LONG_TURNS}", f"reads-{MOST_TURNS}", "deltas-1")
 Runs = dict[str, list[Run]]
-"""By the name of the agent."""
+"""Runs by the name of the agent."""
 Figures = dict[str, tuple[float, ...]]
 """The median and the lowest, or one figure."""
 CODEX_CONFIG = """
@@ -171,7 +171,7 @@ class Results:
         self.table = Table(f"Peers, median / lowest of {ROUNDS} runs", "", *columns, "ratio", "goal")
 
     def row(self, name: str, values: Figures, unit: str, *, peer: str = "", goal: float | None = None) -> None:
-        """With a peer the goal limits the ratio to it, else the figure itself."""
+        """Adds a row; the goal limits the ratio to the peer, or without one the figure itself."""
         cells = [f"{' / '.join(map(short, values[each]))} {unit}" if each in values else "" for each in self.names]
         ratios = [mine / other for mine, other in zip(values["wolo"], values.get(peer, ()), strict=False)]
         limit = "" if goal is None else f"≤ {goal:.2f} × {peer}" if peer else f"≤ {goal:g} {unit}"

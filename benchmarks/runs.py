@@ -42,7 +42,7 @@ class Run:
 
     @property
     def turns_s(self) -> list[float]:
-        """From the end of each answer to the arrival of the next request."""
+        """Times from the end of each answer to the arrival of the next request."""
         return [after - before for before, after in zip(self.log.answered, self.log.arrived[1:], strict=False)]
 
 

@@ -29,9 +29,9 @@ class Log:
     """Times of one contender, on the clock of `time.perf_counter`."""
 
     arrived: list[float] = field(default_factory=list)
-    """When each request had been received whole."""
+    """Times at which each request was received whole."""
     answered: list[float] = field(default_factory=list)
-    """When the last byte of each answer had been handed to the socket."""
+    """Times at which the last byte of each answer was handed to the socket."""
     overhead_bytes: int = 0
     """System prompt and tool schemas of the first request."""
 

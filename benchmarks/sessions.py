@@ -148,7 +148,7 @@ def _median_s(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def _row(what: str, took_ms: float, budget_ms: float | None, cpu_ms: float | None = None) -> None:
-    """On a busy machine only the CPU time is meaningful."""
+    """Adds a row with wall and CPU time; on a busy machine only the latter is meaningful."""
     beside = [f"budget {budget_ms:.0f} ms"] if budget_ms else []
     beside += [f"CPU {cpu_ms:.0f} ms"] if cpu_ms is not None else []
     TABLE.row(what, f"{took_ms:.0f} ms", ", ".join(beside))
