@@ -96,6 +96,8 @@ class Screen:
         self._stdout_without_region = stdout
         self._output = self._new_output()
         self._markdown = self._new_markdown()
+        self._streamed: list[str] = []
+        """Text of the answer that is drawn with the next frame of the region."""
         self._last: Kind = ""
         self._tail = ""
         self._chars = 0
@@ -143,6 +145,8 @@ class Screen:
     def show(self, event: Event) -> None:
         if self.region is not None:
             self.region.on_event(event)
+        if not isinstance(event, TextStreamed):
+            self.draw_streamed()
         match event:
             case TurnStarted():
                 self.status.start("getting ready")
@@ -150,9 +154,10 @@ class Screen:
                 self._begin_answer(event)
             case TextStreamed():
                 self._end_thinking()
+                self._streamed.append(event.text)
+                if self.region is None:
+                    self.draw_streamed()
                 self._count(event.text)
-                self._draw(self._markdown.feed(event.text))
-                self._show_unfinished(self._markdown.unfinished)
             case ThinkingStreamed():
                 self.thinking.add(event.text)
                 self._count(event.text, is_thinking=True)
@@ -197,6 +202,13 @@ class Screen:
                 self._notice(event)
             case TurnEnded():
                 self._turn_ended(event)
+
+    def draw_streamed(self) -> None:
+        """Draws the text that has streamed in since the last call."""
+        if self._streamed:
+            text, self._streamed = "".join(self._streamed), []
+            self._draw(self._markdown.feed(text))
+            self._show_unfinished(self._markdown.unfinished)
 
     def say(self, words: str, style: str = "") -> None:
         """Prints a sentence, cleaned of control characters."""
@@ -386,6 +398,7 @@ class Screen:
 
     def _end_line(self) -> None:
         """Ends a line that was still being written."""
+        self.draw_streamed()
         self.status.clear()
         self._show_unfinished("")
         if self._markdown.is_mid_line:

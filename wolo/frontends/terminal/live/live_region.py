@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeVar
 
 from prompt_toolkit.application import in_terminal
@@ -137,6 +139,7 @@ class LiveRegion:
 
     async def vanish(self) -> None:
         """Removes the region from the screen; printed text stays."""
+        self._terminal.screen.draw_streamed()
         self._print_now()
         if self._running is not None:
             if self.app.is_running:
@@ -197,6 +200,8 @@ class LiveRegion:
 
     def flush(self) -> None:
         """Prints the collected text above the region, unless the terminal is behind."""
+        if not self.app.must_wait:
+            self._terminal.screen.draw_streamed()
         if self._due is not None:
             self._due.cancel()
             self._due = None
@@ -336,7 +341,7 @@ class LiveRegion:
         return f"{self._state.tail}{self._state.unfinished}"
 
     def _growing(self) -> StyleAndTextTuples:
-        return to_formatted_text(ANSI(self._newest_rows()))
+        return _pieces(self._newest_rows())
 
     def _newest_rows(self) -> str:
         return newest_rows(self._unfinished_line, self._output.get_size().columns, TAIL_ROWS)
@@ -358,6 +363,14 @@ class LiveRegion:
     def rows(self) -> int:
         """Height of the window."""
         return self._output.get_size().rows
+
+
+def _pieces(coloured: str) -> StyleAndTextTuples:
+    """Joins characters of one style: each piece costs in every frame, and prompt_toolkit makes one of each character."""
+    if "\x1b" not in coloured:
+        return [("", coloured)]
+    characters = to_formatted_text(ANSI(coloured))
+    return [(style, "".join(each[1] for each in of_style)) for style, of_style in groupby(characters, itemgetter(0))]
 
 
 def _fragments(rows: Sequence[Row]) -> StyleAndTextTuples:
