@@ -88,6 +88,10 @@ def test_a_stream_that_repeats_a_long_block_is_stuck_however_it_is_cut(size: int
     assert feed("An introduction. " * 3 + f"{PARAGRAPH}\n\n" * 12, size)
 
 
+def test_a_loop_is_found_even_if_much_follows_it_in_the_same_read() -> None:
+    assert feed(f"{PARAGRAPH}\n\n" * 12 + " ".join(map(str, range(20_000))), 1_000_000)
+
+
 @pytest.mark.parametrize(
     "harmless",
     [

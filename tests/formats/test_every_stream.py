@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ import pytest
 from tests.formats.histories import TOOLS
 from wolo.errors import ProviderError
 from wolo.formats.format import Format, Request
-from wolo.messages.deltas import Assembler, Delta
+from wolo.messages.deltas import Assembler, Delta, FinishDelta, joined
 from wolo.messages.message import Message, Producer, user
 from wolo.models.catalog import find
 from wolo.models.format_selection import format_of
@@ -60,6 +61,29 @@ def read(path: Path, pieces: Iterable[bytes]) -> Read:
     except ProviderError as failed:
         error = failed
     return Read(deltas, assembler.message(producer=producer), error)
+
+
+def take_payloads(path: Path, at_once: int) -> list[Delta]:
+    format = format_for(path)
+    splitter = LineSplitter() if format.framing == "lines" else SseSplitter()
+    request = Request(
+        model="m-1", producer=Producer(provider="p", format=format.name, model="m-1"), messages=(user("go"),), tools=TOOLS
+    )
+    format.encode(request)
+    decoder, deltas = format.decoder(request), list[Delta]()
+    payloads = [*splitter.feed(path.read_bytes()), *splitter.end()]
+    with contextlib.suppress(ProviderError):
+        for at in range(0, len(payloads), at_once):
+            deltas += decoder.feed(*payloads[at : at + at_once])
+        deltas += decoder.close()
+    return joined(deltas)
+
+
+@recorded
+def test_payloads_decoded_together_say_the_same(path: Path) -> None:
+    one_by_one = take_payloads(path, 1)
+    if any(isinstance(delta, FinishDelta) for delta in one_by_one):  # a failing payload takes along the deltas decoded with it
+        assert take_payloads(path, 3) == take_payloads(path, 100_000) == one_by_one
 
 
 def spoken(message: Message) -> dict[str, Any]:

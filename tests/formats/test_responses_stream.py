@@ -394,7 +394,7 @@ def test_the_decoder_says_when_it_is_complete() -> None:
         assert not decoder.is_complete
     decoder.feed(encoded(told[-1]))
     assert decoder.is_complete
-    assert decoder.feed(encoded(told[3])) == ()
+    assert not decoder.feed(encoded(told[3]))
 
 
 # Answers in one document

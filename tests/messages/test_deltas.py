@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.messages.deltas import Assembler, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
+from wolo.messages.deltas import (
+    Assembler,
+    BreakDelta,
+    CallDelta,
+    Delta,
+    FinishDelta,
+    TextDelta,
+    ThinkingDelta,
+    UsageDelta,
+    joined,
+)
 from wolo.messages.message import FinishReason, Message, Producer, Usage
 from wolo.messages.parts import Blob, TextPart, ThinkingPart, ToolPart
 
@@ -184,3 +194,39 @@ def test_the_message_may_be_asked_for_again_and_again() -> None:
     second = assembler.message(message_id="m")
     assert first.calls[0].id == second.calls[0].id
     assert [call.status for call in second.calls] == ["pending", "pending"]
+
+
+def test_neighbouring_fragments_are_joined_and_nothing_else() -> None:
+    blob = Blob("k", "data")
+    deltas = [
+        TextDelta("a"),
+        TextDelta("b"),
+        ThinkingDelta("c", "reasoning"),
+        ThinkingDelta("d", "reasoning"),
+        ThinkingDelta("e", "thinking"),
+        ThinkingDelta("f", "thinking", (blob,)),
+        ThinkingDelta("g", "thinking"),
+        CallDelta(0, "id", "read", "{"),
+        CallDelta(0, arguments='"a":'),
+        CallDelta(0, arguments="1}"),
+        CallDelta(1, arguments="{}"),
+        CallDelta(1, arguments="{}", replaces=True),
+        BreakDelta(),
+        TextDelta("h"),
+        BreakDelta(),
+        TextDelta("i"),
+        TextDelta(""),
+    ]
+    assert joined(deltas) == [
+        TextDelta("ab"),
+        ThinkingDelta("cd", "reasoning"),
+        ThinkingDelta("e", "thinking"),
+        ThinkingDelta("fg", "thinking", (blob,)),
+        CallDelta(0, "id", "read", '{"a":1}'),
+        CallDelta(1, arguments="{}"),
+        CallDelta(1, arguments="{}", replaces=True),
+        BreakDelta(),
+        TextDelta("h"),
+        BreakDelta(),
+        TextDelta("i"),
+    ]

@@ -221,6 +221,14 @@ async def test_one_question_is_one_request(room: Room) -> None:
     assert room.heard.log[0] == "request"
 
 
+async def test_the_fragments_of_one_read_are_one_delta(room: Room) -> None:
+    room.server.script(text("word " * 4_000, size=1).split(1 << 30))
+    message = await room.ask()
+    assert message.text == "word " * 4_000
+    fragments = [each for each in room.heard.deltas if isinstance(each, TextDelta)]
+    assert len(fragments) <= room.heard.log.count("deltas") < 2_000
+
+
 # Attempts
 
 

@@ -221,6 +221,9 @@ class RepetitionDetector:
 
     def is_stuck(self, piece: str) -> bool:
         """Adds a piece; true once the text ends in repeated passages."""
+        return any(self._is_stuck_after(piece[at : at + _LOOK_EVERY_CHARS]) for at in range(0, len(piece), _LOOK_EVERY_CHARS))
+
+    def _is_stuck_after(self, piece: str) -> bool:
         self._fresh.append(piece)
         self._fresh_chars += len(piece)
         if self._fresh_chars < _LOOK_EVERY_CHARS:

@@ -83,8 +83,8 @@ class Decoder(Protocol):
         """Characters read but not emitted yet because they may become a call."""
         ...
 
-    def feed(self, payload: bytes) -> Sequence[Delta]:
-        """Decode one SSE `data:` payload or NDJSON line. Raises a ProviderError for error objects."""
+    def feed(self, *payloads: bytes) -> Sequence[Delta]:
+        """Decode SSE `data:` payloads or NDJSON lines. Raises a ProviderError for error objects."""
         ...
 
     def close(self) -> Sequence[Delta]:

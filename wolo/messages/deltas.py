@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -100,6 +100,46 @@ def _size_of(delta: Delta) -> int:
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def joined(deltas: Sequence[Delta]) -> list[Delta]:
+    """The same deltas, with neighbouring fragments of one text, reasoning or call as one."""
+    if len(deltas) < 2:
+        return list(deltas)
+    found: list[Delta] = []
+    run: list[str] = []
+    """Fragments that continue the last delta found."""
+    for delta in deltas:
+        fragment = _continues(found[-1], delta) if found else None
+        if fragment is not None:
+            run.append(fragment)
+            continue
+        _extend(found, run)
+        found.append(delta)
+    _extend(found, run)
+    return found
+
+
+def _continues(last: Delta, delta: Delta) -> str | None:
+    """The fragment that a delta adds to the last one; None if it has more than that."""
+    match delta:
+        case TextDelta(text) if type(last) is TextDelta:
+            return text
+        case ThinkingDelta(text) if type(last) is ThinkingDelta and delta == ThinkingDelta(text, last.field):
+            return text
+        case CallDelta() if type(last) is CallDelta and delta == CallDelta(last.slot, arguments=delta.arguments):
+            return delta.arguments
+    return None
+
+
+def _extend(found: list[Delta], run: list[str]) -> None:
+    if run:
+        last = found[-1]
+        if isinstance(last, CallDelta):
+            found[-1] = replace(last, arguments=last.arguments + "".join(run))
+        elif isinstance(last, TextDelta | ThinkingDelta):
+            found[-1] = replace(last, text=last.text + "".join(run))
+        run.clear()
 
 
 NEVER_STARTED = "The answer ended before this call was complete. It was never started and had no effects."

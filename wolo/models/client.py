@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from wolo.errors import ContextOverflow, ProviderError, Unavailable, Unexplained, Unreachable
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
-from wolo.messages.deltas import Assembler, Delta
+from wolo.messages.deltas import Assembler, Delta, joined
 from wolo.messages.message import Message, Usage
 from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
@@ -163,7 +163,7 @@ class HttpModelClient:
                     whole = True
                     deltas: list[Delta] = list(self._format.read_whole(batch.whole))
                 else:
-                    deltas = _decode(decoder, batch.payloads)
+                    deltas = joined(decoder.feed(*batch.payloads))
                 limits.take(batch.payloads, deltas, decoder.held_chars)
                 if deltas:
                     assembler.add(deltas)
@@ -288,10 +288,3 @@ async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, li
             return await anext(batches, None)
     except (TimeoutError, Unavailable):
         return None
-
-
-def _decode(decoder: Decoder, payloads: tuple[bytes, ...]) -> list[Delta]:
-    deltas: list[Delta] = []
-    for payload in payloads:
-        deltas += decoder.feed(payload)
-    return deltas

@@ -62,8 +62,11 @@ class AnthropicDecoder:
     def held_chars(self) -> int:
         return 0
 
-    def feed(self, payload: bytes) -> Sequence[Delta]:
+    def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error events and for two mixed responses."""
+        return [delta for payload in payloads for delta in self._feed(payload)]
+
+    def _feed(self, payload: bytes) -> Sequence[Delta]:
         event = self._read(payload)
         if event is None or (self._ended and event.type != "message_start"):
             return ()  # ignore everything after the end

@@ -66,8 +66,11 @@ class GeminiDecoder:
     def held_chars(self) -> int:
         return 0
 
-    def feed(self, payload: bytes) -> Sequence[Delta]:
+    def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error objects."""
+        return [delta for payload in payloads for delta in self._feed(payload)]
+
+    def _feed(self, payload: bytes) -> Sequence[Delta]:
         if payload[:1] == b"[" and (items := split_list(payload)) is not None:
             return [delta for item in items for delta in self._feed_one(item)]
         return self._feed_one(payload)

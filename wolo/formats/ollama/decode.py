@@ -81,8 +81,11 @@ class OllamaDecoder:
     def held_chars(self) -> int:
         return self._text.held_chars
 
-    def feed(self, payload: bytes) -> Sequence[Delta]:
+    def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error objects."""
+        return [delta for payload in payloads for delta in self._feed(payload)]
+
+    def _feed(self, payload: bytes) -> Sequence[Delta]:
         try:
             line = _decode(payload)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):

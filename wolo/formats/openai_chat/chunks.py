@@ -97,6 +97,7 @@ class _PlainChunk(Struct, gc=False):
 
 _decoder = msgspec.json.Decoder(Chunk)
 _plain_decoder = msgspec.json.Decoder(_PlainChunk)
+_all_plain_decoder = msgspec.json.Decoder(list[_PlainChunk])
 
 
 class ChunkReader(PayloadReader[Chunk]):
@@ -116,6 +117,16 @@ class ChunkReader(PayloadReader[Chunk]):
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             self._expects_plain = False
             return None
+
+    def read_all_plain(self, payloads: Sequence[bytes]) -> list[PlainChoice] | None:
+        """Decode all payloads in one pass; None: read them one by one."""
+        if not self._expects_plain or self._split_chars:
+            return None
+        try:
+            chunks = _all_plain_decoder.decode(b"[%b]" % b",".join(payloads))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return None
+        return [chunk.choices[0] for chunk in chunks] if len(chunks) == len(payloads) else None
 
     def _decode(self, payload: bytes) -> Chunk:
         chunk = _decoder.decode(payload)

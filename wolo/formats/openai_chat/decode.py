@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from wolo.formats.text_recovery.leaked_calls import LeakedCall
 
 
+PAYLOADS_AT_ONCE = 64
+"""One payload with more than text makes this many be decoded one by one."""
+
+
 class ChatDecoder:
     """Decodes one response; `close` reports finish and token counts."""
 
@@ -58,8 +62,35 @@ class ChatDecoder:
     def held_chars(self) -> int:
         return self._text.held_chars
 
-    def feed(self, payload: bytes) -> Sequence[Delta]:
+    def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips invalid JSON. Raises a ProviderError for error objects."""
+        if len(payloads) == 1:
+            return self._feed(payloads[0])
+        deltas: list[Delta] = []
+        for at in range(0, len(payloads), PAYLOADS_AT_ONCE):
+            some = payloads[at : at + PAYLOADS_AT_ONCE]
+            if not self._feed_plain(some, deltas):
+                for payload in some:
+                    deltas += self._feed(payload)
+        return deltas
+
+    def _feed_plain(self, payloads: Sequence[bytes], deltas: list[Delta]) -> bool:
+        """Decode payloads with only text, or only reasoning, as if they were one; False: some have more."""
+        choices = None if self._done else self._chunks.read_all_plain(payloads)
+        if choices is None:
+            return False
+        index = choices[0].index
+        text = "".join([choice.delta.content or "" for choice in choices])
+        reasoning = "".join([choice.delta.reasoning_content or "" for choice in choices])
+        if (text and reasoning) or any(choice.index != index for choice in choices) or not self._is_selected(index):
+            return False
+        if reasoning:
+            self._add_reasoning(reasoning, "reasoning_content", deltas)
+        elif text:
+            self._on_text(text, deltas)
+        return True
+
+    def _feed(self, payload: bytes) -> Sequence[Delta]:
         if self._done:
             return ()
         plain = self._read_plain(payload)

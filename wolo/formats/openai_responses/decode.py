@@ -73,8 +73,11 @@ class ResponsesDecoder:
     def held_chars(self) -> int:
         return 0
 
-    def feed(self, payload: bytes) -> Sequence[Delta]:
+    def feed(self, *payloads: bytes) -> Sequence[Delta]:
         """Skips unknown events and invalid JSON. Raises a ProviderError when the response failed."""
+        return [delta for payload in payloads for delta in self._feed(payload)]
+
+    def _feed(self, payload: bytes) -> Sequence[Delta]:
         event = self._read_event(payload)
         if event is None:
             self._done = self._done or payload[:6] == DONE

@@ -93,8 +93,8 @@ class XmlDecoder:
     def held_chars(self) -> int:
         return self._carrier.held_chars + max(self._held_chars, 0)
 
-    def feed(self, payload: bytes) -> Sequence[Delta]:
-        deltas = self._carrier.feed(payload)
+    def feed(self, *payloads: bytes) -> Sequence[Delta]:
+        deltas = self._carrier.feed(*payloads)
         if self._reading.passes_through(deltas):
             return deltas
         out = self._reading.take(deltas)

@@ -51,8 +51,10 @@ class SseSplitter:
         return self._read([b"".join(self._line), b""])
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
-        payloads = []
         data = self._data
+        if not data and (plain := _read_single_lines(lines)):
+            return plain
+        payloads = []
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[6:] if line.startswith(b"data: ") else line[5:])
@@ -86,6 +88,14 @@ class SseSplitter:
             return b""
         self._start = None
         return start.removeprefix(BYTE_ORDER_MARK)
+
+
+def _read_single_lines(lines: list[bytes]) -> list[bytes]:
+    """The usual case in one pass: every event is one line of data. Empty for anything else."""
+    if len(lines) % 2 or any(lines[1::2]):
+        return []
+    payloads = [line[6:] for line in lines[::2] if line.startswith(b"data: ")]
+    return payloads if len(payloads) * 2 == len(lines) else []
 
 
 class LineSplitter:
