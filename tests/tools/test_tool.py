@@ -30,7 +30,7 @@ async def test_a_link_put_in_the_way_after_the_verdict_is_not_followed(tmp_path:
 
     (desk.root / "folder").rename(desk.root / "moved")
     (desk.root / "folder").symlink_to(outside)
-    with pytest.raises(ToolError, match="resolves to another file"):
+    with pytest.raises(ToolError, match=r"resolves to another file|became a link"):
         await tool.run(args, context)
     assert [path.read_text() for path in outside.iterdir()] == ["inside, or so it says\n"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import takewhile
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -91,8 +92,4 @@ def _not_begun(call: PlannedCall) -> PlannedCall:
 
 def _count_readers(planned: Sequence[PlannedCall], at: int) -> int:
     """Counts the calls from `at` on that are read-only and need no approval."""
-    return sum(1 for _ in takewhile(_only_reads, planned[at:]))
-
-
-def _only_reads(call: PlannedCall) -> bool:
-    return call.only_reads and call.verdict is not None and call.verdict.decision == "allow"
+    return sum(1 for _ in takewhile(attrgetter("reads_freely"), planned[at:]))

@@ -62,12 +62,19 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
     """Source of `args`."""
     intents: tuple[Intent, ...] = ()
     verdict: Verdict | None = None
+    is_first: bool = False
+    """No other call of the answer runs before it."""
 
     @property
     def only_reads(self) -> bool:
         """Depends on the arguments for some tools."""
         are_reads = bool(self.intents) and all(isinstance(each, CallIntent) and each.only_reads for each in self.intents)
         return self.tool is not None and (self.tool.reads_only or are_reads)
+
+    @property
+    def reads_freely(self) -> bool:
+        """Only reads, and needs no approval."""
+        return self.only_reads and self.verdict is not None and self.verdict.decision == "allow"
 
 
 class EndedCall(Struct, frozen=True, kw_only=True):
@@ -104,7 +111,8 @@ class ToolCalls:
 
     def plan(self, answer: Message) -> list[PlannedCall]:
         """Decodes and judges all calls of an answer; the verdicts are saved with the answer."""
-        return [self._plan_one(part) for part in answer.calls]
+        planned = [self._plan_one(part) for part in answer.calls]
+        return [replace(call, is_first=at == 0) for at, call in enumerate(planned)]
 
     def _plan_one(self, part: ToolPart) -> PlannedCall:
         if part.status != "pending":
@@ -233,6 +241,8 @@ class ToolCalls:
         intents that the user saw.
         """
         part = call.part
+        if call.is_first and call.reads_freely and not self._hooks.is_active:
+            return call  # it was judged when the answer arrived
         approved: tuple[Intent, ...] | None = None
         are_hooks_asked = False
         while True:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Literal
 from urllib.parse import quote
 
@@ -59,6 +60,7 @@ def encode_value(value: str) -> str:
     return value.strip() if value.isascii() and value.isprintable() else quote(value.strip(), safe=PRINTABLE, errors="replace")
 
 
+@cache
 def machine() -> str:
     """System and machine, such as `Linux x86_64`."""
     if sys.platform == "win32":

@@ -62,7 +62,7 @@ class Read:
 
 
 def _read(args: ReadArgs, call: CallContext) -> Result:
-    resolved = call.resolve(args.path)
+    resolved = call.judged_path(args.path)
     shown = call.services.workspace.relative(resolved.path)
     try:
         handle = open_regular(resolved.path)

@@ -167,6 +167,13 @@ class CallContext(Struct, frozen=True):
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
         return walls.wrap(argv, cwd, only_reads=self.only_reads, in_background=in_background)
 
+    def judged_path(self, given: str) -> Resolved:
+        """The path that was judged, for a tool that opens it without following links. Raises ToolError as `resolve` does."""
+        for intent in self.judged or ():
+            if isinstance(intent, ReadIntent) and intent.given == given:
+                return Resolved(intent.path, given, intent.inside)
+        return self.resolve(given)
+
     def resolve(self, given: str) -> Resolved:
         """Resolves a path for a running call. Raises ToolError when a link has changed since the call was judged."""
         resolved = self.services.workspace.resolve(given)

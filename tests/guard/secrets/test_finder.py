@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from functools import cache
+from pathlib import Path
 
 import pytest
 
-from wolo.guard.secrets.finder import is_ordinary, read_values
+from wolo.guard.secrets.finder import SecretFiles, is_ordinary, read_values
 
 PEM = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\nVJTUt9Us8cKjMzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDu"
 
@@ -120,3 +124,51 @@ def test_hostile_text_takes_linear_time(text: str) -> None:
     began = time.process_time()
     read_values(text, "x")
     assert time.process_time() - began < 1
+
+
+def test_a_folder_that_has_not_changed_is_not_listed_again(tmp_path: Path, listed: list[object]) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+    files = SecretFiles([tmp_path])
+    os.utime(tmp_path, (0, 0))
+    files.rescan()
+    files.rescan([str(tmp_path / "notes.txt")])
+    assert listed == [str(tmp_path)]
+    (tmp_path / ".env").write_text("TOKEN=k-123456789\n")
+    assert [known.value for known in files.rescan()] == ["k-123456789"]
+    assert listed == [str(tmp_path)] * 2
+
+
+def test_a_folder_that_has_just_changed_is_listed_again(tmp_path: Path, listed: list[object]) -> None:
+    """Its time stamp may stay the same at the next change."""
+    files = SecretFiles([tmp_path])
+    files.rescan()
+    files.rescan()
+    assert listed == [str(tmp_path)] * 2
+
+
+def test_a_file_of_a_folder_that_has_not_changed_is_read_again_when_it_has(tmp_path: Path) -> None:
+    env = tmp_path / ".env"
+    env.write_text("TOKEN=k-123456789\n")
+    os.utime(tmp_path, (0, 0))
+    files = SecretFiles([tmp_path])
+    files.rescan()
+    with env.open("a") as file:
+        file.write("OTHER_TOKEN=k-987654321\n")
+    assert "k-987654321" in [known.value for known in files.rescan()]
+
+
+_LISTED: list[object] = []
+
+
+@cache
+def _watch_listings() -> None:
+    """An audit hook cannot be removed."""
+    sys.addaudithook(lambda event, args: _LISTED.append(args[0]) if event == "os.scandir" else None)
+
+
+@pytest.fixture
+def listed() -> list[object]:
+    """The folders that this process lists, from now on."""
+    _watch_listings()
+    _LISTED.clear()
+    return _LISTED

@@ -38,6 +38,8 @@ _SETTINGS_OF_GIT = ".git/config"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 Signature = tuple[int, int, int, int]
+_SETTLED_NS = 2_000_000_000
+"""Age of a folder's time stamp from which a later change is certain to alter it: file systems count in up to two seconds."""
 
 
 class SecretFiles:
@@ -46,6 +48,8 @@ class SecretFiles:
     def __init__(self, roots: Iterable[Path] = ()) -> None:
         self._roots = tuple(os.path.realpath(root) for root in roots)
         self._seen: dict[str, Signature] = {}
+        self._listed: dict[str, tuple[Signature, list[tuple[str, bool]]]] = {}
+        """Secret names directly in a folder, and whether each is a link; listed again when the folder has changed."""
 
     def scan_top(self) -> list[Secret]:
         """Scans the upper levels of the workspace quickly."""
@@ -58,11 +62,28 @@ class SecretFiles:
         until = time.monotonic() + FAR_S
         return self._read(_find(self._roots, None, FAR_ENTRIES, until), until)
 
-    def rescan(self, paths: Iterable[str] = (), *, folders: Iterable[str] = ()) -> list[Secret]:
-        """Reads changed files again, `paths` that may contain secrets, and files directly in `folders`."""
+    def rescan(self, paths: Iterable[str] = (), *, real_paths: Iterable[str] = (), folders: Iterable[str] = ()) -> list[Secret]:
+        """Reads changed files again, paths that may contain secrets, and files directly in `folders`."""
         until = time.monotonic() + FAR_S
-        named = (*filter(None, map(_secret_target, paths)), *self._seen)
-        return self._read((*_find((*self._roots, *folders), 1, NEAR_ENTRIES, until), *named), until)
+        named = (*filter(protected_paths.is_secret, real_paths), *filter(None, map(_secret_target, paths)), *self._seen)
+        found = (path for folder in (*self._roots, *folders) for path in self._directly_in(folder))
+        return self._read((*sorted(found, key=_size), *named), until)
+
+    def _directly_in(self, folder: str) -> list[str]:
+        try:
+            status = os.stat(folder)  # noqa: PTH116  # text all along
+            signature = (status.st_ino, status.st_dev, status.st_mtime_ns, status.st_ctime_ns)
+            known, names = self._listed.get(folder, (None, []))
+            if known != signature:
+                is_settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
+                with os.scandir(folder) as scanned:
+                    here = islice(scanned, NEAR_ENTRIES)
+                    names = [(entry.path, entry.is_symlink()) for entry in here if protected_paths.is_secret(entry.path)]
+                if is_settled:
+                    self._listed[folder] = (signature, names)
+        except OSError:
+            return []
+        return list(filter(None, (_within(path, self._roots) if is_link else path for path, is_link in names)))
 
     def _read(self, paths: Iterable[str], until: float) -> list[Secret]:
         found: list[Secret] = []
@@ -140,7 +161,12 @@ def _secret_file(entry: os.DirEntry[str], roots: Sequence[str]) -> str:
         return ""
     if not entry.is_symlink():
         return entry.path
-    real = resolve_path(entry.path)
+    return _within(entry.path, roots)
+
+
+def _within(link: str, roots: Sequence[str]) -> str:
+    """The target of a link if it is in the workspace; otherwise empty."""
+    real = resolve_path(link)
     return real if any(real.startswith(f"{root}/") for root in roots) else ""
 
 

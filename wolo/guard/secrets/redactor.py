@@ -97,7 +97,7 @@ class Secrets:
         """Scans files that a call may have written or was allowed to read."""
         read = [str(intent.path) for intent in intents if isinstance(intent, ReadIntent | WriteIntent)]
         ran = [str(intent.cwd) for intent in intents if isinstance(intent, RunIntent)]
-        self.learn(self._files.rescan((*read, *paths), folders=ran))
+        self.learn(self._files.rescan(paths, real_paths=read, folders=ran))
 
     def hide(self, text: str) -> str:
         return self._exact.text(text)

@@ -190,6 +190,7 @@ def _refuse_special(status: os.stat_result) -> None:
         raise ToolError("This is a kernel interface, not a file on disk.")
 
 
+@cache
 def _kernel_devices() -> set[int]:
     devices = set()
     for folder in _KERNEL_FOLDERS:

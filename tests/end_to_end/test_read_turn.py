@@ -1,0 +1,54 @@
+"""The system calls of a turn that reads one file, counted as the difference between runs of few and of more such turns."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.components import require
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+
+FEW, MORE = 3, 9
+LSTAT, OPEN = "lstat of the file", "open of the file"
+TIMING = ("futex", "epoll_wait", "recvfrom")
+"""Calls whose number depends on the timing of threads."""
+
+
+def test_a_turn_that_reads_a_file_waits_once_for_the_disk_lists_nothing_and_walks_one_path(
+    provider: ProviderServer, isolated: Path
+) -> None:
+    work = isolated / "work"
+    for number in range(MORE):
+        (work / f"file{number}.txt").write_text("a line\n")
+    os.utime(work, (0, 0))
+    _trace(provider, work, 0)  # makes the database
+    few, more = (_counted(_trace(provider, work, turns), work) for turns in (FEW, MORE))
+    per_turn = {name: round((more[name] - few[name]) / (MORE - FEW)) for name in more | few}
+    assert (per_turn["fdatasync"], per_turn.get("fsync", 0)) == (1, 0)
+    assert per_turn["getdents64"] == 0
+    assert (per_turn[LSTAT], per_turn[OPEN]) == (1, 1)
+    assert sum(count for name, count in per_turn.items() if name not in (*TIMING, LSTAT, OPEN)) <= 90, per_turn
+
+
+def _trace(provider: ProviderServer, work: Path, turns: int) -> str:
+    provider.script(*(call("read", {"path": f"file{number}.txt"}) for number in range(turns)), text("Done."))
+    log = work.parent / f"{turns}.strace"
+    argv = [sys.executable, "-m", "wolo", "-p", *provider.flags, "Read them."]
+    done = subprocess.run(
+        [require("strace"), "-f", "-qq", "-o", log, *argv], cwd=work, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return log.read_text(errors="replace")
+
+
+def _counted(trace: str, work: Path) -> Counter[str]:
+    counts = Counter(re.findall(r"^\d+ +(\w+)\(", trace, re.MULTILINE))
+    names = rf'"{re.escape(str(work))}/file\d+\.txt"'
+    counts[LSTAT] = len(re.findall(rf"newfstatat\(AT_FDCWD, {names}, .*AT_SYMLINK_NOFOLLOW", trace))
+    counts[OPEN] = len(re.findall(r'openat2?\(\d+, "file\d+\.txt"', trace))
+    return counts
