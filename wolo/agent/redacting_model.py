@@ -10,7 +10,7 @@ from wolo.errors import ProviderError
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, UsageDelta
-from wolo.messages.message import Message
+from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.secret_values import StreamRedactor
 from wolo.models.protocol import Listener, ModelClient, NoticeLevel, Question
 from wolo.models.provider import Choice
@@ -24,6 +24,8 @@ class RedactingAsker:
         self._secrets = secrets
         self._sent: dict[str, tuple[Message, Message]] = {}
         """Original and redacted message, by id."""
+        self._last: tuple[tuple[Message, ...], tuple[Message, ...]] = ((), ())
+        """Original and redacted messages of the last question."""
         self._systems: dict[str, str] = {}
         """Redacted system prompts; a side question has another prompt."""
         self._tools: tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]] = ((), ())
@@ -53,8 +55,12 @@ class RedactingAsker:
             self._systems[question.system] = self._secrets.hide(question.system)
         if question.tools and question.tools is not self._tools[0]:
             self._tools = (question.tools, _hide_tools(question.tools, self._secrets))
-        messages = tuple(map(self._message, question.messages))
-        self._sent |= {before.id: (before, after) for before, after in zip(question.messages, messages, strict=True)}
+        known = common_prefix_length(self._last[0], question.messages)
+        more = question.messages[known:]
+        redacted = tuple(map(self._message, more))
+        self._sent |= {before.id: (before, after) for before, after in zip(more, redacted, strict=True)}
+        messages = (*self._last[1][:known], *redacted)
+        self._last = (question.messages, messages)
         tools = self._tools[1] if question.tools else ()
         return replace(question, messages=messages, system=self._systems[question.system], tools=tools)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -168,6 +168,13 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
         """Replace tool parts with the same id."""
         by_id = {part.id: part for part in changed}
         return replace(self, parts=tuple(by_id.get(part.id, part) for part in self.parts))
+
+
+def common_prefix_length(known: tuple[Message, ...], messages: Sequence[Message]) -> int:
+    """Number of leading messages that are the same. Fast for a history that only grew: identical objects are equal."""
+    if tuple(messages[: len(known)]) == known:
+        return len(known)
+    return next((at for at, (one, other) in enumerate(zip(known, messages, strict=False)) if one is not other), len(messages))
 
 
 def user(text: str, *more: AnyPart) -> Message:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from wolo.errors import ContextOverflow, ProviderError, Unavailable, Unexplained, Unreachable
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, Delta, joined
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import Message, Usage, common_prefix_length
 from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
 from wolo.models.address import display_url, join_url
@@ -82,6 +82,8 @@ class HttpModelClient:
         self._dropped: frozenset[str] = frozenset()
         self._warned_of_truncation = False
         self._attachment_notices: AttachmentNotices | None = None
+        self._without_media: tuple[Message, ...] = ()
+        """The last messages that had no attachments."""
 
     @property
     def choice(self) -> Choice:
@@ -114,10 +116,12 @@ class HttpModelClient:
             attempt += 1
 
     async def _notify_about_media(self, question: Question, listener: Listener) -> None:
-        if any(map(has_media, question.messages)):
+        if any(map(has_media, question.messages[common_prefix_length(self._without_media, question.messages) :])):
             self._attachment_notices = self._attachment_notices or AttachmentNotices()
             if notice := self._attachment_notices.notice(self._choice, question.messages):
                 await listener.on_notice(notice)
+        else:
+            self._without_media = question.messages
 
     def _wait_s(self, error: ProviderError, attempt: int, spent_s: float) -> float | None:
         options = self._options

@@ -45,6 +45,10 @@ class PrefixWatch:
     def __init__(self) -> None:
         self._known: dict[str, Digests] = {}
         """Blocks of the last two responses by id, in case the newest was not saved."""
+        self._blocks: list[Block] = []
+        """Of the last request."""
+        self._digests: Digests = []
+        self._size_bytes = 0
 
     def answered(self, answer: Message, messages: Sequence[Message], blocks: Sequence[Block]) -> Message:
         """Add the prefix to the response's metadata; `messages` and `blocks` are those of the request."""
@@ -52,10 +56,20 @@ class PrefixWatch:
         old = self._known.get(before)
         if old is None:
             old = digests_of(before, messages)
-        now = [block.digest for block in blocks]
-        prefix = _compare_prefix(before, old, now, blocks)
+        now = self._look_at(blocks)
+        prefix = _compare_prefix(before, old, now, blocks, self._size_bytes)
         self._known = {answer.id: now, **({prefix.after: known} if (known := self._known.get(prefix.after)) else {})}
         return replace(answer, metadata={**answer.metadata, METADATA: msgspec.to_builtins(prefix)})
+
+    def _look_at(self, blocks: Sequence[Block]) -> Digests:
+        """Returns the digests; only those of new blocks are collected."""
+        if blocks[: len(self._blocks)] != self._blocks:
+            self._blocks, self._digests, self._size_bytes = [], [], 0
+        new = blocks[len(self._blocks) :]
+        self._digests = [*self._digests, *(block.digest for block in new)]
+        self._size_bytes += sum(block.size_bytes for block in new)
+        self._blocks = [*blocks]
+        return self._digests
 
 
 def prefix_of(message: Message) -> Prefix | None:
@@ -91,13 +105,12 @@ def _chain(message_id: str, by_id: Mapping[str, Message]) -> Iterator[Prefix]:
         message_id = prefix.after
 
 
-def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Block]) -> Prefix:
+def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Block], size_bytes: int) -> Prefix:
     """Unknown blocks count as unchanged; if nothing else differs, no change is reported."""
-    pairs = enumerate(zip(old, now, strict=False))
-    same = next((at for at, (one, other) in pairs if one not in (other, UNKNOWN)), min(len(old), len(now)))
+    same = len(old) if now[: len(old)] == old else _same_length(old, now)
     differs = "" if same == len(old) else blocks[same].label if same < len(blocks) else SHORTENED
     if not differs and UNKNOWN in old:
-        return Prefix(more=b"".join(now), size_bytes=sum(block.size_bytes for block in blocks))
+        return Prefix(more=b"".join(now), size_bytes=size_bytes)
     again, at = _tail(old, now, same)
     known = 0 if UNKNOWN in old[:same] else same  # unknown blocks are stored in full
     return Prefix(
@@ -106,10 +119,15 @@ def _compare_prefix(before: str, old: Digests, now: Digests, blocks: Sequence[Bl
         new=b"".join(now[known:at]),
         again=again,
         more=b"".join(now[at + again :]),
-        size_bytes=sum(block.size_bytes for block in blocks),
-        same_bytes=sum(block.size_bytes for block in blocks[:same]),
+        size_bytes=size_bytes,
+        same_bytes=size_bytes - sum(block.size_bytes for block in blocks[same:]),
         differs=differs,
     )
+
+
+def _same_length(old: Digests, now: Digests) -> int:
+    pairs = enumerate(zip(old, now, strict=False))
+    return next((at for at, (one, other) in pairs if one not in (other, UNKNOWN)), min(len(old), len(now)))
 
 
 def _tail(old: Digests, now: Digests, same: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from wolo.formats.format import ToolSpec
-from wolo.messages.message import Codec, Message
+from wolo.messages.message import Codec, Message, common_prefix_length
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class TokenEstimate:
     def __init__(self) -> None:
         self._measured: dict[str, tuple[Message, int]] = {}
         self._tools: tuple[tuple[ToolSpec, ...], int] = ((), 0)
+        self._counted: tuple[tuple[Message, ...], int] = ((), 0)
 
     def message(self, message: Message) -> int:
         known = self._measured.get(message.id)
@@ -79,7 +80,15 @@ class TokenEstimate:
         if self._tools[0] is not tools:
             self._tools = (tools, estimate_tools(tools))
         prompt = estimate_text(system) + ROLE_TOKENS if system else 0
-        return prompt + self._tools[1] + sum(map(self.message, messages))
+        return prompt + self._tools[1] + self._history(messages)
+
+    def _history(self, messages: Sequence[Message]) -> int:
+        counted, tokens = self._counted
+        if common_prefix_length(counted, messages) < len(counted):
+            counted, tokens = (), 0
+        tokens += sum(map(self.message, messages[len(counted) :]))
+        self._counted = (tuple(messages), tokens)
+        return tokens
 
 
 Stored = TypeVar("Stored", bound="Message | AgentMessage")

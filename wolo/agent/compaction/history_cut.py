@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.messages.message import Message
+from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.parts import AnyPart, ToolPart
 from wolo.models.tokens import estimate_message
 from wolo.sessions.entries import CompactionEntry
@@ -49,6 +49,8 @@ class Cut:
         """Message that replaces those left out; placed before all others except system messages."""
         self._short: dict[str, tuple[Message, Message]] = {}
         """Cached, because formats recognize encoded messages by identity."""
+        self._applied: tuple[tuple[Message, ...], list[Message]] = ((), [])
+        """The last messages, and which of them are sent."""
 
     @property
     def is_empty(self) -> bool:
@@ -58,7 +60,11 @@ class Cut:
         """Returns the messages to send."""
         if self.is_empty:
             return tuple(messages)
-        shown = [self._shown(message) for message in messages if message.id not in self.left_out]
+        before, shown = self._applied
+        if common_prefix_length(before, messages) < len(before):
+            before, shown = (), []
+        shown = [*shown, *(self._shown(message) for message in messages[len(before) :] if message.id not in self.left_out)]
+        self._applied = (tuple(messages), [*shown])
         if self.lead is not None:
             opening = next((at for at, message in enumerate(shown) if message.role != "system"), len(shown))
             shown.insert(opening, self.lead)

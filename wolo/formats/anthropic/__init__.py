@@ -12,6 +12,7 @@ from wolo.formats.anthropic.encode import THINKING, AnthropicLayout
 from wolo.formats.encoding.encoder import (
     EncodedHistory,
     EncodedMessage,
+    EncodedRequest,
     Item,
     OfferedTools,
     block,
@@ -62,10 +63,11 @@ class Anthropic:
         tools = self._tools.items or tools_in_history(messages)
         system = [{"type": "text", "text": text}] if text.strip() else []
         self._head = (join_items(tools), join_items(system))
-        kept, prefix = self._encode_messages(request, messages)
-        self._prefix = (request, prefix)
+        encoded = self._encode_messages(request, messages)
+        assert isinstance(encoded.layout, AnthropicLayout)  # created there
+        self._prefix = (request, encoded.layout.prefix)
         has_marks = self._dialect.cache_marks and "cache_control" not in request.dropped_fields
-        return self._body(request, tools, system, kept, has_marks=has_marks)
+        return self._body(request, tools, system, encoded, has_marks=has_marks)
 
     def blocks(self) -> Sequence[Block]:
         tools, system = self._head
@@ -94,28 +96,26 @@ class Anthropic:
 
         return AnthropicDecoder((tool.name for tool in tools), self._prefix[1])
 
-    def _encode_messages(self, request: Request, messages: tuple[Message, ...]) -> tuple[list[EncodedMessage], str]:
+    def _encode_messages(self, request: Request, messages: tuple[Message, ...]) -> EncodedRequest:
         opening = b"\n".join(self._head)
         thinks = "signature" not in request.dropped_fields
-        kept, layout = self._history.encode(
+        return self._history.encode(
             messages,
             "",
             (request.producer, opening, thinks),
             lambda: AnthropicLayout(self._dialect, request.producer, opening, thinking=thinks),
         )
-        assert isinstance(layout, AnthropicLayout)  # created above
-        return kept, layout.prefix
 
     def _body(
         self,
         request: Request,
         tools: list[dict[str, Any]],
         system: list[dict[str, Any]],
-        kept: list[EncodedMessage],
+        messages: EncodedRequest,
         *,
         has_marks: bool,
     ) -> bytes:
-        encoded = [each.encoded for each in kept]
+        kept, encoded = messages.messages, messages.encoded
         if has_marks:
             room = MAX_MARKS
             long = self._dialect.long_cache
@@ -135,7 +135,9 @@ class Anthropic:
         body.append(b',"messages":[')
         body += [piece for each in encoded for piece in (each, b",")][:-1]  # joined only once because the history is large
         body.append(b"]")
-        fields = option_fields(request, resolve_dialect(self._dialect, request.model), may_think=_may_think(kept))
+        dialect = resolve_dialect(self._dialect, request.model)
+        may_think = dialect.thinking_style in ("none", "adaptive") or _may_think(kept)
+        fields = option_fields(request, dialect, may_think=may_think)
         return b"".join([*body, b"," if fields else b"", encode_json(fields)[1:]])
 
 

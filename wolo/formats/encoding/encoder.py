@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -18,7 +17,7 @@ import msgspec
 from wolo.formats.encoding.pairing import visible_message
 from wolo.formats.encoding.wire_names import IdPolicy, wire_id
 from wolo.formats.format import Block, ToolSpec
-from wolo.messages.message import Message
+from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.parts import ToolPart
 
 CONTINUE = "Continue."
@@ -125,19 +124,36 @@ class EncodedMessage(NamedTuple):
     block: Block
 
 
+class EncodedRequest(NamedTuple):
+    """The messages of one request; the three lists can be changed."""
+
+    messages: list[EncodedMessage]
+    encoded: list[bytes]
+    """One for each of `messages`."""
+    items: list[Item]
+    """Of all messages."""
+    layout: Layout
+
+
 class EncodedHistory:
-    """Encoded messages of one conversation, reused while the history only grows."""
+    """Encoded messages of one conversation, reused while the history only grows.
+
+    The lists of a request are kept from the one before, so that its cost does not grow with the history.
+    """
 
     def __init__(self) -> None:
         self._for: Hashable = None
         self._layout: Layout | None = None
-        self._opening: EncodedMessage | None = None
+        self._messages: tuple[Message, ...] = ()
         self._kept: list[EncodedMessage] = []
-        self._last: list[EncodedMessage] = []
+        """One for each of `_messages`."""
+        self._sent: list[EncodedMessage] = []
+        """The opening and those of `_kept` that have items."""
+        self._encoded: list[bytes] = []
+        self._items: list[Item] = []
+        self._blocks: list[Block] = []
 
-    def encode(
-        self, messages: Sequence[Message], system: str, key: Hashable, new_layout: Callable[[], Layout]
-    ) -> tuple[list[EncodedMessage], Layout]:
+    def encode(self, messages: Sequence[Message], system: str, key: Hashable, new_layout: Callable[[], Layout]) -> EncodedRequest:
         """Encode opening, messages and closing items; empty ones are omitted.
 
         A different `key` or `system` discards everything encoded before.
@@ -145,22 +161,41 @@ class EncodedHistory:
         if self._layout is None or self._for != (key, system):
             self._for = (key, system)
             self._layout = new_layout()
-            self._opening = _encode_items(None, self._layout.opening_items(system), "system")
-            self._kept = []
+            self._messages, self._kept = (), []
+            self._sent, self._encoded, self._items, self._blocks = [], [], [], []
+            self._add_sent(_encode_items(None, self._layout.opening_items(system), "system"))
         layout = self._layout
-        keep = common_prefix_length((kept.message for kept in self._kept), messages)
+        keep = common_prefix_length(self._messages, messages)
         while len(self._kept) > keep:
-            layout.undo(self._kept.pop().layout_step)
+            layout.undo(self._kept[-1].layout_step)
+            if self._kept.pop().encoded:
+                self._encoded.pop()
+                self._blocks.pop()
+                del self._items[len(self._items) - len(self._sent.pop().layout_step.items) :]
         for at in range(keep, len(messages)):
             layout_step = layout.add(messages[at])
             self._kept.append(_encode_items(messages[at], layout_step, f"{messages[at].role} message {at + 1}"))
-        self._last = [*((self._opening,) if self._opening else ()), *self._kept, _encode_items(None, layout.close(), "close")]
-        self._last = [each for each in self._last if each.encoded]
-        return self._last, layout
+            self._add_sent(self._kept[-1])
+        self._messages = tuple(messages)
+        end = _encode_items(None, layout.close(), "close")
+        ends = [end] if end.encoded else []
+        return EncodedRequest(
+            [*self._sent, *ends],
+            [*self._encoded, *(each.encoded for each in ends)],
+            [*self._items, *end.layout_step.items],
+            layout,
+        )
 
     def blocks(self) -> list[Block]:
         """Blocks of the last request, without closing items, which are never part of a later prefix."""
-        return [each.block for each in self._last if each.block.label != "close"]
+        return [*self._blocks]
+
+    def _add_sent(self, encoded: EncodedMessage) -> None:
+        if encoded.encoded:
+            self._sent.append(encoded)
+            self._encoded.append(encoded.encoded)
+            self._items += encoded.layout_step.items
+            self._blocks.append(encoded.block)
 
 
 def split_system(messages: tuple[Message, ...], system: str) -> tuple[str, tuple[Message, ...]]:
@@ -168,11 +203,6 @@ def split_system(messages: tuple[Message, ...], system: str) -> tuple[str, tuple
     count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
     own = "\n\n".join(text for message in messages[:count] if (text := message.text).strip())
     return own or system, messages[count:]
-
-
-def common_prefix_length(known: Iterable[Message | None], messages: Iterable[Message]) -> int:
-    """Number of leading messages that are the same objects."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(known, messages, strict=False)))
 
 
 def block(label: str, encoded: bytes) -> Block:

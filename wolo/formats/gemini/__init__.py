@@ -93,8 +93,7 @@ class Gemini:
         withheld = CONTENT_FIELDS.intersection(dropped)
         key = (request.producer, dialect, withheld)
         spoken = "" if has_field else system
-        kept, _ = self._history.encode(messages, spoken, key, lambda: GeminiLayout(dialect, request.producer, withheld))
-        return [each.encoded for each in kept]
+        return self._history.encode(messages, spoken, key, lambda: GeminiLayout(dialect, request.producer, withheld)).encoded
 
     # Tools
 

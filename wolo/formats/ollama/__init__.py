@@ -75,8 +75,9 @@ class Ollama:
 
     def _messages(self, request: Request) -> list[bytes]:
         system, messages = split_system(request.messages, request.system)
-        kept, _ = self._history.encode(messages, system, request.producer, lambda: OllamaLayout(self._dialect, request.producer))
-        return [each.encoded for each in kept]
+        return self._history.encode(
+            messages, system, request.producer, lambda: OllamaLayout(self._dialect, request.producer)
+        ).encoded
 
     def _fields(self, request: Request) -> dict[str, Any]:
         dialect = self._dialect

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
 
 from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.decoding.tolerant_json import read_json
@@ -247,15 +248,15 @@ class ChatEncoder:
         self._for_server = for_server
 
     def encode(self, messages: Sequence[Message], system: str) -> LlmMessages:
-        kept, _ = self._history.encode(messages, system, (self._producer, self._withheld, self._for_server), self.layout)
-        found = LlmMessages()
-        pieces = []
-        marks = self._marks(kept)
-        for at, each in enumerate(kept):
-            items = _marked_at_end(each.layout_step.items) if at in marks else each.layout_step.items
-            pieces.append(join_items(items) if at in marks else each.encoded)
-            found += items
-        found.encoded = b",".join(pieces)
+        request = self._history.encode(messages, system, (self._producer, self._withheld, self._for_server), self.layout)
+        found = LlmMessages(request.items)
+        if marks := self._marks(request.messages):
+            items = [each.layout_step.items for each in request.messages]
+            for at in marks:
+                items[at] = _marked_at_end(items[at])
+                request.encoded[at] = join_items(items[at])
+            found = LlmMessages(chain.from_iterable(items))
+        found.encoded = b",".join(request.encoded)
         return found
 
     def layout(self) -> ChatLayout:
@@ -284,14 +285,17 @@ def to_llm_messages(
     added.
     Raises ValueError for a result that does not answer an open call.
     """
-    own = tuple(each for each in messages if isinstance(each, Message))
-    if len(own) < len(messages):
-        from wolo.messages.roles import to_messages  # noqa: PLC0415  # only API users pass role messages
-
-        own = to_messages(messages)
-    prompt, rest = split_system(own, default_prompt() if system is None else system)
+    prompt, rest = split_system(_own_form(messages), default_prompt() if system is None else system)
     prompt = prompt if display_name == NAME else renamed(prompt, display_name)
     return (encoder or ChatEncoder()).encode(rest, prompt)
+
+
+def _own_form(messages: Sequence[Message | AgentMessage]) -> tuple[Message, ...]:
+    if {Message}.issuperset(map(type, messages)):
+        return cast("tuple[Message, ...]", tuple(messages))
+    from wolo.messages.roles import to_messages  # noqa: PLC0415  # only API users pass role messages
+
+    return to_messages(messages)
 
 
 def _marked_at_end(items: Sequence[Item]) -> list[Item]:

@@ -80,10 +80,9 @@ class OpenAIResponses:
         if self._dialect.system == "instructions":
             self._instructions = encode_json(text) if (text := clean(system)).strip() else b""
             system = ""
-        kept, _ = self._history.encode(
+        return self._history.encode(
             messages, system, request.producer, lambda: ResponsesLayout(self._dialect, request.producer)
-        )
-        return [each.encoded for each in kept]
+        ).encoded
 
     def _function(self, tool: ToolSpec) -> dict[str, Any]:
         """`strict` would require every property."""

@@ -9,14 +9,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from wolo.formats.decoding.tolerant_json import read_json
-from wolo.formats.encoding.encoder import common_prefix_length
 from wolo.formats.encoding.pairing import arguments_text, outcome_of, result_text, visible_message
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.formats.xml_tools.call_blocks import ERROR, OPEN, RESULT, CallBlock, format_call, split_name
 from wolo.formats.xml_tools.decode import BRACKETS, in_brackets
 from wolo.messages.call_arguments import Unreadable, read_arguments
-from wolo.messages.message import Message, Producer
+from wolo.messages.message import Message, Producer, common_prefix_length
 from wolo.messages.parts import AnyPart, Blob, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.unicode import clean
 
@@ -45,7 +44,7 @@ class PlainHistory:
     def of(self, messages: Sequence[Message], producer: Producer) -> tuple[Message, ...]:
         if producer != self._producer:
             self._producer, self._kept, self._seen = producer, [], set()
-        keep = common_prefix_length((kept.message for kept in self._kept), messages)
+        keep = common_prefix_length(tuple(kept.message for kept in self._kept), messages)
         while len(self._kept) > keep:
             self._seen.difference_update(self._kept.pop().call_ids)
         for message in messages[keep:]:
