@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from itertools import product
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -17,7 +16,7 @@ from wolo.cli.near_misses import OTHER_NAMES
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, parse
 from wolo.cli.subcommands import OTHERS, build_app, grouped, run_subcommand
 from wolo.config.layers import load
-from wolo.diagnostics.installation import Installation, install_command, update_command
+from wolo.diagnostics.installation import this_installation, update_command
 from wolo.errors import UsageError
 from wolo.places import find_places
 
@@ -161,52 +160,7 @@ def test_help_takes_the_name_of_a_subcommand(capsys: pytest.CaptureFixture[str])
 
 def test_update_prints_the_command_for_this_installation(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_subcommand(["update"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1] == f"git -C {Path(__file__).resolve().parents[2]} pull"
-
-
-@pytest.mark.parametrize(
-    ("files", "installer", "origin", "command"),
-    [
-        ((), "pip", {}, "/v/bin/python -m pip install --upgrade wolo-cli"),
-        ((), "uv", {}, "uv pip install --python /v/bin/python --upgrade wolo-cli"),
-        (("uv-receipt.toml",), "uv", {}, "uv tool upgrade wolo-cli"),
-        (("pipx_metadata.json",), "pip", {}, "pipx upgrade wolo-cli"),
-        ((), "pip", {"url": "https://example.com/wolo.git", "vcs_info": {"vcs": "git"}}, "git+https://example.com/wolo.git"),
-        ((), "pip", {"url": "file:///src/my%20wolo", "dir_info": {"editable": True}}, "git -C '/src/my wolo' pull"),
-        ((), "pip", {"url": "file:///src/wolo", "dir_info": {}}, "pull && /v/bin/python -m pip install --upgrade /src/wolo"),
-        ((), "debian", {}, "package manager"),
-    ],
-)
-def test_update_knows_how_wolo_was_installed(
-    tmp_path: Path, files: tuple[str, ...], installer: str, origin: dict[str, object], command: str
-) -> None:
-    for name in files:
-        (tmp_path / name).touch()
-    assert command in update_command(Installation(tmp_path, "/v/bin/python", installer, origin))
-
-
-@pytest.mark.parametrize(
-    ("files", "installer", "origin", "command"),
-    [
-        ((), "pip", {}, ["/v/bin/python", "-m", "pip", "install", "wolo-cli[local]"]),
-        ((), "uv", {}, ["uv", "pip", "install", "--python", "/v/bin/python", "wolo-cli[local]"]),
-        (("uv-receipt.toml",), "uv", {}, ["uv", "tool", "install", "--force", "wolo-cli[local]"]),
-        (("pipx_metadata.json",), "pip", {}, ["pipx", "install", "--force", "wolo-cli[local]"]),
-        (
-            (),
-            "pip",
-            {"url": "file:///src/wolo", "dir_info": {"editable": True}},
-            ["/v/bin/python", "-m", "pip", "install", "-e", "/src/wolo[local]"],
-        ),
-    ],
-)
-def test_an_extra_is_installed_where_wolo_is(
-    tmp_path: Path, files: tuple[str, ...], installer: str, origin: dict[str, object], command: list[str]
-) -> None:
-    for name in files:
-        (tmp_path / name).touch()
-    assert install_command(Installation(tmp_path, "/v/bin/python", installer, origin), "local") == command
+    assert capsys.readouterr().out.splitlines()[-1] == update_command(this_installation())
 
 
 def test_the_help_page_shows_subcommands_first_and_each_option_under_a_heading() -> None:

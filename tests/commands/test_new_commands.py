@@ -23,6 +23,7 @@ async def test_status_tells_what_holds_now(provider: ProviderServer) -> None:
     conversation = await begin(provider, text("One."))
     for line in ("custom/test-model", provider.base_url, conversation.info.session_id, "ask", str(Path.cwd()), "config.toml"):
         assert line in await shown("/status", conversation)
+    assert "None" not in await shown("/status", conversation)
     await say(conversation, "one")
     assert "price unknown" in await shown("/status", conversation)
     await conversation.close()

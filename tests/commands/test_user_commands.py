@@ -100,6 +100,17 @@ async def test_a_model_is_chosen_by_ones_own_command_only(conversation: Conversa
     assert "only your own commands may select one" in pages[1]
 
 
+async def test_a_users_command_runs_with_the_users_rights_and_a_projects_with_the_models(
+    conversation: Conversation, home: Path
+) -> None:
+    command(home / ".claude/commands", "own", "Now: !`touch x`")
+    command(Path(".claude/commands"), "theirs", "Now: !`touch x`")
+    own, theirs = await prompted("/own", conversation), await prompted("/theirs", conversation)
+    assert [(run.command, run.rights) for run in own.runs] == [("touch x", "person")]
+    assert theirs.runs == ()
+    assert theirs.notices == ("Not run, sent as text: !`touch x`",)
+
+
 async def test_tools_that_a_text_names_are_told_and_allow_nothing(conversation: Conversation, home: Path) -> None:
     command(home / ".claude/commands", "own", "---\nallowed-tools: Bash(rm:*)\n---\nx")
     before = conversation.permissions.judge.rules

@@ -75,6 +75,7 @@ def test_wolos_own_are_there_without_any_file() -> None:
 def test_a_file_may_say_hardly_anything() -> None:
     profile = first("# Reads logs\n\nYou read logs.")
     assert (profile.name, profile.description, profile.tools, profile.mode) == ("agent-0", "Reads logs", None, "all")
+    assert not profile.is_hidden
 
 
 @pytest.mark.parametrize("tools", ["Read, Grep, Glob, WebFetch", "[read, grep]", "\n  - read\n  - LS", "todo", "[]"])

@@ -67,6 +67,12 @@ def test_files(condition: str, path: str, expected: bool) -> None:
     assert runs(condition, "edit", path=path, old="a", new="b") is expected
 
 
+def test_files_of_the_home_directory() -> None:
+    assert runs("Edit(~/notes/*.md)", "edit", path=str(Path.home() / "notes/a.md"), old="a", new="b")
+    assert not runs("Edit(~/notes/*.md)", "edit", path=str(Path.home() / "a.md"), old="a", new="b")
+    assert not runs("Edit(~/notes/*.md)", "edit", path="/notes/a.md", old="a", new="b")
+
+
 def test_hosts_and_other_tools() -> None:
     assert runs("WebFetch(domain:example.com)", "fetch", url="https://docs.example.com/x")
     assert not runs("WebFetch(domain:example.com)", "fetch", url="https://notexample.com/x")

@@ -365,6 +365,7 @@ def test_a_failure_is_told_once_in_any_of_its_shapes(code: str, message: str, ki
             decode(*events(message_("Half"))[:5], failed, assembler=assembler)
         assert type(caught.value) is kind
         assert message in str(caught.value)
+        assert caught.value.status == 200
         assert assembler.message().text == "Half"
 
 

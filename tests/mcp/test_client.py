@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.mcp_server import PIXEL
-from wolo.errors import ToolError
+from wolo.errors import ToolError, UsageError
+from wolo.guard.intents import CallIntent
 from wolo.mcp.listed_tools import CachedTools
-from wolo.mcp.mcp_tool import RemoteTool
+from wolo.mcp.mcp_tool import RemoteTool, recorded_tools
 from wolo.mcp.server import ConfiguredServer, Server, ServerEnvironment, fingerprint
 from wolo.mcp.servers import Servers
 from wolo.tools.tool import CallContext, ShellState, ToolServices
@@ -41,11 +42,14 @@ def with_sdk(**more: object) -> Server:
 
 
 @asynccontextmanager
-async def serving(_attended: bool = False, **servers: Server) -> AsyncIterator[Servers]:
+async def serving(_attended: bool = False, _allowed: bool = True, **servers: Server) -> AsyncIterator[Servers]:
     """What a conversation has of these; the cache lasts for the test."""
     work = Path.cwd()
     around = ServerEnvironment(Workspace(work), work, os.environ, Processes(work.parent / "traces"))
-    wanted = [ConfiguredServer(name=name.replace("_", "-"), server=server, source="the test") for name, server in servers.items()]
+    wanted = [
+        ConfiguredServer(name=name.replace("_", "-"), server=server, source="the test", is_allowed=_allowed)
+        for name, server in servers.items()
+    ]
     found = Servers(wanted, around, CachedTools(work.parent / "cache"), attended=_attended)
     try:
         yield found
@@ -190,6 +194,13 @@ async def test_a_server_sees_the_few_variables_of_commands_and_its_own(monkeypat
     assert "canary-2" not in seen
     assert "TOKEN=canary-3" in seen
     assert "OTHER=xdefaulty" in seen
+
+
+def test_a_recorded_tool_intends_a_call_of_its_server_and_the_one_that_finds_tools_nothing() -> None:
+    finder, remote = recorded_tools(["find_tools", "read", "mcp__hub__get", "mcp__hub__get"])
+    services = context().services
+    assert finder.intents({}, services) == ()
+    assert remote.intents({}, services) == (CallIntent("mcp:hub/get"),)
 
 
 async def test_those_that_fail_are_told_together_with_their_last_words() -> None:
@@ -348,6 +359,17 @@ async def test_restarting_one_gives_it_another_process(tmp_path: Path) -> None:
         await servers.until_settled("good")
         assert (await call(servers, "mcp__good__say")).text == "say: {}"
     assert len([entry for entry in read_log(log) if "pid" in entry]) == 2
+
+
+async def test_a_server_that_waits_for_consent_starts_when_it_is_given() -> None:
+    async with serving(_allowed=False, db=plain("fine")) as servers:
+        waiting = servers.waits_for_consent("db")
+        assert (waiting.name, waiting.is_allowed) == ("db", False)
+        assert servers.allow("db").is_allowed
+        with pytest.raises(UsageError, match="needs no consent"):
+            servers.waits_for_consent("db")
+        await settled(servers)
+        assert servers.statuses()[0].state.startswith("ready")
 
 
 async def test_the_first_turn_waits_a_moment_only() -> None:

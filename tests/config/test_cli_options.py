@@ -1,0 +1,19 @@
+"""Values of options as the command line gives them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wolo.config.cli_options import text_or_file
+from wolo.errors import UsageError
+
+
+def test_a_text_is_given_as_it_is_or_as_the_file_that_holds_it() -> None:
+    Path("prompt.md").write_text("From the file.")
+    assert text_or_file({"system_prompt": "Be brief."}, "system_prompt") == "Be brief."
+    assert text_or_file({"system_prompt": "@prompt.md"}, "system_prompt") == "From the file."
+    assert text_or_file({}, "system_prompt") == ""
+    with pytest.raises(UsageError, match=r"--system-prompt: missing\.md cannot be read"):
+        text_or_file({"system_prompt": "@missing.md"}, "system_prompt")

@@ -1,0 +1,53 @@
+"""How wolo was installed decides the command that updates it and the one that adds an extra."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wolo.diagnostics.installation import Installation, install_command, update_command
+
+
+@pytest.mark.parametrize(
+    ("files", "installer", "origin", "command"),
+    [
+        ((), "pip", {}, "/v/bin/python -m pip install --upgrade wolo-cli"),
+        ((), "uv", {}, "uv pip install --python /v/bin/python --upgrade wolo-cli"),
+        (("uv-receipt.toml",), "uv", {}, "uv tool upgrade wolo-cli"),
+        (("pipx_metadata.json",), "pip", {}, "pipx upgrade wolo-cli"),
+        ((), "pip", {"url": "https://example.com/wolo.git", "vcs_info": {"vcs": "git"}}, "git+https://example.com/wolo.git"),
+        ((), "pip", {"url": "file:///src/my%20wolo", "dir_info": {"editable": True}}, "git -C '/src/my wolo' pull"),
+        ((), "pip", {"url": "file:///src/wolo", "dir_info": {}}, "pull && /v/bin/python -m pip install --upgrade /src/wolo"),
+        ((), "debian", {}, "package manager"),
+    ],
+)
+def test_update_knows_how_wolo_was_installed(
+    tmp_path: Path, files: tuple[str, ...], installer: str, origin: dict[str, object], command: str
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    assert command in update_command(Installation(tmp_path, "/v/bin/python", installer, origin))
+
+
+@pytest.mark.parametrize(
+    ("files", "installer", "origin", "command"),
+    [
+        ((), "pip", {}, ["/v/bin/python", "-m", "pip", "install", "wolo-cli[local]"]),
+        ((), "uv", {}, ["uv", "pip", "install", "--python", "/v/bin/python", "wolo-cli[local]"]),
+        (("uv-receipt.toml",), "uv", {}, ["uv", "tool", "install", "--force", "wolo-cli[local]"]),
+        (("pipx_metadata.json",), "pip", {}, ["pipx", "install", "--force", "wolo-cli[local]"]),
+        (
+            (),
+            "pip",
+            {"url": "file:///src/wolo", "dir_info": {"editable": True}},
+            ["/v/bin/python", "-m", "pip", "install", "-e", "/src/wolo[local]"],
+        ),
+    ],
+)
+def test_an_extra_is_installed_where_wolo_is(
+    tmp_path: Path, files: tuple[str, ...], installer: str, origin: dict[str, object], command: list[str]
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    assert install_command(Installation(tmp_path, "/v/bin/python", installer, origin), "local") == command
