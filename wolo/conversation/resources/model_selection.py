@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,10 @@ from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown
 from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import Choice, ProviderSettings, is_known
 from wolo.places import Places, find_places
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from ssl import SSLContext
 
 NO_MODEL = "No model is set up. Do one of these:"
 WAYS = """\
@@ -209,15 +214,24 @@ def _to(access: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> M
         embedded = EmbeddedModel(choice, access.places, progress=access.progress)
         embedded.start()  # it loads while the project is read
         return embedded
+    from wolo.models.http.tls import load_certificates
+
+    # Without a terminal the request follows at once, so they load while the project is read.
+    certificates = None if access.attended else load_certificates(choice.base_url)
     if choice.provider.name in access.settings.providers:
-        return _over_network(access, has_fallback, choice)  # a custom provider may be misconfigured: report it at once
-    return LazyModelClient(choice, partial(_over_network, access, has_fallback))
+        return _over_network(
+            access, has_fallback, certificates, choice
+        )  # a custom provider may be misconfigured: report it at once
+    return LazyModelClient(choice, partial(_over_network, access, has_fallback, certificates))
 
 
-def _over_network(access: ModelAccess, has_fallback: bool, choice: Choice) -> ModelClient:
+def _over_network(
+    access: ModelAccess, has_fallback: bool, certificates: Future[SSLContext] | None, choice: Choice
+) -> ModelClient:
     from wolo.models.client import ClientOptions, HttpModelClient
     from wolo.models.format_selection import format_of
     from wolo.models.http.http_transport import HttpTransport
+    from wolo.models.http.tls import load_certificates
 
     settings = access.settings
     options = ClientOptions(
@@ -230,6 +244,5 @@ def _over_network(access: ModelAccess, has_fallback: bool, choice: Choice) -> Mo
         wire_log=access.wire_log,
         secrets=lambda: access.secrets.exact,
     )
-    transport = HttpTransport()
-    transport.prepare(choice.base_url)
+    transport = HttpTransport(certificates=certificates or load_certificates(choice.base_url))
     return HttpModelClient(choice, format_of(choice), transport, options)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from wolo.errors import WoloError
@@ -15,7 +15,7 @@ from wolo.models.address import proxy_for
 from wolo.models.http.direct_connection import DirectConnections
 from wolo.models.http.http_body import read_batches
 from wolo.models.http.network_errors import describe_network_error
-from wolo.models.http.tls import ssl_context
+from wolo.models.http.tls import load_certificates
 from wolo.models.http.transport import Batch, Call, HttpStatusError, Response
 
 if TYPE_CHECKING:
@@ -33,16 +33,12 @@ class HttpTransport:
     Redirects are not followed, because the key belongs to the given address.
     """
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str] | None = None, certificates: Future[ssl.SSLContext] | None = None) -> None:
+        """`certificates` is a TLS context that is already being built."""
         self._environ = os.environ if environ is None else environ
         self._direct = DirectConnections()
         self._proxied: dict[tuple[str, bool], ProxiedConnections] = {}
-        self._context: Future[ssl.SSLContext] | None = None
-
-    def prepare(self, url: str) -> None:
-        """Loads the certificates for a URL in a thread, while the request is assembled."""
-        if url.startswith("https:"):
-            self._load_certificates()
+        self._certificates = certificates
 
     async def send(self, call: Call) -> AsyncGenerator[Batch, None]:
         proxy = proxy_for(call.url, self._environ)
@@ -89,11 +85,6 @@ class HttpTransport:
 
     async def _trusting(self) -> ssl.SSLContext:
         """Raises ConfigError."""
-        return await asyncio.wrap_future(self._load_certificates())
-
-    def _load_certificates(self) -> Future[ssl.SSLContext]:
-        if self._context is None:
-            thread = ThreadPoolExecutor(1, thread_name_prefix="wolo-tls")
-            self._context = thread.submit(ssl_context, self._environ)
-            thread.shutdown(wait=False)
-        return self._context
+        self._certificates = self._certificates or load_certificates("https:", self._environ)
+        assert self._certificates is not None
+        return await asyncio.wrap_future(self._certificates)

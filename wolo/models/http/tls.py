@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import sys
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from wolo.errors import ConfigError
@@ -18,6 +20,16 @@ BUNDLES = (
 )
 """Bundles of Linux systems, for a Python whose OpenSSL was built for other paths."""
 CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
+
+
+def load_certificates(url: str, environ: Mapping[str, str] = os.environ) -> Future[ssl.SSLContext] | None:
+    """Start to build the context for a URL in a thread; None: it needs none."""
+    if not url.startswith("https:"):
+        return None
+    thread = ThreadPoolExecutor(1, thread_name_prefix="wolo-tls")
+    context = thread.submit(ssl_context, environ)
+    thread.shutdown(wait=False)
+    return context
 
 
 def ssl_context(environ: Mapping[str, str]) -> ssl.SSLContext:
