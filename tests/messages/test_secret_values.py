@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import time
+import tracemalloc
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
 from xml.sax import saxutils
@@ -154,3 +155,14 @@ def test_hostile_text_takes_linear_time(text: str) -> None:
     for at in range(0, len(text), 4000):
         stream.feed(text[at : at + 4000])
     assert time.process_time() - began < 3
+
+
+def test_large_data_without_a_value_is_not_decoded() -> None:
+    data = "a line of output … and more\n".encode() * 100_000
+    redactor = hiding(K)
+    tracemalloc.start()
+    try:
+        assert redactor.data(data) is data
+        assert tracemalloc.get_traced_memory()[1] < len(data) / 100
+    finally:
+        tracemalloc.stop()

@@ -116,12 +116,20 @@ class ValueRedactor:
 
     def data(self, data: bytes) -> bytes:
         """UTF-8 text is redacted; in binary data values are masked in place."""
+        if self._is_clean(data):
+            return data
         try:
             text = data.decode()
         except UnicodeDecodeError:
             return self.masked(data)
         clean = self.text(text)
         return data if clean is text else clean.encode()
+
+    def _is_clean(self, data: bytes) -> bool:
+        """True if no value can be in it, so that large data need not be decoded."""
+        if any(each in data for each in self._encoded):
+            return False
+        return not any(re.search(pattern.encode(), data) for pattern in (_QUOTED, _WRAPPED))
 
     def masked(self, data: bytes) -> bytes:
         for each in self._encoded:

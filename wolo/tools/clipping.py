@@ -43,11 +43,11 @@ def clip(data: bytes, *, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES)
         return Clipped(data.decode(errors="replace"))
     head = _first_lines(data[: max_bytes // 2], max_lines // 2)
     tail = _last_lines(data[max(len(head), len(data) - max_bytes // 2) :], max_lines // 2)
-    omitted = data[len(head) : len(data) - len(tail)]
-    lines = omitted.count(b"\n")
-    left_out = f"{lines:,} lines, {_size(len(omitted))}" if lines else _size(len(omitted))
+    omitted = len(data) - len(head) - len(tail)
+    lines = data.count(b"\n", len(head), len(data) - len(tail))
+    left_out = f"{lines:,} lines, {_size(omitted)}" if lines else _size(omitted)
     text = f"{_whole_line(head.decode(errors='replace'))}[… {left_out} left out …]\n{tail.decode(errors='replace')}"
-    return Clipped(text, lines, len(omitted))
+    return Clipped(text, lines, omitted)
 
 
 def clip_and_keep(

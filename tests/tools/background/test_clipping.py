@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,13 @@ def test_a_disk_that_is_full_costs_the_middle_and_not_the_answer(error: Exceptio
     text = clip_and_keep(b"x\n" * 5000, name="out.txt", keep=keep)
     assert text.startswith("x\nx\n")
     assert text.endswith(f"[The rest could not be saved. {why}]\n")
+
+
+def test_a_large_output_is_not_copied_to_be_clipped() -> None:
+    output = b"a line of output\n" * 500_000
+    tracemalloc.start()
+    try:
+        assert clip(output).omitted_lines == 499_000
+        assert tracemalloc.get_traced_memory()[1] < len(output) / 10
+    finally:
+        tracemalloc.stop()

@@ -203,7 +203,10 @@ class _Run:
         omitted = self._printed.omitted_bytes
         note = f"\n[… {omitted:,} bytes in the middle were not saved …]\n".encode() if omitted else b""
         head, tail = self._printed.take()
-        pieces = [*clean(head), note, *clean(tail)]
+        pieces = [*clean(head), note]
+        del head  # both ends in two forms would be several times as large
+        pieces += clean(tail)
+        del tail
         last = next((piece for piece in reversed(pieces) if piece), b"\n")
         return b"".join(pieces if last.endswith(b"\n") else [*pieces, b"\n"])
 

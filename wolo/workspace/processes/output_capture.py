@@ -41,8 +41,9 @@ class CapturedOutput:
 
     def take(self) -> tuple[bytes, bytes]:
         """Returns and releases the beginning and the end; the end is empty when nothing was dropped."""
-        head, tail = bytes(self._head), b"".join(self._tail)
-        self._head.clear()
+        head = bytes(self._head)
+        self._head.clear()  # each end is released before the next is copied: they are large
+        tail = b"".join(self._tail)
         self._tail.clear()
         return head, tail
 
