@@ -153,11 +153,12 @@ def _read_request(connection: socket.socket, buffer: bytes) -> tuple[bytes, byte
     head, _, rest = buffer.partition(b"\r\n\r\n")
     line, *headers = head.split(b"\r\n")
     length = next((int(each[15:]) for each in headers if each.lower().startswith(b"content-length:")), 0)
-    pieces, size = [rest], len(rest)
-    while size < length:
-        if not (piece := connection.recv(1 << 20)):
-            return None
-        pieces.append(piece)
-        size += len(piece)
-    whole = b"".join(pieces)
-    return line, whole[:length], whole[length:]
+    body = bytearray(length)
+    size = min(len(rest), length)
+    body[:size] = rest[:size]
+    with memoryview(body) as view:
+        while size < length:
+            if not (received := connection.recv_into(view[size:])):
+                return None
+            size += received
+    return line, bytes(body), rest[length:]
