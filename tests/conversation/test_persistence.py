@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import text
 from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.persistence import Origin, SavedSession
 from wolo.conversation.resources.startup import StartOptions
+from wolo.errors import SessionError
 from wolo.messages.message import user
 from wolo.places import find_places
+from wolo.sessions.entries import MessageEntry
 from wolo.sessions.index.index import Index
+from wolo.sessions.store import Store
 
 
 async def test_a_turn_is_in_the_search_index_as_soon_as_it_has_ended(provider: ProviderServer) -> None:
@@ -20,3 +28,18 @@ async def test_a_turn_is_in_the_search_index_as_soon_as_it_has_ended(provider: P
     with Index.open(find_places().data) as index:
         assert index.mark(conversation.info.session_id) is not None
     await conversation.close()
+
+
+def test_a_session_that_could_not_begin_begins_with_the_next_entry(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "data") as store:
+        taken = store.create("/", name="mine")
+        session = SavedSession(store, None, Origin(cwd=tmp_path, model="m", mode="auto", name="mine"), 0.0)
+        with pytest.raises(SessionError, match="already a session named mine"):
+            session.append(session.session_id, [MessageEntry(message=user("first"))])
+        assert not session.is_started
+        store.delete(taken.id)
+        session.append(session.session_id, [MessageEntry(message=user("second"))])
+        assert session.is_started
+        assert [entry.message.text for entry in store.load(session.session_id).entries if isinstance(entry, MessageEntry)] == [
+            "second"
+        ]

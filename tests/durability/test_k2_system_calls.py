@@ -46,7 +46,7 @@ def test_a_kill_at_a_few_system_calls_loses_nothing(
 def test_a_kill_while_a_read_is_saved_with_its_answer_loses_nothing(
     provider: ProviderServer, isolated: Path, tally: Tally, strace: list[str], nth: int
 ) -> None:
-    """The first commits of a run: the session, the prompt, and the answer whose only call reads."""
+    """The first commits of a run: the session with its prompt, and the answer whose only call reads."""
     scene = Scene(isolated / "scene", provider, tally, lingers=False)
     assert is_killed_at(scene, tally, strace, "fdatasync", nth)
     scene.run_through()

@@ -230,3 +230,11 @@ def test_a_long_session_is_as_quick_to_add_to_as_a_short_one(store: Store) -> No
     few = steps()
     store.append(session.id, [MessageEntry(message=user(f"message {number}")) for number in range(5000)])
     assert steps() <= few * 1.1
+
+
+def test_a_session_begins_with_its_first_entries_or_not_at_all(store: Store, data: Path) -> None:
+    session = store.create("/", id="session_1", entries=[said("one"), said("two")])
+    assert [message.text for message in replay_entries.messages(store.load(session.id).entries)] == ["one", "two"]
+    with pytest.raises(SessionError, match="already a session"):
+        store.create("/", id="session_1", entries=[said("three")])
+    assert len(store.load(session.id).entries) == 2

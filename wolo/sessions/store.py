@@ -6,6 +6,7 @@ removed unless its session is deleted.
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -126,11 +127,16 @@ class Store:
         name: str | None = None,
         id: str | None = None,
         parent: str | None = None,
+        entries: Sequence[AnyEntry] = (),
     ) -> SessionInfo:
-        """`name` must be free; `id` is for an import that keeps its id, `parent` for a subagent (`task_of`)."""
+        """Creates a session, with its first entries in the same transaction.
+
+        `name` must be free; `id` is for an import that keeps its id, `parent` for a subagent (`task_of`).
+        """
         now = self._clock()
         session_id = check_id(id) if id else new_session_id(now)
         alias = check_name(name) if name else None
+        bodies = [encode_entry(entry) for entry in entries]
         with self._database.writing() as connection:
             session_rows.require_free(connection, session_id, alias)
             connection.execute(
@@ -138,6 +144,8 @@ class Store:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
                 (session_id, alias, listing.directory(cwd), whole(model), whole(mode), now, now, parent),
             )
+            if entries:
+                self._add(connection, session_id, entries, bodies, now)
             return session_rows.require(connection, session_id)
 
     def append(self, session_id: str, entries: Sequence[AnyEntry], *, behind: int | None = None) -> None:
@@ -145,19 +153,30 @@ class Store:
 
         They follow the head, or entry `behind`, which starts a branch; 0 is before the first entry.
         """
-        bodies = [encode_entry(entry) for entry in entries]
+        bodies = [encode_entry(entry) for entry in entries]  # before other processes have to wait
         now = self._clock()
         with self._database.writing() as connection:
-            parent, seq = session_rows.head_and_last(connection, session_id)
-            parent = parent if behind is None else behind
-            prev_hash = session_rows.hash_of(connection, session_id, parent)
-            for entry, body in zip(entries, bodies, strict=True):
-                row = link_row(body, seq=seq + 1, parent=parent, time_utc=now, prev_hash=prev_hash)
-                kind = str(entry.__struct_config__.tag)
-                session_rows.insert(connection, self.blobs_dir, session_id, kind, row)
-                parent = seq = row.seq
-                prev_hash = row.hash
-            session_rows.update_totals(connection, session_id, entries, seq, now)
+            self._add(connection, session_id, entries, bodies, now, behind)
+
+    def _add(
+        self,
+        connection: sqlite3.Connection,
+        session_id: str,
+        entries: Sequence[AnyEntry],
+        bodies: Sequence[bytes],
+        now: float,
+        behind: int | None = None,
+    ) -> None:
+        parent, seq = session_rows.head_and_last(connection, session_id)
+        parent = parent if behind is None else behind
+        prev_hash = session_rows.hash_of(connection, session_id, parent)
+        for entry, body in zip(entries, bodies, strict=True):
+            row = link_row(body, seq=seq + 1, parent=parent, time_utc=now, prev_hash=prev_hash)
+            kind = str(entry.__struct_config__.tag)
+            session_rows.insert(connection, self.blobs_dir, session_id, kind, row)
+            parent = seq = row.seq
+            prev_hash = row.hash
+        session_rows.update_totals(connection, session_id, entries, seq, now)
 
     def append_custom_message(self, session_id: str, custom_type: str, text: str, *more: AnyPart) -> None:
         """Adds a message that is never sent. Raises SessionError for a session that a process has open."""

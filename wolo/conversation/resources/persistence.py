@@ -165,8 +165,10 @@ class SavedSession:
         return self._lock is not None
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
-        self._begin()
-        self._store.append(session_id, (*self._changes, *entries))
+        if self._lock is None:
+            self._begin((*self._changes, *entries))
+        else:
+            self._store.append(session_id, (*self._changes, *entries))
         self._changes = ()
 
     def change(self, setting: SettingEntry) -> None:
@@ -180,7 +182,8 @@ class SavedSession:
             self._make_findable()
 
     def save_output(self, name: str, data: bytes) -> Path:
-        self._begin()
+        if self._lock is None:
+            self._begin()
         return self._store.store_blob(self.session_id, name, data)
 
     def close(self) -> None:
@@ -221,13 +224,22 @@ class SavedSession:
         except SessionError as error:
             log.info("%s", error)  # a search makes up for it
 
-    def _begin(self) -> None:
-        if self._lock is None:
-            self._lock = self._store.lock(self.session_id)
-            origin = self._origin
+    def _begin(self, entries: Sequence[AnyEntry] = ()) -> None:
+        origin, lock = self._origin, self._store.lock(self.session_id)
+        try:
             self._store.create(
-                origin.cwd, model=origin.model, mode=origin.mode, name=origin.name, id=self.session_id, parent=origin.parent
+                origin.cwd,
+                model=origin.model,
+                mode=origin.mode,
+                name=origin.name,
+                id=self.session_id,
+                parent=origin.parent,
+                entries=entries,
             )
+        except BaseException:
+            lock.release()
+            raise
+        self._lock = lock
 
 
 def _unread_usage(session: SessionInfo, read: Sequence[AnyEntry]) -> Usage:
