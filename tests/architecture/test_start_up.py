@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -40,6 +41,22 @@ LATER = {
     "wolo.commands.table",
     "wolo.frontends.terminal.dialogs.first_run",
 }
+MOST_MODULES = 205
+UNPACKED = {
+    "wolo.agent.compaction.history_cut.Move",
+    "wolo.cli.options.Line",
+    "wolo.cli.options.Option",
+    "wolo.config.dotted_keys.Leaf",
+    "wolo.config.dotted_keys.Place",
+    "wolo.guard.precedence.Paths",
+    "wolo.guard.precedence.Subject",
+    "wolo.guard.precedence.Target",
+    "wolo.guard.shell.named_paths.NamedPaths",
+    "wolo.sessions.index.index.IndexPosition",
+}
+"""NamedTuples of a plain turn, because they are unpacked, or loaded without msgspec."""
+COMPILED = {"wolo.guard.shell.words", "wolo.formats.text_recovery.text_filter"}
+"""Modules whose patterns are compiled at import, for their speed."""
 SHARED = {"decoding", "encoding"}
 """What the wire formats have in common."""
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
@@ -53,6 +70,35 @@ except SystemExit as done:
     assert not done.code, done.code
 finally:
     print("MODULES", *sorted(sys.modules), file=sys.stderr)
+"""
+
+COUNTING = """
+import collections, dataclasses, json, re, runpy, sys
+patterns, tuples, classes = [], [], []
+compile_pattern, make_tuple, make_class = re._compiler.compile, collections.namedtuple, dataclasses._process_class
+
+def on_pattern(pattern, flags=0):
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").partition(".")[0] in ("re", "functools"):
+        frame = frame.f_back
+    if frame.f_code.co_name == "<module>":
+        patterns.append(frame.f_globals["__name__"])
+    return compile_pattern(pattern, flags)
+
+def on_tuple(name, *args, **options):
+    tuples.append(f"{options.get('module')}.{name}")
+    return make_tuple(name, *args, **options)
+
+def on_class(made, *args):
+    classes.append(made.__qualname__)
+    return make_class(made, *args)
+
+re._compiler.compile, collections.namedtuple, dataclasses._process_class = on_pattern, on_tuple, on_class
+sys.argv = ["wolo", *ARGV]
+try:
+    runpy.run_module("wolo", run_name="__main__")
+finally:
+    print("COUNTED", json.dumps([patterns, tuples, classes, sorted(sys.modules)]), file=sys.stderr)
 """
 
 
@@ -92,6 +138,20 @@ def test_a_proxy_loads_the_library_for_it(provider: ProviderServer, monkeypatch:
     monkeypatch.setenv("http_proxy", provider.origin)
     provider.script(text("Hello."))
     assert imported_by("-p", "--base-url", "http://model.example.com/v1", "--api-key", "k", "-m", "test-model", "hi") >= PROXIES
+
+
+def test_a_plain_turn_makes_and_loads_little(provider: ProviderServer) -> None:
+    """A dataclass costs 2 to 10 million instructions at every start, a NamedTuple 0.8, a pattern 0.3 and a module 0.5."""
+    provider.script(text("Hello."), text("Hello."))
+    argv = ["-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi"]
+    imported_by(*argv)  # the first one creates the database and tries the sandbox out
+    code = COUNTING.replace("ARGV", repr(argv))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    patterns, tuples, classes, modules = json.loads(done.stderr.rpartition("COUNTED")[2])
+    assert not classes, "a msgspec.Struct costs a fiftieth of a dataclass"
+    assert {name for name in tuples if name.startswith("wolo.")} <= UNPACKED, "a msgspec.Struct costs a sixth of a NamedTuple"
+    assert {name for name in patterns if name.startswith("wolo.")} <= COMPILED, "re.search(PATTERN, …) compiles at the first use"
+    assert len([name for name in modules if name.startswith("wolo")]) <= MOST_MODULES
 
 
 def test_the_first_prompt_waits_for_nothing_that_only_an_answer_needs(provider: ProviderServer) -> None:

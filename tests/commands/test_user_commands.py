@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.written import command, skill
@@ -162,5 +163,5 @@ async def test_of_a_project_that_is_not_trusted_there_is_nothing(provider: Provi
     skill(Path(".wolo/skills"), "pdf")
     conversation = await begin(provider)
     assert found(conversation) == {}
-    assert conversation.user_files.skills() == conversation.user_files.skills()._replace(found=(), notices=())
+    assert conversation.user_files.skills() == replace(conversation.user_files.skills(), found=(), notices=())
     await conversation.close()

@@ -10,7 +10,9 @@ import signal
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wolo.cli.crash_log import BROKEN, log_to_file, report
 from wolo.cli.options import Line, Values
@@ -83,7 +85,7 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
         return runner.run(start(opening, task))
 
 
-class _Errand(NamedTuple):
+class _Errand(Struct, frozen=True):
     prompt: str
     piped: str
     """Content of stdin, in addition to the prompt."""

@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, TypeVar
+
+from msgspec import Struct
 
 from wolo.config.files import find_line, locked, open_document, parse_toml, read_toml, replace_file
 from wolo.errors import ConfigError
@@ -21,7 +23,7 @@ IN_KEYRING: Final = {"keyring": True}
 """Value of a row whose key is in the keyring."""
 
 
-class StoredKey(NamedTuple):
+class StoredKey(Struct, frozen=True):
     where: Where
     key: str = ""
     """Empty if the keyring has it."""

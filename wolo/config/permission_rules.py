@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import msgspec
+from msgspec import Struct
 
 from wolo.config.dotted_keys import Place
 from wolo.config.files import read_toml
@@ -72,7 +73,7 @@ def _text(written: str | RuleWithExamples) -> str:
     return written if isinstance(written, str) else written.rule
 
 
-class FailedExample(NamedTuple):
+class FailedExample(Struct, frozen=True):
     example: str
     why: str
 

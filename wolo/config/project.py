@@ -6,7 +6,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from wolo.config.dotted_keys import Key
 from wolo.config.files import OTHERS_WRITE
@@ -18,7 +20,7 @@ MAX_BYTES = 256 * 1024
 _MOST_NAMED = 6
 
 
-class Kind(NamedTuple):
+class Kind(Struct, frozen=True):
     name: str
     """Shown to the user."""
     places: tuple[str, ...]
@@ -46,7 +48,7 @@ KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS)
 _FIRST_NAMES = frozenset(place.partition("/")[0] for kind in KINDS for place in kind.places)
 
 
-class ProjectFile(NamedTuple):
+class ProjectFile(Struct, frozen=True):
     kind: str
     path: Path
     """The file or folder itself, or a link on the way to it."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wolo.config import layers
 from wolo.config.cli_options import Given
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from wolo.agent.user_command import CommandRights
 
 
-class PermissionCheck(NamedTuple):
+class PermissionCheck(Struct, frozen=True):
     judge: Judge
     config: Config
     workspace: Workspace

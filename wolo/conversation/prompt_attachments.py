@@ -91,7 +91,9 @@ def _with_piped(text: str, piped: str) -> str:
 
 
 def _mentioned(text: str, cwd: Path) -> list[tuple[Path, Lines]]:
-    found = []
+    found: list[tuple[Path, Lines]] = []
+    if "@" not in text:
+        return found
     for quoted, range_behind, plain in re.findall(_MENTION, text):
         spellings = (re.sub(_ESCAPED, r"\1", quoted) + range_behind, quoted) if quoted else (plain, plain.rstrip(".,;:!?)]}'"))
         for name, lines in (each for spelling in spellings for each in _readings(spelling)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -90,7 +90,7 @@ BUILTIN = tuple(
 )
 
 
-class Agents(NamedTuple):
+class Agents(Struct, frozen=True):
     found: tuple[Profile, ...] = ()
     """By name; each name once."""
     notices: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from wolo.messages.terminal_text import escape_hidden
 
@@ -17,7 +18,7 @@ NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_BYTES = 32 * 1024
 
 
-class Instructions(NamedTuple):
+class Instructions(Struct, frozen=True):
     text: str
     """Empty if there are none."""
     files: tuple[Path, ...] = ()

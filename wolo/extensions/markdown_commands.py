@@ -10,7 +10,9 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
@@ -29,7 +31,7 @@ _NOT_PLAIN = r"[\\'\"`$#]|<<"
 """Shell syntax that could defeat the quoting of arguments."""
 
 
-class WrittenCommand(NamedTuple):
+class WrittenCommand(Struct, frozen=True):
     name: str
     description: str
     """One line; for an unusable command, the reason."""
@@ -44,7 +46,7 @@ class WrittenCommand(NamedTuple):
     is_usable: bool = True
 
 
-class Run(NamedTuple):
+class Run(Struct, frozen=True):
     """A shell command whose output becomes part of the prompt."""
 
     written: str
@@ -53,7 +55,7 @@ class Run(NamedTuple):
     """The command to run; empty if the arguments cannot be inserted safely."""
 
 
-class Commands(NamedTuple):
+class Commands(Struct, frozen=True):
     found: tuple[WrittenCommand, ...]
     notices: tuple[str, ...]
     """Files that are not commands, with the reason."""
@@ -150,7 +152,7 @@ def _below(
             else:
                 notices.append(f"{shown(Path(entry.path))} is no command: its name must be letters, digits, '.', '_' and '-'.")
         elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
-            inner = folder._replace(folder=Path(entry.path))
+            inner = replace(folder, folder=Path(entry.path))
             yield from _below(shelf, inner, f"{before}{entry.name}:", depth + 1, notices, seen)
 
 
@@ -181,7 +183,7 @@ def _read(shelf: ExtensionFolder, path: Path, name: str) -> WrittenCommand:
 
 def _document(shelf: ExtensionFolder, path: Path) -> Document:
     document = read_document(decode(shelf.read(path), shown(path)), shown(path))
-    return document._replace(body=escape_hidden(document.body))
+    return replace(document, body=escape_hidden(document.body))
 
 
 def _on_one_line(text: str) -> str:

@@ -9,7 +9,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wolo.errors import ExtensionError
 from wolo.messages.terminal_text import counted, escape_hidden
@@ -22,7 +24,7 @@ MAX_BYTES = 256 * 1024
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-class Document(NamedTuple):
+class Document(Struct, frozen=True):
     fields: Mapping[str, Value]
     body: str
     """Without surrounding empty lines."""
@@ -112,7 +114,7 @@ MOST_ENTRIES = 1_000
 MOST_NOTICES = 12
 
 
-class ExtensionFolder(NamedTuple):
+class ExtensionFolder(Struct, frozen=True):
     folder: Path
     read: Callable[[Path], bytes]
     """Reads a regular file. Raises WoloError if it must not be read."""

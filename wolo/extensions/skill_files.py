@@ -10,7 +10,8 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
@@ -30,7 +31,7 @@ MOST_SEEN = 2_000
 _PASSED_OVER = frozenset(("node_modules", "__pycache__"))
 
 
-class Skill(NamedTuple):
+class Skill(Struct, frozen=True):
     name: str
     description: str
     """One line."""
@@ -51,7 +52,7 @@ class Skill(NamedTuple):
         return self.path.parent
 
 
-class Skills(NamedTuple):
+class Skills(Struct, frozen=True):
     found: tuple[Skill, ...] = ()
     notices: tuple[str, ...] = ()
     """Files that are not skills, with the reason."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -61,7 +61,7 @@ class Request(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in given.items() if value is not None and math.isfinite(value)}
 
 
-class Block(NamedTuple):
+class Block(Struct, frozen=True):
     """A piece of the request prefix in caching order, without moving cache marks."""
 
     label: str

@@ -67,8 +67,8 @@ class Boundaries:
 
     def names_own(self, command: str, named: NamedPaths) -> bool:
         """Tells whether a command touches wolo's own files, by its text or by the paths it names."""
-        text = self._free_spelled.sub("", command) if self._free_spelled else command
-        if self._own_spelled and self._own_spelled.search(text):
+        text = re.sub(self._free_spelled, "", command) if self._free_spelled else command
+        if self._own_spelled and re.search(self._own_spelled, text):
             return True
         if any(may_name(pattern, folder) for pattern in named.patterns for folder in self._own.folders):
             return True

@@ -10,15 +10,16 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from wolo.guard.shell.named_paths import TooManyFiles, expand
 from wolo.guard.shell.parser import Command, Line
 from wolo.guard.shell.words import Word, name_of, split_words, unquoted
 
 
-class PathBase(NamedTuple):
+class PathBase(Struct, frozen=True):
     """Directories that path patterns are relative to."""
 
     root: str
@@ -208,7 +209,7 @@ def _has_option(texts: Sequence[str], option: str) -> bool:
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class Host(NamedTuple):
+class Host(Struct, frozen=True):
     scheme: str
     name: str
     """Lower case; empty if the address has none."""

@@ -9,7 +9,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries
@@ -18,7 +19,7 @@ from wolo.guard.shell.parser import Command
 from wolo.guard.shell.words import BUILTINS, Word
 
 
-class _Options(NamedTuple):
+class _Options(Struct, frozen=True):
     """Known options of one program, each with its arity; any other word starting with `-` makes the command unsafe."""
 
     flags: str = ""
@@ -31,7 +32,7 @@ class _Options(NamedTuple):
     """`-5` is a number of lines."""
 
 
-class _Option(NamedTuple):
+class _Option(Struct, frozen=True):
     """A parsed option word."""
 
     valued: str = ""
@@ -40,7 +41,7 @@ class _Option(NamedTuple):
     """The value is the next word."""
 
 
-class _Reading(NamedTuple):
+class _Reading(Struct, frozen=True):
     """A command's words as its program reads them."""
 
     operands: tuple[str, ...]

@@ -6,8 +6,10 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
+
+from msgspec import Struct
 
 SECRET_WORDS: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "PRIVATE")
 """Words in names that mark their values as secret."""
@@ -23,7 +25,7 @@ _PIECE = 4_096
 _MASK = b"*"
 
 
-class Secret(NamedTuple):
+class Secret(Struct, frozen=True):
     name: str
     """Origin: a variable or a key in a file."""
     value: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -31,7 +31,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Maximum silence before a response, 0 for no limit; none: 120 but at most `idle_s`; on this machine `idle_s`."""
 
 
-class RetryRule(NamedTuple):
+class RetryRule(Struct, frozen=True):
     tries: int
     """0: until the total time is used up."""
     waits_s: tuple[float, ...]

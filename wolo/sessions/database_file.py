@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import struct
 import sys
-import tempfile
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, not_a_database, sync_directory
 
@@ -68,7 +67,7 @@ _BIG_ENDIAN = 0x377F0683
 _MASK = 0xFFFFFFFF
 
 
-class Frame(NamedTuple):
+class Frame(Struct, frozen=True):
     page: int
     at: int
     """Offset of its content in the log."""
@@ -212,6 +211,9 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(shared):
             yield shared
         return
+    import shutil  # noqa: PLC0415  # few logs need a copy
+    import tempfile  # noqa: PLC0415  # the same
+
     with tempfile.TemporaryDirectory() as folder:
         for each in (path, log):
             shutil.copyfile(each, Path(folder) / each.name)

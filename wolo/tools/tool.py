@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -33,7 +33,7 @@ FIND_TOOLS = "find_tools"
 """Name of the tool that finds deferred tools."""
 
 
-class OfferedSkill(NamedTuple):
+class OfferedSkill(Struct, frozen=True):
     """A skill that the model may load."""
 
     path: Path

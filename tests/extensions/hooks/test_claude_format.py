@@ -22,7 +22,8 @@ def one(event: str = "PreToolUse", **entry: Any) -> dict[str, Any]:
 
 
 def read(content: Any, path: Path = HOOKS) -> tuple[tuple[tuple[str, Hook], ...], tuple[str, ...]]:
-    return read_hooks(json.dumps(content).encode(), path)[:2]
+    found = read_hooks(json.dumps(content).encode(), path)
+    return found.hooks, found.problems
 
 
 def test_a_group_of_hooks_is_read_one_by_one() -> None:

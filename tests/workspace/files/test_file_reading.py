@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.workspace.files import file_reading
@@ -50,8 +51,8 @@ def test_a_negative_offset_counts_from_the_end(path: Path) -> None:
 
 def test_a_page_ends_at_its_size_but_holds_one_line_at_least(path: Path) -> None:
     path.write_text("é" * 50 + "\n" + "b\n" * 50)
-    assert len(page_of(path, 1, ROOMY._replace(size_bytes=10)).lines) == 1
-    assert len(page_of(path, 1, ROOMY._replace(size_bytes=110)).lines) == 11
+    assert len(page_of(path, 1, replace(ROOMY, size_bytes=10)).lines) == 1
+    assert len(page_of(path, 1, replace(ROOMY, size_bytes=110)).lines) == 11
 
 
 def test_a_long_line_is_cut_and_says_how_long_it_is(path: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_sparse_file_of_five_gigabytes_is_told_from_text_at_once(path: Path) -
     path.write_bytes(b"first\n" * 40_000)
     os.truncate(path, 5 << 30)
     start = time.monotonic()
-    assert shown(page_of(path, 2, ROOMY._replace(lines=2))) == [(2, "first"), (3, "first")]
+    assert shown(page_of(path, 2, replace(ROOMY, lines=2))) == [(2, "first"), (3, "first")]
     assert page_of(path, -1).lines[0].number == -1
     with pytest.raises(ToolError, match="256 MiB"):
         page_of(path, 50_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -41,7 +41,7 @@ class Context(Struct, frozen=True, forbid_unknown_fields=True):
         return min(filter(None, (self.window, known)), default=None)
 
 
-class Fixed(NamedTuple):
+class Fixed(Struct, frozen=True):
     """The parts of every request besides the messages."""
 
     system: str

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -103,7 +103,7 @@ def servers_here(given: Given, notices: list[str]) -> tuple[ConfiguredServer, ..
     return wanted_servers(config, find_places(), find_root(), _real(Path.cwd()), notices)
 
 
-class LastKnown(NamedTuple):
+class LastKnown(Struct, frozen=True):
     state: Literal["off", "needs consent", "not tried yet", "failed last time", "ready"]
     tools: tuple[str, ...] | None
     """By the server's own names; None: never listed."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -297,4 +296,7 @@ class UnsavedSession:
         return [], 0
 
     def close(self) -> None:
-        shutil.rmtree(self.outputs, ignore_errors=True)
+        if self.outputs.exists():
+            import shutil  # noqa: PLC0415  # slow to load
+
+            shutil.rmtree(self.outputs, ignore_errors=True)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from wolo.tools.toolbox import BUILTIN, BUILTIN_WITH_COMPLETION, NEEDS_SKILLS, N
 from wolo.workspace.root import Workspace
 
 
-class PromptOptions(NamedTuple):
+class PromptOptions(Struct, frozen=True):
     """Options that change the system prompt."""
 
     name: str = ""
@@ -177,4 +177,4 @@ def saved_options(opened: Mapping[str, Any]) -> RunOptions | None:
 
 def with_prompt(prompts: PromptOptions, profile: Profile) -> PromptOptions:
     """Adds the prompt of the agent to the end of the system prompt."""
-    return prompts._replace(appendix="\n\n".join(filter(None, (profile.prompt, prompts.appendix))))
+    return replace(prompts, appendix="\n\n".join(filter(None, (profile.prompt, prompts.appendix))))

@@ -7,7 +7,7 @@ import shlex
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -116,7 +116,7 @@ OTHERS_EVENTS = frozenset(
 _PROJECT_DIR = r"\$\{CLAUDE_PROJECT_DIR\}|\$CLAUDE_PROJECT_DIR\b"
 
 
-class FromFile(NamedTuple):
+class FromFile(Struct, frozen=True):
     hooks: tuple[tuple[str, Hook], ...]
     """By event, in the order of the file."""
     problems: tuple[str, ...]

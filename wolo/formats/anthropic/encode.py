@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from wolo.formats.anthropic.dialect import AnthropicDialect
 from wolo.formats.encoding.attachments import ONLY_ATTACHMENT, base64_text, not_fetched, not_sent, read_data_url
 from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout, join_items
@@ -59,7 +61,7 @@ class AnthropicLayout(Layout):
         encoded = join_items(layout_step.items)
         paused = message.finish_reason == "paused" and self.role == "assistant"
         self._now = _State(_digest(self._now.digest, encoded), paused, self._now.stripped)
-        return layout_step._replace(encoded=encoded)
+        return replace(layout_step, encoded=encoded)
 
     def undo(self, layout_step: MessageLayout) -> None:
         super().undo(layout_step)

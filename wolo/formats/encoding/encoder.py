@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import msgspec
+from msgspec import Struct
 
 from wolo.formats.encoding.pairing import visible_message
 from wolo.formats.encoding.wire_names import IdPolicy, wire_id
@@ -32,7 +33,7 @@ encode_json = msgspec.json.Encoder().encode
 Item = dict[str, Any]
 
 
-class MessageLayout(NamedTuple):
+class MessageLayout(Struct, frozen=True):
     """Items of one message, and the state to restore on undo."""
 
     items: list[Item]
@@ -114,7 +115,7 @@ class Layout(ABC):
         """Items required before an item of this role, given the last role (`self.role`)."""
 
 
-class EncodedMessage(NamedTuple):
+class EncodedMessage(Struct, frozen=True):
     """An encoded message; opening and closing items are stored the same way."""
 
     message: Message | None
@@ -124,7 +125,7 @@ class EncodedMessage(NamedTuple):
     block: Block
 
 
-class EncodedRequest(NamedTuple):
+class EncodedRequest(Struct, frozen=True):
     """The messages of one request; the three lists can be changed."""
 
     messages: list[EncodedMessage]

@@ -31,10 +31,7 @@ MOST_BLANKS = 1_000
 
 MAY_OPEN, MAY_OPEN_AT_END = "{`~<[=", "to"
 """Text without these characters, or these at its end, contains no start of a call."""
-_CALL_START = r"[^\S\n]*(?:[{`~<\[]|to?(?:=|\Z))"
-"""The beginning of a line that may be the start of a call."""
-_may_begin_call = re.compile(_CALL_START).match
-_has_line_with_call = re.compile(f"\n{_CALL_START}").search
+_CALL_STARTS = ("{", "`", "~", "<", "[", "to=")
 _MAY_CLOSE = re.compile(r"[<\[◁](?:/|\Z)")
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS + MAY_OPEN)}]").search
 
@@ -173,7 +170,7 @@ class CallScanner:
 
     def feed(self, text: str) -> Sequence[str | LeakedCall]:
         if self._calls is None:
-            if not (self._is_line_start and _may_begin_call(text)) and not _has_line_with_call(text):
+            if not self._has_call_start(text):
                 self.follow(text)
                 return (text,) if text else ()
             self._calls = self._load()
@@ -183,6 +180,10 @@ class CallScanner:
         """The text ended, or something else arrived."""
         return () if self._calls is None else self._calls.flush()
 
+    def _has_call_start(self, text: str) -> bool:
+        first, *others = text.split("\n")
+        return any(map(_may_start_call, (first, *others) if self._is_line_start else others))
+
     def _load(self) -> LeakedCalls:
         from wolo.formats.text_recovery.leaked_calls import LeakedCalls  # noqa: PLC0415  # many patterns, for few answers
 
@@ -190,6 +191,11 @@ class CallScanner:
         if self._passed:
             calls.follow("".join(self._passed))
         return calls
+
+
+def _may_start_call(line: str) -> bool:
+    begun = line.lstrip()
+    return begun.startswith(_CALL_STARTS) or begun in ("t", "to")
 
 
 class ThinkTags:

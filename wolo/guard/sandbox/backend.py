@@ -5,19 +5,20 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.file_restore import FileSaver, Snapshot
 from wolo.guard.sandbox.profile import Profile, hides
 from wolo.guard.sandbox.protected_names import Names, Nested, names_in
 from wolo.guard.sandbox_contract import Restored, Sandbox
 from wolo.places import make_private
+
+if TYPE_CHECKING:
+    from wolo.guard.sandbox.file_restore import FileSaver, Snapshot
 
 SandboxFactory = Callable[[Profile], Sandbox]
 _LOCK = "in-use"
@@ -34,8 +35,13 @@ class Backend:
         self._profile = profile
         self._scratch = ScratchFolder(profile.state)
         self._nested = {root: Nested(root) for root in profile.writable}
-        self._saver = FileSaver(profile.state)
         self._restored: list[Restored] = []
+
+    @cached_property
+    def _saver(self) -> FileSaver:
+        from wolo.guard.sandbox.file_restore import FileSaver  # noqa: PLC0415  # for the first command
+
+        return FileSaver(self._profile.state)
 
     def prepare(self) -> None:
         for nested in self._nested.values():
@@ -138,4 +144,6 @@ def remove(folder: Path) -> None:
             if not each.is_symlink():
                 with suppress(OSError):
                     each.chmod(0o700)
+    import shutil  # noqa: PLC0415  # slow to load, and a plain turn has no folder
+
     shutil.rmtree(folder, ignore_errors=True)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ P = TypeVar("P", bound=AnyPart)
 S = TypeVar("S", bound=Struct)
 
 
-class Restored(NamedTuple):
+class Restored(Struct, frozen=True):
     value: Any
     names: tuple[str, ...] = ()
     """Names of the secrets inserted."""

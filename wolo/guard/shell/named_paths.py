@@ -109,20 +109,20 @@ def _may_exist(path: str) -> bool:
     return os.path.lexists(path) or ("." in name and os.path.isdir(folder))  # noqa: PTH112  # text all along
 
 
-def spelling_pattern(places: Iterable[Path], home: str) -> re.Pattern[str] | None:
-    """A pattern that finds these directories in any command, however it spells the home directory."""
+def spelling_pattern(places: Iterable[Path], home: str) -> str:
+    """A pattern that finds these directories in any command, however it spells the home directory; empty for none."""
     texts: list[str] = []
     for place in places:
         for path in {str(place), os.path.realpath(place)}:
             texts.append(re.escape(path))
             if path.startswith(f"{home}/"):
                 texts.append(r'(?:~|"?\$HOME"?|"?\$\{HOME\}"?)' + re.escape(path[len(home) :]))
-    return re.compile(rf"(?:{'|'.join(texts)})(?![\w.-])") if texts else None
+    return rf"(?:{'|'.join(texts)})(?![\w.-])" if texts else ""
 
 
-def file_pattern(folders: Sequence[str]) -> re.Pattern[str] | None:
-    """A pattern that finds files directly in these folders by their full path."""
-    return re.compile(rf"(?:{'|'.join(map(re.escape, folders))})/[\w-][\w.-]*(?![\w./*?\[{{$-])") if folders else None
+def file_pattern(folders: Sequence[str]) -> str:
+    """A pattern that finds files directly in these folders by their full path; empty for none."""
+    return rf"(?:{'|'.join(map(re.escape, folders))})/[\w-][\w.-]*(?![\w./*?\[{{$-])" if folders else ""
 
 
 def _pieces(text: str) -> list[str]:

@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from wolo.guard.shell.words import BUILTINS, TAKES_LITERAL_WORDS, Word, is_reviewable, plain_words
 from wolo.workspace.root import resolve_path
@@ -47,7 +49,7 @@ class TooComplex(Exception):
     """The command line is too long or too deeply nested to be checked; the message is for the model."""
 
 
-class Command(NamedTuple):
+class Command(Struct, frozen=True):
     words: tuple[Word, ...]
     directories: Directories
     """Real paths it may run in: after `cd x; ls`, `x` or, if that is missing, the start directory."""
@@ -59,7 +61,7 @@ class Command(NamedTuple):
         return " ".join(word.text for word in self.words)
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True):
     text: str
     cwd: Path
     commands: tuple[Command, ...] | None
@@ -68,7 +70,7 @@ class Line(NamedTuple):
     """False: too long, or with characters that even a human could not judge."""
 
 
-class _Joined(NamedTuple):
+class _Joined(Struct, frozen=True):
     """Commands as the grammar joins them."""
 
     operator: Literal["command", "|", "&&", "||", ";"]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 MAX_BYTES = 16 * 1024
 
@@ -36,7 +37,7 @@ BUILTINS = frozenset(_BUILTINS.split())
 TAKES_LITERAL_WORDS = frozenset({":", "cd", "echo", "exit", "false", "pwd", "true"})
 
 
-class Word(NamedTuple):
+class Word(Struct, frozen=True):
     text: str
     """Without quotes."""
     has_glob: bool = False

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -53,6 +51,9 @@ def _index_of(store: Store) -> Iterator[Index]:
         with Index.open(store.data_dir) as index:
             yield index
         return
+    import shutil  # noqa: PLC0415  # for read-only sessions
+    import tempfile  # noqa: PLC0415  # the same
+
     with tempfile.TemporaryDirectory() as folder:
         with suppress(OSError):
             shutil.copyfile(store.data_dir / FILE, Path(folder) / FILE)

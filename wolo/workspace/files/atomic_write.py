@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.workspace.files.file_locks import locked, new_temporary_name, note_temporary
@@ -26,14 +27,14 @@ class FileChanged(ToolError):
     """The file has changed since it was read; nothing was written."""
 
 
-class Written(NamedTuple):
+class Written(Struct, frozen=True):
     hash: str
     created: bool
     links: int
     """More than 1: other names of the old file have the old content."""
 
 
-class FileChange(NamedTuple):
+class FileChange(Struct, frozen=True):
     """A change about to be made; `before` and `after` are the whole content, None for no file."""
 
     path: Path

@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from wolo.errors import ToolError
 
@@ -33,7 +34,7 @@ _UNSENDABLE = "[\0\ud800-\udfff]"
 _JIS_USUAL = rb"[\x81\x82\x88-\x97][\x80-\xfc]|\x83[\x40-\x96]"
 
 
-class Encoding(NamedTuple):
+class Encoding(Struct, frozen=True):
     codec: str
     label: str = "UTF-8"
     """For display."""

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.workspace.files.atomic_write import content_hash
@@ -52,7 +53,7 @@ class FileLedger:
         self._misses.pop(path, None)
 
 
-class TextFile(NamedTuple):
+class TextFile(Struct, frozen=True):
     data: bytes
     hash: str
     encoding: Encoding
@@ -92,7 +93,7 @@ _SAMPLE_BYTES = 64 * 1024
 _HIGH_BYTES = bytes(range(128, 256))
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     lines: int
     width: int
     """In characters; longer lines are cut."""
@@ -100,7 +101,7 @@ class Limits(NamedTuple):
     """Size of the page."""
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True):
     number: int
     """From 1; negative, from the end, in a file too large to count."""
     text: str
@@ -108,7 +109,7 @@ class Line(NamedTuple):
     """Size of the whole line when it is cut."""
 
 
-class Page(NamedTuple):
+class Page(Struct, frozen=True):
     lines: list[Line]
     total: int | None
     """Lines of the file; None when it is too large to count."""
