@@ -25,8 +25,10 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.guard.rules import parse_rule
+from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namespaces, find_binary
+from wolo.guard.sandbox.landlock_sandbox import Landlock, is_possible
 from wolo.guard.sandbox.profile import profile_for
-from wolo.guard.sandbox.selection import find
+from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.tools.background_jobs import Jobs
 from wolo.tools.search.grep import Grep, GrepArgs
 from wolo.tools.search.ripgrep import stand_in
@@ -34,6 +36,7 @@ from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import FileLedger
+from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
@@ -49,7 +52,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="wolo-bench-")).resolve()
     try:
         verdicts(folder)
-        sandbox(folder)
+        sandboxes(folder)
         edits(folder)
         checkpoints(folder)
         searches(folder)
@@ -67,22 +70,55 @@ def verdicts(folder: Path) -> None:
         TABLE.row(f"verdict: {what}", f"{median(2000, verdict) * 1e6:.0f} µs", "budget 50 µs")
 
 
-def sandbox(folder: Path) -> None:
+def sandboxes(folder: Path) -> None:
+    """Each form of the sandbox that this machine has, not only the one that wolo would choose."""
     work = folder / "sandbox"
     (work / ".git").mkdir(parents=True)
-    plain = median(30, lambda: subprocess.run(["bash", "-c", "true"], check=True))
-    found = find((work,), folder / "state", None)
-    if found.make is None:
-        TABLE.row("sandbox", "none here", "")
-        return
-    sandbox = found.make(profile_for((work,), (), folder / "state"))
+    profile = profile_for((work,), (), folder / "state")
+    plain_s, plain_cpu_s = asyncio.run(command_cost(work, None))
+    beside = f"without a sandbox {ms(plain_s)}, CPU {ms(plain_cpu_s)}; budget 25 ms"
+    binary = find_binary(profile.writable)
+    forms = (
+        partial(Bubblewrap, binary) if binary else None,
+        Namespaces if can_use_namespaces() else None,
+        Landlock if is_possible() else None,
+    )
+    for form in filter(None, forms):
+        sandbox = form(profile)
+        try:
+            took_s, used_s = asyncio.run(command_cost(work, sandbox))
+        finally:
+            sandbox.close()
+        TABLE.row(f"sandbox ({sandbox.backend}): bash -c true", f"{ms(took_s)}, CPU {ms(used_s)}", beside)
 
-    def confined() -> None:
-        enclosed = sandbox.wrap(["bash", "-c", "true"], work)
-        subprocess.run(enclosed.argv, check=True, pass_fds=enclosed.pass_fds)
-        enclosed.cleanup()
 
-    TABLE.row(f"sandbox ({found.backend}): bash -c true", ms(median(30, confined)), f"bare {ms(plain)}, budget 25 ms")
+async def command_cost(work: Path, sandbox: Sandbox | None) -> tuple[float, float]:
+    """Median time until everything that the command started has ended, and mean CPU time with wolo's own part."""
+    processes, env, spent = Processes(), {"PATH": os.environ["PATH"]}, []
+    before_s = cpu_s()
+    argv = ("bash", "-c", "true")
+    for _ in range(30):
+        begun = time.perf_counter()
+        made = sandbox.wrap(argv, work) if sandbox else SandboxedCommand(argv)
+        await processes.run(
+            made.argv,
+            cwd=work,
+            env=env,
+            timeout_s=60,
+            printed=CapturedOutput(),
+            pass_fds=made.pass_fds,
+            cleanup=made.cleanup,
+            is_alone=made.is_alone,
+        )
+        if made.has_begun():  # otherwise a socket that it hides has just gone
+            spent.append(time.perf_counter() - begun)
+    processes.close_all()
+    return statistics.median(spent), (cpu_s() - before_s) / len(spent)
+
+
+def cpu_s() -> float:
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def edits(folder: Path) -> None:

@@ -1,10 +1,16 @@
-"""System calls that drop rights before a launcher becomes the command. Imports as little as possible."""
+"""System calls that drop rights before a launcher becomes the command.
 
-import _signal as signal  # type: ignore[import-not-found]  # `signal` itself is slow to load
-import ctypes
-import os
+A launcher runs for every command, so it uses the modules that `os`, `signal`, `struct` and `ctypes` are made of: these themselves
+take as long to load as Python takes to start.
+"""
+
+import _ctypes
+import _signal as signal  # type: ignore[import-not-found]
+import _struct as struct
+import errno
+import posix as os
 import resource
-import struct
+import sys
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 WRITE_FILE, REFER = 1 << 1, 1 << 13
@@ -12,25 +18,75 @@ NO_NEW_PRIVILEGES, SECCOMP, FILTER, DROP_FROM_BOUNDING_SET, AMBIENT, CLEAR = 38,
 CAPABILITY_VERSION = 0x20080522
 FILE_BYTES, PROCESSOR_S = 16 << 30, 14400
 FAILED = "Cannot set up the sandbox"
+NOW = 2
+"""RTLD_NOW"""
+DEFAULT_PATH = b"/bin:/usr/bin"
 
-system = ctypes.CDLL(None, use_errno=True)
+
+class Integer(_ctypes._SimpleCData):  # type: ignore[type-arg]  # generic in its description only
+    _type_ = "i"
+
+
+class Long(_ctypes._SimpleCData):  # type: ignore[type-arg]  # the same
+    _type_ = "l"
+
+
+class Character(_ctypes._SimpleCData):  # type: ignore[type-arg]  # the same
+    _type_ = "c"
+
+
+class Function(_ctypes.CFuncPtr):
+    """A function of the C library. Takes integers, `Long`, None, and bytes and buffers as pointers."""
+
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+    _restype_ = Integer
+
+
+def function(name: str) -> Function:
+    return Function(_ctypes.dlsym(_ctypes.dlopen(None, NOW), name))  # type: ignore[arg-type]  # None: this program
+
+
+def buffer_of(data: bytes) -> "_ctypes.Array":  # type: ignore[type-arg]  # generic in its description only
+    """A changeable copy in memory."""
+    buffer: _ctypes.Array = type("Buffer", (_ctypes.Array,), {"_type_": Character, "_length_": len(data)})()  # type: ignore[type-arg]  # the same
+    buffer.raw = data
+    return buffer
+
+
+system_call, process_control = function("syscall"), function("prctl")
 
 
 def check(result: int) -> int:
     if result < 0:
-        number = ctypes.get_errno()
+        number = _ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result
 
 
+def attempt(number: int, *arguments: object) -> int:
+    """Returns a negative number on failure."""
+    converted = (Long(each) if isinstance(each, int) else each for each in arguments)
+    return int(system_call(Long(number), *converted))
+
+
 def call(number: int, *arguments: object) -> int:
     """Passes integers as longs and bytes as a pointer. Raises OSError."""
-    converted = (ctypes.c_long(each) if isinstance(each, int) else each for each in arguments)
-    return check(int(system.syscall(ctypes.c_long(number), *converted)))
+    return check(attempt(number, *arguments))
 
 
-def control(*arguments: int) -> None:
-    check(int(system.prctl(*map(ctypes.c_ulong, (*arguments, 0, 0, 0, 0)[:5]))))
+def control(*arguments: int, is_optional: bool = False) -> None:
+    result = int(process_control(*map(Long, (*arguments, 0, 0, 0, 0)[:5])))
+    if not is_optional:
+        check(result)
+
+
+def encoded(text: str) -> bytes:
+    return text.encode(sys.getfilesystemencoding(), "surrogateescape")
+
+
+def decoded(data: bytes) -> list[str]:
+    """The words of a list in which each ends with a NUL."""
+    return [word.decode(sys.getfilesystemencoding(), "surrogateescape") for word in data.split(b"\0")[:-1]]
 
 
 def lower_limits() -> None:
@@ -49,12 +105,12 @@ def drop_capabilities(remaining: int) -> None:
     """Drops root's capabilities, which lead out of the sandbox (for example by reading other processes' memory)."""
     for capability in range(64):
         if not remaining >> capability & 1:
-            system.prctl(DROP_FROM_BOUNDING_SET, *map(ctypes.c_ulong, (capability, 0, 0, 0)))
-    system.prctl(AMBIENT, *map(ctypes.c_ulong, (CLEAR, 0, 0, 0)))
-    header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-    check(int(system.capget(header, sets)))
-    fewer = (ctypes.c_uint32 * 6)(sets[0] & remaining, sets[1] & remaining)
-    check(int(system.capset(header, fewer)))
+            control(DROP_FROM_BOUNDING_SET, capability, is_optional=True)
+    control(AMBIENT, CLEAR, is_optional=True)
+    header, sets = struct.pack("=Ii", CAPABILITY_VERSION, 0), buffer_of(bytes(24))
+    check(int(function("capget")(header, sets)))
+    effective, permitted, *_ = struct.unpack("=6I", sets.raw)
+    check(int(function("capset")(header, struct.pack("=6I", effective & remaining, permitted & remaining, 0, 0, 0, 0))))
 
 
 def restrict(ruleset: int) -> None:
@@ -68,7 +124,7 @@ def write_only_below(paths: list[str]) -> None:
 
     Read-only mounts protect files, but a FIFO on one stays writable, and its reader is outside.
     """
-    if system.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1)) < 2:
+    if attempt(CREATE_RULESET, None, 0, 1) < 2:
         return
     handled = struct.pack("=Q", WRITE_FILE | REFER)
     ruleset = call(CREATE_RULESET, handled, len(handled), 0)
@@ -82,9 +138,9 @@ def write_only_below(paths: list[str]) -> None:
 
 def close_calls(text: bytes) -> None:
     control(NO_NEW_PRIVILEGES, 1)
-    program = ctypes.create_string_buffer(text, len(text))
-    packed = ctypes.create_string_buffer(struct.pack("@HP", len(text) // 8, ctypes.addressof(program)))
-    check(int(system.prctl(SECCOMP, *map(ctypes.c_ulong, (FILTER, ctypes.addressof(packed), 0, 0)))))
+    program = buffer_of(text)
+    packed = buffer_of(struct.pack("@HP", len(text) // 8, _ctypes.addressof(program)))
+    control(SECCOMP, FILTER, _ctypes.addressof(packed))
 
 
 def read_whole(fd: int) -> bytes:
@@ -95,11 +151,20 @@ def read_whole(fd: int) -> bytes:
         return file.read()
 
 
-def become(command: list[str]) -> None:
+def become(command: list[str], variables: dict[str, str]) -> None:
     """Raises OSError if the command cannot be started."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)  # Python changes their default
-    os.execvp(command[0], command)
+    environment = {**os.environ, **{encoded(name): encoded(value) for name, value in variables.items()}}
+    program, failure = encoded(command[0]), OSError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    folders = [b""] if b"/" in program else environment.get(b"PATH", DEFAULT_PATH).split(b":")
+    for folder in folders:
+        try:
+            os.execve(b"/".join((folder, program)) if folder else program, command, environment)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                failure = error
+    raise failure
 
 
 def complain(error: Exception) -> None:

@@ -4,13 +4,14 @@ RULESET, FILTER and WORDS are descriptors (-1: none). KEPT is the set of capabil
 (`NAME=VALUE`) and, without a ruleset, the only paths (`/…`) to write below. Runs in a bare Python.
 """
 
-import os
+import posix as os
 import sys
 
 from wolo.guard.sandbox.calls import (
     become,
     close_calls,
     complain,
+    decoded,
     drop_capabilities,
     lower_limits,
     read_whole,
@@ -22,8 +23,8 @@ from wolo.guard.sandbox.calls import (
 def main() -> None:
     at = sys.argv.index("--")
     ruleset, filter_fd, kept, words_fd = map(int, sys.argv[1:at])
-    words = [os.fsdecode(word) for word in read_whole(words_fd).split(b"\0")[:-1]]
-    os.environ.update({name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")})
+    words = decoded(read_whole(words_fd))
+    variables = {name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")}
     text = read_whole(filter_fd)
     lower_limits()
     drop_capabilities(kept if os.geteuid() == 0 else 0)
@@ -34,7 +35,7 @@ def main() -> None:
         write_only_below([word for word in words if word[0] == "/"])
     if text:
         close_calls(text)
-    become(sys.argv[at + 1 :])
+    become(sys.argv[at + 1 :], variables)
 
 
 try:

@@ -5,26 +5,26 @@ system call filter. KEPT is the set of capabilities to keep; above 0 there is no
 Needs Linux 5.12; reports failures without running the command.
 """
 
-# ruff: noqa: PTH101, PTH102, PTH112, PTH211  # pathlib takes longer to load than the sandbox takes to build
-
-import _socket  # `socket` itself is slow to load
-import ctypes
+import _socket
+import _struct as struct
 import fcntl
-import os
-import struct
+import posix as os
 import sys
 
 from wolo.guard.sandbox.calls import (
+    Long,
     become,
     call,
     check,
     close_calls,
     complain,
     control,
+    decoded,
     drop_capabilities,
+    encoded,
+    function,
     lower_limits,
     read_whole,
-    system,
     write_only_below,
 )
 
@@ -39,6 +39,7 @@ NO_LINKS = 0x04 | 0x02
 """RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS: mounts never follow links."""
 PRIVATE, DETACH = 1 << 18, 2
 PARENT_DEATH, KILL = 1, 9
+FILE_TYPE, FOLDER = 0o170000, 0o040000
 SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
@@ -55,7 +56,7 @@ class Root:
     def find(self, path: str, above: int) -> int:
         """Opens a path as descriptor. Raises OSError if it contains a link."""
         how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, NO_LINKS)
-        return call(OPENAT2, above, os.fsencode(path.strip("/") or "."), how, len(how))
+        return call(OPENAT2, above, encoded(path.strip("/") or "."), how, len(how))
 
     def bind(self, source: str, target: str, attributes: int) -> None:
         place = self.find(source, self.old)
@@ -64,7 +65,7 @@ class Root:
         if self.fd < 0:
             self.become(tree)
             return
-        is_folder = os.path.isdir(f"/proc/self/fd/{place}")
+        is_folder = os.stat(f"/proc/self/fd/{place}").st_mode & FILE_TYPE == FOLDER
         os.close(place)
         self.attach(tree, target, is_folder, "" if source == target else "own")
 
@@ -77,7 +78,7 @@ class Root:
 
     def finish(self) -> None:
         os.fchdir(self.fd)
-        check(int(system.umount2(b".", DETACH)))
+        check(int(function("umount2")(b".", Long(DETACH))))
         os.close(self.old)
         os.close(self.fd)
 
@@ -145,7 +146,7 @@ def set_attributes(mount: int, attributes: int, *, recursive: bool = True) -> No
 
 def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
     """Mounts everything; returns the start directory, environment variables and writable paths."""
-    check(int(system.mount(None, b"/", None, ctypes.c_ulong(PRIVATE | 0x4000), None)))
+    check(int(function("mount")(None, b"/", None, Long(PRIVATE | 0x4000), None)))
     root, mode, cwd = Root(), "0755", "/"
     variables: dict[str, str] = {}
     writable = ["/dev"]
@@ -183,18 +184,25 @@ def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
 def enter_namespaces(kept: int) -> None:
     user, group = os.geteuid(), os.getegid()
     try:
-        check(int(system.unshare(NEW_OTHERS | (0 if kept else NEW_USER))))
+        unshare(NEW_OTHERS | (0 if kept else NEW_USER))
         is_apart = not kept
     except OSError:
         if kept or user:
             raise
-        check(int(system.unshare(NEW_OTHERS)))  # root needs no user namespace
+        unshare(NEW_OTHERS)  # root needs no user namespace
         is_apart = False
     if is_apart:
         write("/proc/self/setgroups", "deny")
         write("/proc/self/uid_map", f"{user} {user} 1")
         write("/proc/self/gid_map", f"{group} {group} 1")
-    system.unshare(NEW_CGROUP)  # optional: it only hides a path
+    try:
+        unshare(NEW_CGROUP)
+    except OSError:
+        return  # optional: it only hides a path
+
+
+def unshare(flags: int) -> None:
+    check(int(function("unshare")(Long(flags))))
 
 
 def write(path: str, text: str) -> None:
@@ -235,9 +243,8 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
 
 def start(command: list[str], variables: dict[str, str], begun: int) -> None:
     try:
-        os.environ.update(variables)
         os.write(begun, b"x")
-        become(command)
+        become(command, variables)
     except OSError as error:
         complain(error)
     os._exit(127)
@@ -249,7 +256,7 @@ def main() -> None:
     for fd in (status, sync):
         if fd >= 0:
             os.set_inheritable(fd, False)
-    words = [os.fsdecode(word) for word in read_whole(args).split(b"\0")[:-1]]
+    words = decoded(read_whole(args))
     text = read_whole(filter_fd)
     enter_namespaces(kept)
     control(PARENT_DEATH, KILL)

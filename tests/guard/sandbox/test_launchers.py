@@ -1,0 +1,56 @@
+"""The launchers run for every command: they load little, and become the command as a shell would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed, text_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the launchers are for Linux")
+SLOW = {"os", "ctypes", "signal", "struct", "socket", "typing", "pathlib", "contextlib", "collections.abc", "re"}
+MODULES = "import sys\nfor text in sys.argv[1:]: exec(text)\nprint(*sys.modules)"
+
+
+def test_neither_launcher_loads_a_module_that_is_slow_to_load() -> None:
+    texts = [text_of(name).partition("from wolo.guard")[0] for name in ("calls", "launcher", "namespace_launcher")]
+    done = subprocess.run([bare_python(), "-I", "-S", "-c", MODULES, *texts], capture_output=True, text=True, check=True)
+    assert SLOW.isdisjoint(done.stdout.split())
+
+
+def launch(*command: str, words: bytes = b"", path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
+    fds = [in_memory(packed("calls", "launcher")), in_memory(words)]
+    line = [*line_for(fds[0]), "-1", "-1", "0", str(fds[1]), "--", *command]
+    try:
+        return subprocess.run(line, pass_fds=fds, capture_output=True, text=True, check=False, env={"PATH": path, "OLD": "kept"})
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def test_variables_and_arguments_arrive_as_they_are() -> None:
+    words = os.fsencode("NEW=grün\udcff=\0") + b"OLD=new\0"
+    done = launch("/bin/sh", "-c", 'printf %s "$NEW|$OLD|$1" | od -An -c | tr -d " \\n"', "sh", "ü", words=words)
+    assert done.stdout.startswith(r"gr303274n377=|new|303274")
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("no-such-program", "No such file"), ("/no/such/program", "No such file"), ("closed", "Permission denied")],
+)
+def test_a_command_that_cannot_be_started_is_an_error(tmp_path: Path, name: str, complaint: str) -> None:
+    (tmp_path / "closed").write_text("not a program")
+    done = launch(name, path=f"/usr/bin:{tmp_path}:/no/such/folder")
+    assert done.returncode == 127
+    assert complaint in done.stderr
+
+
+def test_a_program_is_found_in_the_first_folder_that_has_it(tmp_path: Path) -> None:
+    program = tmp_path / "mine"
+    program.write_text("#!/bin/sh\necho found\n")
+    program.chmod(0o755)
+    assert launch("mine", path=f"/no/such/folder:{tmp_path}:/usr/bin").stdout == "found\n"
