@@ -1,0 +1,83 @@
+"""The live region paints in frames: what arrives between two of them is drawn once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.key_binding import KeyBindings
+
+from wolo.agent.events import RequestStarted, TextStreamed
+from wolo.frontends.terminal.display.event_view import Screen
+from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.live.live_region import LiveRegion
+from wolo.frontends.terminal.render.markdown import MarkdownStream
+
+
+@contextmanager
+def in_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Makes a terminal stdin and stdout, and returns its other end. No fixture: pytest replaces stdout again before the test."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with os.fdopen(theirs) as stdin, os.fdopen(os.dup(theirs), "w") as stdout:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(sys, "stdout", stdout)
+        yield ours
+    os.close(ours)
+
+
+def drawings(during: Callable[[], None]) -> int:
+    """Counts how often Markdown is drawn."""
+    count = 0
+
+    def called(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code is MarkdownStream.feed.__code__
+
+    sys.setprofile(called)
+    try:
+        during()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def new_region() -> tuple[Screen, LiveRegion]:
+    terminal = Terminal()
+    region = LiveRegion(terminal, Buffer(), KeyBindings())
+    terminal.screen.attach(region)
+    terminal.screen.show(RequestStarted(model="m", attempt=1, context_tokens=1))
+    return terminal.screen, region
+
+
+async def test_streamed_text_is_drawn_once_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["```python\n", *(f"value = {number}\n" for number in range(50)), "```\n"]
+    with in_terminal(monkeypatch) as screen_fd:
+        screen, region = new_region()
+
+        def stream() -> None:
+            for line in lines:
+                screen.show(TextStreamed(text=line))
+
+        assert drawings(stream) == 0
+        assert drawings(region.flush) == 1
+        screen.status.stop()
+        assert os.read(screen_fd, 65_536).decode().count("value") == 50
+
+
+async def test_other_output_comes_after_the_text_that_was_streamed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with in_terminal(monkeypatch) as screen_fd:
+        screen, region = new_region()
+        screen.show(TextStreamed(text="first\n"))
+        screen.say("second")
+        region.flush()
+        screen.status.stop()
+        shown = os.read(screen_fd, 65_536).decode()
+    assert shown.index("first") < shown.index("second")
