@@ -375,8 +375,9 @@ def message_(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("event", ["response.failed", "response.cancelled"])
 def test_a_failure_without_a_reason_is_one_too(event: str) -> None:
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable) as caught:
         decode({"type": event, "response": {"status": event.removeprefix("response."), "error": None}})
+    assert caught.value.status == 200
 
 
 def test_done_alone_ends_only_what_is_complete() -> None:

@@ -59,6 +59,17 @@ async def begin(desk: Desk, command: str, **more: object) -> Result:
     return await desk.call("shell", command=command, background=True, **more)
 
 
+async def test_output_of_long_ago_is_removed_when_a_job_begins(desk: Desk) -> None:
+    folder = desk.folder / "jobs"
+    folder.mkdir()
+    old, recent = folder / "old", folder / "recent"
+    for path in (old, recent):
+        path.touch()
+    os.utime(old, (0, 0))
+    await begin(desk, "true")
+    assert (old.exists(), recent.exists()) == (False, True)
+
+
 async def test_a_server_in_the_background_is_looked_at_and_stopped(desk: Desk) -> None:
     n = unique_seconds()
     begun = await begin(desk, f"echo ready; sleep {n} & sleep {n}")
