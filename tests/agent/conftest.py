@@ -160,10 +160,10 @@ class Command(TestTool):
         return Result(text="it ran")
 
 
-class Moody(TestTool):
-    """Can tell what it would do when it is planned, and not when it is to run."""
+class UnpredictableIntents(TestTool):
+    """Its intents can be computed when the call is planned, and fail when it is to run."""
 
-    name: ClassVar[str] = "moody"
+    name: ClassVar[str] = "unpredictable"
 
     def intents(self, args: Note, services: ToolServices) -> Sequence[Intent]:
         self.running += 1
@@ -178,8 +178,8 @@ class Moody(TestTool):
 Person = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
 
 
-class Stage:
-    """One agent, its tools and everything it told."""
+class AgentHarness:
+    """One agent, its tools and every event it emitted."""
 
     def __init__(self, provider: ProviderServer, directory: Path) -> None:
         self.provider = provider
@@ -195,7 +195,7 @@ class Stage:
         """Between two attempts."""
         self.history: tuple[Message, ...] = ()
         self.say, self.look, self.hang, self.command = Say(), Look(), Hang(), Command()
-        self._more: tuple[Tool, ...] = (Crash(), Fail(), Finish(), Leak(), Moody())
+        self._more: tuple[Tool, ...] = (Crash(), Fail(), Finish(), Leak(), UnpredictableIntents())
         self._directory = directory
         self._stream: HttpModelClient | None = None
         self._agent: Agent | None = None
@@ -262,7 +262,7 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(provider: ProviderServer, tmp_path: Path) -> AsyncIterator[Stage]:
-    stage = Stage(provider, tmp_path)
-    yield stage
-    await stage.close()
+async def harness(provider: ProviderServer, tmp_path: Path) -> AsyncIterator[AgentHarness]:
+    harness = AgentHarness(provider, tmp_path)
+    yield harness
+    await harness.close()

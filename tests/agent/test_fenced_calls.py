@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.fakes.replies import call, text
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallStarted
 from wolo.guard.modes import MODES
@@ -16,71 +16,71 @@ OBJECT = json.dumps({"name": "command", "arguments": {"text": "make"}})
 FENCED = f"Models of that family write:\n\n```json\n{OBJECT}\n```"
 
 
-def asked_for(stage: Stage, *, allowed: bool) -> list[ApprovalAsked]:
+def asked_for(harness: AgentHarness, *, allowed: bool) -> list[ApprovalAsked]:
     asked: list[ApprovalAsked] = []
 
     async def answer(question: ApprovalAsked) -> ApprovalGiven:
         asked.append(question)
         return ApprovalGiven(id=question.id, allowed=allowed, scope="session" if allowed else "once")
 
-    stage.person = answer
+    harness.person = answer
     return asked
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_headless_it_does_not_run_in_any_mode(stage: Stage, mode: str) -> None:
-    stage.mode = mode
-    stage.rules = [parse_rule("shell:make", "allow")]
-    stage.provider.script(text(FENCED), text("It was an example."))
-    turn = await stage.turn()
-    assert stage.command.ran == []
-    assert not stage.told(CallStarted)
-    assert len(stage.told(CallDenied)) == 1
-    assert "without a fence" in stage.results()[0] or mode == "plan"
+async def test_headless_it_does_not_run_in_any_mode(harness: AgentHarness, mode: str) -> None:
+    harness.mode = mode
+    harness.rules = [parse_rule("shell:make", "allow")]
+    harness.provider.script(text(FENCED), text("It was an example."))
+    turn = await harness.turn()
+    assert harness.command.ran == []
+    assert not harness.told(CallStarted)
+    assert len(harness.told(CallDenied)) == 1
+    assert "without a fence" in harness.results()[0] or mode == "plan"
     assert turn.new[1].text == FENCED
 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "plan"])
-async def test_a_person_is_asked_in_every_mode_and_each_time(stage: Stage, mode: str) -> None:
-    stage.mode = mode
-    stage.rules = [parse_rule("shell:make", "allow")]
-    asked = asked_for(stage, allowed=True)
-    stage.provider.script(text(FENCED), text(FENCED), text("Done."))
-    await stage.turn()
-    assert stage.command.ran == ["make", "make"]
+async def test_a_person_is_asked_in_every_mode_and_each_time(harness: AgentHarness, mode: str) -> None:
+    harness.mode = mode
+    harness.rules = [parse_rule("shell:make", "allow")]
+    asked = asked_for(harness, allowed=True)
+    harness.provider.script(text(FENCED), text(FENCED), text("Done."))
+    await harness.turn()
+    assert harness.command.ran == ["make", "make"]
     assert ["example" in question.reason for question in asked] == [True, True]
     assert {question.rule for question in asked} == {""}, "no rule would hold for the next one"
 
 
-async def test_also_for_tools_that_only_read_or_change_nothing(stage: Stage) -> None:
-    stage.mode = "yolo"
+async def test_also_for_tools_that_only_read_or_change_nothing(harness: AgentHarness) -> None:
+    harness.mode = "yolo"
     for tool in ("look", "say"):
         fenced = FENCED.replace("command", tool)
-        stage.provider.script(text(fenced), text("Then not."))
-        await stage.turn()
-    assert stage.look.ran == stage.say.ran == []
+        harness.provider.script(text(fenced), text("Then not."))
+        await harness.turn()
+    assert harness.look.ran == harness.say.ran == []
 
 
-async def test_a_no_leaves_the_answer_as_it_was_written(stage: Stage) -> None:
-    asked = asked_for(stage, allowed=False)
-    stage.provider.script(text(FENCED), text("As you like."))
-    turn = await stage.turn()
+async def test_a_no_leaves_the_answer_as_it_was_written(harness: AgentHarness) -> None:
+    asked = asked_for(harness, allowed=False)
+    harness.provider.script(text(FENCED), text("As you like."))
+    turn = await harness.turn()
     assert len(asked) == 1
-    assert stage.command.ran == []
+    assert harness.command.ran == []
     assert turn.new[1].text == FENCED
 
 
-async def test_once_made_by_itself_the_mode_decides(stage: Stage) -> None:
-    stage.mode = "yolo"
-    stage.provider.script(text(FENCED), text(OBJECT), call("command", {"text": "ls"}), text("Done."))
-    await stage.turn()
-    assert stage.command.ran == ["make", "ls"]
+async def test_once_made_by_itself_the_mode_decides(harness: AgentHarness) -> None:
+    harness.mode = "yolo"
+    harness.provider.script(text(FENCED), text(OBJECT), call("command", {"text": "ls"}), text("Done."))
+    await harness.turn()
+    assert harness.command.ran == ["make", "ls"]
 
 
-async def test_values_that_swallowed_a_mark_are_told_and_never_run(stage: Stage) -> None:
-    stage.mode = "yolo"
+async def test_values_that_swallowed_a_mark_are_told_and_never_run(harness: AgentHarness) -> None:
+    harness.mode = "yolo"
     swallowed = "<function=write><parameter=path>a.txt\n<parameter=content>x</parameter></function>"
-    stage.provider.script(text(swallowed), text("I see."))
-    await stage.turn()
-    assert "`path` holds the mark of another argument" in stage.results()[0]
-    assert not stage.told(CallStarted)
+    harness.provider.script(text(swallowed), text("I see."))
+    await harness.turn()
+    assert "`path` holds the mark of another argument" in harness.results()[0]
+    assert not harness.told(CallStarted)

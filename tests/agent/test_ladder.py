@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import Asked
 from tests.fakes.replies import Reply, call, calls, error, sse, text, usage
 from wolo.agent.budget import Limits
@@ -310,9 +310,11 @@ LIMIT_BYTES = 60_000
 MAX_LENGTH_FACTOR = error(400, {"error": {"code": "context_length_exceeded", "message": "Your input exceeds the context window"}})
 
 
-def narrow(stage: Stage, summary: Reply | Callable[[Asked], Reply], work: Callable[[], Reply] = lambda: text("Done.")) -> None:
+def narrow(
+    harness: AgentHarness, summary: Reply | Callable[[Asked], Reply], work: Callable[[], Reply] = lambda: text("Done.")
+) -> None:
     """A server that takes so many bytes and no more, and a word on how it sums up."""
-    provider = stage.provider
+    provider = harness.provider
 
     def reply(asked: Asked) -> Reply:
         if len(asked.body) <= LIMIT_BYTES:
@@ -324,8 +326,8 @@ def narrow(stage: Stage, summary: Reply | Callable[[Asked], Reply], work: Callab
         if isinstance(event, Compacted):
             provider.forget_prefix()
 
-    provider.otherwise, provider.summary, stage.on_event = reply, summary, forget
-    stage.history = (*prose(40), user("SENTINEL-B: tabs, never blanks."), answer("Noted."))
+    provider.otherwise, provider.summary, harness.on_event = reply, summary, forget
+    harness.history = (*prose(40), user("SENTINEL-B: tabs, never blanks."), answer("Noted."))
 
 
 SUMMARIES: dict[str, Reply] = {
@@ -342,25 +344,25 @@ SUMMARIES: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("summary", SUMMARIES)
-async def test_whatever_becomes_of_the_summary_the_turn_goes_on(stage: Stage, summary: str) -> None:
-    narrow(stage, SUMMARIES[summary])
-    stage.compactor = Compactor(settings=Compaction(timeout_s=1))
-    said = stage.history
-    turn = await stage.turn("finish it")
+async def test_whatever_becomes_of_the_summary_the_turn_goes_on(harness: AgentHarness, summary: str) -> None:
+    narrow(harness, SUMMARIES[summary])
+    harness.compactor = Compactor(settings=Compaction(timeout_s=1))
+    said = harness.history
+    turn = await harness.turn("finish it")
     assert (turn.ended.cause, turn.ended.answer) == ("done", "Done.")
-    assert len(stage.provider.requests) <= 3 + MAX_ATTEMPTS
+    assert len(harness.provider.requests) <= 3 + MAX_ATTEMPTS
     assert turn.messages[: len(said)] == said
-    assert any("could not summarize" in notice.text for notice in stage.told(Noticed))
-    last = str(stage.provider.requests[-1].messages)
+    assert any("could not summarize" in notice.text for notice in harness.told(Noticed))
+    last = str(harness.provider.requests[-1].messages)
     assert "SENTINEL-B" in last
     assert "finish it" in last
-    assert (await stage.turn("and more")).ended.answer == "Done."
+    assert (await harness.turn("and more")).ended.answer == "Done."
 
 
-async def test_a_summary_is_asked_for_without_tools_and_counts(stage: Stage) -> None:
-    narrow(stage, text(SUMMARY, usage=usage(5_000, 70)))
-    turn = await stage.turn("finish it")
-    (asked,) = [asked for asked in stage.provider.requests if asked.is_summary]
+async def test_a_summary_is_asked_for_without_tools_and_counts(harness: AgentHarness) -> None:
+    narrow(harness, text(SUMMARY, usage=usage(5_000, 70)))
+    turn = await harness.turn("finish it")
+    (asked,) = [asked for asked in harness.provider.requests if asked.is_summary]
     assert "tools" not in asked.json
     assert len(asked.body) < LIMIT_BYTES
     assert [message["role"] for message in asked.messages] == ["system", "user"]
@@ -368,55 +370,55 @@ async def test_a_summary_is_asked_for_without_tools_and_counts(stage: Stage) -> 
     assert "<task>\nfinish it\n</task>" in asked.messages[1]["content"]
     assert turn.ended.usage.output_tokens == 70 + 10
     assert turn.ended.num_answers == 1
-    (done,) = stage.told(Compacted)
+    (done,) = harness.told(Compacted)
     assert done.is_summarised
     assert done.usage is not None
     assert done.usage.input_tokens == 5_000
-    assert [started.reason for started in stage.told(CompactionStarted)] == ["overflow"]
-    assert SUMMARY in str(stage.provider.requests[-1].messages[1]["content"])
+    assert [started.reason for started in harness.told(CompactionStarted)] == ["overflow"]
+    assert SUMMARY in str(harness.provider.requests[-1].messages[1]["content"])
 
 
-async def test_a_summary_that_uses_up_the_budget_ends_the_turn(stage: Stage) -> None:
-    narrow(stage, text(SUMMARY, usage=usage(5_000, 70)))
-    stage.limits = Limits(max_tokens=5_000)
-    turn = await stage.turn("finish it")
+async def test_a_summary_that_uses_up_the_budget_ends_the_turn(harness: AgentHarness) -> None:
+    narrow(harness, text(SUMMARY, usage=usage(5_000, 70)))
+    harness.limits = Limits(max_tokens=5_000)
+    turn = await harness.turn("finish it")
     assert (turn.ended.cause, turn.ended.exit_code, turn.ended.num_answers) == ("max_tokens", 5, 0)
-    assert stage.told(Compacted)
+    assert harness.told(Compacted)
 
 
-async def test_the_way_back_is_offered_once_something_is_left_out(stage: Stage) -> None:
-    narrow(stage, text(SUMMARY))
-    await stage.turn("finish it")
-    asked = [request for request in stage.provider.requests if not request.is_summary]
+async def test_the_way_back_is_offered_once_something_is_left_out(harness: AgentHarness) -> None:
+    narrow(harness, text(SUMMARY))
+    await harness.turn("finish it")
+    asked = [request for request in harness.provider.requests if not request.is_summary]
     offered = [[tool["function"]["name"] for tool in request.json["tools"]] for request in asked]
     assert "expand_message" not in offered[0]
     assert "expand_message" in offered[-1]
 
 
-async def test_instructions_are_read_again_after_a_compaction(stage: Stage) -> None:
-    narrow(stage, text("Nothing happened."))
-    stage.reread_system = "You are Wolo. SENTINEL-A"
-    await stage.turn("finish it")
-    assert "SENTINEL-A" not in stage.provider.requests[0].messages[0]["content"]
-    assert "SENTINEL-A" in stage.provider.requests[-1].messages[0]["content"]
-    assert "SENTINEL-B" in str(stage.provider.requests[-1].messages[1:])
+async def test_instructions_are_read_again_after_a_compaction(harness: AgentHarness) -> None:
+    narrow(harness, text("Nothing happened."))
+    harness.reread_system = "You are Wolo. SENTINEL-A"
+    await harness.turn("finish it")
+    assert "SENTINEL-A" not in harness.provider.requests[0].messages[0]["content"]
+    assert "SENTINEL-A" in harness.provider.requests[-1].messages[0]["content"]
+    assert "SENTINEL-B" in str(harness.provider.requests[-1].messages[1:])
 
 
-async def test_an_interrupt_while_summing_up_leaves_everything_as_it_was(stage: Stage) -> None:
-    narrow(stage, sse(ending="stall", done=False))
-    turning = asyncio.ensure_future(stage.turn("finish it"))
+async def test_an_interrupt_while_summing_up_leaves_everything_as_it_was(harness: AgentHarness) -> None:
+    narrow(harness, sse(ending="stall", done=False))
+    turning = asyncio.ensure_future(harness.turn("finish it"))
     async with asyncio.timeout(20):
-        while not any(asked.is_summary for asked in stage.provider.requests):
+        while not any(asked.is_summary for asked in harness.provider.requests):
             await asyncio.sleep(0.01)
-    stage.agent.interrupt()
+    harness.agent.interrupt()
     turn = await turning
     assert (turn.ended.cause, turn.ended.exit_code) == ("interrupted", 130)
-    assert stage.compactor.cut.is_empty
-    stage.provider.summary = text(SUMMARY)
-    assert (await stage.turn("again")).ended.answer == "Done."
+    assert harness.compactor.cut.is_empty
+    harness.provider.summary = text(SUMMARY)
+    assert (await harness.turn("again")).ended.answer == "Done."
 
 
-async def test_a_compaction_in_the_middle_of_a_turn_splits_no_call_from_its_result(stage: Stage) -> None:
+async def test_a_compaction_in_the_middle_of_a_turn_splits_no_call_from_its_result(harness: AgentHarness) -> None:
     count = 0
 
     def work() -> Reply:
@@ -426,74 +428,74 @@ async def test_a_compaction_in_the_middle_of_a_turn_splits_no_call_from_its_resu
             return text("Done.")
         return calls(*(("say", {"text": f"{count} {'x' * 3000}"}) for _ in range(3)), content=f"step {count} " + "word " * 900)
 
-    narrow(stage, text(SUMMARY), work)
-    stage.history = ()
-    turn = await stage.turn("the task: SENTINEL-B")
+    narrow(harness, text(SUMMARY), work)
+    harness.history = ()
+    turn = await harness.turn("the task: SENTINEL-B")
     assert turn.ended.answer == "Done."
-    assert stage.told(Compacted)
-    assert "SENTINEL-B" in str(stage.provider.requests[-1].messages)
-    assert not stage.provider.problems
+    assert harness.told(Compacted)
+    assert "SENTINEL-B" in str(harness.provider.requests[-1].messages)
+    assert not harness.provider.problems
 
 
-async def test_a_prompt_that_fits_nowhere_does_not_stop_the_next_one(stage: Stage) -> None:
-    narrow(stage, text(SUMMARY))
-    turn = await stage.turn("far too long " * 10_000)
+async def test_a_prompt_that_fits_nowhere_does_not_stop_the_next_one(harness: AgentHarness) -> None:
+    narrow(harness, text(SUMMARY))
+    turn = await harness.turn("far too long " * 10_000)
     assert turn.ended.error is not None
     assert turn.ended.error.kind == "context_overflow"
-    assert (await stage.turn("a short one")).ended.answer == "Done."
+    assert (await harness.turn("a short one")).ended.answer == "Done."
 
 
-async def test_where_bytes_are_counted_large_attachments_go_first(stage: Stage) -> None:
+async def test_where_bytes_are_counted_large_attachments_go_first(harness: AgentHarness) -> None:
     picture = ImagePart(media_type="image/png", data=b"x" * 300_000)
     looked = answer("I look.", replace(ran("read", "p.png"), output_parts=(picture,)))
-    stage.history = (user("go"), *(answer(f"{at}", ran("read", "a.py", "x" * 3_000)) for at in range(3)), looked)
+    harness.history = (user("go"), *(answer(f"{at}", ran("read", "a.py", "x" * 3_000)) for at in range(3)), looked)
     too_large = error(413, "Request Entity Too Large")
-    stage.provider.otherwise = lambda asked: too_large if len(asked.body) > 100_000 else text("Done.")
-    stage.on_event = lambda event: stage.provider.forget_prefix() if isinstance(event, Compacted) else None
-    assert (await stage.turn("and now?")).ended.answer == "Done."
-    (done,) = stage.told(Compacted)
+    harness.provider.otherwise = lambda asked: too_large if len(asked.body) > 100_000 else text("Done.")
+    harness.on_event = lambda event: harness.provider.forget_prefix() if isinstance(event, Compacted) else None
+    assert (await harness.turn("and now?")).ended.answer == "Done."
+    (done,) = harness.told(Compacted)
     assert (done.outputs_shortened, done.messages_left_out) == (1, 0)
-    assert "x" * 3_000 in str(stage.provider.requests[-1].messages)
+    assert "x" * 3_000 in str(harness.provider.requests[-1].messages)
 
 
 # Because a person asks
 
 
-async def test_a_person_may_ask_for_it_and_say_what_matters(stage: Stage) -> None:
-    stage.history = tuple(prose(20, size=8_000))
-    stage.provider.script(text(SUMMARY))
-    await stage.agent.compact(stage.history, "the tests")
-    (asked,) = stage.provider.requests
+async def test_a_person_may_ask_for_it_and_say_what_matters(harness: AgentHarness) -> None:
+    harness.history = tuple(prose(20, size=8_000))
+    harness.provider.script(text(SUMMARY))
+    await harness.agent.compact(harness.history, "the tests")
+    (asked,) = harness.provider.requests
     assert "the tests" in asked.messages[-1]["content"]
-    (done,) = stage.told(Compacted)
+    (done,) = harness.told(Compacted)
     assert (done.reason, done.is_summarised) == ("manual", True)
     assert done.tokens_after < done.tokens_before / 2
-    await stage.agent.uncompact(stage.history)
-    assert stage.told(Compacted)[-1].reason == "restored"
-    assert stage.compactor.cut.is_empty
+    await harness.agent.uncompact(harness.history)
+    assert harness.told(Compacted)[-1].reason == "restored"
+    assert harness.compactor.cut.is_empty
 
 
-async def test_nothing_is_left_out_when_a_person_asks_and_the_summary_fails(stage: Stage) -> None:
-    stage.history = tuple(prose(20, size=8_000))
-    stage.provider.script(MAX_LENGTH_FACTOR)
-    await stage.agent.compact(stage.history)
-    assert not stage.told(Compacted)
-    assert stage.compactor.cut.is_empty
-    (notice,) = stage.told(Noticed)
+async def test_nothing_is_left_out_when_a_person_asks_and_the_summary_fails(harness: AgentHarness) -> None:
+    harness.history = tuple(prose(20, size=8_000))
+    harness.provider.script(MAX_LENGTH_FACTOR)
+    await harness.agent.compact(harness.history)
+    assert not harness.told(Compacted)
+    assert harness.compactor.cut.is_empty
+    (notice,) = harness.told(Noticed)
     assert "could not summarize" in notice.text
 
 
-async def test_asking_works_where_compaction_is_switched_off(stage: Stage) -> None:
-    stage.compactor = Compactor(settings=Compaction(auto=False))
-    stage.history = tuple(prose(20, size=8_000))
-    stage.provider.script(text(SUMMARY))
-    await stage.agent.compact(stage.history)
-    assert stage.told(Compacted)
+async def test_asking_works_where_compaction_is_switched_off(harness: AgentHarness) -> None:
+    harness.compactor = Compactor(settings=Compaction(auto=False))
+    harness.history = tuple(prose(20, size=8_000))
+    harness.provider.script(text(SUMMARY))
+    await harness.agent.compact(harness.history)
+    assert harness.told(Compacted)
 
 
-async def test_there_may_be_nothing_to_compact(stage: Stage) -> None:
-    stage.history = (user("hi"), answer("Hello."))
-    await stage.agent.compact(stage.history)
-    await stage.agent.uncompact(stage.history)
-    assert [notice.text.split()[0] for notice in stage.told(Noticed)] == ["Nothing", "Nothing"]
-    assert not stage.provider.requests
+async def test_there_may_be_nothing_to_compact(harness: AgentHarness) -> None:
+    harness.history = (user("hi"), answer("Hello."))
+    await harness.agent.compact(harness.history)
+    await harness.agent.uncompact(harness.history)
+    assert [notice.text.split()[0] for notice in harness.told(Noticed)] == ["Nothing", "Nothing"]
+    assert not harness.provider.requests

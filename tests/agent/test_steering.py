@@ -4,48 +4,48 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.fakes.replies import Hold, call, calls, delta, sse, text
 from wolo.agent.events import CallStarted, Event, MessageAdded, TextStreamed
 from wolo.messages.message import Message, user
 
 
-def steer_on(stage: Stage, kind: type[Event], words: Message) -> None:
+def steer_on(harness: AgentHarness, kind: type[Event], words: Message) -> None:
     def hear(event: Event) -> None:
         if isinstance(event, kind):
-            stage.on_event = lambda event: None
-            stage.agent.services.steering.add(words)
+            harness.on_event = lambda event: None
+            harness.agent.services.steering.add(words)
 
-    stage.on_event = hear
+    harness.on_event = hear
 
 
-async def test_it_follows_the_results_of_the_running_call(stage: Stage) -> None:
-    stage.provider.script(call("say", {"text": "one"}), text("As you wish."))
-    steer_on(stage, CallStarted, user("rather in French"))
-    turn = await stage.turn()
-    assert [message["role"] for message in stage.provider.requests[1].messages[-3:]] == ["assistant", "tool", "user"]
-    assert stage.provider.requests[1].messages[-1]["content"] == "rather in French"
+async def test_it_follows_the_results_of_the_running_call(harness: AgentHarness) -> None:
+    harness.provider.script(call("say", {"text": "one"}), text("As you wish."))
+    steer_on(harness, CallStarted, user("rather in French"))
+    turn = await harness.turn()
+    assert [message["role"] for message in harness.provider.requests[1].messages[-3:]] == ["assistant", "tool", "user"]
+    assert harness.provider.requests[1].messages[-1]["content"] == "rather in French"
     assert (turn.ended.cause, turn.ended.answer) == ("done", "As you wish.")
-    assert [event.message.text for event in stage.told(MessageAdded)] == ["rather in French"]
+    assert [event.message.text for event in harness.told(MessageAdded)] == ["rather in French"]
 
 
-async def test_calls_behind_the_running_one_are_set_aside(stage: Stage) -> None:
-    stage.provider.script(calls(("say", {"text": "one"}), ("say", {"text": "two"}), ("say", {"text": "three"})), text("Yes."))
-    steer_on(stage, CallStarted, user("stop that"))
-    await stage.turn()
-    assert stage.say.ran == ["one"]
-    first, *rest = stage.results(1)
+async def test_calls_behind_the_running_one_are_set_aside(harness: AgentHarness) -> None:
+    harness.provider.script(calls(("say", {"text": "one"}), ("say", {"text": "two"}), ("say", {"text": "three"})), text("Yes."))
+    steer_on(harness, CallStarted, user("stop that"))
+    await harness.turn()
+    assert harness.say.ran == ["one"]
+    first, *rest = harness.results(1)
     assert first == "said one"
     assert len(rest) == 2
     assert all("Not run: the user said something" in each for each in rest)
 
 
-async def test_what_is_said_while_the_last_answer_comes_goes_on_with_the_turn(stage: Stage) -> None:
+async def test_what_is_said_while_the_last_answer_comes_goes_on_with_the_turn(harness: AgentHarness) -> None:
     hold = Hold()
-    stage.provider.script(sse(delta("Do"), hold, delta("ne.", finish_reason="stop")), text("Added."))
-    steer_on(stage, TextStreamed, user("and add tests"))
-    stage.provider.script()
-    waiting = asyncio.create_task(stage.turn())
+    harness.provider.script(sse(delta("Do"), hold, delta("ne.", finish_reason="stop")), text("Added."))
+    steer_on(harness, TextStreamed, user("and add tests"))
+    harness.provider.script()
+    waiting = asyncio.create_task(harness.turn())
     await asyncio.to_thread(hold.wait_until_reached)
     hold.release()
     turn = await waiting
@@ -55,31 +55,31 @@ async def test_what_is_said_while_the_last_answer_comes_goes_on_with_the_turn(st
     assert turn.new[2].is_from_user
 
 
-async def test_a_word_can_be_taken_back_until_it_is_heard(stage: Stage) -> None:
+async def test_a_word_can_be_taken_back_until_it_is_heard(harness: AgentHarness) -> None:
     words = user("never mind")
-    stage.provider.script(call("say", {"text": "one"}), text("Done."))
+    harness.provider.script(call("say", {"text": "one"}), text("Done."))
 
     def hear(event: Event) -> None:
         if isinstance(event, CallStarted):
-            stage.agent.services.steering.add(words)
-            assert stage.agent.services.steering.withdraw(words.id)
-            assert not stage.agent.services.steering.withdraw(words.id)
+            harness.agent.services.steering.add(words)
+            assert harness.agent.services.steering.withdraw(words.id)
+            assert not harness.agent.services.steering.withdraw(words.id)
 
-    stage.on_event = hear
-    await stage.turn()
-    assert stage.told(MessageAdded) == []
+    harness.on_event = hear
+    await harness.turn()
+    assert harness.told(MessageAdded) == []
 
 
-async def test_what_an_interrupted_turn_did_not_hear_is_given_back(stage: Stage) -> None:
-    stage.provider.script(sse(delta("Half"), Hold()))
+async def test_what_an_interrupted_turn_did_not_hear_is_given_back(harness: AgentHarness) -> None:
+    harness.provider.script(sse(delta("Half"), Hold()))
 
     def hear(event: Event) -> None:
         if isinstance(event, TextStreamed):
-            stage.agent.services.steering.add(user("one"))
-            stage.agent.services.steering.add(user("two"))
-            stage.agent.interrupt()
+            harness.agent.services.steering.add(user("one"))
+            harness.agent.services.steering.add(user("two"))
+            harness.agent.interrupt()
 
-    stage.on_event = hear
-    turn = await stage.turn()
+    harness.on_event = hear
+    turn = await harness.turn()
     assert turn.ended.cause == "interrupted"
-    assert [message.text for message in stage.agent.services.steering.take_all()] == ["one", "two"]
+    assert [message.text for message in harness.agent.services.steering.take_all()] == ["one", "two"]

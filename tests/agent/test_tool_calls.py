@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.fakes.replies import call, calls, text
 from wolo.agent.call_batch import MAX_PARALLEL
 from wolo.agent.events import (
@@ -22,21 +22,21 @@ from wolo.guard.rules import parse_rule
 from wolo.messages.parts import ToolPart
 
 
-def ended(stage: Stage) -> list[ToolPart]:
-    return [event.part for event in stage.told(CallEnded)]
+def ended(harness: AgentHarness) -> list[ToolPart]:
+    return [event.part for event in harness.told(CallEnded)]
 
 
-async def test_reads_run_side_by_side_and_answer_in_call_order(stage: Stage) -> None:
-    stage.look.together = 4
-    stage.provider.script(calls(*[("look", {"text": str(number)}) for number in range(4)]), text("done"))
-    await stage.turn()
-    assert stage.look.most_running == 4
-    assert stage.results() == [f"saw {number}" for number in range(4)]
-    assert [part.output for part in ended(stage)] == stage.results()
+async def test_reads_run_side_by_side_and_answer_in_call_order(harness: AgentHarness) -> None:
+    harness.look.together = 4
+    harness.provider.script(calls(*[("look", {"text": str(number)}) for number in range(4)]), text("done"))
+    await harness.turn()
+    assert harness.look.most_running == 4
+    assert harness.results() == [f"saw {number}" for number in range(4)]
+    assert [part.output for part in ended(harness)] == harness.results()
 
 
-async def test_calls_that_change_things_run_one_after_the_other(stage: Stage) -> None:
-    stage.provider.script(
+async def test_calls_that_change_things_run_one_after_the_other(harness: AgentHarness) -> None:
+    harness.provider.script(
         calls(
             ("write", {"path": "a.txt", "content": "one"}),
             ("read", {"path": "a.txt"}),
@@ -45,137 +45,137 @@ async def test_calls_that_change_things_run_one_after_the_other(stage: Stage) ->
         ),
         text("done"),
     )
-    await stage.turn()
-    results = stage.results()
+    await harness.turn()
+    results = harness.results()
     assert "one" in results[1]
     assert "two" in results[3]
 
 
-async def test_five_hundred_calls_are_all_answered_a_few_at_a_time(stage: Stage) -> None:
-    stage.look.together = MAX_PARALLEL
-    stage.provider.script(calls(*[("look", {"text": str(number)}) for number in range(500)], size=1000), text("done"))
-    turn = await stage.turn()
-    assert stage.results() == [f"saw {number}" for number in range(500)]
-    assert stage.look.most_running == MAX_PARALLEL
+async def test_five_hundred_calls_are_all_answered_a_few_at_a_time(harness: AgentHarness) -> None:
+    harness.look.together = MAX_PARALLEL
+    harness.provider.script(calls(*[("look", {"text": str(number)}) for number in range(500)], size=1000), text("done"))
+    turn = await harness.turn()
+    assert harness.results() == [f"saw {number}" for number in range(500)]
+    assert harness.look.most_running == MAX_PARALLEL
     assert turn.ended.cause == "done"
 
 
-async def test_an_unknown_tool_is_an_error_for_the_model_and_no_more(stage: Stage) -> None:
-    stage.provider.script(call("reed", {"path": "a"}), text("I see."))
-    turn = await stage.turn()
-    assert "reed" in stage.results()[0]
-    assert "read" in stage.results()[0]
+async def test_an_unknown_tool_is_an_error_for_the_model_and_no_more(harness: AgentHarness) -> None:
+    harness.provider.script(call("reed", {"path": "a"}), text("I see."))
+    turn = await harness.turn()
+    assert "reed" in harness.results()[0]
+    assert "read" in harness.results()[0]
     assert turn.ended.cause == "done"
-    assert not stage.told(CallStarted)
+    assert not harness.told(CallStarted)
 
 
-async def test_arguments_that_do_not_fit_are_explained(stage: Stage) -> None:
-    stage.provider.script(call("read", {"pth": "a"}), call("read", {"path": ["a"]}), text("I see."))
-    await stage.turn()
-    assert "pth" in stage.results()[0]
-    assert "path" in stage.results()[1]
+async def test_arguments_that_do_not_fit_are_explained(harness: AgentHarness) -> None:
+    harness.provider.script(call("read", {"pth": "a"}), call("read", {"path": ["a"]}), text("I see."))
+    await harness.turn()
+    assert "pth" in harness.results()[0]
+    assert "path" in harness.results()[1]
 
 
-async def test_an_unreadable_call_is_answered_and_its_sibling_runs(stage: Stage) -> None:
+async def test_an_unreadable_call_is_answered_and_its_sibling_runs(harness: AgentHarness) -> None:
     broken = '{"command":"touch X", description":"y"}'
-    stage.provider.script(calls(("shell", broken), ("say", {"text": "hello"})), text("sorry"))
-    await stage.turn()
-    first, second = stage.results()
+    harness.provider.script(calls(("shell", broken), ("say", {"text": "hello"})), text("sorry"))
+    await harness.turn()
+    first, second = harness.results()
     assert "JSON" in first
     assert "shell" in first
     assert second == "said hello"
     assert not Path("X").exists()
-    assert [part.outcome for part in ended(stage)] == ["invalid", "ok"]
+    assert [part.outcome for part in ended(harness)] == ["invalid", "ok"]
 
 
-async def test_a_model_that_keeps_writing_unreadable_calls_is_stopped(stage: Stage) -> None:
-    stage.provider.script(*[call("say", f'{{"text": {number}') for number in range(6)])
-    turn = await stage.turn()
-    assert len(stage.provider.requests) == 3
+async def test_a_model_that_keeps_writing_unreadable_calls_is_stopped(harness: AgentHarness) -> None:
+    harness.provider.script(*[call("say", f'{{"text": {number}') for number in range(6)])
+    turn = await harness.turn()
+    assert len(harness.provider.requests) == 3
     assert turn.ended.exit_code == 1
 
 
-async def test_a_tool_that_crashes_or_fails_becomes_a_result(stage: Stage) -> None:
-    stage.provider.script(calls(("crash", {}), ("fail", {"text": "file"}), ("say", {"text": "on"})), text("done"))
-    await stage.turn()
-    crashed, failed, on = stage.results()
+async def test_a_tool_that_crashes_or_fails_becomes_a_result(harness: AgentHarness) -> None:
+    harness.provider.script(calls(("crash", {}), ("fail", {"text": "file"}), ("say", {"text": "on"})), text("done"))
+    await harness.turn()
+    crashed, failed, on = harness.results()
     assert "division by zero" in crashed
     assert failed == "there is no file"
     assert on == "said on"
-    assert [part.outcome for part in ended(stage)] == ["error", "error", "ok"]
+    assert [part.outcome for part in ended(harness)] == ["error", "error", "ok"]
 
 
-async def test_a_call_of_which_nobody_can_tell_what_it_would_do_does_not_run(stage: Stage) -> None:
-    stage.provider.script(calls(("moody", {}), ("say", {"text": "on"})), text("done"))
-    turn = await stage.turn()
-    moody, on = stage.results()
-    assert "Invalid argument" in moody
+async def test_a_call_of_which_nobody_can_tell_what_it_would_do_does_not_run(harness: AgentHarness) -> None:
+    harness.provider.script(calls(("unpredictable", {}), ("say", {"text": "on"})), text("done"))
+    turn = await harness.turn()
+    unpredictable, on = harness.results()
+    assert "Invalid argument" in unpredictable
     assert on == "said on"
     assert turn.ended.exit_code == 0
 
 
-async def test_a_rule_denies_and_says_why(stage: Stage) -> None:
-    stage.rules = [parse_rule("shell:git push *", "deny", "--deny")]
-    stage.provider.script(call("command", {"text": "git push origin"}), text("Then not."))
-    turn = await stage.turn()
-    assert stage.command.ran == []
-    assert "enied" in stage.results()[0]
-    assert ended(stage)[0].outcome == "denied_by_rule"
-    assert [event.part.tool for event in stage.told(CallDenied)] == ["command"]
+async def test_a_rule_denies_and_says_why(harness: AgentHarness) -> None:
+    harness.rules = [parse_rule("shell:git push *", "deny", "--deny")]
+    harness.provider.script(call("command", {"text": "git push origin"}), text("Then not."))
+    turn = await harness.turn()
+    assert harness.command.ran == []
+    assert "enied" in harness.results()[0]
+    assert ended(harness)[0].outcome == "denied_by_rule"
+    assert [event.part.tool for event in harness.told(CallDenied)] == ["command"]
     assert turn.ended.exit_code == 0
 
 
-async def test_with_nobody_there_what_would_ask_is_denied(stage: Stage) -> None:
-    stage.provider.script(call("command", {"text": "make"}), text("Then not."))
-    await stage.turn()
-    assert stage.command.ran == []
-    assert "No one" in stage.results()[0]
-    assert not stage.told(ApprovalAsked)
-    assert len(stage.told(CallDenied)) == 1
+async def test_with_nobody_there_what_would_ask_is_denied(harness: AgentHarness) -> None:
+    harness.provider.script(call("command", {"text": "make"}), text("Then not."))
+    await harness.turn()
+    assert harness.command.ran == []
+    assert "No one" in harness.results()[0]
+    assert not harness.told(ApprovalAsked)
+    assert len(harness.told(CallDenied)) == 1
 
 
-async def test_a_person_may_say_yes(stage: Stage) -> None:
+async def test_a_person_may_say_yes(harness: AgentHarness) -> None:
     async def yes(asked: ApprovalAsked) -> ApprovalGiven:
         assert (asked.part.tool, asked.part.status) == ("command", "pending")
         return ApprovalGiven(id=asked.id, allowed=True)
 
-    stage.person = yes
-    stage.provider.script(call("command", {"text": "make"}), text("Done."))
-    await stage.turn()
-    assert stage.command.ran == ["make"]
-    assert stage.told(CallStarted)[0].part.metadata["decided_by"] == "person"
-    kinds = [type(event) for event in stage.events]
+    harness.person = yes
+    harness.provider.script(call("command", {"text": "make"}), text("Done."))
+    await harness.turn()
+    assert harness.command.ran == ["make"]
+    assert harness.told(CallStarted)[0].part.metadata["decided_by"] == "person"
+    kinds = [type(event) for event in harness.events]
     assert kinds.index(ApprovalGiven) < kinds.index(CallStarted) < kinds.index(CallEnded)
 
 
-async def test_a_person_may_say_no_and_the_model_hears_why(stage: Stage) -> None:
+async def test_a_person_may_say_no_and_the_model_hears_why(harness: AgentHarness) -> None:
     async def no(asked: ApprovalAsked) -> ApprovalGiven:
         return ApprovalGiven(id=asked.id, allowed=False, reason="use the staging server")
 
-    stage.person = no
-    stage.provider.script(call("command", {"text": "make deploy"}), text("Then not."))
-    await stage.turn()
-    assert stage.command.ran == []
-    assert "use the staging server" in stage.results()[0]
-    assert ended(stage)[0].outcome == "denied_by_person"
+    harness.person = no
+    harness.provider.script(call("command", {"text": "make deploy"}), text("Then not."))
+    await harness.turn()
+    assert harness.command.ran == []
+    assert "use the staging server" in harness.results()[0]
+    assert ended(harness)[0].outcome == "denied_by_person"
 
 
-async def test_a_yes_for_the_session_is_asked_for_once(stage: Stage) -> None:
+async def test_a_yes_for_the_session_is_asked_for_once(harness: AgentHarness) -> None:
     asked_for: list[str] = []
 
     async def yes(asked: ApprovalAsked) -> ApprovalGiven:
         asked_for.append(asked.part.input["text"])
         return ApprovalGiven(id=asked.id, allowed=True, scope="session")
 
-    stage.person = yes
+    harness.person = yes
     make, other = call("command", {"text": "make"}), call("command", {"text": "make clean"})
-    stage.provider.script(make, other, call("command", {"text": "make"}), text("Done."))
-    await stage.turn()
+    harness.provider.script(make, other, call("command", {"text": "make"}), text("Done."))
+    await harness.turn()
     assert asked_for == ["make", "make clean"]
-    assert stage.command.ran == ["make", "make clean", "make"]
+    assert harness.command.ran == ["make", "make clean", "make"]
 
 
-async def test_the_verdict_is_asked_for_again_when_the_call_begins(stage: Stage, tmp_path: Path) -> None:
+async def test_the_verdict_is_asked_for_again_when_the_call_begins(harness: AgentHarness, tmp_path: Path) -> None:
     """Between the answer and the call the ground may have moved: here the path has become a way out."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -186,16 +186,16 @@ async def test_the_verdict_is_asked_for_again_when_the_call_begins(stage: Stage,
             return ApprovalGiven(id=asked.id, allowed=True)
         return ApprovalGiven(id=asked.id, allowed=False, reason="that leaves the project")
 
-    stage.person = yes_and_move
-    stage.provider.script(
+    harness.person = yes_and_move
+    harness.provider.script(
         calls(("command", {"text": "make"}), ("write", {"path": "inside/new.txt", "content": "x"})), text("Then not.")
     )
-    await stage.turn()
+    await harness.turn()
     assert not (outside / "new.txt").exists()
-    assert "that leaves the project" in stage.results()[1]
+    assert "that leaves the project" in harness.results()[1]
 
 
-async def test_a_yes_holds_only_for_what_the_person_saw(stage: Stage, tmp_path: Path) -> None:
+async def test_a_yes_holds_only_for_what_the_person_saw(harness: AgentHarness, tmp_path: Path) -> None:
     asked_for: list[Path] = []
 
     async def yes_while_it_moves(asked: ApprovalAsked) -> ApprovalGiven:
@@ -206,85 +206,85 @@ async def test_a_yes_holds_only_for_what_the_person_saw(stage: Stage, tmp_path: 
             Path("folder").symlink_to(tmp_path)
         return ApprovalGiven(id=asked.id, allowed=len(asked_for) == 1)
 
-    stage.mode = "ask"
-    stage.person = yes_while_it_moves
-    stage.provider.script(call("write", {"path": "folder/new.txt", "content": "x"}), text("Then not."))
-    await stage.turn()
+    harness.mode = "ask"
+    harness.person = yes_while_it_moves
+    harness.provider.script(call("write", {"path": "folder/new.txt", "content": "x"}), text("Then not."))
+    await harness.turn()
     assert asked_for == [Path.cwd() / "folder/new.txt", tmp_path / "new.txt"]
     assert not (tmp_path / "new.txt").exists()
 
 
-async def test_live_output_is_told_while_the_call_runs(stage: Stage) -> None:
-    stage.provider.script(call("hang", {"text": "x"}))
-    stage.on_event = lambda event: stage.agent.interrupt() if isinstance(event, CallProgressed) else None
-    await stage.turn()
-    assert [event.text for event in stage.told(CallProgressed)] == ["half a line"]
+async def test_live_output_is_told_while_the_call_runs(harness: AgentHarness) -> None:
+    harness.provider.script(call("hang", {"text": "x"}))
+    harness.on_event = lambda event: harness.agent.interrupt() if isinstance(event, CallProgressed) else None
+    await harness.turn()
+    assert [event.text for event in harness.told(CallProgressed)] == ["half a line"]
 
 
-async def test_three_calls_interrupted_in_the_middle_get_three_different_answers(stage: Stage) -> None:
-    stage.provider.script(calls(("say", {"text": "fast"}), ("hang", {"text": "slow"}), ("say", {"text": "late"})))
-    stage.on_event = lambda event: stage.agent.interrupt() if isinstance(event, CallProgressed) else None
-    turn = await stage.turn()
+async def test_three_calls_interrupted_in_the_middle_get_three_different_answers(harness: AgentHarness) -> None:
+    harness.provider.script(calls(("say", {"text": "fast"}), ("hang", {"text": "slow"}), ("say", {"text": "late"})))
+    harness.on_event = lambda event: harness.agent.interrupt() if isinstance(event, CallProgressed) else None
+    turn = await harness.turn()
     assert (turn.ended.cause, turn.ended.exit_code) == ("interrupted", 130)
     assert [part.outcome for part in turn.new[-1].calls] == ["ok", "interrupted", "never_started"]
-    assert [part.outcome for part in ended(stage)] == ["ok", "interrupted", "never_started"]
-    stage.on_event = lambda event: None
-    stage.provider.script(text("I go on."))
-    await stage.turn("go on")
-    fast, slow, late = stage.results()
+    assert [part.outcome for part in ended(harness)] == ["ok", "interrupted", "never_started"]
+    harness.on_event = lambda event: None
+    harness.provider.script(text("I go on."))
+    await harness.turn("go on")
+    fast, slow, late = harness.results()
     assert fast == "said fast"
     assert "nterrupted" in slow
     assert "may have had effects" in slow
     assert "ever started" in late
-    assert stage.say.ran == ["fast"]
+    assert harness.say.ran == ["fast"]
 
 
-async def test_a_real_command_that_is_interrupted_tells_what_it_printed(stage: Stage) -> None:
-    stage.mode = "yolo"
-    stage.provider.script(call("shell", {"command": "echo part; touch F; sleep 30"}))
-    stage.on_event = lambda event: stage.agent.interrupt() if isinstance(event, CallProgressed) else None
-    turn = await stage.turn()
+async def test_a_real_command_that_is_interrupted_tells_what_it_printed(harness: AgentHarness) -> None:
+    harness.mode = "yolo"
+    harness.provider.script(call("shell", {"command": "echo part; touch F; sleep 30"}))
+    harness.on_event = lambda event: harness.agent.interrupt() if isinstance(event, CallProgressed) else None
+    turn = await harness.turn()
     assert turn.ended.cause == "interrupted"
-    stage.on_event = lambda event: None
-    stage.provider.script(text("I go on."))
-    await stage.turn("go on")
-    (result,) = stage.results()
+    harness.on_event = lambda event: None
+    harness.provider.script(text("I go on."))
+    await harness.turn("go on")
+    (result,) = harness.results()
     assert "part" in result
     assert "interrupted" in result.lower()
     assert "denied" not in result.lower()
     assert Path("F").exists()
 
 
-async def test_cancelling_the_task_that_waits_is_an_interrupt(stage: Stage) -> None:
-    stage.provider.script(call("hang", {"text": "x"}))
-    waiting = asyncio.create_task(stage.turn())
+async def test_cancelling_the_task_that_waits_is_an_interrupt(harness: AgentHarness) -> None:
+    harness.provider.script(call("hang", {"text": "x"}))
+    waiting = asyncio.create_task(harness.turn())
     async with asyncio.timeout(10):
-        await stage.hang.begun.wait()
+        await harness.hang.begun.wait()
     waiting.cancel()
     waiting.cancel()
     turn = await waiting
     assert turn.ended.cause == "interrupted"
-    assert isinstance(stage.events[-1], TurnEnded)
+    assert isinstance(harness.events[-1], TurnEnded)
 
 
-async def test_an_interrupt_while_a_person_is_asked_starts_nothing(stage: Stage) -> None:
+async def test_an_interrupt_while_a_person_is_asked_starts_nothing(harness: AgentHarness) -> None:
     async def stop(asked: ApprovalAsked) -> ApprovalGiven:
-        stage.agent.interrupt()
+        harness.agent.interrupt()
         await asyncio.Event().wait()
         raise AssertionError("nobody answers")
 
-    stage.person = stop
-    stage.provider.script(call("command", {"text": "make"}))
-    turn = await stage.turn()
+    harness.person = stop
+    harness.provider.script(call("command", {"text": "make"}))
+    turn = await harness.turn()
     assert turn.ended.cause == "interrupted"
     assert turn.new[-1].calls[0].outcome == "never_started"
-    assert stage.command.ran == []
+    assert harness.command.ran == []
 
 
-async def test_an_interrupt_between_turns_does_nothing(stage: Stage) -> None:
-    stage.agent.interrupt()
-    stage.provider.script(text("fine"))
-    assert (await stage.turn()).ended.cause == "done"
-    stage.agent.interrupt()
-    stage.provider.script(text("fine"))
-    assert (await stage.turn()).ended.cause == "done"
+async def test_an_interrupt_between_turns_does_nothing(harness: AgentHarness) -> None:
+    harness.agent.interrupt()
+    harness.provider.script(text("fine"))
+    assert (await harness.turn()).ended.cause == "done"
+    harness.agent.interrupt()
+    harness.provider.script(text("fine"))
+    assert (await harness.turn()).ended.cause == "done"

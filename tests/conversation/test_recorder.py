@@ -30,8 +30,8 @@ from wolo.sessions.replay_entries import messages
 ALLOWED = {"verdict": {"decision": "allow"}}
 
 
-class ExtensionFolder:
-    """Keeps entries in memory, one commit at a time."""
+class MemorySink:
+    """A session sink in memory, one list entry per commit."""
 
     def __init__(self) -> None:
         self.commits: list[tuple[AnyEntry, ...]] = []
@@ -56,19 +56,19 @@ def begin() -> RequestStarted:
 
 
 async def test_a_tool_turn_costs_two_commits() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1")
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1")
     call = ToolPart(tool="edit", kind="edit", metadata=ALLOWED)
     answer = Message(role="assistant", parts=[call], finished=True)
     await recorder.record(TurnStarted(prompt=user("go")))
-    prompt_commits = len(shelf.commits)
+    prompt_commits = len(sink.commits)
     await recorder.record(begin())
     await recorder.record(AnswerEnded(message=answer))
     await recorder.record(CallStarted(message_id=answer.id, part=call))
     await recorder.record(CallEnded(message_id=answer.id, part=call))
     recorder.close()
     assert prompt_commits == 1
-    assert [type(entry) for entry in shelf.entries] == [MessageEntry, MessageEntry, ResultsEntry]
+    assert [type(entry) for entry in sink.entries] == [MessageEntry, MessageEntry, ResultsEntry]
 
 
 def reading(**more: Any) -> tuple[Message, ToolPart]:
@@ -78,14 +78,14 @@ def reading(**more: Any) -> tuple[Message, ToolPart]:
 
 
 async def test_a_lone_call_that_reads_is_saved_in_one_commit_with_its_answer() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1")
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1")
     answer, call = reading()
     await recorder.record(AnswerEnded(message=answer))
     await recorder.record(CallStarted(message_id=answer.id, part=call))
-    assert shelf.commits == []
+    assert sink.commits == []
     await recorder.record(CallEnded(message_id=answer.id, part=call))
-    ((first, second),) = shelf.commits
+    ((first, second),) = sink.commits
     assert isinstance(first, MessageEntry)
     assert isinstance(second, ResultsEntry)
     recorder.close()
@@ -96,39 +96,39 @@ ENDED = TurnEnded(cause="done", answer="", finish_reason="stop", usage=Usage(), 
 
 @pytest.mark.parametrize("later", [begin(), ENDED], ids=["request", "end"])
 async def test_an_answer_that_waits_is_saved_before_a_request_and_at_the_end_of_the_turn(later: Event) -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1")
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1")
     await recorder.record(AnswerEnded(message=reading()[0]))
     await recorder.record(later)
-    assert [type(entry) for entry in shelf.entries] == [MessageEntry]
+    assert [type(entry) for entry in sink.entries] == [MessageEntry]
     recorder.close()
 
 
 async def test_an_answer_that_waits_is_saved_before_anything_else() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1")
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1")
     answer, _ = reading()
     await recorder.record(AnswerEnded(message=answer))
     await recorder.save(MessageEntry(message=user("in between")))
-    assert [entry.message.id == answer.id for entry in shelf.entries if isinstance(entry, MessageEntry)] == [True, False]
+    assert [entry.message.id == answer.id for entry in sink.entries if isinstance(entry, MessageEntry)] == [True, False]
     recorder.close()
 
 
 async def test_an_answer_waits_for_a_slow_call_no_longer_than_a_second() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1")
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1")
     answer, call = reading()
     await recorder.record(AnswerEnded(message=answer))
     async with asyncio.timeout(10):
-        while not shelf.commits:
+        while not sink.commits:
             await asyncio.sleep(0.05)
     await recorder.record(CallEnded(message_id=answer.id, part=call))
-    assert [[type(entry) for entry in commit] for commit in shelf.commits] == [[MessageEntry], [ResultsEntry]]
+    assert [[type(entry) for entry in commit] for commit in sink.commits] == [[MessageEntry], [ResultsEntry]]
     recorder.close()
 
 
 async def test_an_answer_that_could_not_be_saved_is_saved_with_the_next_entry() -> None:
-    class FullOnce(ExtensionFolder):
+    class FullOnce(MemorySink):
         is_full = True
 
         def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
@@ -137,23 +137,23 @@ async def test_an_answer_that_could_not_be_saved_is_saved_with_the_next_entry() 
                 raise SessionError("The disk is full.")
             super().append(session_id, entries)
 
-    shelf = FullOnce()
-    recorder = Recorder(shelf, "session_1")
+    sink = FullOnce()
+    recorder = Recorder(sink, "session_1")
     answer, call = reading()
     await recorder.record(AnswerEnded(message=answer))
     with pytest.raises(SessionError):
         await recorder.record(CallEnded(message_id=answer.id, part=call))
     await recorder.record(TurnStarted(prompt=user("again")))
-    assert next(message.id for message in messages(shelf.entries)) == answer.id
+    assert next(message.id for message in messages(sink.entries)) == answer.id
     recorder.close()
 
 
 async def test_an_answer_that_waits_when_the_recorder_closes_is_saved() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1")
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1")
     await recorder.record(AnswerEnded(message=reading()[0]))
     recorder.close()
-    assert [type(entry) for entry in shelf.entries] == [MessageEntry]
+    assert [type(entry) for entry in sink.entries] == [MessageEntry]
 
 
 @pytest.mark.parametrize(
@@ -168,76 +168,76 @@ async def test_an_answer_that_waits_when_the_recorder_closes_is_saved() -> None:
     ids=["effects", "hooks", "approval", "several calls", "no call"],
 )
 async def test_every_other_answer_is_saved_at_once(parts: list[AnyPart], has_hooks: bool) -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1", has_hooks=has_hooks)
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1", has_hooks=has_hooks)
     await recorder.record(AnswerEnded(message=Message(role="assistant", parts=parts, finished=True)))
-    assert [type(entry) for entry in shelf.entries] == [MessageEntry]
+    assert [type(entry) for entry in sink.entries] == [MessageEntry]
     recorder.close()
 
 
 async def test_a_call_that_its_answer_does_not_tell_of_is_kept_when_it_begins() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1")
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1")
     first, second = ToolPart(tool="shell", metadata=ALLOWED), ToolPart(tool="shell", metadata=ALLOWED)
     asked = ToolPart(tool="shell", metadata={"verdict": {"decision": "ask"}})
     for calls, kept in (((first, second), second), ((asked,), asked)):
         answer = Message(role="assistant", parts=calls, finished=True)
         await recorder.record(AnswerEnded(message=answer))
-        before = len(shelf.commits)
+        before = len(sink.commits)
         for call in calls:
             await recorder.record(CallStarted(message_id=answer.id, part=call))
-        (entry,) = (entry for commit in shelf.commits[before:] for entry in commit)
+        (entry,) = (entry for commit in sink.commits[before:] for entry in commit)
         assert isinstance(entry, ResultsEntry)
         assert entry.parts == (kept,)
     recorder.close()
 
 
 async def test_a_long_stream_is_kept_piece_by_piece_and_superseded_by_its_answer() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1", clock=lambda: 0.0)
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1", clock=lambda: 0.0)
     await recorder.record(begin())
     await recorder.record(TextStreamed(text="a" * (PARTIAL_EVERY_CHARS - 1)))
-    assert shelf.commits == []
+    assert sink.commits == []
     await recorder.record(TextStreamed(text="b"))
     await recorder.record(TextStreamed(text="c" * PARTIAL_EVERY_CHARS))
-    pieces = [entry.text for entry in shelf.entries if isinstance(entry, PartialEntry)]
+    pieces = [entry.text for entry in sink.entries if isinstance(entry, PartialEntry)]
     assert [len(piece) for piece in pieces] == [PARTIAL_EVERY_CHARS, PARTIAL_EVERY_CHARS]
-    (cut,) = messages(shelf.entries)
+    (cut,) = messages(sink.entries)
     assert (cut.text, cut.finish_reason) == ("".join(pieces), "interrupted")
     await recorder.record(AnswerEnded(message=Message(role="assistant", parts=[TextPart(text="whole")], finished=True)))
     recorder.close()
-    assert [message.text for message in messages(shelf.entries)] == ["whole"]
+    assert [message.text for message in messages(sink.entries)] == ["whole"]
 
 
 async def test_a_second_without_a_commit_is_enough() -> None:
-    shelf, now = ExtensionFolder(), [0.0]
-    recorder = Recorder(shelf, "session_1", clock=lambda: now[0])
+    sink, now = MemorySink(), [0.0]
+    recorder = Recorder(sink, "session_1", clock=lambda: now[0])
     await recorder.record(begin())
     await recorder.record(TextStreamed(text="slow "))
     now[0] = 1.1
     await recorder.record(TextStreamed(text="going"))
     recorder.close()
-    assert [entry.text for entry in shelf.entries if isinstance(entry, PartialEntry)] == ["slow going"]
+    assert [entry.text for entry in sink.entries if isinstance(entry, PartialEntry)] == ["slow going"]
 
 
 async def test_what_has_come_before_a_stream_pauses_is_kept_without_another_word() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1")
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1")
     await recorder.record(begin())
     await recorder.record(TextStreamed(text="so far"))
     async with asyncio.timeout(10):
-        while not shelf.commits:
+        while not sink.commits:
             await asyncio.sleep(0.05)
     await recorder.record(TextStreamed(text=" so good"))
     recorder.close()
-    assert [entry.text for entry in shelf.entries if isinstance(entry, PartialEntry)] == ["so far"]
+    assert [entry.text for entry in sink.entries if isinstance(entry, PartialEntry)] == ["so far"]
 
 
 async def test_a_pause_in_which_nothing_can_be_kept_is_told_with_the_next_event() -> None:
     failed = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    class Full(ExtensionFolder):
+    class Full(MemorySink):
         def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
             loop.call_soon_threadsafe(failed.set)
             raise SessionError("The disk is full.")
@@ -252,12 +252,12 @@ async def test_a_pause_in_which_nothing_can_be_kept_is_told_with_the_next_event(
 
 
 async def test_what_a_broken_attempt_streamed_is_taken_back() -> None:
-    shelf = ExtensionFolder()
-    recorder = Recorder(shelf, "session_1", clock=lambda: 0.0)
+    sink = MemorySink()
+    recorder = Recorder(sink, "session_1", clock=lambda: 0.0)
     await recorder.record(TurnStarted(prompt=user("go")))
     await recorder.record(begin())
     await recorder.record(TextStreamed(text="x" * PARTIAL_EVERY_CHARS))
     error = ErrorInfo(kind="unavailable", message="The stream ended early.")
     await recorder.record(AttemptFailed(error=error, attempt=1, tries=2, delay_s=0))
     recorder.close()
-    assert [message.role for message in messages(shelf.entries)] == ["user"]
+    assert [message.role for message in messages(sink.entries)] == ["user"]

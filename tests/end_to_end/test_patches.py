@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import call, text
-from tests.workspace.checkpoints.bench import picture
+from tests.workspace.checkpoints.harness import picture
 
 PATCH = """*** Begin Patch
 *** Update File: a.txt

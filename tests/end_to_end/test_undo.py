@@ -16,7 +16,7 @@ from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
-from tests.workspace.checkpoints.bench import Picture, picture
+from tests.workspace.checkpoints.harness import Picture, picture
 from wolo.places import find_places
 
 Step = tuple[str, dict[str, object]]

@@ -24,7 +24,7 @@ from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 
-class Play:
+class PromptRunner:
     """Works in the current directory, in a mode that asks nobody."""
 
     def __init__(self, asker: ModelClient, directory: Path, mode: str = "yolo") -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests import components, unprivileged
 from tests.guard.sandbox_setup import Ground, land, put_up
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from tests.unprivileged import NOBODY
 from wolo.errors import ToolError
 from wolo.guard.sandbox import mounts
@@ -132,15 +132,15 @@ class Unsteady:
 async def test_the_shell_runs_a_command_once_that_had_not_begun(
     ground: Ground, elsewhere: Path, times: int, expected: str
 ) -> None:
-    desk = Desk(ground.folder)
+    harness = ToolHarness(ground.folder)
     walls = put_up("bubblewrap", ground.profile)
-    desk.services.sandbox.walls = Unsteady(walls, elsewhere / "brief", times)
-    desk.confined = True
+    harness.services.sandbox.walls = Unsteady(walls, elsewhere / "brief", times)
+    harness.confined = True
     try:
-        result = await desk.call("shell", command="echo x >> runs; echo ran $((3 + 4)); exit 1")
+        result = await harness.call("shell", command="echo x >> runs; echo ran $((3 + 4)); exit 1")
     finally:
         walls.close()
-        desk.services.shell.close()
+        harness.services.shell.close()
     assert result.text.startswith(expected)
     runs = ground.work / "runs"
     assert (runs.read_text() if runs.exists() else "") == ("" if times == 99 else "x\n")

@@ -11,7 +11,7 @@ import pytest
 from tests import unprivileged
 from tests.guard.sandbox_setup import Ground, any_python, land, put_up
 from tests.guard.test_sandbox_contract import need
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.sandbox import file_restore
 from wolo.guard.sandbox.file_restore import FileSaver
@@ -168,32 +168,32 @@ LATER = {
 async def test_nothing_that_a_command_left_running_changes_them_later(way: str) -> None:
     need("landlock")
     with land("root") as folder, Ground(folder) as ground:
-        desk = Desk(ground.folder)
-        desk.services.sandbox.walls = put_up("landlock", ground.profile)
-        desk.confined = True
+        harness = ToolHarness(ground.folder)
+        harness.services.sandbox.walls = put_up("landlock", ground.profile)
+        harness.confined = True
         try:
-            result = await desk.call("shell", command=f"{LATER[way]}\ntrue")
+            result = await harness.call("shell", command=f"{LATER[way]}\ntrue")
             assert not result.is_error, result.text
-            assert desk.services.shell.processes.is_anything_alive() is False
+            assert harness.services.shell.processes.is_anything_alive() is False
             subprocess.run(["sleep", "0.4"], check=True)  # when it would have come
             assert ground.text("work/.git/config") != "planted\n"
         finally:
-            desk.services.sandbox.walls.close()
-            desk.services.shell.close()
+            harness.services.sandbox.walls.close()
+            harness.services.shell.close()
 
 
 async def test_without_mounts_no_job_is_started_in_the_sandbox() -> None:
     need("landlock")
     with land("root") as folder, Ground(folder) as ground:
-        desk = Desk(ground.folder)
-        desk.services.sandbox.walls = put_up("landlock", ground.profile)
-        desk.confined = True
+        harness = ToolHarness(ground.folder)
+        harness.services.sandbox.walls = put_up("landlock", ground.profile)
+        harness.confined = True
         try:
             with pytest.raises(ToolError, match="a job may run on"):
-                await desk.call("shell", command="sleep 5", background=True)
+                await harness.call("shell", command="sleep 5", background=True)
         finally:
-            desk.services.sandbox.walls.close()
-            desk.services.shell.close()
+            harness.services.sandbox.walls.close()
+            harness.services.shell.close()
 
 
 def test_wolos_own_files_in_the_workspace_let_nothing_run_without_mounts(tmp_path: Path) -> None:

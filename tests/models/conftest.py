@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.components import miss
-from tests.fakes.turns import Play
+from tests.fakes.turns import PromptRunner
 from wolo.models.catalog import find
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.embedded import DEFAULT, EmbeddedProcess, ServerAddress, has_engine
@@ -56,7 +56,7 @@ async def chat(serving: ServerAddress) -> AsyncIterator[LocalChat]:
 
 
 @pytest.fixture
-def play(chat: LocalChat, tmp_path: Path) -> Play:
+def runner(chat: LocalChat, tmp_path: Path) -> PromptRunner:
     """The real model in simple mode, with real tools, in the empty directory of the test."""
     mode = SimpleMode(chat, find(f"local/{DEFAULT}", environ={}), Path.cwd())
-    return Play(mode, tmp_path)
+    return PromptRunner(mode, tmp_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.agent.conftest import stage
+from tests.agent.conftest import harness
 from tests.sessions.conftest import store
 
-__all__ = ["stage", "store"]
+__all__ = ["harness", "store"]

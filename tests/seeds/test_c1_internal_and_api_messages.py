@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text
 from tests.formats.histories import request
@@ -52,17 +52,17 @@ def test_c1_02_parts_have_the_fields_and_defaults_promised() -> None:
     assert (called.start_time, called.end_time) == (0.0, 0.0)
 
 
-async def test_c1_03_a_call_goes_from_pending_to_running_to_its_end_with_times(stage: Stage) -> None:
+async def test_c1_03_a_call_goes_from_pending_to_running_to_its_end_with_times(harness: AgentHarness) -> None:
     assert set(get_args(ToolStatus)) == {"pending", "running", "completed", "failed"}
     Path("a.txt").write_text("x")
-    stage.provider.script(call("read", {"path": "a.txt"}), text("Done."))
-    await stage.turn()
-    (answer, _), (begun,), (ended,) = stage.told(AnswerEnded), stage.told(CallStarted), stage.told(CallEnded)
+    harness.provider.script(call("read", {"path": "a.txt"}), text("Done."))
+    await harness.turn()
+    (answer, _), (begun,), (ended,) = harness.told(AnswerEnded), harness.told(CallStarted), harness.told(CallEnded)
     assert [each.status for each in (answer.message.calls[0], begun.part, ended.part)] == ["pending", "running", "completed"]
     assert 0 < ended.part.start_time <= ended.part.end_time
-    stage.provider.script(call("read", {"path": "missing"}), text("Done."))
-    await stage.turn()
-    assert stage.told(CallEnded)[-1].part.status == "failed"
+    harness.provider.script(call("read", {"path": "missing"}), text("Done."))
+    await harness.turn()
+    assert harness.told(CallEnded)[-1].part.status == "failed"
 
 
 def test_c1_04_a_message_has_the_fields_promised() -> None:
@@ -181,12 +181,12 @@ def test_c1_17_stream_events_become_parts() -> None:
     assert (message.finished, message.finish_reason) == (True, "tool_calls")
 
 
-async def test_c1_18_a_turn_goes_through_its_steps_in_order(stage: Stage) -> None:
-    stage.provider.script(text("Hello."))
-    await stage.turn("hi")
-    order = list(dict.fromkeys(type(event) for event in stage.events))
+async def test_c1_18_a_turn_goes_through_its_steps_in_order(harness: AgentHarness) -> None:
+    harness.provider.script(text("Hello."))
+    await harness.turn("hi")
+    order = list(dict.fromkeys(type(event) for event in harness.events))
     assert order == [TurnStarted, RequestStarted, TextStreamed, AnswerEnded, TurnEnded]
-    assert [message["role"] for message in stage.provider.requests[0].messages] == ["system", "user"]
+    assert [message["role"] for message in harness.provider.requests[0].messages] == ["system", "user"]
     long = ToolPart(tool="read", status="completed", outcome="ok", output="x" * 20_000)
     history = [said for number in range(6) for said in (user(str(number)), assistant(long, finished=True))]
     shown, cut = Compactor().view(history, Fixed("", (), 30_000))

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text, usage
 from tests.formats.test_every_format import Side
@@ -109,19 +109,21 @@ def test_c3_05_the_signature_of_a_thought_goes_back() -> None:
     assert body["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "SIG"}
 
 
-async def test_c3_06_a_call_has_an_id_a_name_a_kind_and_arguments(stage: Stage) -> None:
+async def test_c3_06_a_call_has_an_id_a_name_a_kind_and_arguments(harness: AgentHarness) -> None:
     assert ToolPart(tool="x").kind is None
     Path("a.txt").write_text("x")
-    stage.provider.script(call("read", {"path": "a.txt"}), call("grep", {"pattern": "x"}), call("say", {"text": "1"}), text("."))
-    turn = await stage.turn()
+    harness.provider.script(
+        call("read", {"path": "a.txt"}), call("grep", {"pattern": "x"}), call("say", {"text": "1"}), text(".")
+    )
+    turn = await harness.turn()
     calls = [made for message in turn.new for made in message.calls]
     assert [made.kind for made in calls] == ["read", "search", "other"]
     assert {"read", "edit", "execute", "search", "fetch", "think", "other"} <= set(get_args(ToolKind))
     assert (calls[0].tool, calls[0].input, bool(calls[0].wire_id)) == ("read", {"path": "a.txt"}, True)
-    assert "kind" not in json.dumps(stage.provider.requests[-1].messages)
+    assert "kind" not in json.dumps(harness.provider.requests[-1].messages)
 
 
-async def test_c3_07_a_result_has_metadata_that_is_never_sent_and_may_end_the_turn(stage: Stage) -> None:
+async def test_c3_07_a_result_has_metadata_that_is_never_sent_and_may_end_the_turn(harness: AgentHarness) -> None:
     result = ToolResult(id="c1", content="done", metadata={"secret": 1}, terminate=True)
     history = to_messages([called("c1"), ToolMessage.from_result(result)])
     assert history[0].calls[0].terminate
@@ -129,10 +131,10 @@ async def test_c3_07_a_result_has_metadata_that_is_never_sent_and_may_end_the_tu
     wire = json.dumps(to_llm_messages(history))
     assert "secret" not in wire
     assert "terminate" not in wire
-    stage.provider.script(call("finish", {"text": "It is done."}))
-    turn = await stage.turn()
+    harness.provider.script(call("finish", {"text": "It is done."}))
+    turn = await harness.turn()
     assert turn.ended.answer == "It is done."
-    assert len(stage.provider.requests) == 1
+    assert len(harness.provider.requests) == 1
 
 
 def test_c3_08_every_message_has_a_role_contents_an_id_and_a_time() -> None:
@@ -209,11 +211,11 @@ def test_c3_14_summaries_stay_in_the_session_and_are_sent_as_the_users() -> None
     ]
 
 
-async def test_c3_15_usage_and_cost_are_set_from_the_end_of_an_answer(stage: Stage) -> None:
+async def test_c3_15_usage_and_cost_are_set_from_the_end_of_an_answer(harness: AgentHarness) -> None:
     assert {"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost"} <= set(Usage.__struct_fields__)
     assert set(UsageCost.__struct_fields__) == {"input", "output", "cache_read", "cache_write", "total"}
-    stage.provider.script(text("Hi.", usage=usage(100, 7, cached=40)))
-    spent = (await stage.turn()).new[-1].usage
+    harness.provider.script(text("Hi.", usage=usage(100, 7, cached=40)))
+    spent = (await harness.turn()).new[-1].usage
     assert spent is not None
     assert (spent.input_tokens, spent.cache_read_tokens, spent.output_tokens, spent.context_tokens) == (60, 40, 7, 107)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.end_to_end.test_xml_api import block
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
@@ -108,8 +108,8 @@ def test_c4_09_the_system_message_comes_first_and_a_result_after_its_call() -> N
     assert wire[3]["content"].startswith("Tool: calculator\n")
 
 
-async def test_c4_10_errors_of_tools_go_back_to_the_model(stage: Stage) -> None:
-    stage.provider.script(call("fail", {"text": "zero"}), text("I see."))
-    turn = await stage.turn()
-    assert stage.results() == ["there is no zero"]
+async def test_c4_10_errors_of_tools_go_back_to_the_model(harness: AgentHarness) -> None:
+    harness.provider.script(call("fail", {"text": "zero"}), text("I see."))
+    turn = await harness.turn()
+    assert harness.results() == ["there is no zero"]
     assert turn.ended.answer == "I see."

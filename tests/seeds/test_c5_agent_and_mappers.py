@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.fakes.replies import calls, text
 from tests.formats.histories import histories
 from tests.formats.test_every_format import LISTS, Side
@@ -57,11 +57,11 @@ def test_c5_02_all_results_of_a_round_are_in_one_message() -> None:
     assert [(result.id, result.content) for result in results.contents] == [(f"call_{n}", f"result {n}") for n in (1, 2, 3)]
 
 
-async def test_c5_03_a_run_gives_its_new_messages_with_all_calls_and_results(stage: Stage) -> None:
-    stage.provider.script(text("Hi!"))
-    first = await stage.turn("Hello")
-    stage.provider.script(calls(("say", {"text": "1"}), ("say", {"text": "2"})), text("Both done."))
-    second = await stage.turn("work")
+async def test_c5_03_a_run_gives_its_new_messages_with_all_calls_and_results(harness: AgentHarness) -> None:
+    harness.provider.script(text("Hi!"))
+    first = await harness.turn("Hello")
+    harness.provider.script(calls(("say", {"text": "1"}), ("say", {"text": "2"})), text("Both done."))
+    second = await harness.turn("work")
     assert [(message.role, message.text) for message in first.new] == [("user", "Hello"), ("assistant", "Hi!")]
     assert [message.role for message in second.new] == ["user", "assistant", "assistant"]
     assert [call.status for call in second.new[1].calls] == ["completed", "completed"]
@@ -69,22 +69,22 @@ async def test_c5_03_a_run_gives_its_new_messages_with_all_calls_and_results(sta
     assert second.messages == (*first.new, *second.new)
 
 
-async def test_c5_04_what_is_streamed_adds_up_to_the_answer(stage: Stage) -> None:
-    stage.provider.script(text("An answer in several pieces.").split(5))
-    turn = await stage.turn()
-    assert "".join(event.text for event in stage.told(TextStreamed)) == turn.ended.answer == "An answer in several pieces."
+async def test_c5_04_what_is_streamed_adds_up_to_the_answer(harness: AgentHarness) -> None:
+    harness.provider.script(text("An answer in several pieces.").split(5))
+    turn = await harness.turn()
+    assert "".join(event.text for event in harness.told(TextStreamed)) == turn.ended.answer == "An answer in several pieces."
 
 
-async def test_c5_05_the_caller_owns_the_history(stage: Stage) -> None:
-    stage.provider.script(text("One."), text("Two."))
+async def test_c5_05_the_caller_owns_the_history(harness: AgentHarness) -> None:
+    harness.provider.script(text("One."), text("Two."))
     history = (user("before"), Message(role="assistant", parts=(TextPart(text="Yes."),), finished=True))
-    turn = await stage.agent.run(history, user("now"))
+    turn = await harness.agent.run(history, user("now"))
     assert turn.messages[:2] == history
     assert len(history) == 2
-    assert [each["content"] for each in stage.provider.requests[0].messages[1:]] == ["before", "Yes.", "now"]
-    stage.provider.forget_prefix()
-    await stage.agent.run((), user("afresh"))
-    assert [each["content"] for each in stage.provider.requests[1].messages[1:]] == ["afresh"]
+    assert [each["content"] for each in harness.provider.requests[0].messages[1:]] == ["before", "Yes.", "now"]
+    harness.provider.forget_prefix()
+    await harness.agent.run((), user("afresh"))
+    assert [each["content"] for each in harness.provider.requests[1].messages[1:]] == ["afresh"]
 
 
 def test_c5_06_openai_gets_one_message_for_each_result_in_order() -> None:

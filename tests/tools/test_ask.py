@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.tools.ask import DISMISSED, NOBODY, STOPPED
 from wolo.tools.tool_values import Interrupted, Option, Question, Replies, Reply, Result
@@ -24,10 +24,10 @@ DATABASE = {
 class Person:
     """Answers as it is told, and remembers what it was asked."""
 
-    def __init__(self, desk: Desk, replies: Replies | None) -> None:
+    def __init__(self, harness: ToolHarness, replies: Replies | None) -> None:
         self.asked: list[Question] = []
         self._replies = replies
-        desk.services, desk.call_id = replace(desk.services, ask_user=self.answer), "call_1"
+        harness.services, harness.call_id = replace(harness.services, ask_user=self.answer), "call_1"
 
     async def answer(self, call_id: str, questions: Sequence[Question]) -> Replies | None:
         assert call_id == "call_1"
@@ -36,14 +36,14 @@ class Person:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def harness(tmp_path: Path) -> ToolHarness:
+    return ToolHarness(tmp_path)
 
 
-async def test_the_model_reads_each_question_with_its_answer(desk: Desk) -> None:
-    person = Person(desk, (Reply(chosen=("Postgres",)), Reply(chosen=("a", "b"), text="and c"), Reply()))
+async def test_the_model_reads_each_question_with_its_answer(harness: ToolHarness) -> None:
+    person = Person(harness, (Reply(chosen=("Postgres",)), Reply(chosen=("a", "b"), text="and c"), Reply()))
     more = {"question": "Which parts?", "options": ["a", "b"], "multi_select": True}
-    result = await desk.call("ask", questions=[DATABASE, more, {"question": "Why?"}])
+    result = await harness.call("ask", questions=[DATABASE, more, {"question": "Why?"}])
     assert result == Result("Which database?\n→ Postgres\nWhich parts?\n→ a, b, and c\nWhy?\n→ (no answer)")
     assert person.asked == [
         Question(text="Which database?", options=(Option("Postgres", "on the server"), Option("SQLite"))),
@@ -60,25 +60,25 @@ async def test_the_model_reads_each_question_with_its_answer(desk: Desk) -> None
         {"text": "Which?", "title": "DB", "choices": ["a", "b"], "multi_select": True, "id": "db"},
     ],
 )
-async def test_other_agents_spellings_are_understood(desk: Desk, given: dict[str, Any]) -> None:
-    person = Person(desk, None)
-    await desk.call("ask", questions=[given])
+async def test_other_agents_spellings_are_understood(harness: ToolHarness, given: dict[str, Any]) -> None:
+    person = Person(harness, None)
+    await harness.call("ask", questions=[given])
     assert person.asked == [Question(text="Which?", header="DB", options=(Option("a"), Option("b")), several=True)]
 
 
 @pytest.mark.parametrize("replies", [None, (Reply(),)])
-async def test_no_answer_is_a_result_and_no_failure(desk: Desk, replies: Replies | None) -> None:
-    Person(desk, replies)
-    assert await desk.call("ask", questions=[DATABASE]) == Result(DISMISSED)
+async def test_no_answer_is_a_result_and_no_failure(harness: ToolHarness, replies: Replies | None) -> None:
+    Person(harness, replies)
+    assert await harness.call("ask", questions=[DATABASE]) == Result(DISMISSED)
 
 
-async def test_a_turn_that_is_stopped_says_that_nobody_answered(desk: Desk) -> None:
+async def test_a_turn_that_is_stopped_says_that_nobody_answered(harness: ToolHarness) -> None:
     async def think(call_id: str, questions: Sequence[Question]) -> Replies | None:
         await asyncio.sleep(60)
         return None
 
-    desk.services = replace(desk.services, ask_user=think)
-    task = asyncio.ensure_future(desk.call("ask", questions=[DATABASE]))
+    harness.services = replace(harness.services, ask_user=think)
+    task = asyncio.ensure_future(harness.call("ask", questions=[DATABASE]))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     task.cancel()
@@ -87,9 +87,9 @@ async def test_a_turn_that_is_stopped_says_that_nobody_answered(desk: Desk) -> N
     assert stopped.value.result.text == STOPPED
 
 
-async def test_where_nobody_is_there_the_model_is_told_to_go_on(desk: Desk) -> None:
+async def test_where_nobody_is_there_the_model_is_told_to_go_on(harness: ToolHarness) -> None:
     with pytest.raises(ToolError, match=NOBODY):
-        await desk.call("ask", questions=[DATABASE])
+        await harness.call("ask", questions=[DATABASE])
 
 
 @pytest.mark.parametrize(
@@ -105,15 +105,15 @@ async def test_where_nobody_is_there_the_model_is_told_to_go_on(desk: Desk) -> N
         ("what?", "questions"),
     ],
 )
-async def test_what_nobody_could_answer_is_said_in_a_sentence(desk: Desk, questions: Any, said: str) -> None:
-    Person(desk, None)
+async def test_what_nobody_could_answer_is_said_in_a_sentence(harness: ToolHarness, questions: Any, said: str) -> None:
+    Person(harness, None)
     with pytest.raises(ToolError, match=said):
-        await desk.call("ask", questions=questions)
+        await harness.call("ask", questions=questions)
 
 
-async def test_labels_are_one_line_and_nothing_is_endless(desk: Desk) -> None:
-    person = Person(desk, None)
-    await desk.call("ask", questions=[{"question": "x" * 10_000, "options": ["a\n  b", "y" * 10_000]}])
+async def test_labels_are_one_line_and_nothing_is_endless(harness: ToolHarness) -> None:
+    person = Person(harness, None)
+    await harness.call("ask", questions=[{"question": "x" * 10_000, "options": ["a\n  b", "y" * 10_000]}])
     assert len(person.asked[0].text) == 1000
     assert person.asked[0].options[0].label == "a b"
     assert len(person.asked[0].options[1].label) == 200

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from tests.tools.web.site import Site, answer, moved, site
 from wolo.errors import ToolError
 from wolo.guard.intents import FetchIntent
@@ -38,7 +38,7 @@ def services(tmp_path: Path) -> ToolServices:
         file.write_bytes(data)
         return file
 
-    return replace(Desk(tmp_path).services, save_output=keep)
+    return replace(ToolHarness(tmp_path).services, save_output=keep)
 
 
 async def fetch(tool: Fetch, services: ToolServices, url: str, **arguments: Any) -> Result:

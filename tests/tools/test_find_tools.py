@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from wolo.agent.prompt_prefix import stated_tool_limit
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
@@ -43,7 +43,7 @@ def names(toolbox: Toolbox) -> list[str]:
 
 async def find(toolbox: Toolbox, query: str) -> str:
     tool, args = toolbox.decode(FIND_TOOLS, {"query": query})
-    return (await tool.run(args, Desk(Path.cwd()).context)).text
+    return (await tool.run(args, ToolHarness(Path.cwd()).context)).text
 
 
 def with_limit(most: int | None) -> Toolbox:
@@ -92,7 +92,7 @@ async def test_one_that_waits_can_be_called_by_its_name_all_the_same() -> None:
     toolbox = with_limit(30)
     toolbox.add(many(100))
     tool, args = toolbox.decode("mcp__big__tool_007", {"a": 1})
-    assert ((await tool.run(args, Desk(Path.cwd()).context)).text, args) == ("mcp__big__tool_007", {"a": 1})
+    assert ((await tool.run(args, ToolHarness(Path.cwd()).context)).text, args) == ("mcp__big__tool_007", {"a": 1})
 
 
 def test_those_that_come_late_wait_where_they_do_not_fit_and_nobody_changes_places() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
@@ -18,13 +18,13 @@ LIST = (TodoItem("write it", "completed"), TodoItem("try it", "in_progress"), To
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def harness(tmp_path: Path) -> ToolHarness:
+    return ToolHarness(tmp_path)
 
 
-async def test_a_list_comes_back_as_the_model_and_the_person_see_it(desk: Desk) -> None:
+async def test_a_list_comes_back_as_the_model_and_the_person_see_it(harness: ToolHarness) -> None:
     items = [{"text": item.text, "status": item.status} for item in LIST]
-    result = await desk.call("todo", items=items)
+    result = await harness.call("todo", items=items)
     assert result.text == "[x] write it\n[>] try it\n[ ] ship it"
     assert result.view == TodoList(LIST)
 
@@ -40,16 +40,16 @@ async def test_a_list_comes_back_as_the_model_and_the_person_see_it(desk: Desk) 
         {"items": [{"text": " x\n", "status": "IN_PROGRESS"}]},
     ],
 )
-async def test_other_agents_spellings_are_understood(desk: Desk, given: dict[str, Any]) -> None:
-    assert (await desk.call("todo", **given)).view == TodoList((TodoItem("x", "in_progress"),))
+async def test_other_agents_spellings_are_understood(harness: ToolHarness, given: dict[str, Any]) -> None:
+    assert (await harness.call("todo", **given)).view == TodoList((TodoItem("x", "in_progress"),))
 
 
-async def test_words_alone_are_items_that_wait(desk: Desk) -> None:
-    assert (await desk.call("todo", items=["a", {"text": "b"}])).text == "[ ] a\n[ ] b"
+async def test_words_alone_are_items_that_wait(harness: ToolHarness) -> None:
+    assert (await harness.call("todo", items=["a", {"text": "b"}])).text == "[ ] a\n[ ] b"
 
 
-async def test_no_items_clear_the_list(desk: Desk) -> None:
-    result = await desk.call("todo", items=[])
+async def test_no_items_clear_the_list(harness: ToolHarness) -> None:
+    result = await harness.call("todo", items=[])
     assert (result.text, result.view) == ("The list is empty now.", TodoList(()))
 
 
@@ -66,13 +66,13 @@ async def test_no_items_clear_the_list(desk: Desk) -> None:
         ([5], "items"),
     ],
 )
-async def test_what_is_no_list_is_said_in_a_sentence(desk: Desk, items: list[Any], said: str) -> None:
+async def test_what_is_no_list_is_said_in_a_sentence(harness: ToolHarness, items: list[Any], said: str) -> None:
     with pytest.raises(ToolError, match=said):
-        await desk.call("todo", items=items)
+        await harness.call("todo", items=items)
 
 
-async def test_a_long_item_is_cut(desk: Desk) -> None:
-    assert len((await desk.call("todo", items=["x" * 10_000])).text) < 600
+async def test_a_long_item_is_cut(harness: ToolHarness) -> None:
+    assert len((await harness.call("todo", items=["x" * 10_000])).text) < 600
 
 
 def call_of(input: dict[str, Any], **more: Any) -> Message:

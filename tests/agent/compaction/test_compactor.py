@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agent.conftest import Stage
+from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, delta, error, finish, sse, text
 from wolo.agent.compaction.compactor import Compaction, Compactor
@@ -57,9 +57,9 @@ def refuse_over(
     return reply
 
 
-def may_cut(stage: Stage) -> None:
+def may_cut(harness: AgentHarness) -> None:
     """After a cut, and only then, a request begins differently."""
-    stage.on_event = lambda event: stage.provider.forget_prefix() if isinstance(event, Compacted) else None
+    harness.on_event = lambda event: harness.provider.forget_prefix() if isinstance(event, Compacted) else None
 
 
 # What is sent
@@ -215,28 +215,28 @@ OVERFLOWS: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("wording", OVERFLOWS)
-async def test_an_overflow_is_cured_by_sending_less(stage: Stage, wording: str) -> None:
-    stage.history = tuple(turns(8))
-    stage.provider.otherwise = refuse_over(stage.provider, 30_000, OVERFLOWS[wording], lambda: text("Done."))
-    turn = await stage.turn("finish it")
+async def test_an_overflow_is_cured_by_sending_less(harness: AgentHarness, wording: str) -> None:
+    harness.history = tuple(turns(8))
+    harness.provider.otherwise = refuse_over(harness.provider, 30_000, OVERFLOWS[wording], lambda: text("Done."))
+    turn = await harness.turn("finish it")
     assert (turn.ended.cause, turn.ended.answer) == ("done", "Done.")
-    assert 2 <= len(stage.provider.requests) <= 4
-    assert {cut.reason for cut in stage.told(Compacted)} == {"overflow"}
-    assert turn.messages[: len(turns(8))] == stage.history[: len(turns(8))]
-    assert [answer.message.text for answer in stage.told(AnswerEnded)] == ["Done."]
-    assert "finish it" in stage.provider.requests[-1].messages[-1]["content"]
+    assert 2 <= len(harness.provider.requests) <= 4
+    assert {cut.reason for cut in harness.told(Compacted)} == {"overflow"}
+    assert turn.messages[: len(turns(8))] == harness.history[: len(turns(8))]
+    assert [answer.message.text for answer in harness.told(AnswerEnded)] == ["Done."]
+    assert "finish it" in harness.provider.requests[-1].messages[-1]["content"]
 
 
 @pytest.mark.parametrize("wording", OVERFLOWS)
-async def test_a_window_that_fits_nothing_ends_in_few_requests(stage: Stage, wording: str) -> None:
-    stage.history = tuple(turns(8))
-    stage.provider.otherwise = refuse_over(stage.provider, 0, OVERFLOWS[wording], lambda: text("never"))
-    turn = await stage.turn("finish it")
+async def test_a_window_that_fits_nothing_ends_in_few_requests(harness: AgentHarness, wording: str) -> None:
+    harness.history = tuple(turns(8))
+    harness.provider.otherwise = refuse_over(harness.provider, 0, OVERFLOWS[wording], lambda: text("never"))
+    turn = await harness.turn("finish it")
     assert turn.ended.exit_code == 1
     assert turn.ended.error is not None
     assert turn.ended.error.kind == "context_overflow"
     assert turn.ended.error.hint
-    assert len(stage.provider.requests) <= 4
+    assert len(harness.provider.requests) <= 4
 
 
 async def test_the_smallest_size_that_was_refused_is_remembered() -> None:
@@ -271,32 +271,32 @@ async def test_refusals_with_and_without_a_number_cut_deeper_each_time(
 @pytest.mark.parametrize(
     "mixed", [("OpenAI", "GLM's reason"), ("GLM's reason", "in the stream"), ("too large", "GLM's reason", "vLLM")]
 )
-async def test_refusals_of_different_kinds_count_together(stage: Stage, mixed: tuple[str, ...]) -> None:
+async def test_refusals_of_different_kinds_count_together(harness: AgentHarness, mixed: tuple[str, ...]) -> None:
     """One by its status, one by its words, one by how the answer ended."""
-    may_cut(stage)
-    stage.history = tuple(turns(60))
+    may_cut(harness)
+    harness.history = tuple(turns(60))
     kinds = itertools.cycle(mixed)
-    stage.compactor = Compactor(settings=Compaction(summary=False, keep_turns=1))
-    stage.provider.otherwise = lambda asked: OVERFLOWS[next(kinds)]
-    turn = await stage.turn("finish it")
+    harness.compactor = Compactor(settings=Compaction(summary=False, keep_turns=1))
+    harness.provider.otherwise = lambda asked: OVERFLOWS[next(kinds)]
+    turn = await harness.turn("finish it")
     assert (turn.ended.exit_code, turn.ended.error.kind if turn.ended.error else "") == (1, "context_overflow")
-    assert len(stage.provider.requests) == 4
+    assert len(harness.provider.requests) == 4
 
 
-async def test_refusals_of_different_kinds_are_cured_together(stage: Stage) -> None:
-    may_cut(stage)
-    stage.history = tuple(turns(8))
+async def test_refusals_of_different_kinds_are_cured_together(harness: AgentHarness) -> None:
+    may_cut(harness)
+    harness.history = tuple(turns(8))
     first = iter([OVERFLOWS["GLM's reason"], OVERFLOWS["OpenAI"]])
-    stage.provider.otherwise = lambda asked: next(first, text("Done."))
-    turn = await stage.turn("finish it")
+    harness.provider.otherwise = lambda asked: next(first, text("Done."))
+    turn = await harness.turn("finish it")
     assert (turn.ended.cause, turn.ended.answer) == ("done", "Done.")
-    sizes = [len(asked.body) for asked in stage.provider.requests]
+    sizes = [len(asked.body) for asked in harness.provider.requests]
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) == 3, "each time less is sent"
-    assert [answer.message.text for answer in stage.told(AnswerEnded)] == ["Done."]
+    assert [answer.message.text for answer in harness.told(AnswerEnded)] == ["Done."]
 
 
-async def test_a_long_loop_in_a_small_window_never_stops(stage: Stage) -> None:
+async def test_a_long_loop_in_a_small_window_never_stops(harness: AgentHarness) -> None:
     """Every third answer overflows; each is cured for itself, however often that happens."""
     count = 0
 
@@ -305,34 +305,34 @@ async def test_a_long_loop_in_a_small_window_never_stops(stage: Stage) -> None:
         count += 1
         return text("All done.") if count == 25 else call("say", {"text": f"{count} {WORDS * 60}"})
 
-    may_cut(stage)
+    may_cut(harness)
     refusal = OVERFLOWS["OpenAI"]
-    stage.provider.otherwise = refuse_over(stage.provider, 24_000, refusal, answer)
-    turn = await stage.turn("work for long")
+    harness.provider.otherwise = refuse_over(harness.provider, 24_000, refusal, answer)
+    turn = await harness.turn("work for long")
     assert turn.ended.answer == "All done."
-    refused = len(stage.provider.requests) - 25
+    refused = len(harness.provider.requests) - 25
     assert 1 <= refused <= 12
     assert sum(len(message.calls) for message in turn.new) == 24
-    assert "work for long" in str(stage.provider.requests[-1].messages)
+    assert "work for long" in str(harness.provider.requests[-1].messages)
 
 
-async def test_a_declared_window_is_never_exceeded_in_a_turn(stage: Stage) -> None:
-    stage.compactor = Compactor(Context(window=8_000))
+async def test_a_declared_window_is_never_exceeded_in_a_turn(harness: AgentHarness) -> None:
+    harness.compactor = Compactor(Context(window=8_000))
     calls = [call("say", {"text": f"{number} {'x' * 4000}"}) for number in range(10)]
-    stage.provider.summary = text("## Goal\nRead ten files.")
-    may_cut(stage)
-    stage.provider.script(*calls, text("Done."))
-    turn = await stage.turn("read ten files")
+    harness.provider.summary = text("## Goal\nRead ten files.")
+    may_cut(harness)
+    harness.provider.script(*calls, text("Done."))
+    turn = await harness.turn("read ten files")
     assert turn.ended.cause == "done"
-    assert stage.told(Compacted)
-    assert max(len(asked.body) for asked in stage.provider.requests) < 8_000 * 4
+    assert harness.told(Compacted)
+    assert max(len(asked.body) for asked in harness.provider.requests) < 8_000 * 4
 
 
-async def test_compaction_switched_off_is_an_error_with_a_hint(stage: Stage) -> None:
-    stage.compactor = Compactor(settings=Compaction(auto=False))
-    stage.history = tuple(turns(8))
-    stage.provider.script(OVERFLOWS["OpenAI"])
-    turn = await stage.turn("finish it")
+async def test_compaction_switched_off_is_an_error_with_a_hint(harness: AgentHarness) -> None:
+    harness.compactor = Compactor(settings=Compaction(auto=False))
+    harness.history = tuple(turns(8))
+    harness.provider.script(OVERFLOWS["OpenAI"])
+    turn = await harness.turn("finish it")
     assert turn.ended.error is not None
     assert "compaction.auto" in turn.ended.error.hint
-    assert len(stage.provider.requests) == 1
+    assert len(harness.provider.requests) == 1

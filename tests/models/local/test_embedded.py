@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.turns import Play, calls_of
+from tests.fakes.turns import PromptRunner, calls_of
 from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.messages.message import user
 from wolo.models.catalog import find
@@ -165,7 +165,7 @@ async def model(real_places: Places) -> AsyncIterator[EmbeddedModel]:
 @pytest.mark.soak
 async def test_it_answers_and_its_process_ends_with_it(model: EmbeddedModel, tmp_path: Path) -> None:
     model.start()
-    turn = await Play(model, tmp_path).ask("hi")
+    turn = await PromptRunner(model, tmp_path).ask("hi")
     assert turn.ended.cause == "done"
     assert turn.ended.answer
     pid = pid_of(model)
@@ -316,9 +316,9 @@ def pid_of(model: EmbeddedModel) -> int:
 @pytest.mark.real_model
 @pytest.mark.soak
 async def test_a_second_prompt_changes_the_file_of_the_first(model: EmbeddedModel, tmp_path: Path) -> None:
-    play = Play(model, tmp_path)
-    await play.ask("create a calculator")
-    turn = await play.ask("add a power function to it")
+    runner = PromptRunner(model, tmp_path)
+    await runner.ask("create a calculator")
+    turn = await runner.ask("add a power function to it")
     assert turn.ended.answer.strip()
     for call in calls_of(turn):
         assert call.input["path"] == "calculator.py"

@@ -12,7 +12,7 @@ import pytest
 from tests.end_to_end.try_calculator import load, try_functions
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, error, finish, sse, text
-from tests.fakes.turns import Play, calls_of
+from tests.fakes.turns import PromptRunner, calls_of
 from wolo.agent.events import AttemptFailed, CallStreamed, RequestStarted, TextStreamed
 from wolo.agent.turn import Turn
 from wolo.errors import BadAnswer, ContextOverflow, Unavailable
@@ -48,11 +48,11 @@ class Script:
         self.transport = HttpTransport({})
         self.chat = LocalChat(self.transport, server.base_url.removesuffix("/v1"), "key")
         self.mode = SimpleMode(self.chat, find("local", environ={}), Path.cwd())
-        self.play = Play(self.mode, directory)
+        self.runner = PromptRunner(self.mode, directory)
 
     async def turn(self, prompt: str, *replies: Reply) -> Turn:
         self.server.script(*replies)
-        return await self.play.ask(prompt)
+        return await self.runner.ask(prompt)
 
     def asked(self, at: int) -> str:
         """The whole prompt of one question, as text."""
@@ -93,7 +93,7 @@ async def test_action_and_name_are_held_by_a_grammar_and_the_file_is_begun_for_t
 
 async def test_the_file_is_shown_while_it_is_written(script: Script) -> None:
     turn = await script.turn("create an adder", said("create"), said("adder.py"), text(GOOD + '\n    # "quoted" \\ ü'))
-    fragments = [event.fragment for event in script.play.events if isinstance(event, CallStreamed)]
+    fragments = [event.fragment for event in script.runner.events if isinstance(event, CallStreamed)]
     assert len(fragments) > 3
     assert json.loads("".join(fragments))["content"].strip() == calls_of(turn)[0].input["content"].strip()
 
@@ -103,7 +103,7 @@ async def test_code_that_does_not_parse_is_asked_for_once_more_with_another_seed
     assert turn.ended.cause == "done"
     assert script.server.requests[-1].json["seed"] == 2
     assert script.server.requests[-1].json["temperature"] > 0
-    assert [type(event) for event in script.play.events if isinstance(event, RequestStarted | AttemptFailed)] == [
+    assert [type(event) for event in script.runner.events if isinstance(event, RequestStarted | AttemptFailed)] == [
         RequestStarted,
         AttemptFailed,
         RequestStarted,
@@ -195,7 +195,7 @@ async def test_a_question_about_a_file_is_answered_from_what_was_read(script: Sc
     assert turn.ended.answer == "It adds and subtracts."
     assert CALC.strip() in script.asked(-1)
     assert "1→" not in script.asked(-1)
-    assert "".join(event.text for event in script.play.events if isinstance(event, TextStreamed)) == turn.ended.answer
+    assert "".join(event.text for event in script.runner.events if isinstance(event, TextStreamed)) == turn.ended.answer
 
 
 async def test_the_project_is_its_readme(script: Script) -> None:
@@ -217,7 +217,7 @@ async def test_a_command_goes_through_the_shell_and_its_output_is_the_answer(scr
 
 
 async def test_what_is_denied_is_said(script: Script, tmp_path: Path) -> None:
-    script.play = Play(script.mode, tmp_path, "plan")
+    script.runner = PromptRunner(script.mode, tmp_path, "plan")
     turn = await script.turn("create an adder", said("create"), said("adder.py"), text(GOOD))
     assert turn.ended.answer == "adder.py was not written, because it was not allowed."
     assert not Path("adder.py").exists()
@@ -327,8 +327,8 @@ class Deaf:
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_create_a_calculator_gives_one_that_calculates(play: Play) -> None:
-    turn = await play.ask("create a calculator")
+async def test_create_a_calculator_gives_one_that_calculates(runner: PromptRunner) -> None:
+    turn = await runner.ask("create a calculator")
     assert turn.ended.cause == "done"
     assert all(call.outcome == "ok" for call in calls_of(turn))
     tried = try_functions(load(Path("calculator.py")))
@@ -340,27 +340,27 @@ async def test_create_a_calculator_gives_one_that_calculates(play: Play) -> None
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_a_named_file_is_created_under_its_name(play: Play) -> None:
-    await play.ask("create hello.py that prints hello")
+async def test_a_named_file_is_created_under_its_name(runner: PromptRunner) -> None:
+    await runner.ask("create hello.py that prints hello")
     assert "print" in Path("hello.py").read_text()
 
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_a_bug_is_fixed_and_nothing_is_lost(play: Play) -> None:
+async def test_a_bug_is_fixed_and_nothing_is_lost(runner: PromptRunner) -> None:
     Path("calc.py").write_text(CALC)
-    await play.ask("fix the bug in calc.py")
+    await runner.ask("fix the bug in calc.py")
     module = load(Path("calc.py"))
     assert (module.add(7, 4), module.subtract(7, 4)) == (11, 3)
 
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_looking_changes_nothing(play: Play) -> None:
+async def test_looking_changes_nothing(runner: PromptRunner) -> None:
     Path("README.md").write_text("# Frob\n\nFrob turns CSV files into charts.\n")
     before = {path: path.read_bytes() for path in Path.cwd().iterdir()}
     for request in ("what does this project do?", "hi", "list the files", "explain recursion"):
-        turn = await play.ask(request)
+        turn = await runner.ask(request)
         assert turn.ended.cause == "done"
         assert turn.ended.answer.strip()
     assert {path: path.read_bytes() for path in Path.cwd().iterdir()} == before
@@ -368,8 +368,8 @@ async def test_looking_changes_nothing(play: Play) -> None:
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_a_web_page_is_html(play: Play) -> None:
-    turn = await play.ask("write a web page about cats")
+async def test_a_web_page_is_html(runner: PromptRunner) -> None:
+    turn = await runner.ask("write a web page about cats")
     pages = list(Path.cwd().glob("*.html"))
     assert len(pages) == 1, turn.ended.answer
     assert "<html" in pages[0].read_text().lower()

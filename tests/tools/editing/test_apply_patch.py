@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests import unprivileged
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.tools.editing.apply_patch import ApplyPatchArgs
@@ -23,30 +23,30 @@ TWO_CLASSES = "class A:\n    def f(self):\n        return 1\n\n\nclass B:\n    d
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def harness(tmp_path: Path) -> ToolHarness:
+    return ToolHarness(tmp_path)
 
 
-async def patch(desk: Desk, *lines: str) -> Result:
-    return await desk.call("apply_patch", patch="\n".join(("*** Begin Patch", *lines, "*** End Patch")))
+async def patch(harness: ToolHarness, *lines: str) -> Result:
+    return await harness.call("apply_patch", patch="\n".join(("*** Begin Patch", *lines, "*** End Patch")))
 
 
-def tree(desk: Desk) -> dict[str, bytes]:
-    return {str(path.relative_to(desk.root)): path.read_bytes() for path in desk.root.rglob("*") if path.is_file()}
+def tree(harness: ToolHarness) -> dict[str, bytes]:
+    return {str(path.relative_to(harness.root)): path.read_bytes() for path in harness.root.rglob("*") if path.is_file()}
 
 
-async def test_files_are_added_updated_moved_and_deleted_at_once(desk: Desk) -> None:
-    desk.put("a.py", "one\ntwo\nthree\n")
-    desk.put("old.txt", "first\r\nlast")
-    desk.put("gone.txt", "x\n")
+async def test_files_are_added_updated_moved_and_deleted_at_once(harness: ToolHarness) -> None:
+    harness.put("a.py", "one\ntwo\nthree\n")
+    harness.put("old.txt", "first\r\nlast")
+    harness.put("gone.txt", "x\n")
     result = await patch(
-        desk,
+        harness,
         *("*** Update File: a.py", "@@", " one", "-two", "+2", " three"),
         *("*** Add File: new/b.py", "+print(1)", "+", "+print(2)"),
         *("*** Update File: old.txt", "*** Move to: sub/new.txt", "@@", " first", "+second", " last"),
         "*** Delete File: gone.txt",
     )
-    assert tree(desk) == {
+    assert tree(harness) == {
         "a.py": b"one\n2\nthree\n",
         "new/b.py": b"print(1)\n\nprint(2)\n",
         "sub/new.txt": b"first\r\nsecond\r\nlast",
@@ -57,16 +57,16 @@ async def test_files_are_added_updated_moved_and_deleted_at_once(desk: Desk) -> 
         "Moved old.txt to sub/new.txt at line 2 (+1 -0). Matched despite different line endings.",
         "Deleted gone.txt.",
     ]
-    assert {Path(path).relative_to(desk.root).as_posix() for path in result.files_changed} == {
+    assert {Path(path).relative_to(harness.root).as_posix() for path in result.files_changed} == {
         *("a.py", "new/b.py", "old.txt", "sub/new.txt", "gone.txt")
     }
     assert isinstance(result.view, Diff)
     assert "@ a.py\n@@ -1,3 +1,3 @@" in result.view.text
 
 
-async def test_the_guard_hears_of_every_file_by_both_its_names(desk: Desk) -> None:
-    desk.put("a", "x\n")
-    os.link(desk.put("twice", "y\n"), desk.root / "other")
+async def test_the_guard_hears_of_every_file_by_both_its_names(harness: ToolHarness) -> None:
+    harness.put("a", "x\n")
+    os.link(harness.put("twice", "y\n"), harness.root / "other")
     text = "\n".join(
         (
             "*** Begin Patch",
@@ -74,14 +74,14 @@ async def test_the_guard_hears_of_every_file_by_both_its_names(desk: Desk) -> No
             *("*** Add File: c", "+1", "*** Delete File: twice", "*** End Patch"),
         )
     )
-    tool, args = desk.toolbox.decode("apply_patch", {"patch": text})
+    tool, args = harness.toolbox.decode("apply_patch", {"patch": text})
     assert isinstance(args, ApplyPatchArgs)
-    assert tool.intents(args, desk.services) == [
-        ReadIntent(desk.root / "a", "a", True),
-        WriteIntent(desk.root / "a", "a", True),
-        WriteIntent(desk.folder / "b", "../b", False),
-        WriteIntent(desk.root / "c", "c", True),
-        WriteIntent(desk.root / "twice", "twice", True, links=2),
+    assert tool.intents(args, harness.services) == [
+        ReadIntent(harness.root / "a", "a", True),
+        WriteIntent(harness.root / "a", "a", True),
+        WriteIntent(harness.folder / "b", "../b", False),
+        WriteIntent(harness.root / "c", "c", True),
+        WriteIntent(harness.root / "twice", "twice", True, links=2),
     ]
 
 
@@ -100,9 +100,9 @@ async def test_the_guard_hears_of_every_file_by_both_its_names(desk: Desk) -> No
         (["@@ class B: @@"], 1),
     ],
 )
-async def test_the_line_behind_the_signs_says_which_of_two_places(desk: Desk, anchors: list[str], place: int) -> None:
-    file = desk.put("a.py", TWO_CLASSES)
-    await patch(desk, "*** Update File: a.py", *anchors, "-        return 1", "+        return 2")
+async def test_the_line_behind_the_signs_says_which_of_two_places(harness: ToolHarness, anchors: list[str], place: int) -> None:
+    file = harness.put("a.py", TWO_CLASSES)
+    await patch(harness, "*** Update File: a.py", *anchors, "-        return 1", "+        return 2")
     first, second = file.read_text().split("\n\n\n")
     assert ["return 2" in each for each in (first, second)] == [place == 0, place == 1]
 
@@ -120,12 +120,12 @@ async def test_the_line_behind_the_signs_says_which_of_two_places(desk: Desk, an
         (["@@", " class A:", "     def f(self):"], "Line 3 of the patch: This part of the patch changes nothing"),
     ],
 )
-async def test_what_is_in_doubt_or_not_there_changes_nothing(desk: Desk, lines: list[str], said: str) -> None:
-    desk.put("a.py", TWO_CLASSES)
+async def test_what_is_in_doubt_or_not_there_changes_nothing(harness: ToolHarness, lines: list[str], said: str) -> None:
+    harness.put("a.py", TWO_CLASSES)
     with pytest.raises(ToolError) as error:
-        await patch(desk, "*** Update File: a.py", *lines)
+        await patch(harness, "*** Update File: a.py", *lines)
     assert said in error.value.message
-    assert tree(desk) == {"a.py": TWO_CLASSES.encode()}
+    assert tree(harness) == {"a.py": TWO_CLASSES.encode()}
 
 
 @pytest.mark.parametrize(
@@ -152,15 +152,15 @@ async def test_what_is_in_doubt_or_not_there_changes_nothing(desk: Desk, lines: 
         ("a\rb\rc", ["@@", " a", "-b", "+x", " c"], "a\rx\rc"),
     ],
 )
-async def test_hunks_find_their_place_and_leave_the_rest(desk: Desk, before: str, lines: list[str], after: str) -> None:
-    file = desk.put("f", before)
-    await patch(desk, "*** Update File: f", *lines)
+async def test_hunks_find_their_place_and_leave_the_rest(harness: ToolHarness, before: str, lines: list[str], after: str) -> None:
+    file = harness.put("f", before)
+    await patch(harness, "*** Update File: f", *lines)
     assert file.read_bytes() == after.encode()
 
 
-async def test_two_sections_of_one_file_are_one(desk: Desk) -> None:
-    file = desk.put("f", "a\nb\nc\n")
-    await patch(desk, "*** Update File: f", "@@", "-a", "+1", "*** Update File: ./f", "@@", "-c", "+3")
+async def test_two_sections_of_one_file_are_one(harness: ToolHarness) -> None:
+    file = harness.put("f", "a\nb\nc\n")
+    await patch(harness, "*** Update File: f", "@@", "-a", "+1", "*** Update File: ./f", "@@", "-c", "+3")
     assert file.read_text() == "1\nb\n3\n"
 
 
@@ -179,10 +179,10 @@ WRAPPED = [
 
 @pytest.mark.parametrize("wrapping", WRAPPED)
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-async def test_what_stands_around_a_patch_does_not_matter(desk: Desk, wrapping: str, ending: str) -> None:
-    file = desk.put("f", "a\n")
+async def test_what_stands_around_a_patch_does_not_matter(harness: ToolHarness, wrapping: str, ending: str) -> None:
+    file = harness.put("f", "a\n")
     text = wrapping.format("*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n*** End Patch").replace("\n", ending)
-    await desk.call("apply_patch", input=text)
+    await harness.call("apply_patch", input=text)
     assert file.read_bytes() == b"b\n"
 
 
@@ -197,39 +197,39 @@ async def test_what_stands_around_a_patch_does_not_matter(desk: Desk, wrapping: 
         "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n *** Delete File: gone\n *** Delete File: gone2\n *** End Patch",
     ],
 )
-async def test_blanks_before_a_marker_are_forgiven(desk: Desk, padded: str) -> None:
-    desk.put("f", "a\n")
-    desk.put("gone", "x\n")
-    desk.put("gone2", "x\n")
-    await desk.call("read", path="gone")
-    await desk.call("read", path="gone2")
-    await desk.call("apply_patch", patch=padded)
-    after = tree(desk)
+async def test_blanks_before_a_marker_are_forgiven(harness: ToolHarness, padded: str) -> None:
+    harness.put("f", "a\n")
+    harness.put("gone", "x\n")
+    harness.put("gone2", "x\n")
+    await harness.call("read", path="gone")
+    await harness.call("read", path="gone2")
+    await harness.call("apply_patch", patch=padded)
+    after = tree(harness)
     assert after.get("f", after.get("f2")) == b"b\n"
     assert ("gone" in after) is ("Delete" not in padded)
     assert ("g" in after) is ("Add" in padded)
 
 
-async def test_markers_that_are_lines_of_the_file_stay_lines(desk: Desk) -> None:
-    desk.put("f", "*** Update File: x\n*** End Patch\na\n*** End Patch\n")
-    await patch(desk, "*** Update File: f", "@@", " *** Update File: x", " *** End Patch", "-a", "+b", " *** End Patch")
-    assert tree(desk) == {"f": b"*** Update File: x\n*** End Patch\nb\n*** End Patch\n"}
+async def test_markers_that_are_lines_of_the_file_stay_lines(harness: ToolHarness) -> None:
+    harness.put("f", "*** Update File: x\n*** End Patch\na\n*** End Patch\n")
+    await patch(harness, "*** Update File: f", "@@", " *** Update File: x", " *** End Patch", "-a", "+b", " *** End Patch")
+    assert tree(harness) == {"f": b"*** Update File: x\n*** End Patch\nb\n*** End Patch\n"}
 
 
-async def test_a_line_that_stays_deletes_no_file(desk: Desk) -> None:
-    desk.put("f", "a\n*** Delete File: gone\n")
-    desk.put("gone", "x\n")
-    await desk.call("read", path="gone")
-    await patch(desk, "*** Update File: f", "@@", "-a", "+b", " *** Delete File: gone")
-    assert tree(desk) == {"f": b"b\n*** Delete File: gone\n", "gone": b"x\n"}
+async def test_a_line_that_stays_deletes_no_file(harness: ToolHarness) -> None:
+    harness.put("f", "a\n*** Delete File: gone\n")
+    harness.put("gone", "x\n")
+    await harness.call("read", path="gone")
+    await patch(harness, "*** Update File: f", "@@", "-a", "+b", " *** Delete File: gone")
+    assert tree(harness) == {"f": b"b\n*** Delete File: gone\n", "gone": b"x\n"}
 
 
-async def test_several_patches_in_one_are_one(desk: Desk) -> None:
-    await desk.call(
+async def test_several_patches_in_one_are_one(harness: ToolHarness) -> None:
+    await harness.call(
         "apply_patch",
         patch="*** Begin Patch\n*** Add File: a\n+1\n*** End Patch\n\n*** Begin Patch\n*** Add File: b\n2\n*** End Patch",
     )
-    assert tree(desk) == {"a": b"1\n", "b": b"2\n"}
+    assert tree(harness) == {"a": b"1\n", "b": b"2\n"}
 
 
 @pytest.mark.parametrize(
@@ -266,44 +266,44 @@ async def test_several_patches_in_one_are_one(desk: Desk) -> None:
         ("*** Begin Patch\n*** Update File: \0\n@@\n-a\n+b\n*** End Patch", "NUL"),
     ],
 )
-async def test_a_patch_that_cannot_be_used_says_why_and_changes_nothing(desk: Desk, text: str, said: str) -> None:
-    desk.put("f", "a\n")
-    desk.put("kept", "k\n")
-    desk.put("bin", b"\x1f\x8b\0\0\0")
-    (desk.root / "sub").mkdir()
-    (desk.root / "link").symlink_to("f")
-    before = tree(desk)
+async def test_a_patch_that_cannot_be_used_says_why_and_changes_nothing(harness: ToolHarness, text: str, said: str) -> None:
+    harness.put("f", "a\n")
+    harness.put("kept", "k\n")
+    harness.put("bin", b"\x1f\x8b\0\0\0")
+    (harness.root / "sub").mkdir()
+    (harness.root / "link").symlink_to("f")
+    before = tree(harness)
     with pytest.raises(ToolError) as error:
-        await desk.call("apply_patch", patch=text)
+        await harness.call("apply_patch", patch=text)
     assert said in error.value.message
-    assert tree(desk) == before
+    assert tree(harness) == before
 
 
-async def test_a_patch_of_nothing_but_blanks_takes_no_time(desk: Desk) -> None:
+async def test_a_patch_of_nothing_but_blanks_takes_no_time(harness: ToolHarness) -> None:
     """Whoever reads it goes through it once, however it is laid out."""
-    desk.put("f", "a\n")
+    harness.put("f", "a\n")
     began = time.monotonic()
     for odd in ("\n" * 200_000, " " * 200_000 + "x\n", "@@\n" * 100_000, "\n@@\n" * 50_000):
         for first in ("*** Begin Patch\n", "*** Update File: f\n", "*** Add File: "):
             with suppress(ToolError):
-                await desk.call("apply_patch", patch=f"{first}{odd}*** End Patch")
+                await harness.call("apply_patch", patch=f"{first}{odd}*** End Patch")
     assert time.monotonic() - began < 10
 
 
 # All or nothing
 
 
-async def test_each_file_that_does_not_fit_is_told_and_no_file_is_changed(desk: Desk) -> None:
-    desk.put("a", "1\n")
-    desk.put("b", "2\n")
-    before = tree(desk)
+async def test_each_file_that_does_not_fit_is_told_and_no_file_is_changed(harness: ToolHarness) -> None:
+    harness.put("a", "1\n")
+    harness.put("b", "2\n")
+    before = tree(harness)
     with pytest.raises(ToolError) as error:
         await patch(
-            desk,
+            harness,
             *("*** Update File: a", "@@", "-1", "+one", "*** Update File: b", "@@", "-9", "+nine"),
             *("*** Update File: c", "@@", "-1", "+one", "*** Add File: d", "+4"),
         )
-    assert tree(desk) == before
+    assert tree(harness) == before
     head, b, c, fits = error.value.message.split("\n\n")
     assert head == "Nothing was changed: the patch does not fit 2 of 4 files."
     assert b.startswith("What the hunk at line 7 of the patch shows was not found in `b`")
@@ -312,16 +312,16 @@ async def test_each_file_that_does_not_fit_is_told_and_no_file_is_changed(desk: 
 
 
 def apply_with_closed_folder(folder: Path) -> tuple[str, list[FileChange]]:
-    desk = Desk(folder)
+    harness = ToolHarness(folder)
     told: list[FileChange] = []
-    desk.services = replace(desk.services, record_change=lambda call_id, change: told.append(change))
-    (desk.root / "closed").chmod(0o555)
+    harness.services = replace(harness.services, record_change=lambda call_id, change: told.append(change))
+    (harness.root / "closed").chmod(0o555)
     import asyncio
 
     try:
         asyncio.run(
             patch(
-                desk,
+                harness,
                 *("*** Update File: a", "@@", "-1", "+one", "*** Add File: deep/er/new", "+n"),
                 *("*** Delete File: gone", "*** Add File: closed/new", "+4"),
             )
@@ -333,18 +333,18 @@ def apply_with_closed_folder(folder: Path) -> tuple[str, list[FileChange]]:
 
 def test_a_file_that_cannot_be_written_puts_back_those_before_it() -> None:
     with unprivileged.folder() as folder:
-        desk = Desk(folder)
-        desk.put("a", "1\n").chmod(0o754)
-        desk.put("gone", "g\n")
-        (desk.root / "closed").mkdir()
-        for path in (desk.root, *desk.root.rglob("*")):
+        harness = ToolHarness(folder)
+        harness.put("a", "1\n").chmod(0o754)
+        harness.put("gone", "g\n")
+        (harness.root / "closed").mkdir()
+        for path in (harness.root, *harness.root.rglob("*")):
             if os.getuid() == 0:
                 os.chown(path, unprivileged.NOBODY, unprivileged.NOBODY)
-        before = tree(desk)
+        before = tree(harness)
         said, told = unprivileged.call(apply_with_closed_folder, folder)
-        assert tree(desk) == before
-        assert (desk.root / "a").stat().st_mode & 0o777 == 0o754
-        assert sorted(path.name for path in desk.root.iterdir()) == ["a", "closed", "gone"]
+        assert tree(harness) == before
+        assert (harness.root / "a").stat().st_mode & 0o777 == 0o754
+        assert sorted(path.name for path in harness.root.iterdir()) == ["a", "closed", "gone"]
     assert said.splitlines() == [
         "Nothing was changed: one of the files could not be written.",
         "`closed/new`: `closed/new` cannot be accessed (permission denied).",
@@ -359,36 +359,36 @@ def test_a_file_that_cannot_be_written_puts_back_those_before_it() -> None:
     ]
 
 
-async def test_a_deletion_that_fails_brings_everything_back(desk: Desk) -> None:
-    (desk.root / "sub").mkdir()
-    desk.put("a", "1\n")
-    desk.put("gone", "g\n").chmod(0o751)
-    desk.put("kept", "k\n")
+async def test_a_deletion_that_fails_brings_everything_back(harness: ToolHarness) -> None:
+    (harness.root / "sub").mkdir()
+    harness.put("a", "1\n")
+    harness.put("gone", "g\n").chmod(0o751)
+    harness.put("kept", "k\n")
 
     def refuse(call_id: str, change: FileChange) -> None:
         if change.path.name == "kept":
             raise OSError(28, "No space left on device")
 
-    desk.services = replace(desk.services, record_change=refuse)
-    before = tree(desk)
+    harness.services = replace(harness.services, record_change=refuse)
+    before = tree(harness)
     with pytest.raises(ToolError, match="`kept`: `kept` could not be written: the disk is full") as error:
-        await patch(desk, "*** Update File: a", "@@", "-1", "+one", "*** Delete File: gone", "*** Delete File: kept")
+        await patch(harness, "*** Update File: a", "@@", "-1", "+one", "*** Delete File: gone", "*** Delete File: kept")
     assert "Written before it and restored: `gone`, `a`." in error.value.message
-    assert tree(desk) == before
-    assert (desk.root / "gone").stat().st_mode & 0o777 == 0o751
+    assert tree(harness) == before
+    assert (harness.root / "gone").stat().st_mode & 0o777 == 0o751
 
 
-async def test_what_could_not_be_put_back_is_told(desk: Desk) -> None:
-    a, b = desk.put("a", "1\n"), desk.put("b", "2\n")
+async def test_what_could_not_be_put_back_is_told(harness: ToolHarness) -> None:
+    a, b = harness.put("a", "1\n"), harness.put("b", "2\n")
 
     def interfere(call_id: str, change: FileChange) -> None:
         if change.path == b:
             a.write_text("somebody else's\n")
             raise OSError(28, "No space left on device")
 
-    desk.services = replace(desk.services, record_change=interfere)
+    harness.services = replace(harness.services, record_change=interfere)
     with pytest.raises(ToolError) as error:
-        await patch(desk, "*** Update File: a", "@@", "-1", "+one", "*** Update File: b", "@@", "-2", "+two")
+        await patch(harness, "*** Update File: a", "@@", "-1", "+one", "*** Update File: b", "@@", "-2", "+two")
     assert error.value.message.splitlines()[0] == "The patch was applied in part."
     assert "`a` was changed and could not be restored: The file was changed meanwhile." in error.value.message
     assert a.read_text() == "somebody else's\n"
@@ -397,37 +397,37 @@ async def test_what_could_not_be_put_back_is_told(desk: Desk) -> None:
 # Others at the same files
 
 
-async def test_a_file_changed_since_it_was_read_keeps_that_change_and_is_not_deleted(desk: Desk) -> None:
-    file = desk.put("a", "1\n2\n3\n")
-    await desk.call("read", path="a")
+async def test_a_file_changed_since_it_was_read_keeps_that_change_and_is_not_deleted(harness: ToolHarness) -> None:
+    file = harness.put("a", "1\n2\n3\n")
+    await harness.call("read", path="a")
     file.write_text("1\n2\n3\nfour\n")
-    result = await patch(desk, "*** Update File: a", "@@", "-2", "+two")
+    result = await patch(harness, "*** Update File: a", "@@", "-2", "+two")
     assert file.read_text() == "1\ntwo\n3\nfour\n"
     assert "those changes are kept" in result.text
     with pytest.raises(ToolError, match="has changed since you last read it; it was not deleted"):
-        await patch(desk, "*** Delete File: a")
-    await desk.call("read", path="a")
-    await patch(desk, "*** Delete File: a")
+        await patch(harness, "*** Delete File: a")
+    await harness.call("read", path="a")
+    await patch(harness, "*** Delete File: a")
     assert not file.exists()
 
 
-async def test_a_file_may_be_replaced_by_deleting_and_adding_it(desk: Desk) -> None:
-    file = desk.put("a", "1\n")
-    await patch(desk, "*** Delete File: a", "*** Add File: a", "+new")
+async def test_a_file_may_be_replaced_by_deleting_and_adding_it(harness: ToolHarness) -> None:
+    file = harness.put("a", "1\n")
+    await patch(harness, "*** Delete File: a", "*** Add File: a", "+new")
     assert file.read_text() == "new\n"
 
 
-async def test_two_patches_over_the_same_files_in_other_order_both_arrive(desk: Desk) -> None:
+async def test_two_patches_over_the_same_files_in_other_order_both_arrive(harness: ToolHarness) -> None:
     """Whoever comes second waits or looks again; nobody waits for the other for ever."""
     names = [f"f{number}" for number in range(8)]
     for name in names:
-        desk.put(name, "".join(f"a{round}\nb{round}\n" for round in range(10)))
+        harness.put(name, "".join(f"a{round}\nb{round}\n" for round in range(10)))
     failed: list[BaseException] = []
 
     def change(who: str, order: list[str]) -> None:
         import asyncio
 
-        mine = Desk(desk.folder)
+        mine = ToolHarness(harness.folder)
         for round in range(10):
             lines = [line for name in order for line in (f"*** Update File: {name}", "@@", f"-{who}{round}", f"+{who}{round}!")]
             try:
@@ -442,15 +442,15 @@ async def test_two_patches_over_the_same_files_in_other_order_both_arrive(desk: 
         thread.join(60)
     assert failed == []
     for name in names:
-        assert (desk.root / name).read_text() == "".join(f"a{round}!\nb{round}!\n" for round in range(10))
-    assert list((desk.folder / "locks").iterdir()) == []
+        assert (harness.root / name).read_text() == "".join(f"a{round}!\nb{round}!\n" for round in range(10))
+    assert list((harness.folder / "locks").iterdir()) == []
 
 
-async def test_a_moved_file_keeps_mode_and_bytes_even_when_it_is_no_text(desk: Desk) -> None:
-    desk.put("a.bin", bytes(range(256))).chmod(0o754)
-    assert (await patch(desk, "*** Update File: a.bin", "*** Move to: b/c.bin")).text == "Moved a.bin to b/c.bin."
-    assert tree(desk) == {"b/c.bin": bytes(range(256))}
-    assert (desk.root / "b/c.bin").stat().st_mode & 0o777 == 0o754
+async def test_a_moved_file_keeps_mode_and_bytes_even_when_it_is_no_text(harness: ToolHarness) -> None:
+    harness.put("a.bin", bytes(range(256))).chmod(0o754)
+    assert (await patch(harness, "*** Update File: a.bin", "*** Move to: b/c.bin")).text == "Moved a.bin to b/c.bin."
+    assert tree(harness) == {"b/c.bin": bytes(range(256))}
+    assert (harness.root / "b/c.bin").stat().st_mode & 0o777 == 0o754
 
 
 # Any file, any change
@@ -473,8 +473,8 @@ async def test_only_the_lines_of_the_patch_change(
     if not closed:
         texts[-1] = texts[-1].rstrip("\r\n") or "x"
     before = "".join(texts).encode(encoding)
-    desk = Desk(tmp_path)
-    file = desk.put("f", before)
+    harness = ToolHarness(tmp_path)
+    file = harness.put("f", before)
     signs = data.draw(st.lists(st.sampled_from(" -r"), min_size=len(texts), max_size=len(texts)))
     hunk, kept, ends = [], [], []
     for sign, text in zip(signs, texts, strict=True):
@@ -484,7 +484,7 @@ async def test_only_the_lines_of_the_patch_change(
         kept += [text] if sign == " " else [] if sign == "-" else ["NEW" + ends.pop(0)]
     if set(signs) == {" "}:
         return
-    await patch(desk, "*** Update File: f", "@@", *hunk, "*** End of File")
+    await patch(harness, "*** Update File: f", "@@", *hunk, "*** End of File")
     after = file.read_bytes().decode(encoding)
     expected = "".join(kept)
     if not closed and signs[-1] != " ":  # the file had no end at its last line and may have none at the new last one

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import unprivileged
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.tools.editing.edit import Edit, EditArgs
@@ -19,13 +19,13 @@ from wolo.tools.tool_values import Diff
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def harness(tmp_path: Path) -> ToolHarness:
+    return ToolHarness(tmp_path)
 
 
-async def test_a_passage_is_replaced_and_the_result_says_where(desk: Desk) -> None:
-    path = desk.put("calc.py", "def add(a, b):\n    return a - b\n")
-    result = await desk.call("edit", path="calc.py", old="a - b", new="a + b")
+async def test_a_passage_is_replaced_and_the_result_says_where(harness: ToolHarness) -> None:
+    path = harness.put("calc.py", "def add(a, b):\n    return a - b\n")
+    result = await harness.call("edit", path="calc.py", old="a - b", new="a + b")
     assert path.read_text() == "def add(a, b):\n    return a + b\n"
     assert result.text == "Edited calc.py at line 2 (+1 -1)."
     assert result.view == Diff(
@@ -50,14 +50,16 @@ ENCODED = {
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", sorted(ENCODED))
-async def test_a_word_is_edited_in_any_encoding_without_touching_another_byte(desk: Desk, name: str, ending: str) -> None:
+async def test_a_word_is_edited_in_any_encoding_without_touching_another_byte(
+    harness: ToolHarness, name: str, ending: str
+) -> None:
     codec = name.split(" ")[0]
     unit = {"utf-16": "utf-16-le", "utf-8-sig": "utf-8"}.get(codec, codec)
     letters, stray = ENCODED[name]
     head = (f"{letters}{ending}" * 3 + "x = ").encode(codec) + stray
     tail = stray + f" {letters}{ending}no final newline".encode(unit)
-    path = desk.put("file", head + "hello".encode(unit) + tail)
-    await desk.call("edit", path="file", old="hello", new="goodbye")
+    path = harness.put("file", head + "hello".encode(unit) + tail)
+    await harness.call("edit", path="file", old="hello", new="goodbye")
     assert path.read_bytes() == head + "goodbye".encode(unit) + tail
 
 
@@ -66,11 +68,11 @@ async def test_a_word_is_edited_in_any_encoding_without_touching_another_byte(de
     tail=st.binary(max_size=60),
     new=st.text("abc é\n", min_size=1, max_size=12).filter(lambda t: t != "MARK"),
 )
-async def test_in_noise_an_edit_is_exact_or_refused(desk: Desk, head: bytes, tail: bytes, new: str) -> None:
+async def test_in_noise_an_edit_is_exact_or_refused(harness: ToolHarness, head: bytes, tail: bytes, new: str) -> None:
     before = head + b"\nMARK\n" + tail
-    path = desk.put("noise", before)
+    path = harness.put("noise", before)
     try:
-        await desk.call("edit", path="noise", old="MARK", new=new)
+        await harness.call("edit", path="noise", old="MARK", new=new)
     except ToolError:
         assert path.read_bytes() == before
         return
@@ -79,51 +81,51 @@ async def test_in_noise_an_edit_is_exact_or_refused(desk: Desk, head: bytes, tai
     assert any(after.startswith(before[:place]) and after.endswith(before[place + 4 :]) for place in candidates)
 
 
-async def test_mark_mode_and_final_newline_stay(desk: Desk) -> None:
-    path = desk.put("run.sh", codecs.BOM_UTF8 + b"echo one\r\necho two")
+async def test_mark_mode_and_final_newline_stay(harness: ToolHarness) -> None:
+    path = harness.put("run.sh", codecs.BOM_UTF8 + b"echo one\r\necho two")
     path.chmod(0o755)
-    await desk.call("edit", path="run.sh", old="echo one\necho", new="echo 1\necho 1.5\necho")
+    await harness.call("edit", path="run.sh", old="echo one\necho", new="echo 1\necho 1.5\necho")
     assert path.read_bytes() == codecs.BOM_UTF8 + b"echo 1\r\necho 1.5\r\necho two"
     assert path.stat().st_mode & 0o777 == 0o755
 
 
-async def test_the_rule_that_matched_is_told(desk: Desk) -> None:
-    desk.put("a", "one  \r\ntwo\r\n")
-    result = await desk.call("edit", path="a", old="one\ntwo", new="1\n2")
+async def test_the_rule_that_matched_is_told(harness: ToolHarness) -> None:
+    harness.put("a", "one  \r\ntwo\r\n")
+    result = await harness.call("edit", path="a", old="one\ntwo", new="1\n2")
     assert result.text == "Edited a at line 1 (+2 -2). Matched despite different trailing spaces."
 
 
-async def test_two_matches_are_refused_with_their_lines(desk: Desk) -> None:
-    path = desk.put("a", "x = 1\ny = 2\nx = 1\n")
+async def test_two_matches_are_refused_with_their_lines(harness: ToolHarness) -> None:
+    path = harness.put("a", "x = 1\ny = 2\nx = 1\n")
     with pytest.raises(ToolError, match=r"occurs 2 times in `a`, at lines 1, 3; nothing was changed"):
-        await desk.call("edit", path="a", old="x = 1", new="x = 2")
+        await harness.call("edit", path="a", old="x = 1", new="x = 2")
     assert path.read_text() == "x = 1\ny = 2\nx = 1\n"
-    result = await desk.call("edit", path="a", old="x = 1", new="x = 2", replace_all=True)
+    result = await harness.call("edit", path="a", old="x = 1", new="x = 2", replace_all=True)
     assert path.read_text() == "x = 2\ny = 2\nx = 2\n"
     assert result.text == "Edited a at lines 1, 3 (+2 -2)."
 
 
-async def test_replace_all_takes_what_does_not_share_characters(desk: Desk) -> None:
-    path = desk.put("a", "aaaaa")
-    await desk.call("edit", path="a", old="aa", new="b", replace_all=True)
+async def test_replace_all_takes_what_does_not_share_characters(harness: ToolHarness) -> None:
+    path = harness.put("a", "aaaaa")
+    await harness.call("edit", path="a", old="aa", new="b", replace_all=True)
     assert path.read_text() == "bba"
 
 
-async def test_several_edits_are_made_together_or_not_at_all(desk: Desk) -> None:
-    path = desk.put("a", "one\ntwo\nthree\n")
+async def test_several_edits_are_made_together_or_not_at_all(harness: ToolHarness) -> None:
+    path = harness.put("a", "one\ntwo\nthree\n")
     with pytest.raises(ToolError, match=r"edits\[2\]: `old` was not found"):
-        await desk.call("edit", path="a", edits=[{"old": "one", "new": "1"}, {"old": "four", "new": "4"}])
+        await harness.call("edit", path="a", edits=[{"old": "one", "new": "1"}, {"old": "four", "new": "4"}])
     assert path.read_text() == "one\ntwo\nthree\n"
-    await desk.call("edit", path="a", edits=[{"old": "three", "new": "3"}, {"old": "one", "new": "three"}])
+    await harness.call("edit", path="a", edits=[{"old": "three", "new": "3"}, {"old": "one", "new": "three"}])
     assert path.read_text() == "three\ntwo\n3\n"
 
 
-async def test_overlapping_edits_are_refused(desk: Desk) -> None:
-    path = desk.put("a", "one two three\n")
+async def test_overlapping_edits_are_refused(harness: ToolHarness) -> None:
+    path = harness.put("a", "one two three\n")
     with pytest.raises(ToolError, match="overlap at line 1"):
-        await desk.call("edit", path="a", edits=[{"old": "one two", "new": "x"}, {"old": "two three", "new": "y"}])
+        await harness.call("edit", path="a", edits=[{"old": "one two", "new": "x"}, {"old": "two three", "new": "y"}])
     with pytest.raises(ToolError, match="overlap"):
-        await desk.call("edit", path="a", edits=[{"old": "one", "new": "x"}, {"old": "one", "new": "y"}])
+        await harness.call("edit", path="a", edits=[{"old": "one", "new": "x"}, {"old": "one", "new": "y"}])
     assert path.read_text() == "one two three\n"
 
 
@@ -140,73 +142,73 @@ async def test_overlapping_edits_are_refused(desk: Desk) -> None:
         ({"edits": [{"old": "one", "new": "1"}, {"old": "", "new": "2"}]}, r"edits\[2\]: `old` is empty"),
     ],
 )
-async def test_arguments_that_make_no_sense_change_nothing(desk: Desk, arguments: dict[str, object], said: str) -> None:
-    path = desk.put("a", "one\ntwo\n")
+async def test_arguments_that_make_no_sense_change_nothing(harness: ToolHarness, arguments: dict[str, object], said: str) -> None:
+    path = harness.put("a", "one\ntwo\n")
     with pytest.raises(ToolError, match=said):
-        await desk.call("edit", path="a", **arguments)
+        await harness.call("edit", path="a", **arguments)
     assert path.read_text() == "one\ntwo\n"
 
 
-async def test_a_miss_shows_the_nearest_lines(desk: Desk) -> None:
-    desk.put("a", "import os\n\ndef add(first, second):\n    return first + second\n")
+async def test_a_miss_shows_the_nearest_lines(harness: ToolHarness) -> None:
+    harness.put("a", "import os\n\ndef add(first, second):\n    return first + second\n")
     with pytest.raises(ToolError) as error:
-        await desk.call("edit", path="a", old="def add(frist, second):", new="x")
+        await harness.call("edit", path="a", old="def add(frist, second):", new="x")
     assert error.value.message.endswith("Nearest lines:\n3→def add(first, second):")
 
 
-async def test_a_second_miss_shows_the_region_as_it_is_now(desk: Desk) -> None:
-    desk.put("a", "".join(f"line {n}\n" for n in range(1, 200)))
+async def test_a_second_miss_shows_the_region_as_it_is_now(harness: ToolHarness) -> None:
+    harness.put("a", "".join(f"line {n}\n" for n in range(1, 200)))
     for misses in (1, 2, 3):
         with pytest.raises(ToolError) as error:
-            await desk.call("edit", path="a", old="line 100!", new="x")
+            await harness.call("edit", path="a", old="line 100!", new="x")
         assert (f"miss {misses} in a row" in error.value.message) == (misses > 1)
     assert "\n80→line 80\n" in error.value.message
     assert len(error.value.message) < 2000
 
 
-async def test_an_edit_made_before_is_recognised(desk: Desk) -> None:
-    desk.put("a", "value = compute(2)\n")
+async def test_an_edit_made_before_is_recognised(harness: ToolHarness) -> None:
+    harness.put("a", "value = compute(2)\n")
     with pytest.raises(ToolError, match=r"The new text is there already, at line 1"):
-        await desk.call("edit", path="a", old="value = compute(1)", new="value = compute(2)")
+        await harness.call("edit", path="a", old="value = compute(1)", new="value = compute(2)")
 
 
-async def test_a_new_text_that_the_encoding_lacks_changes_nothing(desk: Desk) -> None:
-    path = desk.put("a", "d\xe9j\xe0 vu\n".encode("latin-1"))
+async def test_a_new_text_that_the_encoding_lacks_changes_nothing(harness: ToolHarness) -> None:
+    path = harness.put("a", "d\xe9j\xe0 vu\n".encode("latin-1"))
     with pytest.raises(ToolError, match="cannot hold `→`"):
-        await desk.call("edit", path="a", old="vu", new="→")
+        await harness.call("edit", path="a", old="vu", new="→")
     assert path.read_bytes() == "d\xe9j\xe0 vu\n".encode("latin-1")
-    await desk.call("edit", path="a", old="déjà", new="où")
+    await harness.call("edit", path="a", old="déjà", new="où")
     assert path.read_bytes() == "où vu\n".encode("latin-1")
 
 
-async def test_a_file_not_read_before_may_be_edited_but_not_replaced_afterwards(desk: Desk) -> None:
-    desk.put("a", "one\ntwo\n")
-    await desk.call("edit", path="a", old="one", new="1")
+async def test_a_file_not_read_before_may_be_edited_but_not_replaced_afterwards(harness: ToolHarness) -> None:
+    harness.put("a", "one\ntwo\n")
+    await harness.call("edit", path="a", old="one", new="1")
     with pytest.raises(ToolError, match="you have not read it"):
-        await desk.call("write", path="a", content="new")
+        await harness.call("write", path="a", content="new")
 
 
-async def test_what_was_read_and_edited_may_be_replaced(desk: Desk) -> None:
-    path = desk.put("a", "one\ntwo\n")
-    await desk.call("read", path="a")
-    await desk.call("edit", path="a", old="one", new="1")
-    await desk.call("write", path="a", content="new\n")
+async def test_what_was_read_and_edited_may_be_replaced(harness: ToolHarness) -> None:
+    path = harness.put("a", "one\ntwo\n")
+    await harness.call("read", path="a")
+    await harness.call("edit", path="a", old="one", new="1")
+    await harness.call("write", path="a", content="new\n")
     assert path.read_text() == "new\n"
 
 
-async def test_changes_of_others_elsewhere_in_the_file_are_kept_and_told(desk: Desk) -> None:
-    path = desk.put("a", "one\ntwo\nthree\n")
-    await desk.call("read", path="a")
+async def test_changes_of_others_elsewhere_in_the_file_are_kept_and_told(harness: ToolHarness) -> None:
+    path = harness.put("a", "one\ntwo\nthree\n")
+    await harness.call("read", path="a")
     path.write_text("one\ntwo\nthree, by a person\n")
-    result = await desk.call("edit", path="a", old="one", new="1")
+    result = await harness.call("edit", path="a", old="one", new="1")
     assert path.read_text() == "1\ntwo\nthree, by a person\n"
     assert "had changed since you last read it; those changes are kept" in result.text
     with pytest.raises(ToolError, match="has changed since"):
-        await desk.call("write", path="a", content="new")
+        await harness.call("write", path="a", content="new")
 
 
-async def test_a_change_during_the_edit_is_kept_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = desk.put("a", "one\ntwo\n")
+async def test_a_change_during_the_edit_is_kept_too(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = harness.put("a", "one\ntwo\n")
     sync = os.fsync
 
     def save_once(handle: int) -> None:
@@ -215,45 +217,45 @@ async def test_a_change_during_the_edit_is_kept_too(desk: Desk, monkeypatch: pyt
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", save_once)
-    await desk.call("edit", path="a", old="one", new="1")
+    await harness.call("edit", path="a", old="one", new="1")
     assert path.read_text() == "1\ntwo, by a person\n"
 
 
-async def test_two_sessions_editing_one_file_lose_nothing(desk: Desk) -> None:
-    path = desk.put("a", "".join(f"slot {n}\n" for n in range(40)))
-    other = Desk(desk.folder)
+async def test_two_sessions_editing_one_file_lose_nothing(harness: ToolHarness) -> None:
+    path = harness.put("a", "".join(f"slot {n}\n" for n in range(40)))
+    other = ToolHarness(harness.folder)
 
-    async def edit_all(session: Desk, slots: range) -> None:
+    async def edit_all(session: ToolHarness, slots: range) -> None:
         for slot in slots:
             await session.call("edit", path="a", old=f"slot {slot}\n", new=f"done {slot}\n")
 
-    await asyncio.gather(edit_all(desk, range(0, 40, 2)), edit_all(other, range(1, 40, 2)))
+    await asyncio.gather(edit_all(harness, range(0, 40, 2)), edit_all(other, range(1, 40, 2)))
     assert path.read_text() == "".join(f"done {n}\n" for n in range(40))
 
 
-async def test_a_link_stays_a_link(desk: Desk) -> None:
-    desk.put("real", "one\n")
-    (desk.root / "link").symlink_to("real")
-    await desk.call("edit", path="link", old="one", new="two")
-    assert (desk.root / "link").is_symlink()
-    assert (desk.root / "real").read_text() == "two\n"
+async def test_a_link_stays_a_link(harness: ToolHarness) -> None:
+    harness.put("real", "one\n")
+    (harness.root / "link").symlink_to("real")
+    await harness.call("edit", path="link", old="one", new="two")
+    assert (harness.root / "link").is_symlink()
+    assert (harness.root / "real").read_text() == "two\n"
 
 
 @pytest.mark.parametrize("name", ["missing", "folder", "pipe", "binary"])
-async def test_what_is_no_text_file_is_refused(desk: Desk, name: str) -> None:
-    (desk.root / "folder").mkdir()
-    os.mkfifo(desk.root / "pipe")
-    desk.put("binary", bytes(50) + b"one")
+async def test_what_is_no_text_file_is_refused(harness: ToolHarness, name: str) -> None:
+    (harness.root / "folder").mkdir()
+    os.mkfifo(harness.root / "pipe")
+    harness.put("binary", bytes(50) + b"one")
     with pytest.raises(ToolError):
-        await desk.call("edit", path=name, old="one", new="two")
+        await harness.call("edit", path=name, old="one", new="two")
 
 
 def edit_as_somebody(folder: Path) -> str:
-    desk = Desk(folder)
-    path = desk.put("a", "one\n")
+    harness = ToolHarness(folder)
+    path = harness.put("a", "one\n")
     path.chmod(0o444)
     try:
-        asyncio.run(desk.call("edit", path="a", old="one", new="two"))
+        asyncio.run(harness.call("edit", path="a", old="one", new="two"))
     except ToolError as error:
         return error.message
     return path.read_text()
@@ -264,20 +266,20 @@ def test_a_read_only_file_is_refused_in_a_sentence() -> None:
         assert "read-only" in unprivileged.call(edit_as_somebody, folder)
 
 
-def test_reading_and_writing_are_both_intended(desk: Desk) -> None:
+def test_reading_and_writing_are_both_intended(harness: ToolHarness) -> None:
     """A failed edit shows lines, so a file that must not be read must not be edited either."""
-    path = desk.put(".env", "KEY=1\n")
-    intents = Edit().intents(EditArgs(path=".env", old="a", new="b"), desk.services)
+    path = harness.put(".env", "KEY=1\n")
+    intents = Edit().intents(EditArgs(path=".env", old="a", new="b"), harness.services)
     assert intents == (ReadIntent(path, ".env"), WriteIntent(path, ".env"))
 
 
-async def test_two_sessions_with_a_hundred_edits_each_lose_none(desk: Desk) -> None:
+async def test_two_sessions_with_a_hundred_edits_each_lose_none(harness: ToolHarness) -> None:
     """Each edit is made in what the file holds at that moment, whoever changed it since this session read it."""
-    file = desk.put("a", "".join(f"a{n}=0\nb{n}=0\n" for n in range(100)))
+    file = harness.put("a", "".join(f"a{n}=0\nb{n}=0\n" for n in range(100)))
     size, torn, failed, done = len(file.read_bytes()), list[int](), list[BaseException](), threading.Event()
 
     def change(who: str) -> None:
-        mine = Desk(desk.folder)
+        mine = ToolHarness(harness.folder)
         try:
             for n in range(100):
                 asyncio.run(mine.call("edit", path="a", old=f"{who}{n}=0", new=f"{who}{n}=1"))

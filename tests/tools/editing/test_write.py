@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import unprivileged
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.intents import WriteIntent
 from wolo.tools.editing.write import Write, WriteArgs
@@ -18,73 +18,73 @@ from wolo.workspace.files.atomic_write import content_hash
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def harness(tmp_path: Path) -> ToolHarness:
+    return ToolHarness(tmp_path)
 
 
-async def test_a_file_is_created_with_its_folders(desk: Desk) -> None:
-    result = await desk.call("write", path="src/calc.py", content="a = 1\nb = 2\n")
-    path = desk.root / "src/calc.py"
+async def test_a_file_is_created_with_its_folders(harness: ToolHarness) -> None:
+    result = await harness.call("write", path="src/calc.py", content="a = 1\nb = 2\n")
+    path = harness.root / "src/calc.py"
     assert path.read_text() == "a = 1\nb = 2\n"
     assert result.text == "Created src/calc.py (2 lines)."
     assert result.view == Diff(path="src/calc.py", text="@@ -0,0 +1,2 @@\n+a = 1\n+b = 2", added=2, removed=0, created=True)
     assert result.files_changed == (str(path),)
 
 
-async def test_what_was_just_written_may_be_written_again(desk: Desk) -> None:
-    await desk.call("write", path="a", content="1\n")
-    result = await desk.call("write", path="a", content="2\n")
+async def test_what_was_just_written_may_be_written_again(harness: ToolHarness) -> None:
+    await harness.call("write", path="a", content="1\n")
+    result = await harness.call("write", path="a", content="2\n")
     assert result.text == "Replaced a (+1 -1)."
 
 
-async def test_a_file_not_read_before_is_not_replaced(desk: Desk) -> None:
-    path = desk.put("a", "precious\n")
+async def test_a_file_not_read_before_is_not_replaced(harness: ToolHarness) -> None:
+    path = harness.put("a", "precious\n")
     with pytest.raises(ToolError, match="you have not read it; nothing was written"):
-        await desk.call("write", path="a", content="new\n")
+        await harness.call("write", path="a", content="new\n")
     assert path.read_text() == "precious\n"
-    await desk.call("read", path="a")
-    await desk.call("write", path="a", content="new\n")
+    await harness.call("read", path="a")
+    await harness.call("write", path="a", content="new\n")
     assert path.read_text() == "new\n"
 
 
-async def test_a_file_changed_since_it_was_read_is_not_replaced(desk: Desk) -> None:
-    path = desk.put("a", "one\n")
-    await desk.call("read", path="a")
+async def test_a_file_changed_since_it_was_read_is_not_replaced(harness: ToolHarness) -> None:
+    path = harness.put("a", "one\n")
+    await harness.call("read", path="a")
     path.write_text("one, by a person\n")
     with pytest.raises(ToolError, match="has changed since you last read it"):
-        await desk.call("write", path="a", content="new\n")
+        await harness.call("write", path="a", content="new\n")
     assert path.read_text() == "one, by a person\n"
 
 
-async def test_a_file_deleted_since_it_was_read_comes_back_only_on_purpose(desk: Desk) -> None:
-    path = desk.put("a", "one\n")
-    await desk.call("read", path="a")
+async def test_a_file_deleted_since_it_was_read_comes_back_only_on_purpose(harness: ToolHarness) -> None:
+    path = harness.put("a", "one\n")
+    await harness.call("read", path="a")
     path.unlink()
     with pytest.raises(ToolError, match="was deleted since you last saw it; nothing was written"):
-        await desk.call("write", path="a", content="new\n")
+        await harness.call("write", path="a", content="new\n")
     assert not path.exists()
-    await desk.call("write", path="a", content="new\n")
+    await harness.call("write", path="a", content="new\n")
     assert path.read_text() == "new\n"
 
 
-async def test_a_touched_file_is_replaced(desk: Desk) -> None:
-    path = desk.put("a", "one\n")
-    await desk.call("read", path="a")
+async def test_a_touched_file_is_replaced(harness: ToolHarness) -> None:
+    path = harness.put("a", "one\n")
+    await harness.call("read", path="a")
     os.utime(path, (1, 1))
-    await desk.call("write", path="a", content="new\n")
+    await harness.call("write", path="a", content="new\n")
     assert path.read_text() == "new\n"
 
 
-async def test_an_empty_file_has_nothing_to_lose(desk: Desk) -> None:
-    path = desk.put("a", "")
-    await desk.call("write", path="a", content="new\n")
+async def test_an_empty_file_has_nothing_to_lose(harness: ToolHarness) -> None:
+    path = harness.put("a", "")
+    await harness.call("write", path="a", content="new\n")
     assert path.read_text() == "new\n"
 
 
-async def test_the_same_content_is_not_written(desk: Desk) -> None:
-    path = desk.put("a", "same\n")
+async def test_the_same_content_is_not_written(harness: ToolHarness) -> None:
+    path = harness.put("a", "same\n")
     inode = path.stat().st_ino
-    result = await desk.call("write", path="a", content="same\n")
+    result = await harness.call("write", path="a", content="same\n")
     assert "exactly this content already" in result.text
     assert result.files_changed == ()
     assert path.stat().st_ino == inode
@@ -105,48 +105,48 @@ async def test_the_same_content_is_not_written(desk: Desk) -> None:
         (b"a\n", "", b""),
     ],
 )
-async def test_encoding_mark_and_line_endings_stay(desk: Desk, before: bytes, content: str, after: bytes) -> None:
-    path = desk.put("a", before)
-    await desk.call("read", path="a")
-    await desk.call("write", path="a", content=content)
+async def test_encoding_mark_and_line_endings_stay(harness: ToolHarness, before: bytes, content: str, after: bytes) -> None:
+    path = harness.put("a", before)
+    await harness.call("read", path="a")
+    await harness.call("write", path="a", content=content)
     assert path.read_bytes() == after
 
 
-async def test_a_character_that_the_file_cannot_hold_changes_nothing(desk: Desk) -> None:
-    path = desk.put("a", "é à\n".encode("latin-1"))
-    await desk.call("read", path="a")
+async def test_a_character_that_the_file_cannot_hold_changes_nothing(harness: ToolHarness) -> None:
+    path = harness.put("a", "é à\n".encode("latin-1"))
+    await harness.call("read", path="a")
     with pytest.raises(ToolError, match="Latin-1, which cannot hold `→`"):
-        await desk.call("write", path="a", content="→\n")
+        await harness.call("write", path="a", content="→\n")
     with pytest.raises(ToolError, match=r"U\+D800"):
-        await desk.call("write", path="b", content="\ud800")
+        await harness.call("write", path="b", content="\ud800")
     assert path.read_bytes() == "é à\n".encode("latin-1")
-    assert sorted(each.name for each in desk.root.iterdir()) == ["a"]
+    assert sorted(each.name for each in harness.root.iterdir()) == ["a"]
 
 
-async def test_a_link_stays_a_link_and_its_target_is_written(desk: Desk) -> None:
-    desk.put("real/a", "one\n")
-    (desk.root / "link").symlink_to("real/a")
-    await desk.call("read", path="link")
-    await desk.call("write", path="link", content="two\n")
-    assert (desk.root / "link").is_symlink()
-    assert (desk.root / "real/a").read_text() == "two\n"
+async def test_a_link_stays_a_link_and_its_target_is_written(harness: ToolHarness) -> None:
+    harness.put("real/a", "one\n")
+    (harness.root / "link").symlink_to("real/a")
+    await harness.call("read", path="link")
+    await harness.call("write", path="link", content="two\n")
+    assert (harness.root / "link").is_symlink()
+    assert (harness.root / "real/a").read_text() == "two\n"
 
 
-async def test_other_names_of_a_file_are_told(desk: Desk) -> None:
-    (desk.root / "other").hardlink_to(desk.put("a", "one\n"))
-    await desk.call("read", path="a")
-    assert "2 names" in (await desk.call("write", path="a", content="two\n")).text
-    assert (desk.root / "other").read_text() == "one\n"
+async def test_other_names_of_a_file_are_told(harness: ToolHarness) -> None:
+    (harness.root / "other").hardlink_to(harness.put("a", "one\n"))
+    await harness.call("read", path="a")
+    assert "2 names" in (await harness.call("write", path="a", content="two\n")).text
+    assert (harness.root / "other").read_text() == "one\n"
 
 
 def intents_in_closed_folder(folder: Path) -> list[tuple[int, bool]]:
-    desk = Desk(folder)
-    desk.put("closed/a", "one\n").parent.chmod(0o555)
-    (desk.root / "twice").hardlink_to(desk.put("b", "two\n"))
-    (desk.root / "sub/folder").mkdir(parents=True)
+    harness = ToolHarness(folder)
+    harness.put("closed/a", "one\n").parent.chmod(0o555)
+    (harness.root / "twice").hardlink_to(harness.put("b", "two\n"))
+    (harness.root / "sub/folder").mkdir(parents=True)
     told = []
     for name in ("closed/a", "closed/new", "b", "new", "sub"):
-        (intent,) = Write().intents(WriteArgs(path=name, content=""), desk.services)
+        (intent,) = Write().intents(WriteArgs(path=name, content=""), harness.services)
         assert isinstance(intent, WriteIntent)
         told.append((intent.links, intent.in_place))
     return told
@@ -159,44 +159,44 @@ def test_the_guard_hears_of_a_file_that_cannot_be_replaced_like_another() -> Non
 
 
 @pytest.mark.parametrize("given", ["new/", "folder", ".", "/", "file/below", "n" * 300, "d/" * 2500 + "x"])
-async def test_a_path_that_cannot_be_a_file_is_refused(desk: Desk, given: str) -> None:
-    desk.put("file", "x")
-    (desk.root / "folder").mkdir()
+async def test_a_path_that_cannot_be_a_file_is_refused(harness: ToolHarness, given: str) -> None:
+    harness.put("file", "x")
+    (harness.root / "folder").mkdir()
     with pytest.raises(ToolError):
-        await desk.call("write", path=given, content="x")
-    assert sorted(each.name for each in desk.root.iterdir()) == ["file", "folder"]
+        await harness.call("write", path=given, content="x")
+    assert sorted(each.name for each in harness.root.iterdir()) == ["file", "folder"]
 
 
-async def test_two_hundred_folders_deep_is_fine(desk: Desk) -> None:
-    await desk.call("write", path="d/" * 200 + "x", content="deep")
-    assert (desk.root / ("d/" * 200 + "x")).read_text() == "deep"
+async def test_two_hundred_folders_deep_is_fine(harness: ToolHarness) -> None:
+    await harness.call("write", path="d/" * 200 + "x", content="deep")
+    assert (harness.root / ("d/" * 200 + "x")).read_text() == "deep"
 
 
-async def test_a_binary_file_is_not_replaced_by_text(desk: Desk) -> None:
-    desk.put("a", bytes(100))
+async def test_a_binary_file_is_not_replaced_by_text(harness: ToolHarness) -> None:
+    harness.put("a", bytes(100))
     with pytest.raises(ToolError, match="not text"):
-        await desk.call("write", path="a", content="x")
+        await harness.call("write", path="a", content="x")
 
 
-async def test_an_interrupt_waits_for_the_file_to_be_whole(desk: Desk) -> None:
+async def test_an_interrupt_waits_for_the_file_to_be_whole(harness: ToolHarness) -> None:
     """The write is held up by its lock, cancelled, then released: it must be over when the call has ended."""
-    locks = desk.folder / "locks"
+    locks = harness.folder / "locks"
     locks.mkdir(exist_ok=True)
-    lock = locks / f"{content_hash(os.fsencode(desk.root / 'a'))[:32]}.lock"
+    lock = locks / f"{content_hash(os.fsencode(harness.root / 'a'))[:32]}.lock"
     handle = os.open(lock, os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    task = asyncio.create_task(desk.call("write", path="a", content="x"))
+    task = asyncio.create_task(harness.call("write", path="a", content="x"))
     await asyncio.sleep(0.02)
     task.cancel()
     asyncio.get_running_loop().call_later(0.05, os.close, handle)
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert (desk.root / "a").read_text() == "x"
-    assert sorted(each.name for each in desk.root.iterdir()) == ["a"]
+    assert (harness.root / "a").read_text() == "x"
+    assert sorted(each.name for each in harness.root.iterdir()) == ["a"]
 
 
-def test_the_intent_names_the_file_that_would_be_written(desk: Desk, tmp_path: Path) -> None:
+def test_the_intent_names_the_file_that_would_be_written(harness: ToolHarness, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
-    (desk.root / "link").symlink_to(tmp_path / "outside")
-    intents = Write().intents(WriteArgs(path="link/new", content=""), desk.services)
+    (harness.root / "link").symlink_to(tmp_path / "outside")
+    intents = Write().intents(WriteArgs(path="link/new", content=""), harness.services)
     assert intents == (WriteIntent(tmp_path / "outside/new", "link/new", inside=False),)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.tools.search.glob import Glob, GlobArgs
@@ -18,19 +18,19 @@ from wolo.tools.tool_values import Listing, Result
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def harness(tmp_path: Path) -> ToolHarness:
+    return ToolHarness(tmp_path)
 
 
-async def glob(desk: Desk, pattern: str, path: str = ".") -> Result:
-    return await Glob().run(GlobArgs(pattern, path), desk.context)
+async def glob(harness: ToolHarness, pattern: str, path: str = ".") -> Result:
+    return await Glob().run(GlobArgs(pattern, path), harness.context)
 
 
-async def test_names_come_sorted_by_path_and_without_what_git_ignores(desk: Desk) -> None:
+async def test_names_come_sorted_by_path_and_without_what_git_ignores(harness: ToolHarness) -> None:
     for name in ("b.py", "a/z.py", "a/b/c.py", "a-b.py", "node_modules/x.py", ".git/x.py", "notes.txt", ".ci/d.py"):
-        desk.put(name, "")
-    desk.put(".gitignore", "node_modules/\n")
-    result = await glob(desk, "*.py")
+        harness.put(name, "")
+    harness.put(".gitignore", "node_modules/\n")
+    result = await glob(harness, "*.py")
     assert result.text.splitlines() == [".ci/d.py", "a/b/c.py", "a/z.py", "a-b.py", "b.py"]
     assert result.view == Listing("*.py", (".ci/d.py", "a/b/c.py", "a/z.py", "a-b.py", "b.py"), 5)
 
@@ -38,25 +38,25 @@ async def test_names_come_sorted_by_path_and_without_what_git_ignores(desk: Desk
 @pytest.mark.parametrize(
     "pattern", ["src/**/*.py", "./src/**/*.py", "{root}/src/**/*.py", "/src/**/*.py", "src/", "**/src/*/b.py"]
 )
-async def test_a_pattern_may_be_written_in_the_usual_ways(desk: Desk, pattern: str) -> None:
-    desk.put("src/x/b.py", "")
-    desk.put("other.txt", "")
-    assert (await glob(desk, pattern.format(root=desk.root))).text == "src/x/b.py"
+async def test_a_pattern_may_be_written_in_the_usual_ways(harness: ToolHarness, pattern: str) -> None:
+    harness.put("src/x/b.py", "")
+    harness.put("other.txt", "")
+    assert (await glob(harness, pattern.format(root=harness.root))).text == "src/x/b.py"
 
 
-async def test_a_path_narrows_the_search_and_names_stay_relative_to_the_workspace(desk: Desk) -> None:
-    desk.put("src/a.py", "")
-    desk.put("lib/b.py", "")
-    assert (await glob(desk, "*.py", "src")).text == "src/a.py"
-    assert (await glob(desk, "*.py", str(desk.root / "lib"))).text == "lib/b.py"
+async def test_a_path_narrows_the_search_and_names_stay_relative_to_the_workspace(harness: ToolHarness) -> None:
+    harness.put("src/a.py", "")
+    harness.put("lib/b.py", "")
+    assert (await glob(harness, "*.py", "src")).text == "src/a.py"
+    assert (await glob(harness, "*.py", str(harness.root / "lib"))).text == "lib/b.py"
 
 
-async def test_no_match_is_an_answer_and_a_bracket_gets_a_hint(desk: Desk) -> None:
-    result = await glob(desk, "*.rs")
+async def test_no_match_is_an_answer_and_a_bracket_gets_a_hint(harness: ToolHarness) -> None:
+    result = await glob(harness, "*.rs")
     assert (result.text, result.is_error) == ("[No file matches *.rs.]", False)
-    desk.put("app/[id]/page.tsx", "")
-    assert "write \\[" in (await glob(desk, "app/[id]/*")).text
-    assert (await glob(desk, "app/\\[id\\]/*")).text == "app/[id]/page.tsx"
+    harness.put("app/[id]/page.tsx", "")
+    assert "write \\[" in (await glob(harness, "app/[id]/*")).text
+    assert (await glob(harness, "app/\\[id\\]/*")).text == "app/[id]/page.tsx"
 
 
 @pytest.mark.parametrize(
@@ -70,71 +70,73 @@ async def test_no_match_is_an_answer_and_a_bracket_gets_a_hint(desk: Desk) -> No
         ("*", "pipe", "neither a file nor a folder"),
     ],
 )
-async def test_what_cannot_be_searched_is_refused_with_the_reason(desk: Desk, pattern: str, path: str, problem: str) -> None:
-    os.mkfifo(desk.root / "pipe")
+async def test_what_cannot_be_searched_is_refused_with_the_reason(
+    harness: ToolHarness, pattern: str, path: str, problem: str
+) -> None:
+    os.mkfifo(harness.root / "pipe")
     with pytest.raises(ToolError, match=problem):
-        await glob(desk, pattern, path)
+        await glob(harness, pattern, path)
 
 
-async def test_protected_files_are_not_named_and_their_number_is(desk: Desk) -> None:
-    desk.put(".env", "TOKEN=1")
-    desk.put("sub/.env", "TOKEN=2")
-    desk.put("a.py", "")
-    desk.services = replace(desk.services, is_readable=lambda path: path.name != ".env")
-    assert (await glob(desk, "**")).text == "a.py\n[2 protected files were left out.]"
+async def test_protected_files_are_not_named_and_their_number_is(harness: ToolHarness) -> None:
+    harness.put(".env", "TOKEN=1")
+    harness.put("sub/.env", "TOKEN=2")
+    harness.put("a.py", "")
+    harness.services = replace(harness.services, is_readable=lambda path: path.name != ".env")
+    assert (await glob(harness, "**")).text == "a.py\n[2 protected files were left out.]"
 
 
-async def test_a_search_outside_says_so_before_it_happens(desk: Desk, tmp_path: Path) -> None:
+async def test_a_search_outside_says_so_before_it_happens(harness: ToolHarness, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    (desk.root / "link").symlink_to(outside)
+    (harness.root / "link").symlink_to(outside)
     for path in ("../outside", "link", str(outside)):
-        assert Glob().intents(GlobArgs("*", path), desk.services) == (ReadIntent(outside, path, inside=False),)
-    assert Glob().intents(GlobArgs("*"), desk.services) == (ReadIntent(desk.root, ".", inside=True),)
+        assert Glob().intents(GlobArgs("*", path), harness.services) == (ReadIntent(outside, path, inside=False),)
+    assert Glob().intents(GlobArgs("*"), harness.services) == (ReadIntent(harness.root, ".", inside=True),)
 
 
-async def test_a_link_out_of_the_workspace_is_not_followed(desk: Desk, tmp_path: Path) -> None:
+async def test_a_link_out_of_the_workspace_is_not_followed(harness: ToolHarness, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("x")
-    (desk.root / "away").symlink_to(tmp_path)
-    (desk.root / "loop").symlink_to(desk.root)
-    desk.put("a.txt", "")
-    assert (await glob(desk, "*.txt")).text == "a.txt"
+    (harness.root / "away").symlink_to(tmp_path)
+    (harness.root / "loop").symlink_to(harness.root)
+    harness.put("a.txt", "")
+    assert (await glob(harness, "*.txt")).text == "a.txt"
 
 
-async def test_a_line_break_in_a_name_does_not_look_like_another_name(desk: Desk) -> None:
-    (desk.root / "a\nb\x1b[31m.txt").touch()
-    (desk.root / os.fsdecode(b"latin-\xe9.txt")).touch()
-    assert (await glob(desk, "*.txt")).text == "a\\x0ab\\x1b[31m.txt\nlatin-\ufffd.txt"
+async def test_a_line_break_in_a_name_does_not_look_like_another_name(harness: ToolHarness) -> None:
+    (harness.root / "a\nb\x1b[31m.txt").touch()
+    (harness.root / os.fsdecode(b"latin-\xe9.txt")).touch()
+    assert (await glob(harness, "*.txt")).text == "a\\x0ab\\x1b[31m.txt\nlatin-\ufffd.txt"
 
 
-async def test_many_names_are_cut_and_counted(desk: Desk) -> None:
+async def test_many_names_are_cut_and_counted(harness: ToolHarness) -> None:
     for number in range(700):
-        (desk.root / f"file{number:04}").touch()
-    lines = (await glob(desk, "*")).text.splitlines()
+        (harness.root / f"file{number:04}").touch()
+    lines = (await glob(harness, "*")).text.splitlines()
     assert len(lines) == 501
     assert lines[-1] == "[500 of 700 files: narrow the pattern.]"
 
 
-async def test_long_names_are_cut_by_size_too(desk: Desk) -> None:
+async def test_long_names_are_cut_by_size_too(harness: ToolHarness) -> None:
     for number in range(300):
-        (desk.root / f"{number:03}{'x' * 200}").touch()
-    result = await glob(desk, "*")
+        (harness.root / f"{number:03}{'x' * 200}").touch()
+    result = await glob(harness, "*")
     assert len(result.text) < 26_000
     assert "of 300 files" in result.text
 
 
-async def test_a_large_tree_with_loops_is_answered_in_time(desk: Desk) -> None:
+async def test_a_large_tree_with_loops_is_answered_in_time(harness: ToolHarness) -> None:
     for folder in range(100):
-        (desk.root / f"d{folder}").mkdir()
-        (desk.root / f"d{folder}/loop").symlink_to(desk.root)
+        (harness.root / f"d{folder}").mkdir()
+        (harness.root / f"d{folder}/loop").symlink_to(harness.root)
         for number in range(70):
-            (desk.root / f"d{folder}/f{number}").touch()
+            (harness.root / f"d{folder}/f{number}").touch()
     started = time.process_time()
-    assert "of 7,000 files" in (await glob(desk, "f*")).text
+    assert "of 7,000 files" in (await glob(harness, "f*")).text
     assert time.process_time() - started < 5
 
 
-async def test_a_cancelled_search_stops_working(desk: Desk) -> None:
+async def test_a_cancelled_search_stops_working(harness: ToolHarness) -> None:
     looked_at: list[Path] = []
 
     def slow(path: Path) -> bool:
@@ -143,10 +145,10 @@ async def test_a_cancelled_search_stops_working(desk: Desk) -> None:
         return True
 
     for number in range(3000):
-        (desk.root / f"d{number % 300}").mkdir(exist_ok=True)
-        (desk.root / f"d{number % 300}/f{number}").touch()
-    desk.services = replace(desk.services, is_readable=slow)
-    task = asyncio.create_task(glob(desk, "f*"))
+        (harness.root / f"d{number % 300}").mkdir(exist_ok=True)
+        (harness.root / f"d{number % 300}/f{number}").touch()
+    harness.services = replace(harness.services, is_readable=slow)
+    task = asyncio.create_task(glob(harness, "f*"))
     async with asyncio.timeout(5):
         while not looked_at:
             await asyncio.sleep(0.01)

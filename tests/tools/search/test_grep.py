@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests import unprivileged
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from tests.tools.programs import find_ripgrep, needs_ripgrep
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
@@ -31,10 +31,10 @@ from wolo.tools.tool_values import Listing, Result
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.services.shell.processes.close_all()
+def harness(tmp_path: Path) -> Iterator[ToolHarness]:
+    harness = ToolHarness(tmp_path)
+    yield harness
+    harness.services.shell.processes.close_all()
 
 
 @pytest.fixture(params=["stand-in", pytest.param("ripgrep", marks=needs_ripgrep)])
@@ -47,44 +47,44 @@ def program_named(name: str) -> list[str]:
     return ripgrep(found) if name == "ripgrep" and found else stand_in()
 
 
-async def search(grep: Grep, desk: Desk, pattern: str, **arguments: Any) -> Result:
-    return await grep.run(GrepArgs(pattern, **arguments), desk.context)
+async def search(grep: Grep, harness: ToolHarness, pattern: str, **arguments: Any) -> Result:
+    return await grep.run(GrepArgs(pattern, **arguments), harness.context)
 
 
-async def test_lines_come_with_path_and_number_sorted_by_path(desk: Desk, grep: Grep) -> None:
-    desk.put("b.py", "import os\nx = 1\n")
-    desk.put("a/z.py", "no\nimport sys\n")
-    desk.put(".ci/run", "import this\n")
-    result = await search(grep, desk, r"^import \w+$")
+async def test_lines_come_with_path_and_number_sorted_by_path(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("b.py", "import os\nx = 1\n")
+    harness.put("a/z.py", "no\nimport sys\n")
+    harness.put(".ci/run", "import this\n")
+    result = await search(grep, harness, r"^import \w+$")
     lines = (".ci/run:1:import this", "a/z.py:2:import sys", "b.py:1:import os")
     assert result.text.splitlines() == list(lines)
     assert result.view == Listing(r"^import \w+$", lines, 3)
 
 
-async def test_names_and_counts_are_to_be_had_too(desk: Desk, grep: Grep) -> None:
-    desk.put("a.txt", "x\nx x\ny\n")
-    desk.put("b.txt", "x\n")
-    desk.put("c.txt", "y\n")
-    assert (await search(grep, desk, "x", output_mode="files")).text == "a.txt\nb.txt"
-    assert (await search(grep, desk, "x", output_mode="count")).text == "a.txt:2\nb.txt:1"
+async def test_names_and_counts_are_to_be_had_too(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("a.txt", "x\nx x\ny\n")
+    harness.put("b.txt", "x\n")
+    harness.put("c.txt", "y\n")
+    assert (await search(grep, harness, "x", output_mode="files")).text == "a.txt\nb.txt"
+    assert (await search(grep, harness, "x", output_mode="count")).text == "a.txt:2\nb.txt:1"
 
 
-async def test_lines_around_a_match_are_marked_and_groups_are_parted(desk: Desk, grep: Grep) -> None:
-    desk.put("a.txt", "1\n2\nhit\n4\n5\n6\n7\nhit\n")
-    desk.put("b.txt", "hit\n")
-    assert (await search(grep, desk, "hit", context=1)).text.splitlines() == [
+async def test_lines_around_a_match_are_marked_and_groups_are_parted(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("a.txt", "1\n2\nhit\n4\n5\n6\n7\nhit\n")
+    harness.put("b.txt", "hit\n")
+    assert (await search(grep, harness, "hit", context=1)).text.splitlines() == [
         *("a.txt-2-2", "a.txt:3:hit", "a.txt-4-4", "--", "a.txt-7-7", "a.txt:8:hit", "--", "b.txt:1:hit"),
     ]
 
 
-async def test_the_usual_spellings_of_grep_are_understood(desk: Desk) -> None:
-    desk.put("a.py", "1\n2\nhit\n4\n5\n")
-    desk.put("b.ts", "hit\n")
-    called = await desk.call("grep", **{"pattern": "HIT", "-B": 2, "-A": 1, "-i": True, "type": "py"})
+async def test_the_usual_spellings_of_grep_are_understood(harness: ToolHarness) -> None:
+    harness.put("a.py", "1\n2\nhit\n4\n5\n")
+    harness.put("b.ts", "hit\n")
+    called = await harness.call("grep", **{"pattern": "HIT", "-B": 2, "-A": 1, "-i": True, "type": "py"})
     assert called.text.splitlines() == ["a.py-1-1", "a.py-2-2", "a.py:3:hit", "a.py-4-4"]
-    assert (await desk.call("grep", **{"pattern": "hit", "-n": False})).text == "a.py:hit\nb.ts:hit"
-    assert (await desk.call("grep", pattern="hit", output_mode="files_with_matches")).text == "a.py\nb.ts"
-    assert (await desk.call("grep", **{"pattern": "hit", "-C": 1, "-A": 0, "glob": "*.py"})).text == "a.py-2-2\na.py:3:hit"
+    assert (await harness.call("grep", **{"pattern": "hit", "-n": False})).text == "a.py:hit\nb.ts:hit"
+    assert (await harness.call("grep", pattern="hit", output_mode="files_with_matches")).text == "a.py\nb.ts"
+    assert (await harness.call("grep", **{"pattern": "hit", "-C": 1, "-A": 0, "glob": "*.py"})).text == "a.py-2-2\na.py:3:hit"
 
 
 @pytest.mark.parametrize(
@@ -99,23 +99,23 @@ async def test_the_usual_spellings_of_grep_are_understood(desk: Desk) -> None:
         ("cobol", ""),
     ],
 )
-async def test_a_type_narrows_to_the_files_of_a_language(desk: Desk, grep: Grep, name: str, files: str) -> None:
+async def test_a_type_narrows_to_the_files_of_a_language(harness: ToolHarness, grep: Grep, name: str, files: str) -> None:
     for path in ("a.py", "b.pyi", "c.js", "d.mjs", "sub/Makefile", "e.toml", "poetry.lock", "py", "f.txt"):
-        desk.put(path, "hit\n")
-    found = (await search(grep, desk, "hit", type=name, output_mode="files")).text
+        harness.put(path, "hit\n")
+    found = (await search(grep, harness, "hit", type=name, output_mode="files")).text
     assert found.replace("sub/", "").split("\n") == (files.split(" ") if files else ["[No matches.]"])
-    assert (await search(grep, desk, "hit", type="py", glob="a.*", output_mode="files")).text == "a.py"
+    assert (await search(grep, harness, "hit", type="py", glob="a.*", output_mode="files")).text == "a.py"
 
 
-async def test_pages_follow_each_other_without_gap_or_overlap(desk: Desk, grep: Grep) -> None:
+async def test_pages_follow_each_other_without_gap_or_overlap(harness: ToolHarness, grep: Grep) -> None:
     for number in range(30):
-        desk.put(f"f{number:02}.txt", "x\nhit\nhit\ny\n")
+        harness.put(f"f{number:02}.txt", "x\nhit\nhit\ny\n")
     for mode in ("content", "files", "count"):
-        whole = (await search(grep, desk, "hit", output_mode=mode, context=1)).text.splitlines()
+        whole = (await search(grep, harness, "hit", output_mode=mode, context=1)).text.splitlines()
         paged: list[str] = []
         while True:
             page = (
-                await search(grep, desk, "hit", output_mode=mode, context=1, offset=len(paged), head_limit=7)
+                await search(grep, harness, "hit", output_mode=mode, context=1, offset=len(paged), head_limit=7)
             ).text.splitlines()
             more = page.pop() if page[-1].startswith("[There is more") else ""
             paged += page
@@ -123,81 +123,83 @@ async def test_pages_follow_each_other_without_gap_or_overlap(desk: Desk, grep: 
             if not more:
                 break
         assert paged == whole
-    assert (await search(grep, desk, "hit", offset=500)).text == "[No matches after the skipped lines.]"
+    assert (await search(grep, harness, "hit", offset=500)).text == "[No matches after the skipped lines.]"
 
 
-async def test_what_git_ignores_what_is_binary_and_what_is_a_link_is_left_out(desk: Desk, grep: Grep, tmp_path: Path) -> None:
-    desk.put(".gitignore", "*.log\n")
-    desk.put("a.log", "needle")
-    desk.put("bin", b"needle\0\n")
-    desk.put(".git/config", "needle")
-    desk.put("late.txt", b"needle\n" + b"x" * 9000 + b"\0\n")
+async def test_what_git_ignores_what_is_binary_and_what_is_a_link_is_left_out(
+    harness: ToolHarness, grep: Grep, tmp_path: Path
+) -> None:
+    harness.put(".gitignore", "*.log\n")
+    harness.put("a.log", "needle")
+    harness.put("bin", b"needle\0\n")
+    harness.put(".git/config", "needle")
+    harness.put("late.txt", b"needle\n" + b"x" * 9000 + b"\0\n")
     (tmp_path / "outside.txt").write_text("needle")
-    (desk.root / "link.txt").symlink_to(tmp_path / "outside.txt")
-    assert (await search(grep, desk, "needle")).text == "late.txt:1:needle"
+    (harness.root / "link.txt").symlink_to(tmp_path / "outside.txt")
+    assert (await search(grep, harness, "needle")).text == "late.txt:1:needle"
 
 
-async def test_a_folder_without_any_text_has_no_match(desk: Desk, grep: Grep) -> None:
-    desk.put("bin", b"needle\0\n")
-    desk.put("sub/other.txt", b"needle\n")
-    assert (await search(grep, desk, "needle", glob="bin")).text == "[No matches.]"
+async def test_a_folder_without_any_text_has_no_match(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("bin", b"needle\0\n")
+    harness.put("sub/other.txt", b"needle\n")
+    assert (await search(grep, harness, "needle", glob="bin")).text == "[No matches.]"
 
 
-async def test_encodings_and_line_ends_do_not_hide_a_match(desk: Desk, grep: Grep) -> None:
-    desk.put("bom.txt", b"\xef\xbb\xbffirst\n")
-    desk.put("crlf.txt", b"first\r\nlast\r\n")
-    desk.put("latin.txt", b"first caf\xe9\n")
-    desk.put("utf16.txt", "first\n".encode("utf-16"))
-    text = (await search(grep, desk, "^first$")).text
+async def test_encodings_and_line_ends_do_not_hide_a_match(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("bom.txt", b"\xef\xbb\xbffirst\n")
+    harness.put("crlf.txt", b"first\r\nlast\r\n")
+    harness.put("latin.txt", b"first caf\xe9\n")
+    harness.put("utf16.txt", "first\n".encode("utf-16"))
+    text = (await search(grep, harness, "^first$")).text
     assert text.splitlines() == ["bom.txt:1:first", "crlf.txt:1:first", "utf16.txt:1:first"]
-    assert (await search(grep, desk, "caf")).text == "latin.txt:1:first caf\ufffd"
+    assert (await search(grep, harness, "caf")).text == "latin.txt:1:first caf\ufffd"
 
 
-async def test_a_glob_narrows_and_never_brings_back_what_is_ignored(desk: Desk, grep: Grep) -> None:
-    desk.put(".gitignore", "*.log\nbuild/\n")
+async def test_a_glob_narrows_and_never_brings_back_what_is_ignored(harness: ToolHarness, grep: Grep) -> None:
+    harness.put(".gitignore", "*.log\nbuild/\n")
     for name in ("a.py", "src/b.py", "src/c.ts", "x.log", "build/d.py"):
-        desk.put(name, "needle\n")
-    assert (await search(grep, desk, "needle", glob="*.py", output_mode="files")).text == "a.py\nsrc/b.py"
-    assert (await search(grep, desk, "needle", glob="src/*.{py,ts}", output_mode="files")).text == "src/b.py\nsrc/c.ts"
-    assert (await search(grep, desk, "needle", glob="*.log")).text == "[No matches.]"
+        harness.put(name, "needle\n")
+    assert (await search(grep, harness, "needle", glob="*.py", output_mode="files")).text == "a.py\nsrc/b.py"
+    assert (await search(grep, harness, "needle", glob="src/*.{py,ts}", output_mode="files")).text == "src/b.py\nsrc/c.ts"
+    assert (await search(grep, harness, "needle", glob="*.log")).text == "[No matches.]"
 
 
-async def test_a_file_is_searched_by_its_name_even_when_it_is_ignored(desk: Desk, grep: Grep) -> None:
-    desk.put(".gitignore", "*.log\n")
-    desk.put("sub/a.log", "needle\n")
-    assert (await search(grep, desk, "needle", path="sub/a.log")).text == "sub/a.log:1:needle"
+async def test_a_file_is_searched_by_its_name_even_when_it_is_ignored(harness: ToolHarness, grep: Grep) -> None:
+    harness.put(".gitignore", "*.log\n")
+    harness.put("sub/a.log", "needle\n")
+    assert (await search(grep, harness, "needle", path="sub/a.log")).text == "sub/a.log:1:needle"
 
 
-async def test_case_lines_and_look_around(desk: Desk, grep: Grep) -> None:
-    desk.put("a.txt", "Needle\nfoo(\n  bar)\nprice 12 EUR\n")
-    assert (await search(grep, desk, "needle")).text == "[No matches.]"
-    assert (await search(grep, desk, "needle", ignore_case=True)).text == "a.txt:1:Needle"
-    assert (await search(grep, desk, r"foo\(.*bar", multiline=True)).text == "a.txt:2:foo(\na.txt:3:  bar)"
-    assert (await search(grep, desk, r"foo\(\n")).text.startswith("a.txt:2:foo(")
-    assert (await search(grep, desk, r"\d+(?= EUR)")).text == "a.txt:4:price 12 EUR"
-    assert (await search(grep, desk, r"[[:digit:]]{2}")).text == "a.txt:4:price 12 EUR"
-    assert (await search(grep, desk, r"(?<number>\d+) E")).text == "a.txt:4:price 12 EUR"
+async def test_case_lines_and_look_around(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("a.txt", "Needle\nfoo(\n  bar)\nprice 12 EUR\n")
+    assert (await search(grep, harness, "needle")).text == "[No matches.]"
+    assert (await search(grep, harness, "needle", ignore_case=True)).text == "a.txt:1:Needle"
+    assert (await search(grep, harness, r"foo\(.*bar", multiline=True)).text == "a.txt:2:foo(\na.txt:3:  bar)"
+    assert (await search(grep, harness, r"foo\(\n")).text.startswith("a.txt:2:foo(")
+    assert (await search(grep, harness, r"\d+(?= EUR)")).text == "a.txt:4:price 12 EUR"
+    assert (await search(grep, harness, r"[[:digit:]]{2}")).text == "a.txt:4:price 12 EUR"
+    assert (await search(grep, harness, r"(?<number>\d+) E")).text == "a.txt:4:price 12 EUR"
 
 
-async def test_protected_files_are_never_opened(desk: Desk, grep: Grep) -> None:
-    secret = desk.put(".env", "TOKEN=canary\n")
-    desk.put("a.txt", "TOKEN here\n")
+async def test_protected_files_are_never_opened(harness: ToolHarness, grep: Grep) -> None:
+    secret = harness.put(".env", "TOKEN=canary\n")
+    harness.put("a.txt", "TOKEN here\n")
     before = secret.stat().st_atime_ns
-    desk.services = replace(desk.services, is_readable=lambda path: path.name != ".env")
+    harness.services = replace(harness.services, is_readable=lambda path: path.name != ".env")
     for mode in ("content", "files", "count"):
-        text = (await search(grep, desk, "TOKEN", output_mode=mode)).text
+        text = (await search(grep, harness, "TOKEN", output_mode=mode)).text
         assert "canary" not in text
         assert ".env" not in text
         assert "[1 protected file was left out.]" in text
-    assert "canary" not in (await search(grep, desk, "TOKEN", path=".env")).text
+    assert "canary" not in (await search(grep, harness, "TOKEN", path=".env")).text
     assert secret.stat().st_atime_ns == before
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "*", "a{2,1}", "[z-a]", "(?P<n>x)(?P<n>y)", "\\"])
-async def test_a_bad_pattern_is_a_word_to_the_model(desk: Desk, grep: Grep, pattern: str) -> None:
-    desk.put("a.txt", "x\n")
+async def test_a_bad_pattern_is_a_word_to_the_model(harness: ToolHarness, grep: Grep, pattern: str) -> None:
+    harness.put("a.txt", "x\n")
     with pytest.raises(ToolError, match=r"The pattern cannot be used: .+\. Escape literal"):
-        await search(grep, desk, pattern)
+        await search(grep, harness, pattern)
 
 
 @pytest.mark.parametrize(
@@ -217,38 +219,38 @@ async def test_a_bad_pattern_is_a_word_to_the_model(desk: Desk, grep: Grep, patt
     ],
 )
 async def test_arguments_that_make_no_sense_are_refused_with_the_reason(
-    desk: Desk, grep: Grep, arguments: dict[str, Any], problem: str
+    harness: ToolHarness, grep: Grep, arguments: dict[str, Any], problem: str
 ) -> None:
-    desk.put("a.txt", "x\n")
+    harness.put("a.txt", "x\n")
     with pytest.raises(ToolError, match=problem):
-        await search(grep, desk, **arguments)
+        await search(grep, harness, **arguments)
 
 
-async def test_names_that_look_like_options_or_hold_line_breaks_are_searched(desk: Desk, grep: Grep) -> None:
+async def test_names_that_look_like_options_or_hold_line_breaks_are_searched(harness: ToolHarness, grep: Grep) -> None:
     for name in ("--help", "-", "-e x", "a\nb.txt", "colon:3:x", "ü.txt"):
-        desk.put(name, "needle\n")
-    (desk.root / os.fsdecode(b"\xff.txt")).write_text("needle\n")
-    assert (await search(grep, desk, "needle", output_mode="files")).text.splitlines() == [
+        harness.put(name, "needle\n")
+    (harness.root / os.fsdecode(b"\xff.txt")).write_text("needle\n")
+    assert (await search(grep, harness, "needle", output_mode="files")).text.splitlines() == [
         *("-", "--help", "-e x", "a\\x0ab.txt", "colon:3:x", "ü.txt", "\ufffd.txt"),
     ]
-    assert (await search(grep, desk, "-e")).text == "[No matches.]"
+    assert (await search(grep, harness, "-e")).text == "[No matches.]"
 
 
-async def test_answers_are_bounded_in_lines_in_bytes_and_in_width(desk: Desk, grep: Grep) -> None:
+async def test_answers_are_bounded_in_lines_in_bytes_and_in_width(harness: ToolHarness, grep: Grep) -> None:
     for number in range(300):
-        desk.put(f"f{number:03}.txt", "needle\n" * 50)
-    lines = (await search(grep, desk, "needle")).text.splitlines()
+        harness.put(f"f{number:03}.txt", "needle\n" * 50)
+    lines = (await search(grep, harness, "needle")).text.splitlines()
     assert len(lines) == 201
     assert lines[-1] == "[There is more: narrow `pattern`, `path` or `glob`, or continue with offset=200.]"
-    assert len((await search(grep, desk, "needle", head_limit=3)).text.splitlines()) == 4
-    desk.put("f000.txt", ("x" * 280 + " needle\n") * 2000)
-    assert len((await search(grep, desk, "needle", head_limit=2000)).text) < 26_000
+    assert len((await search(grep, harness, "needle", head_limit=3)).text.splitlines()) == 4
+    harness.put("f000.txt", ("x" * 280 + " needle\n") * 2000)
+    assert len((await search(grep, harness, "needle", head_limit=2000)).text) < 26_000
 
 
-async def test_a_long_line_is_cut_around_its_match(desk: Desk, grep: Grep) -> None:
-    desk.put("a.txt", "é" * 700 + "needle" + "y" * 5000 + "\nneedle" + "z" * 9_000_000 + "\n")
-    desk.put("b.txt", "x" * 1_000_000 + "needle\nneedle\n")
-    first, second, third, fourth = (await search(grep, desk, "needle")).text.splitlines()
+async def test_a_long_line_is_cut_around_its_match(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("a.txt", "é" * 700 + "needle" + "y" * 5000 + "\nneedle" + "z" * 9_000_000 + "\n")
+    harness.put("b.txt", "x" * 1_000_000 + "needle\nneedle\n")
+    first, second, third, fourth = (await search(grep, harness, "needle")).text.splitlines()
     assert first.startswith("a.txt:1:…é")
     assert "éneedley" in first
     assert second.startswith("a.txt:2:needlez")
@@ -257,85 +259,85 @@ async def test_a_long_line_is_cut_around_its_match(desk: Desk, grep: Grep) -> No
     assert max(map(len, (first, second, third))) < 320
 
 
-async def test_a_secret_that_a_long_line_is_cut_in_is_not_shown_by_half(desk: Desk, grep: Grep) -> None:
-    desk.services = replace(desk.services, secrets=Secrets([Secret("PASSWORD", "kD9vvQz81xwLm")]))
+async def test_a_secret_that_a_long_line_is_cut_in_is_not_shown_by_half(harness: ToolHarness, grep: Grep) -> None:
+    harness.services = replace(harness.services, secrets=Secrets([Secret("PASSWORD", "kD9vvQz81xwLm")]))
     for begin in range(1985, 2002):
-        desk.put(f"f{begin}.txt", "-" * begin + "kD9vvQz81xwLm" + "y" * 5000)
+        harness.put(f"f{begin}.txt", "-" * begin + "kD9vvQz81xwLm" + "y" * 5000)
     for pattern in ("-", "-kD9v", "y", "(?<=-)k"):
-        assert "D9vv" not in (await search(grep, desk, pattern)).text
+        assert "D9vv" not in (await search(grep, harness, pattern)).text
 
 
 @pytest.mark.parametrize("mode", ["content", "files", "count"])
 async def test_a_name_that_is_a_link_while_it_is_searched_shows_nothing_of_where_it_leads(
-    desk: Desk, tmp_path: Path, mode: str
+    harness: ToolHarness, tmp_path: Path, mode: str
 ) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/a.txt").write_text("needle of somebody else\n")
-    desk.put("a.txt", "mine\n")
-    desk.put("d/a.txt", "mine, too\n")
-    desk.put("z.txt", "needle\n")
+    harness.put("a.txt", "mine\n")
+    harness.put("d/a.txt", "mine, too\n")
+    harness.put("z.txt", "needle\n")
     swap = "mv a.txt a; mv d e; ln -s ../outside/a.txt a.txt; ln -s ../outside d"
     back = "rm a.txt d; mv a a.txt; mv e d"
-    script = desk.root.parent / "search"
+    script = harness.root.parent / "search"
     script.write_text(f'#!/bin/sh\n{swap}\n"$@"\nstatus=$?\n{back}\nexit $status\n')
     for program in (stand_in(), *([ripgrep(path)] if (path := find_ripgrep()) else [])):
-        text = (await search(Grep(["/bin/sh", str(script), *program]), desk, "needle|somebody", output_mode=mode)).text
+        text = (await search(Grep(["/bin/sh", str(script), *program]), harness, "needle|somebody", output_mode=mode)).text
         assert text.splitlines() == [{"content": "z.txt:1:needle", "files": "z.txt", "count": "z.txt:1"}[mode]]
 
 
-async def test_a_pattern_that_runs_away_is_stopped(desk: Desk, grep: Grep, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pattern_that_runs_away_is_stopped(harness: ToolHarness, grep: Grep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.tools.search.grep.MAX_S", 1.5)
-    desk.put("a.txt", "needle\n")
-    desk.put("b.txt", "a" * 60 + "!\n")
+    harness.put("a.txt", "needle\n")
+    harness.put("b.txt", "a" * 60 + "!\n")
     started = time.monotonic()
-    text = (await search(grep, desk, r"^(a+)+$|needle")).text
+    text = (await search(grep, harness, r"^(a+)+$|needle")).text
     assert time.monotonic() - started < 5
     assert text.startswith("a.txt:1:needle")
     if grep._program == stand_in():
         assert "The search stopped after 1.5 s" in text
 
 
-async def missed(grep: Grep, desk: Desk, pattern: str, **arguments: Any) -> tuple[str, list[str]]:
+async def missed(grep: Grep, harness: ToolHarness, pattern: str, **arguments: Any) -> tuple[str, list[str]]:
     """What people are told is missing, and what the model is told."""
-    result = await search(grep, desk, pattern, **arguments)
+    result = await search(grep, harness, pattern, **arguments)
     assert isinstance(result.view, Listing)
     return result.view.incomplete, [line for line in result.text.splitlines() if line.startswith("[")]
 
 
-async def test_a_search_that_misses_nothing_says_nothing(desk: Desk, grep: Grep) -> None:
-    desk.put("a.txt", "needle\n")
-    assert await missed(grep, desk, "needle") == ("", [])
-    assert await missed(grep, desk, "hay") == ("", ["[No matches.]"])
+async def test_a_search_that_misses_nothing_says_nothing(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("a.txt", "needle\n")
+    assert await missed(grep, harness, "needle") == ("", [])
+    assert await missed(grep, harness, "hay") == ("", ["[No matches.]"])
 
 
-async def test_people_are_told_of_a_limit_too(desk: Desk, grep: Grep) -> None:
-    desk.put("a.txt", "needle\n" * 9)
-    shown, told = await missed(grep, desk, "needle", head_limit=3)
+async def test_people_are_told_of_a_limit_too(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("a.txt", "needle\n" * 9)
+    shown, told = await missed(grep, harness, "needle", head_limit=3)
     assert (shown, len(told)) == ("there is more", 1)
 
 
-async def test_people_are_told_when_the_time_is_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_people_are_told_when_the_time_is_up(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.tools.search.grep.MAX_S", 1.0)
     for name in ("a.txt", "b.txt"):
-        desk.put(name, "a" * 60 + "!\n")
-    shown, told = await missed(Grep(stand_in()), desk, r"^(a+)+$")
+        harness.put(name, "a" * 60 + "!\n")
+    shown, told = await missed(Grep(stand_in()), harness, r"^(a+)+$")
     assert shown == "stopped after 1 s"
     assert "No matches in what was searched" in told[0]
 
 
 @pytest.mark.parametrize("ends", ["exit 3", "exit 2", "kill -9 $$"])
-async def test_a_search_program_that_fails_is_told_of(desk: Desk, ends: str) -> None:
-    desk.put("a.txt", "needle\n")
-    script = desk.folder / "search"
+async def test_a_search_program_that_fails_is_told_of(harness: ToolHarness, ends: str) -> None:
+    harness.put("a.txt", "needle\n")
+    script = harness.folder / "search"
     script.write_text(f'#!/bin/sh\n"$@"\n{ends}\n')
-    shown, told = await missed(Grep(["/bin/sh", str(script), *stand_in()]), desk, "needle")
+    shown, told = await missed(Grep(["/bin/sh", str(script), *stand_in()]), harness, "needle")
     assert (shown, told) == ("some files could not be searched", ["[Some files could not be searched.]"])
 
 
-async def test_a_file_that_is_too_large_for_the_stand_in_is_told_of(desk: Desk) -> None:
-    desk.put("b.txt", "needle\n")
-    os.truncate(desk.put("a.txt", "hay\n" * 5000), 300 << 20)
-    shown, told = await missed(Grep(stand_in()), desk, "needle")
+async def test_a_file_that_is_too_large_for_the_stand_in_is_told_of(harness: ToolHarness) -> None:
+    harness.put("b.txt", "needle\n")
+    os.truncate(harness.put("a.txt", "hay\n" * 5000), 300 << 20)
+    shown, told = await missed(Grep(stand_in()), harness, "needle")
     assert (shown, told) == ("some files could not be searched", ["[Some files could not be searched.]"])
 
 
@@ -347,21 +349,21 @@ def test_files_that_cannot_be_read_are_counted() -> None:
         assert unprivileged.call(text_files, folder, ["a.txt", "b.txt", "c.txt", "gone.txt"]) == (["b.txt"], 2)
 
 
-async def test_hits_stay_in_order_however_many_programs_search(desk: Desk, grep: Grep) -> None:
+async def test_hits_stay_in_order_however_many_programs_search(harness: ToolHarness, grep: Grep) -> None:
     names = sorted(f"d{number % 7}/f{number}.txt" for number in range(900))
     for name in names:
-        desk.put(name, "needle\n")
-    result = await search(grep, desk, "needle", output_mode="files", head_limit=2000)
+        harness.put(name, "needle\n")
+    result = await search(grep, harness, "needle", output_mode="files", head_limit=2000)
     assert result.text.splitlines() == names
 
 
 @pytest.mark.soak
-async def test_thirty_thousand_files_are_searched_in_three_seconds_of_one_processor(desk: Desk, grep: Grep) -> None:
+async def test_thirty_thousand_files_are_searched_in_three_seconds_of_one_processor(harness: ToolHarness, grep: Grep) -> None:
     for number in range(30_000):
-        desk.put(f"d{number // 50}/f{number % 50}.py", "def name(value):\n    return other in value\n" * 25)
-    desk.put("z.py", "the_needle = 1\n")
+        harness.put(f"d{number // 50}/f{number % 50}.py", "def name(value):\n    return other in value\n" * 25)
+    harness.put("z.py", "the_needle = 1\n")
     began = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    result = await search(grep, desk, r"\bthe_\w+ = \d$")
+    result = await search(grep, harness, r"\bthe_\w+ = \d$")
     took = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) - began
     assert result.text == "z.py:1:the_needle = 1"
     assert took < 3
@@ -404,9 +406,9 @@ def test_no_file_that_matches_is_passed_over(pieces: list[str], text: str, ignor
         assert plain_grep.may_match(text.encode(), plain_grep.needed_bytes(pattern), pattern)
 
 
-async def test_a_cancelled_search_leaves_no_program_behind(desk: Desk) -> None:
-    desk.put("a.txt", "a" * 60 + "!\n")
-    task = asyncio.create_task(search(Grep(stand_in()), desk, r"^(a+)+$"))
+async def test_a_cancelled_search_leaves_no_program_behind(harness: ToolHarness) -> None:
+    harness.put("a.txt", "a" * 60 + "!\n")
+    task = asyncio.create_task(search(Grep(stand_in()), harness, r"^(a+)+$"))
     await asyncio.sleep(0.5)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -415,15 +417,15 @@ async def test_a_cancelled_search_leaves_no_program_behind(desk: Desk) -> None:
     assert left == b""
 
 
-async def test_a_search_outside_says_so_before_it_happens(desk: Desk, tmp_path: Path) -> None:
-    assert Grep().intents(GrepArgs("x", ".."), desk.services) == (ReadIntent(tmp_path, "..", inside=False),)
+async def test_a_search_outside_says_so_before_it_happens(harness: ToolHarness, tmp_path: Path) -> None:
+    assert Grep().intents(GrepArgs("x", ".."), harness.services) == (ReadIntent(tmp_path, "..", inside=False),)
 
 
-def test_a_program_that_the_workspace_brings_along_is_not_run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = desk.put("bin/rg", "#!/bin/sh\ntouch owned\n")
+def test_a_program_that_the_workspace_brings_along_is_not_run(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = harness.put("bin/rg", "#!/bin/sh\ntouch owned\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(fake.parent))
-    assert str(fake) not in find_program(desk.services.workspace)
+    assert str(fake) not in find_program(harness.services.workspace)
 
 
 WORDS = st.sampled_from(["a", "b", "ab", "Ab", "a b", "x.y", "", " a", "é", "ba\t", "aab", "b" * 30])
@@ -477,14 +479,14 @@ def test_the_stand_in_gives_the_same_answer_as_ripgrep(
     head_limit: int,
 ) -> None:
     shutil.rmtree(tmp_path / "work", ignore_errors=True)
-    desk = Desk(tmp_path)
+    harness = ToolHarness(tmp_path)
     if multiline:  # behind a match ripgrep 13 takes the rest for a text of its own: `^` and `\b` hold there where they do not
         pattern = pattern.removeprefix("^").replace("\\b", "") or "a"
-    desk.put(".gitignore", "*.log\n!kept.log\n")
+    harness.put(".gitignore", "*.log\n!kept.log\n")
     for name, (lines, line_end, ends) in zip(names, files, strict=False):
         if multiline:
             line_end = "\n"  # across Windows line ends ripgrep sees the CR, the stand-in does not
-        desk.put(name, (line_end.join(lines) + (line_end if ends else "")).encode())
+        harness.put(name, (line_end.join(lines) + (line_end if ends else "")).encode())
     args = GrepArgs(
         pattern,
         output_mode=mode,  # type: ignore[arg-type]  # drawn from its literals
@@ -497,8 +499,8 @@ def test_the_stand_in_gives_the_same_answer_as_ripgrep(
     )
 
     async def both() -> list[str]:
-        return [(await Grep(program_named(name)).run(args, desk.context)).text for name in ("stand-in", "ripgrep")]
+        return [(await Grep(program_named(name)).run(args, harness.context)).text for name in ("stand-in", "ripgrep")]
 
     ours, theirs = asyncio.run(both())
-    desk.services.shell.processes.close_all()
+    harness.services.shell.processes.close_all()
     assert ours == theirs

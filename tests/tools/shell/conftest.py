@@ -1,4 +1,4 @@
-"""A desk whose saved outputs are files."""
+"""A tool harness whose saved outputs are files."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
+def harness(tmp_path: Path) -> Iterator[ToolHarness]:
+    harness = ToolHarness(tmp_path)
 
     def keep(name: str, data: bytes) -> Path:
         (tmp_path / name).write_bytes(data)
         return tmp_path / name
 
-    desk.services = replace(desk.services, save_output=keep)
-    yield desk
-    desk.services.shell.close()
+    harness.services = replace(harness.services, save_output=keep)
+    yield harness
+    harness.services.shell.close()

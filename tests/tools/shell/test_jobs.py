@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from tests.workspace.living import alive, gone, unique_seconds
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
@@ -27,9 +27,9 @@ from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes
 
 
-def jobs_of(desk: Desk) -> Jobs:
-    assert desk.services.shell.jobs is not None
-    return desk.services.shell.jobs
+def jobs_of(harness: ToolHarness) -> Jobs:
+    assert harness.services.shell.jobs is not None
+    return harness.services.shell.jobs
 
 
 class Sandbox:
@@ -55,94 +55,94 @@ class Sandbox:
     def close(self) -> None: ...
 
 
-async def begin(desk: Desk, command: str, **more: object) -> Result:
-    return await desk.call("shell", command=command, background=True, **more)
+async def begin(harness: ToolHarness, command: str, **more: object) -> Result:
+    return await harness.call("shell", command=command, background=True, **more)
 
 
-async def test_output_of_long_ago_is_removed_when_a_job_begins(desk: Desk) -> None:
-    folder = desk.folder / "jobs"
+async def test_output_of_long_ago_is_removed_when_a_job_begins(harness: ToolHarness) -> None:
+    folder = harness.folder / "jobs"
     folder.mkdir()
     old, recent = folder / "old", folder / "recent"
     for path in (old, recent):
         path.touch()
     os.utime(old, (0, 0))
-    await begin(desk, "true")
+    await begin(harness, "true")
     assert (old.exists(), recent.exists()) == (False, True)
 
 
-async def test_a_server_in_the_background_is_looked_at_and_stopped(desk: Desk) -> None:
+async def test_a_server_in_the_background_is_looked_at_and_stopped(harness: ToolHarness) -> None:
     n = unique_seconds()
-    begun = await begin(desk, f"echo ready; sleep {n} & sleep {n}")
+    begun = await begin(harness, f"echo ready; sleep {n} & sleep {n}")
     assert begun.text.startswith(f"ready\n[job 1 (echo ready; sleep {n} & sleep {n}): runs, 1 s, pid ")
     assert not begun.is_error
-    assert (await desk.call("jobs")).text.startswith("job 1 (")
-    again = await desk.call("jobs", action="output", id=1)
+    assert (await harness.call("jobs")).text.startswith("job 1 (")
+    again = await harness.call("jobs", action="output", id=1)
     assert again.text.startswith("(nothing new was printed)\n[job 1")
-    stopped = await desk.call("jobs", action="stop", id=1)
+    stopped = await harness.call("jobs", action="stop", id=1)
     assert "stopped after" in stopped.text
     assert gone(n)
-    assert jobs_of(desk).news() == []  # the model has just been told
+    assert jobs_of(harness).news() == []  # the model has just been told
 
 
-async def test_what_fails_at_once_is_known_at_once(desk: Desk) -> None:
-    failed = await begin(desk, "echo no such port >&2; exit 3")
+async def test_what_fails_at_once_is_known_at_once(harness: ToolHarness) -> None:
+    failed = await begin(harness, "echo no such port >&2; exit 3")
     assert failed.is_error
     assert failed.text == "no such port\n[job 1 (echo no such port >&2; exit 3): ended: exit 3 after 0 s]\n"
 
 
-async def test_the_call_returns_within_a_moment_and_the_end_is_told_once(desk: Desk) -> None:
+async def test_the_call_returns_within_a_moment_and_the_end_is_told_once(harness: ToolHarness) -> None:
     started = time.monotonic()
-    await begin(desk, "sleep 1.2; echo done; exit 4")
+    await begin(harness, "sleep 1.2; echo done; exit 4")
     assert time.monotonic() - started < 1.5
-    assert jobs_of(desk).news() == []
-    await jobs_of(desk).find(1).wait(5)
-    assert jobs_of(desk).news() == ["[job 1 (sleep 1.2; echo done; exit 4) has ended: exit 4 after 1 s]"]
-    assert jobs_of(desk).news() == []
-    assert (await desk.call("jobs", action="output")).text.startswith("done\n[job 1")
+    assert jobs_of(harness).news() == []
+    await jobs_of(harness).find(1).wait(5)
+    assert jobs_of(harness).news() == ["[job 1 (sleep 1.2; echo done; exit 4) has ended: exit 4 after 1 s]"]
+    assert jobs_of(harness).news() == []
+    assert (await harness.call("jobs", action="output")).text.startswith("done\n[job 1")
 
 
-async def test_a_look_may_wait_for_the_end(desk: Desk) -> None:
-    await begin(desk, "sleep 1.5; echo done")
-    looked = await desk.call("jobs", action="output", id=1, wait_s=10)
+async def test_a_look_may_wait_for_the_end(harness: ToolHarness) -> None:
+    await begin(harness, "sleep 1.5; echo done")
+    looked = await harness.call("jobs", action="output", id=1, wait_s=10)
     assert looked.text == "done\n[job 1 (sleep 1.5; echo done): ended: exit 0 after 2 s]\n"
 
 
-async def test_each_look_tells_what_is_new(desk: Desk) -> None:
-    await begin(desk, "echo one; while [ ! -e two ]; do sleep 0.05; done; echo two; sleep 60")
-    desk.put("two", "")
-    await until_news(desk)
-    assert (await desk.call("jobs", action="output", id=1)).text.startswith("two\n[job 1")
+async def test_each_look_tells_what_is_new(harness: ToolHarness) -> None:
+    await begin(harness, "echo one; while [ ! -e two ]; do sleep 0.05; done; echo two; sleep 60")
+    harness.put("two", "")
+    await until_news(harness)
+    assert (await harness.call("jobs", action="output", id=1)).text.startswith("two\n[job 1")
 
 
-async def test_a_line_without_an_end_and_a_progress_bar_are_told_as_a_person_sees_them(desk: Desk) -> None:
-    begun = await begin(desk, r"printf '10%%\r20%%\r\033[31mListening on 8000'; sleep 60")
+async def test_a_line_without_an_end_and_a_progress_bar_are_told_as_a_person_sees_them(harness: ToolHarness) -> None:
+    begun = await begin(harness, r"printf '10%%\r20%%\r\033[31mListening on 8000'; sleep 60")
     assert begun.text.startswith("Listening on 8000\n[job 1")
 
 
-async def test_a_job_does_not_move_the_directory_and_is_judged_as_any_command(desk: Desk) -> None:
-    (desk.root / "sub").mkdir()
-    await begin(desk, "cd sub; pwd")
-    assert (await desk.call("shell", command="pwd")).text == f"{desk.root}\n[exit 0]\n"
-    tool, _ = desk.toolbox.decode("shell", {"command": "x"})
+async def test_a_job_does_not_move_the_directory_and_is_judged_as_any_command(harness: ToolHarness) -> None:
+    (harness.root / "sub").mkdir()
+    await begin(harness, "cd sub; pwd")
+    assert (await harness.call("shell", command="pwd")).text == f"{harness.root}\n[exit 0]\n"
+    tool, _ = harness.toolbox.decode("shell", {"command": "x"})
     args = ShellArgs("rm -r x", background=True)
-    assert tool.intents(args, desk.services) == (RunIntent("rm -r x", desk.root),)
+    assert tool.intents(args, harness.services) == (RunIntent("rm -r x", harness.root),)
 
 
-async def test_a_time_limit_holds_for_a_job_too(desk: Desk) -> None:
+async def test_a_time_limit_holds_for_a_job_too(harness: ToolHarness) -> None:
     n = unique_seconds()
-    await begin(desk, f"sleep {n}", timeout_s=1.3)
-    assert re.search(r"timed out after \d+ s", (await desk.call("jobs", action="output", wait_s=9)).text)
+    await begin(harness, f"sleep {n}", timeout_s=1.3)
+    assert re.search(r"timed out after \d+ s", (await harness.call("jobs", action="output", wait_s=9)).text)
     assert gone(n)
 
 
 async def test_a_flood_costs_bounded_memory_and_disk_and_both_ends_are_in_the_file(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    harness: ToolHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_jobs, "MAX_FILE_BYTES", 100_000)
     command = "echo first; seq 300000; echo last"
-    await begin(desk, command)
-    told = await desk.call("jobs", action="output", id=1, wait_s=20)
-    job = jobs_of(desk).find(1)
+    await begin(harness, command)
+    told = await harness.call("jobs", action="output", id=1, wait_s=20)
+    job = jobs_of(harness).find(1)
     assert len(told.text) < 40_000
     file = job.spool.path
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -154,134 +154,134 @@ async def test_a_flood_costs_bounded_memory_and_disk_and_both_ends_are_in_the_fi
     assert file.stat().st_size < 130_000
 
 
-async def test_all_that_a_job_printed_stays_with_the_session_when_it_was_much(desk: Desk) -> None:
-    told = await begin(desk, "seq 20000")
+async def test_all_that_a_job_printed_stays_with_the_session_when_it_was_much(harness: ToolHarness) -> None:
+    told = await begin(harness, "seq 20000")
     path = Path(told.text.split("all it printed: ")[1].split(" — ")[0])
-    assert path.parent == desk.folder
+    assert path.parent == harness.folder
     assert path.read_text().splitlines() == [str(n) for n in range(1, 20001)]
 
 
-async def test_secrets_do_not_reach_the_file(desk: Desk) -> None:
+async def test_secrets_do_not_reach_the_file(harness: ToolHarness) -> None:
     secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
-    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets)
-    desk.services.shell.jobs = jobs
-    await begin(desk, "printf hunt; printf 'er22-of-mine\\n'; sleep 60")
+    jobs = Jobs(harness.services.shell.processes, harness.folder / "jobs", secrets)
+    harness.services.shell.jobs = jobs
+    await begin(harness, "printf hunt; printf 'er22-of-mine\\n'; sleep 60")
     assert jobs.find(1).spool.path.read_text() == f"{secrets.hide('hunter22-of-mine')}\n"
 
 
-async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
+async def test_half_a_secret_waits_for_the_other_half(harness: ToolHarness) -> None:
     secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
-    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets)
-    desk.services.shell.jobs = jobs
+    jobs = Jobs(harness.services.shell.processes, harness.folder / "jobs", secrets)
+    harness.services.shell.jobs = jobs
     waits = "while [ ! -e go ]; do sleep 0.01; done"
-    told = await begin(desk, f"printf 'as hunter2'; {waits}; printf '2-of-mine ok\\nhunt'; sleep 60")
-    desk.put("go", "")
+    told = await begin(harness, f"printf 'as hunter2'; {waits}; printf '2-of-mine ok\\nhunt'; sleep 60")
+    harness.put("go", "")
     while jobs.find(1).spool.size_bytes < len("as SECRET"):
         await asyncio.sleep(0.01)
-    second = (await desk.call("jobs", action="output", id=1)).text
+    second = (await harness.call("jobs", action="output", id=1)).text
     await jobs.stop(jobs.find(1))
-    third = (await desk.call("jobs", action="output", id=1)).text
+    third = (await harness.call("jobs", action="output", id=1)).text
     hidden = secrets.hide("hunter22-of-mine")
     assert [text.split("\n[")[0] for text in (told.text, second, third)] == ["as ", f"{hidden} ok", "hunt"]
     assert jobs.find(1).spool.path.read_text() == f"as {hidden} ok\nhunt"
 
 
-async def test_jobs_end_with_the_conversation_and_leave_nothing(desk: Desk) -> None:
+async def test_jobs_end_with_the_conversation_and_leave_nothing(harness: ToolHarness) -> None:
     n = unique_seconds()
-    await begin(desk, f"trap '' TERM; (env -i setsid sleep {n} &) ; sleep {n}")
-    desk.services.shell.close()
+    await begin(harness, f"trap '' TERM; (env -i setsid sleep {n} &) ; sleep {n}")
+    harness.services.shell.close()
     assert gone(n)
-    assert list((desk.folder / "jobs").iterdir()) == []
-    assert list((desk.folder / "commands").iterdir()) == []
+    assert list((harness.folder / "jobs").iterdir()) == []
+    assert list((harness.folder / "commands").iterdir()) == []
 
 
-async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(desk: Desk) -> None:
+async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(harness: ToolHarness) -> None:
     n = unique_seconds()
     await begin(
-        desk, f"echo one; while [ ! -e go ]; do sleep 0.05; done; head -c 300000 /dev/zero | tr '\\0' x; echo two; sleep {n}"
+        harness, f"echo one; while [ ! -e go ]; do sleep 0.05; done; head -c 300000 /dev/zero | tr '\\0' x; echo two; sleep {n}"
     )
-    jobs = jobs_of(desk)
+    jobs = jobs_of(harness)
     jobs.detach(jobs.find(1))
-    assert "detached, runs" in (await desk.call("jobs")).text
+    assert "detached, runs" in (await harness.call("jobs")).text
     path = jobs.find(1).spool.path
-    desk.services.shell.close()
-    desk.put("go", "")
+    harness.services.shell.close()
+    harness.put("go", "")
     await until(lambda: path.read_bytes().endswith(b"x\ntwo\n") or path.read_bytes().endswith(b"xtwo\n"))
-    next_one = Processes(desk.folder / "commands")
-    await next_one.run(["true"], cwd=desk.root, env={}, timeout_s=5, printed=CapturedOutput())
+    next_one = Processes(harness.folder / "commands")
+    await next_one.run(["true"], cwd=harness.root, env={}, timeout_s=5, printed=CapturedOutput())
     next_one.close_all()
     assert len(alive(n)) == 1
-    assert len(list((desk.folder / "commands").iterdir())) == 1
+    assert len(list((harness.folder / "commands").iterdir())) == 1
     os.kill(alive(n)[0], 9)
     assert gone(n)
-    await until(lambda: _forgets(desk))
+    await until(lambda: _forgets(harness))
 
 
-async def test_a_killed_job_has_the_exit_code_of_a_shell(desk: Desk) -> None:
-    result = await desk.call("shell", command="kill -9 $$", background=True)
+async def test_a_killed_job_has_the_exit_code_of_a_shell(harness: ToolHarness) -> None:
+    result = await harness.call("shell", command="kill -9 $$", background=True)
     assert "exit 137 after" in result.text
 
 
-def _forgets(desk: Desk) -> bool:
+def _forgets(harness: ToolHarness) -> bool:
     """The note that it is detached goes once it has ended."""
-    processes = Processes(desk.folder / "commands")
+    processes = Processes(harness.folder / "commands")
     processes._next_mark()
     processes.close_all()
-    return not list((desk.folder / "commands").iterdir())
+    return not list((harness.folder / "commands").iterdir())
 
 
-async def test_an_undetached_job_is_what_the_next_wolo_ends(desk: Desk) -> None:
+async def test_an_undetached_job_is_what_the_next_wolo_ends(harness: ToolHarness) -> None:
     """The twin of the test above: without the note, closing ends it."""
     n = unique_seconds()
-    await begin(desk, f"sleep {n}")
-    desk.services.shell.close()
+    await begin(harness, f"sleep {n}")
+    harness.services.shell.close()
     assert gone(n)
 
 
-async def test_what_cannot_be_detached_says_why(desk: Desk) -> None:
-    jobs = jobs_of(desk)
-    await begin(desk, "true")
+async def test_what_cannot_be_detached_says_why(harness: ToolHarness) -> None:
+    jobs = jobs_of(harness)
+    await begin(harness, "true")
     with pytest.raises(ToolError, match="has ended"):
         jobs.detach(jobs.find(1))
 
-    desk.services.sandbox.walls = Sandbox()
-    desk.confined = True
-    await begin(desk, "sleep 60")
+    harness.services.sandbox.walls = Sandbox()
+    harness.confined = True
+    await begin(harness, "sleep 60")
     with pytest.raises(ToolError, match="inside the sandbox"):
         jobs.detach(jobs.find(2))
 
 
-async def test_walls_are_taken_down_when_everything_of_a_job_has_ended(desk: Desk) -> None:
+async def test_walls_are_taken_down_when_everything_of_a_job_has_ended(harness: ToolHarness) -> None:
     tidied: list[str] = []
 
-    desk.services.sandbox.walls = Sandbox(lambda: tidied.append("tidied"))
-    desk.confined = True
-    await begin(desk, "sleep 60")
+    harness.services.sandbox.walls = Sandbox(lambda: tidied.append("tidied"))
+    harness.confined = True
+    await begin(harness, "sleep 60")
     assert tidied == []
-    await desk.call("jobs", action="stop")
+    await harness.call("jobs", action="stop")
     assert tidied == ["tidied"]
-    await desk.call("shell", command="sleep 61 &")
+    await harness.call("shell", command="sleep 61 &")
     assert tidied == ["tidied"]  # something of it still runs
-    desk.services.shell.close()
+    harness.services.shell.close()
     assert tidied == ["tidied"] * 2
 
 
-async def test_starts_and_ends_are_heard(desk: Desk) -> None:
+async def test_starts_and_ends_are_heard(harness: ToolHarness) -> None:
     heard: list[tuple[int, str]] = []
 
     def hear(job: Job) -> None:
         heard.append((job.id, "started" if job.ending is None else "ended"))
 
-    jobs_of(desk).on_change = hear
-    await begin(desk, "true")
-    await begin(desk, "sleep 60")
-    await desk.call("jobs", action="stop", id=2)
+    jobs_of(harness).on_change = hear
+    await begin(harness, "true")
+    await begin(harness, "sleep 60")
+    await harness.call("jobs", action="stop", id=2)
     assert heard == [(1, "started"), (1, "ended"), (2, "started"), (2, "ended")]
 
 
-async def test_a_call_that_is_interrupted_takes_its_job_along(desk: Desk) -> None:
+async def test_a_call_that_is_interrupted_takes_its_job_along(harness: ToolHarness) -> None:
     n = unique_seconds()
-    call = asyncio.ensure_future(begin(desk, f"sleep {n}"))
+    call = asyncio.ensure_future(begin(harness, f"sleep {n}"))
     await until(lambda: alive(n))
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -289,17 +289,17 @@ async def test_a_call_that_is_interrupted_takes_its_job_along(desk: Desk) -> Non
     assert gone(n)
 
 
-async def test_a_job_that_was_detached_at_once_outlives_the_call_that_started_it(desk: Desk) -> None:
+async def test_a_job_that_was_detached_at_once_outlives_the_call_that_started_it(harness: ToolHarness) -> None:
     n = unique_seconds()
-    call = asyncio.ensure_future(begin(desk, f"echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; sleep {n}"))
-    await until(lambda: bool(jobs_of(desk).running))
-    (job,) = jobs_of(desk).running
-    jobs_of(desk).detach(job)
+    call = asyncio.ensure_future(begin(harness, f"echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; sleep {n}"))
+    await until(lambda: bool(jobs_of(harness).running))
+    (job,) = jobs_of(harness).running
+    jobs_of(harness).detach(job)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    desk.services.shell.close()
-    desk.put("go", "")
+    harness.services.shell.close()
+    harness.put("go", "")
     await until(lambda: job.spool.path.read_bytes() == b"one\ntwo\n")
     await until(lambda: bool(alive(n)))
     os.kill(alive(n)[0], 9)
@@ -318,24 +318,24 @@ async def test_a_job_that_was_detached_at_once_outlives_the_call_that_started_it
     ],
 )
 async def test_arguments_that_make_no_sense_are_refused_with_the_reason(
-    desk: Desk, arguments: dict[str, object], complaint: str
+    harness: ToolHarness, arguments: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(ToolError, match=complaint):
-        await desk.call("jobs", **arguments)
+        await harness.call("jobs", **arguments)
 
 
-async def test_among_several_a_job_is_named_by_its_number(desk: Desk) -> None:
-    await begin(desk, "true")
-    await begin(desk, "true")
+async def test_among_several_a_job_is_named_by_its_number(harness: ToolHarness) -> None:
+    await begin(harness, "true")
+    await begin(harness, "true")
     with pytest.raises(ToolError, match=r"Which job\? There are 1, 2\."):
-        await desk.call("jobs", action="output")
+        await harness.call("jobs", action="output")
     with pytest.raises(ToolError, match=r"There is no job 3; there are 1, 2\."):
-        await desk.call("jobs", action="output", id=3)
-    assert "job 2" in (await desk.call("jobs", action="output", job_id="2")).text
+        await harness.call("jobs", action="output", id=3)
+    assert "job 2" in (await harness.call("jobs", action="output", job_id="2")).text
 
 
-async def until_news(desk: Desk) -> None:
-    job = jobs_of(desk).find(1)
+async def until_news(harness: ToolHarness) -> None:
+    job = jobs_of(harness).find(1)
     await until(lambda: job.spool.has_unread)
 
 

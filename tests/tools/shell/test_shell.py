@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.components import PACKAGES, require
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from tests.workspace.living import alive, gone, unique_seconds
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
@@ -25,8 +25,8 @@ from wolo.tools.shell.shell import ShellArgs
 from wolo.tools.tool_values import Interrupted, Output, Result
 
 
-async def test_a_command_gives_its_output_and_its_exit_code(desk: Desk) -> None:
-    result = await desk.call("shell", command="echo out; echo err >&2")
+async def test_a_command_gives_its_output_and_its_exit_code(harness: ToolHarness) -> None:
+    result = await harness.call("shell", command="echo out; echo err >&2")
     assert (result.text, result.is_error) == ("out\nerr\n[exit 0]\n", False)
     assert isinstance(result.view, Output)
     assert (result.view.command, result.view.text, result.view.exit_code) == ("echo out; echo err >&2", "out\nerr\n", 0)
@@ -44,8 +44,8 @@ async def test_a_command_gives_its_output_and_its_exit_code(desk: Desk) -> None:
         ("return 5 2>/dev/null || exit 6", "(no output)\n[exit 6]\n"),
     ],
 )
-async def test_a_failure_is_an_error_and_tells_its_code(desk: Desk, command: str, text: str) -> None:
-    result = await desk.call("shell", command=command)
+async def test_a_failure_is_an_error_and_tells_its_code(harness: ToolHarness, command: str, text: str) -> None:
+    result = await harness.call("shell", command=command)
     assert (result.text, result.is_error) == (text, True)
 
 
@@ -58,88 +58,90 @@ async def test_a_failure_is_an_error_and_tells_its_code(desk: Desk, command: str
         ("true; bash -c 'kill -9 $$'; exit $?", 137, "[exit 137]"),
     ],
 )
-async def test_a_killed_command_has_the_exit_code_of_a_shell(desk: Desk, command: str, code: int, said: str) -> None:
-    result = await desk.call("shell", command=command)
+async def test_a_killed_command_has_the_exit_code_of_a_shell(harness: ToolHarness, command: str, code: int, said: str) -> None:
+    result = await harness.call("shell", command=command)
     assert isinstance(result.view, Output)
     assert (result.view.exit_code, result.is_error) == (code, True)
     assert said in result.text
 
 
-async def test_a_command_of_many_lines_with_quotes_and_a_heredoc_is_run_as_it_is(desk: Desk) -> None:
-    result = await desk.call("shell", command="cat <<'X'\n$HOME \"two\" 'one' `no` \\\nX\nfor i in 1 2\ndo echo $i\ndone\n# end")
+async def test_a_command_of_many_lines_with_quotes_and_a_heredoc_is_run_as_it_is(harness: ToolHarness) -> None:
+    result = await harness.call(
+        "shell", command="cat <<'X'\n$HOME \"two\" 'one' `no` \\\nX\nfor i in 1 2\ndo echo $i\ndone\n# end"
+    )
     assert result.text == "$HOME \"two\" 'one' `no` \\\n1\n2\n[exit 0]\n"
 
 
-async def test_a_syntax_error_speaks_of_the_command_and_of_nothing_of_ours(desk: Desk) -> None:
-    text = (await desk.call("shell", command="echo (")).text
+async def test_a_syntax_error_speaks_of_the_command_and_of_nothing_of_ours(harness: ToolHarness) -> None:
+    text = (await harness.call("shell", command="echo (")).text
     assert "syntax error" in text
     assert "wolo" not in text
     assert "trap" not in text
 
 
-async def test_the_directory_lasts_and_variables_do_not(desk: Desk) -> None:
-    moved = await desk.call("shell", command="mkdir -p 'a b/c'; cd 'a b/c'; X=1; export Y=1")
-    assert moved.text == f"(no output)\n[exit 0]\n[the next command runs in {desk.root}/a b/c]\n"
-    there = await desk.call("shell", command="pwd; echo x$X$Y")
-    assert there.text == f"{desk.root}/a b/c\nx\n[exit 0]\n[the next command runs in {desk.root}/a b/c]\n"
-    back = await desk.call("shell", command="cd ../..; exit 2")
-    assert back.text == f"(no output)\n[exit 2]\n[the next command runs in {desk.root}]\n"
-    assert (await desk.call("shell", command="pwd")).text == f"{desk.root}\n[exit 0]\n"
+async def test_the_directory_lasts_and_variables_do_not(harness: ToolHarness) -> None:
+    moved = await harness.call("shell", command="mkdir -p 'a b/c'; cd 'a b/c'; X=1; export Y=1")
+    assert moved.text == f"(no output)\n[exit 0]\n[the next command runs in {harness.root}/a b/c]\n"
+    there = await harness.call("shell", command="pwd; echo x$X$Y")
+    assert there.text == f"{harness.root}/a b/c\nx\n[exit 0]\n[the next command runs in {harness.root}/a b/c]\n"
+    back = await harness.call("shell", command="cd ../..; exit 2")
+    assert back.text == f"(no output)\n[exit 2]\n[the next command runs in {harness.root}]\n"
+    assert (await harness.call("shell", command="pwd")).text == f"{harness.root}\n[exit 0]\n"
 
 
 @pytest.mark.parametrize("name", ["line\nbreak", "käse", "ends in newline\n", "-dash", "$(touch owned)"])
-async def test_a_directory_with_a_strange_name_is_remembered(desk: Desk, name: str) -> None:
-    (desk.root / name).mkdir()
-    desk.services.shell.cwd = desk.root / name
-    await desk.call("shell", command="cd .")
-    assert desk.services.shell.cwd == desk.root / name
-    assert (await desk.call("shell", command="touch here")).is_error is False
-    assert (desk.root / name / "here").exists()
+async def test_a_directory_with_a_strange_name_is_remembered(harness: ToolHarness, name: str) -> None:
+    (harness.root / name).mkdir()
+    harness.services.shell.cwd = harness.root / name
+    await harness.call("shell", command="cd .")
+    assert harness.services.shell.cwd == harness.root / name
+    assert (await harness.call("shell", command="touch here")).is_error is False
+    assert (harness.root / name / "here").exists()
 
 
-async def test_all_calls_share_the_directory(desk: Desk) -> None:
-    (desk.root / "sub").mkdir()
-    first = desk.services.for_call("call_1", print)
-    second = desk.services.for_call("call_2", print)
-    tool, args = desk.toolbox.decode("shell", {"command": "cd sub"})
+async def test_all_calls_share_the_directory(harness: ToolHarness) -> None:
+    (harness.root / "sub").mkdir()
+    first = harness.services.for_call("call_1", print)
+    second = harness.services.for_call("call_2", print)
+    tool, args = harness.toolbox.decode("shell", {"command": "cd sub"})
     await tool.run(args, first)
-    assert tool.intents(ShellArgs("ls"), second.services) == (RunIntent("ls", desk.root / "sub"),)
+    assert tool.intents(ShellArgs("ls"), second.services) == (RunIntent("ls", harness.root / "sub"),)
 
 
-async def test_a_directory_that_vanished_is_told_with_the_one_used_instead(desk: Desk) -> None:
-    await desk.call("shell", command="mkdir sub; cd sub")
-    (desk.root / "sub").rmdir()
-    assert desk.toolbox.decode("shell", {"command": "pwd"})[0].intents(ShellArgs("pwd"), desk.services) == (
-        RunIntent("pwd", desk.root),
+async def test_a_directory_that_vanished_is_told_with_the_one_used_instead(harness: ToolHarness) -> None:
+    await harness.call("shell", command="mkdir sub; cd sub")
+    (harness.root / "sub").rmdir()
+    assert harness.toolbox.decode("shell", {"command": "pwd"})[0].intents(ShellArgs("pwd"), harness.services) == (
+        RunIntent("pwd", harness.root),
     )
-    text = (await desk.call("shell", command="pwd")).text
+    text = (await harness.call("shell", command="pwd")).text
     assert text == (
-        f"[{desk.root}/sub no longer exists; this ran in {desk.root}]\n{desk.root}\n[exit 0]\n"
-        f"[the next command runs in {desk.root}]\n"
+        f"[{harness.root}/sub no longer exists; this ran in {harness.root}]\n{harness.root}\n[exit 0]\n"
+        f"[the next command runs in {harness.root}]\n"
     )
-    assert (await desk.call("shell", command="pwd")).text == f"{desk.root}\n[exit 0]\n"
+    assert (await harness.call("shell", command="pwd")).text == f"{harness.root}\n[exit 0]\n"
 
 
-async def test_a_command_that_removes_its_own_directory_is_noticed_by_the_next(desk: Desk) -> None:
-    await desk.call("shell", command="mkdir sub; cd sub")
-    assert (await desk.call("shell", command="rm -r ../sub")).text == "(no output)\n[exit 0]\n"
-    assert "no longer exists" in (await desk.call("shell", command="true")).text
+async def test_a_command_that_removes_its_own_directory_is_noticed_by_the_next(harness: ToolHarness) -> None:
+    await harness.call("shell", command="mkdir sub; cd sub")
+    assert (await harness.call("shell", command="rm -r ../sub")).text == "(no output)\n[exit 0]\n"
+    assert "no longer exists" in (await harness.call("shell", command="true")).text
 
 
-async def test_when_the_whole_workspace_is_gone_nothing_runs(desk: Desk) -> None:
-    desk.root.rmdir()
+async def test_when_the_whole_workspace_is_gone_nothing_runs(harness: ToolHarness) -> None:
+    harness.root.rmdir()
     with pytest.raises(ToolError, match="no longer exists"):
-        await desk.call("shell", command="pwd")
+        await harness.call("shell", command="pwd")
 
 
 @pytest.mark.parametrize("command", ["cd sub; exec true", "cd sub; trap 'true' EXIT", "cd sub; kill -9 $$"])
-async def test_when_the_shell_cannot_tell_where_it_went_the_next_directory_is_stated(desk: Desk, command: str) -> None:
-    (desk.root / "sub").mkdir()
-    assert f"[the next command runs in {desk.root}]" in (await desk.call("shell", command=command)).text
+async def test_when_the_shell_cannot_tell_where_it_went_the_next_directory_is_stated(harness: ToolHarness, command: str) -> None:
+    (harness.root / "sub").mkdir()
+    assert f"[the next command runs in {harness.root}]" in (await harness.call("shell", command=command)).text
 
 
 async def test_start_up_files_aliases_and_exported_functions_change_nothing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    harness: ToolHarness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     trap = tmp_path / "trap.sh"
     trap.write_text("alias cd=false\ncd() { false; }\necho hijacked\n")
@@ -149,12 +151,12 @@ async def test_start_up_files_aliases_and_exported_functions_change_nothing(
     monkeypatch.setenv("ENV", str(trap))
     monkeypatch.setenv("BASH_FUNC_cd%%", "() { echo hijacked; }")
     monkeypatch.setenv("SHELLOPTS", "noexec")
-    result = await desk.call("shell", command="mkdir sub && cd sub && pwd")
-    assert result.text.startswith(f"{desk.root}/sub\n[exit 0]\n")
+    result = await harness.call("shell", command="mkdir sub && cd sub && pwd")
+    assert result.text.startswith(f"{harness.root}/sub\n[exit 0]\n")
 
 
 async def test_secrets_and_hooks_do_not_reach_a_command_but_a_virtual_environment_on_the_path_does(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    harness: ToolHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = ["OPENAI_API_KEY", "MY_TOKEN", "DB_PASSWORD", "SSH_AUTH_SOCK", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS"]
     hidden += [
@@ -170,8 +172,8 @@ async def test_secrets_and_hooks_do_not_reach_a_command_but_a_virtual_environmen
         monkeypatch.setenv(name, "canary" if name != "LD_PRELOAD" else "/canary.so")
     monkeypatch.setenv("PATH", f"/venv/bin:{os.environ['PATH']}")
     monkeypatch.setenv("LC_TIME", "C")
-    desk.services = replace(desk.services, shell_env=("SOME_*", "MY_TOKEN"))
-    lines = (await desk.call("shell", command="env; env | grep -c canary")).text.splitlines()
+    harness.services = replace(harness.services, shell_env=("SOME_*", "MY_TOKEN"))
+    lines = (await harness.call("shell", command="env; env | grep -c canary")).text.splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     assert seen["SOME_OTHER"] == "canary"
     assert [name for name in hidden if name in seen] == ["SOME_OTHER"]
@@ -183,16 +185,16 @@ BACKGROUND = ["sleep {n} &", "setsid sleep {n} &", "nohup sleep {n} &", "(setsid
 
 
 @pytest.mark.parametrize("command", BACKGROUND)
-async def test_a_background_process_holds_nothing_up_and_is_listed_until_it_is_ended(desk: Desk, command: str) -> None:
+async def test_a_background_process_holds_nothing_up_and_is_listed_until_it_is_ended(harness: ToolHarness, command: str) -> None:
     n = unique_seconds()
     started = time.monotonic()
-    result = await desk.call("shell", command=f"echo up\n{command.format(n=n)}")
+    result = await harness.call("shell", command=f"echo up\n{command.format(n=n)}")
     assert time.monotonic() - started < 2
     assert re.fullmatch(
         r"up\n\[exit 0\]\n\[still running in the background until this conversation ends: \d+ .*\]\n", result.text
     )
     await until(lambda: alive(n))
-    desk.services.shell.processes.close_all()
+    harness.services.shell.processes.close_all()
     assert gone(n)
 
 
@@ -217,23 +219,23 @@ class Sandbox:
 
 
 @pytest.mark.parametrize("command", ["sleep 60 & echo up", "(sleep 60 & wait) & echo up"])
-async def test_what_ends_with_the_sandbox_is_told(desk: Desk, command: str) -> None:
-    desk.services.sandbox.walls = Sandbox()
-    desk.confined = True
-    result = await desk.call("shell", command=command)
+async def test_what_ends_with_the_sandbox_is_told(harness: ToolHarness, command: str) -> None:
+    harness.services.sandbox.walls = Sandbox()
+    harness.confined = True
+    result = await harness.call("shell", command=command)
     assert result.text.startswith("up\n[exit 0]\n[the sandbox ended the processes that it left running with &;")
-    assert (await desk.call("shell", command="sleep 0.1 & wait; cd /; pwd")).text.startswith(
+    assert (await harness.call("shell", command="sleep 0.1 & wait; cd /; pwd")).text.startswith(
         "/\n[exit 0]\n[the next command runs in /]"
     )
 
 
-async def test_a_server_started_by_one_command_answers_the_next(desk: Desk) -> None:
-    await desk.call("shell", command=f"{sys.executable} -u -m http.server 0 --bind 127.0.0.1 >log 2>&1 &")
-    await until(lambda: "port" in (desk.root / "log").read_text())
-    port = re.search(r"port (\d+)", (desk.root / "log").read_text())
+async def test_a_server_started_by_one_command_answers_the_next(harness: ToolHarness) -> None:
+    await harness.call("shell", command=f"{sys.executable} -u -m http.server 0 --bind 127.0.0.1 >log 2>&1 &")
+    await until(lambda: "port" in (harness.root / "log").read_text())
+    port = re.search(r"port (\d+)", (harness.root / "log").read_text())
     assert port
     fetch = f"import urllib.request as r; print(r.urlopen('http://127.0.0.1:{port[1]}/log').status)"
-    assert (await desk.call("shell", command=f'{sys.executable} -c "{fetch}"')).text.startswith("200\n")
+    assert (await harness.call("shell", command=f'{sys.executable} -c "{fetch}"')).text.startswith("200\n")
 
 
 KEYBOARD = {
@@ -254,62 +256,62 @@ KEYBOARD = {
 
 
 @pytest.mark.parametrize("command", KEYBOARD.values(), ids=KEYBOARD)
-async def test_what_waits_for_a_keyboard_ends_at_once_and_fails_visibly(desk: Desk, command: str) -> None:
+async def test_what_waits_for_a_keyboard_ends_at_once_and_fails_visibly(harness: ToolHarness, command: str) -> None:
     program = command.split()[0]
     if program in PACKAGES:
         require(program)
-    repository(desk)
-    head = (desk.root / ".git/HEAD").read_text(), git(desk, "rev-parse", "HEAD")
+    repository(harness)
+    head = (harness.root / ".git/HEAD").read_text(), git(harness, "rev-parse", "HEAD")
     started = time.monotonic()
-    result = await desk.call("shell", command=command, timeout_s=8)
+    result = await harness.call("shell", command=command, timeout_s=8)
     assert time.monotonic() - started < 5
     assert result.is_error
     assert "timed out" not in result.text
-    assert ((desk.root / ".git/HEAD").read_text(), git(desk, "rev-parse", "HEAD")) == head
+    assert ((harness.root / ".git/HEAD").read_text(), git(harness, "rev-parse", "HEAD")) == head
 
 
 @pytest.mark.parametrize(
     "command", ["less file", "git log", "git diff HEAD~1", "more file", "ssh-keygen -f key", "man bash", "top"]
 )
-async def test_pagers_and_programs_that_take_no_answer_for_one_come_to_an_end(desk: Desk, command: str) -> None:
-    repository(desk)
+async def test_pagers_and_programs_that_take_no_answer_for_one_come_to_an_end(harness: ToolHarness, command: str) -> None:
+    repository(harness)
     started = time.monotonic()
-    result = await desk.call("shell", command=f"{command} || true", timeout_s=8)
+    result = await harness.call("shell", command=f"{command} || true", timeout_s=8)
     assert time.monotonic() - started < 5
     assert "timed out" not in result.text
 
 
-async def test_a_rebase_goes_on_without_an_editor(desk: Desk) -> None:
-    repository(desk)
-    git(desk, "checkout", "-q", "-b", "side", "HEAD~1")
-    desk.put("file", "side\n")
-    git(desk, "commit", "-qam", "side")
-    branch = git(desk, "rev-parse", "--abbrev-ref", "@{-1}")
-    result = await desk.call(
+async def test_a_rebase_goes_on_without_an_editor(harness: ToolHarness) -> None:
+    repository(harness)
+    git(harness, "checkout", "-q", "-b", "side", "HEAD~1")
+    harness.put("file", "side\n")
+    git(harness, "commit", "-qam", "side")
+    branch = git(harness, "rev-parse", "--abbrev-ref", "@{-1}")
+    result = await harness.call(
         "shell", command=f"git rebase {branch}; echo both > file; git add file; git rebase --continue", timeout_s=8
     )
     assert result.text.endswith("[exit 0]\n")
-    assert git(desk, "log", "-1", "--format=%s") == "side"
+    assert git(harness, "log", "-1", "--format=%s") == "side"
 
 
-async def test_a_time_limit_ends_everything_and_keeps_what_was_printed(desk: Desk) -> None:
+async def test_a_time_limit_ends_everything_and_keeps_what_was_printed(harness: ToolHarness) -> None:
     n = unique_seconds()
     started = time.monotonic()
-    result = await desk.call("shell", command=f"trap '' TERM; (sleep {n}) & echo before; sleep {n}", timeout_s=1)
+    result = await harness.call("shell", command=f"trap '' TERM; (sleep {n}) & echo before; sleep {n}", timeout_s=1)
     assert time.monotonic() - started < 4
     assert result.text.startswith("before\n[timed out after 1 s: the command and everything it started were ended]\n")
     assert result.is_error
     assert gone(n)
 
 
-async def test_the_time_limit_of_the_settings_holds_where_the_call_names_none(desk: Desk) -> None:
-    desk.services = replace(desk.services, shell_timeout_s=0.3)
-    assert "timed out after 0.3 s" in (await desk.call("shell", command="sleep 60")).text
+async def test_the_time_limit_of_the_settings_holds_where_the_call_names_none(harness: ToolHarness) -> None:
+    harness.services = replace(harness.services, shell_timeout_s=0.3)
+    assert "timed out after 0.3 s" in (await harness.call("shell", command="sleep 60")).text
 
 
-async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(desk: Desk) -> None:
+async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(harness: ToolHarness) -> None:
     n = unique_seconds()
-    task = asyncio.create_task(desk.call("shell", command=f"touch made; cd /tmp; echo part; (setsid sleep {n} &) ; sleep {n}"))
+    task = asyncio.create_task(harness.call("shell", command=f"touch made; cd /tmp; echo part; (setsid sleep {n} &) ; sleep {n}"))
     await until(lambda: alive(n))
     task.cancel()
     with pytest.raises(Interrupted) as stopped:
@@ -317,26 +319,26 @@ async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(desk: 
     result = stopped.value.result
     assert isinstance(result, Result)
     assert stopped.value.result.text.startswith("part\n[interrupted: the command and everything it started were ended")
-    assert (result.outcome, result.is_error, result.files_changed) == ("interrupted", True, (f"{desk.root}/made",))
+    assert (result.outcome, result.is_error, result.files_changed) == ("interrupted", True, (f"{harness.root}/made",))
     assert gone(n)
-    assert (await desk.call("shell", command="echo on")).text.startswith("on\n[exit 0]\n")
+    assert (await harness.call("shell", command="echo on")).text.startswith("on\n[exit 0]\n")
 
 
 FLOOD = """
 import asyncio, resource, sys
 from msgspec.structs import replace
 from pathlib import Path
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 async def main():
     folder = Path(sys.argv[1])
-    desk = Desk(folder)
+    harness = ToolHarness(folder)
     def keep(name, data):
         (folder / "kept").write_bytes(data)
         return folder / "kept"
-    desk.services = replace(desk.services, save_output=keep)
-    await desk.call("shell", command="echo warm")
+    harness.services = replace(harness.services, save_output=keep)
+    await harness.call("shell", command="echo warm")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    result = await desk.call("shell", command=sys.argv[2])
+    result = await harness.call("shell", command=sys.argv[2])
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, len(result.text), result.is_error)
     print(result.text[-300:])
 asyncio.run(main())
@@ -372,8 +374,8 @@ def test_a_flood_costs_neither_memory_nor_context(tmp_path: Path, command: str) 
     assert done.stdout.rstrip().endswith("[exit 0]")
 
 
-async def test_long_output_is_cut_in_the_middle_and_whole_in_the_file_that_is_named(desk: Desk) -> None:
-    text = (await desk.call("shell", command="seq 1 300000")).text
+async def test_long_output_is_cut_in_the_middle_and_whole_in_the_file_that_is_named(harness: ToolHarness) -> None:
+    text = (await harness.call("shell", command="seq 1 300000")).text
     assert text.startswith("1\n2\n3\n")
     assert "299999\n300000\n[Whole output, 300,000 lines: " in text
     kept = re.search(r"lines: (\S+) — page", text)
@@ -381,8 +383,8 @@ async def test_long_output_is_cut_in_the_middle_and_whole_in_the_file_that_is_na
     assert Path(kept[1]).read_text() == "".join(f"{number}\n" for number in range(1, 300_001))
 
 
-async def test_output_beyond_what_is_kept_says_so_in_the_file_and_in_the_footer(desk: Desk, tmp_path: Path) -> None:
-    text = (await desk.call("shell", command="seq 1 3000000")).text
+async def test_output_beyond_what_is_kept_says_so_in_the_file_and_in_the_footer(harness: ToolHarness, tmp_path: Path) -> None:
+    text = (await harness.call("shell", command="seq 1 3000000")).text
     assert re.search(r"\[Beginning and end of the output without [\d.]+ MB between, ", text)
     kept = next(tmp_path.glob("shell-*.txt")).read_text()
     assert kept.startswith("1\n2\n")
@@ -390,8 +392,8 @@ async def test_output_beyond_what_is_kept_says_so_in_the_file_and_in_the_footer(
     assert re.search(r"\n\[… [\d,]+ bytes in the middle were not saved …\]\n", kept)
 
 
-async def test_what_is_no_text_is_shown_without_control_codes(desk: Desk) -> None:
-    result = await desk.call(
+async def test_what_is_no_text_is_shown_without_control_codes(harness: ToolHarness) -> None:
+    result = await harness.call(
         "shell", command=r"printf 'caf\351 \000\033[31mred\033[0m 10%%\r100%%\n'; head -c 20000 /dev/urandom"
     )
     assert "\x1b" not in result.text
@@ -399,51 +401,53 @@ async def test_what_is_no_text_is_shown_without_control_codes(desk: Desk) -> Non
     assert "100%\n" in result.text
 
 
-async def test_output_is_shown_while_the_command_runs_also_without_a_line_end(desk: Desk) -> None:
+async def test_output_is_shown_while_the_command_runs_also_without_a_line_end(harness: ToolHarness) -> None:
     shown: list[str] = []
-    context = desk.services.for_call("call_1", shown.append)
-    tool, args = desk.toolbox.decode("shell", {"command": "printf waiting; while [ ! -e go ]; do sleep 0.05; done; echo done"})
+    context = harness.services.for_call("call_1", shown.append)
+    tool, args = harness.toolbox.decode("shell", {"command": "printf waiting; while [ ! -e go ]; do sleep 0.05; done; echo done"})
     task = asyncio.ensure_future(tool.run(args, context))
     await until(lambda: "".join(shown) == "waiting")
     assert not task.done()
-    desk.put("go", "")
+    harness.put("go", "")
     assert (await task).text.startswith("waitingdone\n")
     assert "".join(shown) == "waitingdone\n"
 
 
-async def test_a_progress_bar_is_shown_in_its_newest_state(desk: Desk) -> None:
+async def test_a_progress_bar_is_shown_in_its_newest_state(harness: ToolHarness) -> None:
     shown: list[str] = []
-    desk.progress = shown.append
-    await desk.call("shell", command=r"for n in 1 2 3; do printf '\r%d0 percent' $n; sleep 0.3; done; printf '\r\nend\r\n'")
+    harness.progress = shown.append
+    await harness.call("shell", command=r"for n in 1 2 3; do printf '\r%d0 percent' $n; sleep 0.3; done; printf '\r\nend\r\n'")
     assert "".join(shown).split() == ["10", "percent", "20", "percent", "30", "percent", "end"]
     assert "percent\n20" in "".join(shown)
 
 
-async def test_a_flood_is_shown_a_few_times_a_second_and_not_more(desk: Desk) -> None:
+async def test_a_flood_is_shown_a_few_times_a_second_and_not_more(harness: ToolHarness) -> None:
     shown: list[str] = []
-    tool, args = desk.toolbox.decode("shell", {"command": "timeout 1 yes || true"})
-    await tool.run(args, desk.services.for_call("call_1", shown.append))
+    tool, args = harness.toolbox.decode("shell", {"command": "timeout 1 yes || true"})
+    await tool.run(args, harness.services.for_call("call_1", shown.append))
     assert 2 <= len(shown) <= 15
     assert max(map(len, shown)) <= 4096
 
 
-async def test_files_that_a_command_made_changed_or_removed_are_named(desk: Desk) -> None:
-    desk.put("same", "x")
-    desk.put("changed", "x")
-    desk.put("removed", "x")
-    desk.put(".gitignore", "*.log\n")
-    result = await desk.call(
+async def test_files_that_a_command_made_changed_or_removed_are_named(harness: ToolHarness) -> None:
+    harness.put("same", "x")
+    harness.put("changed", "x")
+    harness.put("removed", "x")
+    harness.put(".gitignore", "*.log\n")
+    result = await harness.call(
         "shell", command="touch made out.log; echo y >> changed; rm removed; cat same; mkdir d; mv made d/moved"
     )
-    assert [os.path.relpath(path, desk.root) for path in result.files_changed] == ["changed", "d/moved", "removed"]
-    assert (await desk.call("shell", command="ls")).files_changed == ()
+    assert [os.path.relpath(path, harness.root) for path in result.files_changed] == ["changed", "d/moved", "removed"]
+    assert (await harness.call("shell", command="ls")).files_changed == ()
 
 
-async def test_a_workspace_too_large_to_watch_costs_nothing_but_the_list(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_workspace_too_large_to_watch_costs_nothing_but_the_list(
+    harness: ToolHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("wolo.workspace.checkpoints.scan.MAX_ENTRIES", 50)
     for number in range(60):
-        (desk.root / f"f{number}").touch()
-    result = await desk.call("shell", command="echo x > f1")
+        (harness.root / f"f{number}").touch()
+    result = await harness.call("shell", command="echo x > f1")
     assert (result.is_error, result.files_changed) == (False, ())
 
 
@@ -462,18 +466,18 @@ async def test_a_workspace_too_large_to_watch_costs_nothing_but_the_list(desk: D
     ],
 )
 async def test_arguments_that_make_no_sense_are_refused_with_the_reason(
-    desk: Desk, arguments: dict[str, object], problem: str
+    harness: ToolHarness, arguments: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(ToolError, match=problem):
-        await desk.call("shell", **arguments)
+        await harness.call("shell", **arguments)
 
 
-async def test_the_longest_command_that_is_taken_runs(desk: Desk) -> None:
+async def test_the_longest_command_that_is_taken_runs(harness: ToolHarness) -> None:
     command = "echo " + "x" * (120_000 - 5)
-    assert (await desk.call("shell", command=command)).is_error is False
+    assert (await harness.call("shell", command=command)).is_error is False
 
 
-async def test_without_bash_the_command_runs_in_sh(desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_without_bash_the_command_runs_in_sh(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     few = tmp_path / "few"
     few.mkdir()
     for name in ("mkdir", "sleep"):
@@ -481,22 +485,22 @@ async def test_without_bash_the_command_runs_in_sh(desk: Desk, monkeypatch: pyte
         assert found
         (few / name).symlink_to(found)
     monkeypatch.setenv("PATH", str(few))
-    result = await desk.call("shell", command="mkdir sub; cd sub; echo $0 $#; exit 3")
-    assert result.text == f"sh 0\n[exit 3]\n[the next command runs in {desk.root}/sub]\n"
+    result = await harness.call("shell", command="mkdir sub; cd sub; echo $0 $#; exit 3")
+    assert result.text == f"sh 0\n[exit 3]\n[the next command runs in {harness.root}/sub]\n"
 
 
-def repository(desk: Desk) -> None:
-    git(desk, "init", "-q")
+def repository(harness: ToolHarness) -> None:
+    git(harness, "init", "-q")
     for name in ("name", "email"):
-        git(desk, "config", f"user.{name}", "nobody@example.org")
+        git(harness, "config", f"user.{name}", "nobody@example.org")
     for number in range(3):
-        desk.put("file", f"{number}\n")
-        git(desk, "add", "file")
-        git(desk, "commit", "-qm", f"commit {number}")
+        harness.put("file", f"{number}\n")
+        git(harness, "add", "file")
+        git(harness, "commit", "-qm", f"commit {number}")
 
 
-def git(desk: Desk, *words: str) -> str:
-    return subprocess.run(["git", "-C", str(desk.root), *words], check=True, capture_output=True, text=True).stdout.strip()
+def git(harness: ToolHarness, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(harness.root), *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
 async def until(is_so: Callable[[], object], limit_s: float = 5) -> None:

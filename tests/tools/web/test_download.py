@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.components import require
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from tests.tools.web.site import Site, answer, moved, site
 from wolo.errors import ToolError
 from wolo.tools.fetch import Fetch
@@ -50,7 +50,7 @@ async def here() -> AsyncIterator[Site]:
 
 @pytest.fixture
 def services(tmp_path: Path) -> ToolServices:
-    return Desk(tmp_path).services
+    return ToolHarness(tmp_path).services
 
 
 async def fetch(tool: Fetch, services: ToolServices, url: str) -> Result:

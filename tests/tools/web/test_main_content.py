@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.desk import Desk
+from tests.tools.harness import ToolHarness
 from tests.tools.web.site import answer, site
 from wolo.tools.toolbox import Toolbox
 from wolo.tools.web.main_content import find_main_part
@@ -39,7 +39,7 @@ async def test_a_page_that_names_its_main_part_is_taken_at_its_word(tmp_path: Pa
     async with site() as here:
         here.pages |= {"/": answer(PAGE), "/named": answer(NAMED)}
         tool = here.tool()
-        context = Desk(tmp_path).context
+        context = ToolHarness(tmp_path).context
         texts = []
         for path in ("/", "/named"):
             _, args = Toolbox((tool,)).decode("fetch", {"url": here.url(path)})

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspace.checkpoints.bench import Bench
+from tests.workspace.checkpoints.harness import CheckpointHarness
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def harness(tmp_path: Path) -> CheckpointHarness:
+    return CheckpointHarness(tmp_path)

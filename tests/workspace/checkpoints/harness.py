@@ -1,4 +1,4 @@
-"""A workspace that is watched, and hands that change it as tools, commands and people do."""
+"""A tracked workspace, and the changes that tools, commands and users make to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wolo.workspace.files.atomic_write import content_hash, write_atomic
 Picture = dict[str, tuple[str, int, bytes]]
 
 
-class Bench:
+class CheckpointHarness:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.root = Path(os.path.realpath(folder)) / "work"
@@ -101,5 +101,5 @@ def picture(root: Path) -> Picture:
     return found
 
 
-def names(bench: Bench, paths: Iterable[str]) -> list[str]:
-    return sorted(str(Path(path).relative_to(bench.root)) for path in paths)
+def names(harness: CheckpointHarness, paths: Iterable[str]) -> list[str]:
+    return sorted(str(Path(path).relative_to(harness.root)) for path in paths)

@@ -1,4 +1,4 @@
-"""A place to try tools at: a workspace, a ledger, and calls made the way a model makes them."""
+"""Calls tools as the model does: a workspace, a file ledger, jobs and the toolbox."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 
-class Desk:
+class ToolHarness:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.root = folder / "work"
