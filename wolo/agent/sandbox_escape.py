@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -29,6 +30,14 @@ _SHOWS_TEXTS = r"\s*(?:\S*/)?(?:[efr]?grep|rg|ag|cat|head|tail|less|sed|awk|jq|d
 _MOST_CHARS = 2000
 
 
+class RunningCall(Protocol):
+    """Both methods raise Cancelled."""
+
+    async def run(self, context: CallContext) -> Result: ...
+
+    async def ask(self, reason: str, walls: SandboxState) -> ApprovalGiven: ...
+
+
 class SandboxEscape:
     """Remembers the user's answer for exactly the same call, so that it is asked once."""
 
@@ -43,29 +52,31 @@ class SandboxEscape:
         key: str,
         result: Result,
         call: CallContext,
+        running: RunningCall,
         *,
-        ask: Callable[[str, SandboxState], Awaitable[ApprovalGiven]] | None,
-        run: Callable[[CallContext], Awaitable[Result]],
+        may_ask: bool,
     ) -> Result:
-        """Returns the final result of a sandboxed call. `key` is its fingerprint; without `ask` no user can be asked."""
+        """Returns the final result of a sandboxed call. `key` is its fingerprint."""
         restored = (
             call.services.sandbox.walls.take_restored() if call.confined and call.services.sandbox.walls is not None else None
         )
         if restored is not None:
-            return await _offer_changes(result, restored, call, ask)
+            return await _offer_changes(result, restored, call, running if may_ask else None)
         denied = _denied(result, call)
         if not denied:
             return result
         is_offered = result.is_error or wanted_shared(result.text[-_MOST_CHARS:])
-        if not is_offered or ask is None or key in self._said:
+        if not is_offered or not may_ask or key in self._said:
             return _with_line(result, denied)
         try:
-            given = await ask(QUESTION.format(denied=denied.replace(ADVICE, "")), "again")  # the command may have succeeded
+            given = await running.ask(
+                QUESTION.format(denied=denied.replace(ADVICE, "")), "again"
+            )  # the command may have succeeded
             if given.scope != "once" or not given.allowed:
                 self._said[key] = given.allowed
             if not given.allowed:
                 return _with_line(result, denied, *filter(None, (STAYED_INSIDE, given.reason)))
-            free = await run(_where_it_began(call))
+            free = await running.run(_where_it_began(call))
         except Cancelled:
             return _with_line(result, denied)
         changed = tuple(dict.fromkeys((*result.files_changed, *free.files_changed)))
@@ -78,16 +89,14 @@ class SandboxEscape:
         return result.text.splitlines()[0] if never and result.text.startswith(PREFIX) else ""
 
 
-async def _offer_changes(
-    result: Result, restored: Restored, call: CallContext, ask: Callable[[str, SandboxState], Awaitable[ApprovalGiven]] | None
-) -> Result:
+async def _offer_changes(result: Result, restored: Restored, call: CallContext, running: RunningCall | None) -> Result:
     """Offers the command's version of protected files, which the sandbox has restored."""
     names = _names(restored.paths, call)
     denied = f"{PREFIX} {RESTORED.format(names=names)}{LOST if restored.lost else ''}"
-    if ask is None:
+    if running is None:
         return _with_line(result, denied + ADVICE)
     try:
-        given = await ask(KEEP.format(denied=denied), "restored")
+        given = await running.ask(KEEP.format(denied=denied), "restored")
         if not given.allowed:
             return _with_line(result, denied, *filter(None, (STAYED_RESTORED, given.reason)))
         restored.accept()

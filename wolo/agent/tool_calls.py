@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import fields, replace
 
+from wolo.agent.approvals import Approvals, AskUser
 from wolo.agent.cancellation import Cancellation, Cancelled
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
+from wolo.agent.events import ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
 from wolo.agent.hook_calls import NOTHING, HookedCall, HookedResult, HookResponse, Hooks, ask_because_of_hook, with_hook_text
 from wolo.agent.tool_execution import (
     DENIED_BY_HOOK,
@@ -32,13 +33,13 @@ from wolo.agent.tool_execution import (
     run_guarded,
 )
 from wolo.errors import ToolError
-from wolo.guard.intents import CallIntent, Intent, RunIntent
+from wolo.guard.intents import CallIntent, Intent
 from wolo.guard.judge import Judge
 from wolo.guard.precedence import SAFE, fingerprint
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Restored, ask_first
 from wolo.messages.message import Message
-from wolo.messages.parts import IN_FENCE, Outcome, ToolPart, new_id
+from wolo.messages.parts import IN_FENCE, Outcome, ToolPart
 from wolo.tools.tool import CallContext, Tool, ToolServices, kind_of
 from wolo.tools.tool_values import Result, View
 from wolo.tools.toolbox import Toolbox
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from wolo.agent.sandbox_escape import SandboxEscape
 
 log = logging.getLogger(__name__)
-
-AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True):
@@ -103,7 +102,7 @@ class ToolCalls:
         self._services = services
         self._judge = judge
         self._emit = emit
-        self._ask_user = ask_user
+        self._approvals = Approvals(ask_user, judge, services.secrets, hooks, emit) if ask_user else None
         self._escape: SandboxEscape | None = None
         """None: no call was sandboxed so far."""
 
@@ -128,7 +127,7 @@ class ToolCalls:
             intents, verdict = self._judged(call, tool)
         except Exception as error:
             return PlannedCall(part=self._services.secrets.hide_part(_not_judgeable(part, error)))
-        verdict = verdict if self._ask_user else verdict.without_person()
+        verdict = verdict if self._approvals else verdict.without_person()
         saved = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
         marked = replace(part, metadata={**part.metadata, "verdict": saved})
         return replace(call, part=marked, intents=intents, verdict=verdict)
@@ -261,7 +260,7 @@ class ToolCalls:
                         part = call.part
                     response = hook
                     continue
-            verdict = verdict if self._ask_user else verdict.without_person()
+            verdict = verdict if self._approvals else verdict.without_person()
             if verdict.decision == "deny":
                 words = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE
                 return _denied(part, "denied_by_rule", verdict.reason, words)
@@ -269,43 +268,11 @@ class ToolCalls:
                 decided_by = {} if approved is None else {"decided_by": "person"}
                 part = replace(part, metadata={**part.metadata, **decided_by})
                 return replace(call, part=part, intents=intents, verdict=verdict)
-            given = await self._ask(part, tool, intents, verdict, cancellation)
+            assert self._approvals is not None  # without a user no call asks
+            given = await self._approvals.ask(part, tool, intents, verdict, cancellation)
             if not given.allowed:
                 return _denied(part, "denied_by_person", given.reason or NO_REASON, DENIED_BY_PERSON)
             approved = intents
-
-    async def _ask(
-        self, part: ToolPart, tool: Tool, intents: tuple[Intent, ...], verdict: Verdict, cancellation: Cancellation
-    ) -> ApprovalGiven:
-        secrets = self._services.secrets
-        rule, no_rule = "", ""  # no rule for a call that may be an example
-        if verdict.source != IN_FENCE:
-            rule, no_rule = self._judge.suggest_rule(intents), self._judge.why_no_rule(intents)
-        rule = rule if secrets.hide(rule) is rule else ""  # the rule is saved in the settings
-        reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {no_rule}".rstrip())
-        request = self._approval_request(part, intents, reason, rule, walls="inside" if verdict.confined else "outside")
-        given = await self._request_approval(request, cancellation)
-        if given.scope != "once" or not given.allowed:  # a denial is remembered
-            kept = given.rule or (rule if given.scope in ("always", "everywhere") else "")
-            self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
-        return given
-
-    def _approval_request(
-        self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str = "", *, walls: SandboxState
-    ) -> ApprovalAsked:
-        shown = tuple(map(self._services.secrets.hide_intent, intents))
-        held = walls if any(isinstance(intent, RunIntent) for intent in intents) else ""
-        return ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule, walls=held)
-
-    async def _request_approval(self, request: ApprovalAsked, cancellation: Cancellation) -> ApprovalGiven:
-        given = await cancellation.run(self._wait_for_user(request))
-        await self._emit(given)
-        return given
-
-    async def _wait_for_user(self, request: ApprovalAsked) -> ApprovalGiven:
-        assert self._ask_user is not None  # without a user no call asks
-        words = f"{request.part.tool} needs your approval"
-        return await self._hooks.notify_while("permission_prompt", words, self._ask_user(request))
 
     async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
         if cancellation.cause is not None:
@@ -322,17 +289,12 @@ class ToolCalls:
             part.wire_id, progress.add, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
         )
 
-        async def run(within: CallContext) -> Result:
-            return await cancellation.run(run_guarded(tool, call.args, within))
-
-        async def ask(reason: str, walls: SandboxState) -> ApprovalGiven:
-            return await self._request_approval(self._approval_request(part, call.intents, reason, walls=walls), cancellation)
-
+        running = _RunningCall(tool, replace(call, part=part), self._approvals, cancellation)
         try:
-            result = await run(context)
+            result = await running.run(context)
             if escape is not None:
-                may_leave = self._ask_user is not None and self._judge.confine != "always"
-                result = await escape.retry_outside(name, result, context, ask=ask if may_leave else None, run=run)
+                may_leave = self._approvals is not None and self._judge.confine != "always"
+                result = await escape.retry_outside(name, result, context, running, may_ask=may_leave)
         finally:
             await progress.close()
         secrets.rescan(call.intents, result.files_changed)
@@ -352,6 +314,23 @@ class ToolCalls:
         view = ended.view and secrets.hide_fields(ended.view)
         files = tuple(map(secrets.hide, ended.files_changed))
         return replace(ended, part=part, view=view, files_changed=files, denied=secrets.hide(ended.denied))
+
+
+class _RunningCall:
+    """Runs a call, and asks the user about it, until it is cancelled."""
+
+    def __init__(self, tool: Tool, call: PlannedCall, approvals: Approvals | None, cancellation: Cancellation) -> None:
+        self._tool = tool
+        self._call = call
+        self._approvals = approvals
+        self._cancellation = cancellation
+
+    async def run(self, context: CallContext) -> Result:
+        return await self._cancellation.run(run_guarded(self._tool, self._call.args, context))
+
+    async def ask(self, reason: str, walls: SandboxState) -> ApprovalGiven:
+        assert self._approvals is not None
+        return await self._approvals.request(self._call.part, self._call.intents, reason, self._cancellation, walls=walls)
 
 
 def _hook_view(call: PlannedCall, tool: Tool) -> HookedCall:

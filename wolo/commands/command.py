@@ -9,8 +9,8 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.agent.events import Event
-from wolo.agent.user_command import CommandRights
 from wolo.conversation.conversation import Conversation
+from wolo.conversation.user_command import CommandRights
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from wolo.agent.user_command import CommandRights
 from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Group, Outcome, SendPrompt
 from wolo.commands.two_columns import shortened
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.prompt_attachments import without_files
+from wolo.conversation.user_command import CommandRights
 from wolo.errors import ExtensionError
 from wolo.extensions.markdown_commands import Run, WrittenCommand, fill
 from wolo.extensions.markdown_files import shown

@@ -8,11 +8,12 @@ from msgspec import Struct, field
 
 from wolo.agent.agent import Agent
 from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.approvals import AskUser
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.hook_calls import Hooks
 from wolo.agent.prompt_prefix import LateTools, PromptPrefix
-from wolo.agent.tool_calls import AskUser, ToolCalls
+from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import Emit
 from wolo.agent.verification import Verify
 from wolo.guard.judge import Judge

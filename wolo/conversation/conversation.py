@@ -36,7 +36,7 @@ from wolo.tools.tool_values import TodoItem
 
 if TYPE_CHECKING:
     from wolo.agent.compaction_run import CompactionPreview, ContextUsage
-    from wolo.agent.user_command import CommandRights
+    from wolo.conversation.user_command import CommandRights
     from wolo.tools.background_jobs import Job
 
 
@@ -189,7 +189,7 @@ class Conversation:
 
     def run_user_command(self, command: str, rights: CommandRights = "person") -> AsyncIterator[Event]:
         """Runs the user's own command without asking, from `CallStarted` to `CallEnded`. It is neither saved nor sent."""
-        from wolo.agent.user_command import run_user_command  # noqa: PLC0415  # not needed for a prompt
+        from wolo.conversation.user_command import run_user_command  # noqa: PLC0415  # not needed for a prompt
 
         cancellation = self._user_command = Cancellation()
         return self._stream(lambda: run_user_command(command, rights, self._parts.services, cancellation, self.events.show))

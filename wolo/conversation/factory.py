@@ -183,7 +183,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers) -> Conversa
         Handover(state, parts, environment.hooks, environment.tracking, follow=open_conversation),
         sink.history,
         attended=attended,
-        options=options_of(state.config, state.workspace, prompts, secrets.hide),
+        options=options_of(state.config, state.workspace, prompts, secrets),
         side_question_usage=sink.side_question_usage,
     )
 

@@ -23,7 +23,7 @@ from wolo.tools.tool_values import BUILTIN, SubagentOffer
 from wolo.workspace.root import Workspace, find_root
 
 if TYPE_CHECKING:
-    from wolo.agent.user_command import CommandRights
+    from wolo.conversation.user_command import CommandRights
 
 
 class PermissionCheck(Struct, frozen=True):

@@ -22,6 +22,7 @@ from wolo.extensions.instructions import read_instructions
 from wolo.extensions.skill_files import NO_SKILLS, Skills, listed
 from wolo.formats.default_prompt import NAME
 from wolo.guard.rules import Decision, Rule, parse_rule
+from wolo.guard.secrets.redactor import Secrets
 from wolo.models.provider import EditTool
 from wolo.places import Places
 from wolo.tools.tool import ExternalTool
@@ -147,8 +148,9 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(found)
 
 
-def options_of(config: Config, workspace: Workspace, prompts: PromptOptions, hide: Callable[[str], str]) -> dict[str, Any]:
-    """The options as they are saved; `hide` redacts secrets."""
+def options_of(config: Config, workspace: Workspace, prompts: PromptOptions, secrets: Secrets) -> dict[str, Any]:
+    """The options as they are saved, with secrets redacted."""
+    hide = secrets.hide
     tools = config.settings.tools
     options = RunOptions(
         add_dirs=tuple(map(str, workspace.extra)),

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from wolo.agent.approvals import AskUser
 from wolo.agent.budget import NOTHING, add
 from wolo.agent.events import (
     AnswerEnded,
@@ -31,7 +32,6 @@ from wolo.agent.events import (
     TurnEnded,
 )
 from wolo.agent.hook_calls import HookAnswer, HookResponse, ReportSlow, RunHook
-from wolo.agent.tool_calls import AskUser
 from wolo.agent.tool_execution import Emit
 from wolo.conversation.recorder import Recorder
 from wolo.messages.call_arguments import call_line

@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent_services import MessageHistory
+from wolo.agent.approvals import AskUser
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Noticed
 from wolo.agent.hook_calls import Hooks, RunHook
-from wolo.agent.tool_calls import AskUser
 from wolo.agent.tool_execution import Emit
 from wolo.config import keys
 from wolo.conversation.agent_assembly import AgentParts, assemble

@@ -1,0 +1,68 @@
+"""Asks the user to approve a call, and remembers the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from wolo.agent.cancellation import Cancellation
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, SandboxState
+from wolo.agent.hook_calls import Hooks
+from wolo.agent.tool_execution import Emit
+from wolo.guard.intents import Intent, RunIntent
+from wolo.guard.judge import Judge
+from wolo.guard.rules import Verdict
+from wolo.guard.secrets.redactor import Secrets
+from wolo.messages.parts import IN_FENCE, ToolPart, new_id
+from wolo.tools.tool import Tool
+
+AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
+
+
+class Approvals:
+    """Of one agent whose user can be asked."""
+
+    def __init__(self, ask_user: AskUser, judge: Judge, secrets: Secrets, hooks: Hooks, emit: Emit) -> None:
+        self._ask_user = ask_user
+        self._judge = judge
+        self._secrets = secrets
+        self._hooks = hooks
+        self._emit = emit
+
+    async def ask(
+        self, part: ToolPart, tool: Tool, intents: Sequence[Intent], verdict: Verdict, cancellation: Cancellation
+    ) -> ApprovalGiven:
+        """Asks about a call that the verdict does not allow. Raises Cancelled."""
+        secrets = self._secrets
+        rule, no_rule = "", ""  # no rule for a call that may be an example
+        if verdict.source != IN_FENCE:
+            rule, no_rule = self._judge.suggest_rule(intents), self._judge.why_no_rule(intents)
+        rule = rule if secrets.hide(rule) is rule else ""  # the rule is saved in the settings
+        reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {no_rule}".rstrip())
+        walls: SandboxState = "inside" if verdict.confined else "outside"
+        given = await self.request(part, intents, reason, cancellation, rule=rule, walls=walls)
+        if given.scope != "once" or not given.allowed:  # a denial is remembered
+            saved = given.rule or (rule if given.scope in ("always", "everywhere") else "")
+            self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=saved, reason=given.reason)
+        return given
+
+    async def request(
+        self,
+        part: ToolPart,
+        intents: Sequence[Intent],
+        reason: str,
+        cancellation: Cancellation,
+        *,
+        rule: str = "",
+        walls: SandboxState,
+    ) -> ApprovalGiven:
+        """Raises Cancelled."""
+        shown = tuple(map(self._secrets.hide_intent, intents))
+        held = walls if any(isinstance(intent, RunIntent) for intent in intents) else ""
+        request = ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule, walls=held)
+        given = await cancellation.run(self._wait_for_user(request))
+        await self._emit(given)
+        return given
+
+    async def _wait_for_user(self, request: ApprovalAsked) -> ApprovalGiven:
+        words = f"{request.part.tool} needs your approval"
+        return await self._hooks.notify_while("permission_prompt", words, self._ask_user(request))
