@@ -62,7 +62,7 @@ class Agent:
         return await ask_aside(self.services, history, question)
 
     async def run(self, history: Sequence[Message], prompt: Message) -> Turn:
-        """One turn, from `TurnStarted` to `TurnEnded`.
+        """Runs a turn, from `TurnStarted` to `TurnEnded`.
 
         Cancelling the awaiting task equals `interrupt()`: the turn ends cleanly and is returned.
         Raises only what `emit` raises for the end of the turn.

@@ -19,7 +19,7 @@ AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
 
 
 class Approvals:
-    """Of one agent whose user can be asked."""
+    """The approvals of an agent whose user can be asked."""
 
     def __init__(self, ask_user: AskUser, judge: Judge, secrets: Secrets, hooks: Hooks, emit: Emit) -> None:
         self._ask_user = ask_user

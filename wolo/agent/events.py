@@ -269,7 +269,7 @@ class QuestionsAnswered(Event, frozen=True, kw_only=True, tag="questions_answere
 
     id: str
     replies: tuple[Reply, ...] | None
-    """One reply to each question; None: the user skipped all of them."""
+    """A reply to each question; None: the user skipped all of them."""
 
 
 class CallDenied(Event, frozen=True, kw_only=True, tag="call_denied"):
@@ -323,7 +323,7 @@ class Noticed(Event, frozen=True, kw_only=True, tag="noticed"):
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One run of the check command."""
+    """A run of the check command."""
 
     exit_code: int | None
     """None: the check timed out."""

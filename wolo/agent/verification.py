@@ -147,7 +147,7 @@ _NAMED = (
     r"\[(?:ERROR|FAIL)\]\s+(?P<maven>[\w.$]+[.#:]\w+).*",
     r"(?P<place>[^\s:(]+\.\w+)(?::\d+(?::\d+)?:?|\(\d+(?:,\d+)?\):?)\s+(?P<complaint>.+)",
 )
-"""One alternative per output format, with at most one name per line. A complaint about a file keeps file and words."""
+"""An alternative per output format, with at most one name per line. A complaint about a file keeps file and words."""
 _LINE = "|".join(f"(?:{form})" for form in _NAMED)
 _COMPLAINS = r"(?i)error|fail|warn|\b[A-Z]{1,4}\d{3,4}\b"
 _RAISED = r"[\w.]+"

@@ -20,7 +20,7 @@ GROUPS: tuple[Group, ...] = ("Conversation", "History", "Sessions", "Model", "Pe
 
 
 class CommandContext(Struct, frozen=True):
-    """What a command may use."""
+    """Everything a command may use."""
 
     conversation: Conversation
     commands: tuple[Command, ...]
@@ -85,7 +85,7 @@ Outcome = ShowText | SwitchConversation | RunEvents | SendPrompt | Exit
 class Command(Struct, frozen=True):
     name: str
     help: str
-    """One line."""
+    """A single line."""
     run: Callable[[CommandContext, str], Awaitable[Outcome]]
     """Gets the rest of the line. Raises WoloError for the user."""
     aliases: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ async def _show(context: CommandContext, rest: str) -> Outcome:
 
 
 def _table(columns: Mapping[str, ContextUsage]) -> list[str]:
-    """One line per source; estimates carry a ~."""
+    """A line per source; estimates carry a ~."""
     sources = list(dict.fromkeys(source for usage in columns.values() for source in usage.tokens))
     rows = [("", *columns)]
     rows += [(source, *(f"~{usage.tokens.get(source, 0):,}" for usage in columns.values())) for source in sources]

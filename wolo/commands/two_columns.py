@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LEAST_CHARS = 24
-"""Of a description, even in a narrower window."""
+"""Width of a description, even in a narrower window."""
 
 
 def rows(pairs: Sequence[tuple[str, str]], columns: int) -> list[str]:

@@ -1,1 +1,1 @@
-"""One live conversation: agent, session and workspace together."""
+"""A live conversation: agent, session and workspace together."""

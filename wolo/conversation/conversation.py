@@ -176,7 +176,7 @@ class Conversation:
         return self.agent.preview(self.history)
 
     def prompt(self, message: Message) -> AsyncIterator[Event]:
-        """One turn, from pending notices to `TurnEnded`. Closing the iterator early interrupts the turn."""
+        """Runs a turn, from pending notices to `TurnEnded`. Closing the iterator early interrupts the turn."""
         return self._stream(lambda: self._run_turn(message))
 
     def compact(self, focus: str = "") -> AsyncIterator[Event]:

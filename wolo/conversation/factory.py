@@ -79,7 +79,7 @@ async def open_conversation(options: StartOptions) -> Conversation:
 
 
 class _Environment(Struct, frozen=True, kw_only=True):
-    """What tools and hooks need, before the model and the front end are connected."""
+    """Tools and hooks, before the model and the front end are connected."""
 
     user_files: UserFiles
     skills: Skills

@@ -24,7 +24,7 @@ class HandedOver(Struct, frozen=True):
     """Resources that the next conversation takes over, so they are not closed."""
 
     history: bool = False
-    """Of an unsaved session."""
+    """The messages of an unsaved session."""
     shell: bool = False
     servers: bool = False
     session: bool = False

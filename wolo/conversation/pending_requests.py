@@ -46,7 +46,7 @@ class PendingApprovals:
         future.set_result(given)
 
     def rule_problem(self, asked: ApprovalAsked, rule: str) -> str:
-        """Why the user's edited rule cannot be saved for this call; empty: it can."""
+        """The reason why the user's edited rule cannot be saved for this call; empty: it can."""
         return self._judge.complaint(rule, asked.intents)
 
     def _save_rule(self, asked: ApprovalAsked, given: ApprovalGiven) -> None:
@@ -78,7 +78,7 @@ class PendingQuestions:
         return replies
 
     def answer(self, id: str, replies: Replies | None) -> None:
-        """One reply per question; None dismisses them. Ignores a second answer. Raises ValueError for another number."""
+        """Takes one reply per question; None dismisses them. Ignores a second answer. Raises ValueError for another number."""
         asked, future = self._waiting.get(id, (None, None))
         if asked is None or future is None or future.done():
             return

@@ -43,7 +43,7 @@ READING: frozenset[ToolKind] = frozenset({"read", "search"})
 
 
 class EntrySink(Protocol):
-    """One call is one durable commit. Raises SessionError."""
+    """Each call is one durable commit. Raises SessionError."""
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
 
@@ -240,7 +240,7 @@ class EventStream:
         self.queue: asyncio.Queue[Event | None] = asyncio.Queue()
         """None ends a turn."""
         self.summary_usage = sink.summary_usage
-        """Of all summaries so far."""
+        """Usage of all summaries so far."""
         self._recorder = recorder
         self._sink = sink
 

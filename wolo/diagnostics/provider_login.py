@@ -115,7 +115,7 @@ def _keys_of(
 
 
 def log_out(name: str) -> tuple[str, list[str]]:
-    """What was removed, and what wolo cannot remove. Raises UsageError if there is nothing to remove."""
+    """Returns what was removed, and what wolo cannot remove. Raises UsageError if there is nothing to remove."""
     stored = key_store.read(find_places(), [])
     if not name and len(stored) != 1:
         hint = f"wolo auth logout {'|'.join(stored)}" if stored else "`wolo auth status` shows where keys come from."

@@ -16,7 +16,7 @@ from wolo.tools.tool_values import Interrupted, Option, Question, Replies, Reply
 
 MOST_QUESTIONS = 4
 MOST_OPTIONS = 9
-"""One key selects one option."""
+"""Each key selects one option."""
 LONGEST_TEXT = 1_000
 LONGEST_LABEL = 200
 DISMISSED = "The user did not answer. Do not ask the same again: continue with the most likely meaning, and say so."

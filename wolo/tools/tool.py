@@ -130,7 +130,7 @@ class ToolServices(Struct, frozen=True, kw_only=True):
 
 
 class CallContext(Struct, frozen=True):
-    """One running call, and the services it may use."""
+    """A running call, and the services it may use."""
 
     services: ToolServices
     call_id: str = ""

@@ -78,7 +78,7 @@ class Delegated(Struct, frozen=True, tag="delegated"):
     ended: str
     """`done`, `timed out`, `interrupted`, or another stop cause."""
     calls: tuple[str, ...]
-    """One line each."""
+    """A line each."""
     answers: int
     tokens: int
     cost_usd: float | None
@@ -153,14 +153,14 @@ def _short(text: str) -> str:
 
 class Option(Struct, frozen=True):
     label: str
-    """One line."""
+    """A single line."""
     description: str = ""
 
 
 class Question(Struct, frozen=True, kw_only=True):
     text: str
     header: str = ""
-    """One or two words."""
+    """At most two words."""
     options: tuple[Option, ...] = ()
     """The user may always answer something else."""
     several: bool = False

@@ -28,7 +28,7 @@ MEDIA_LEFT_OUT = "\n[… what was attached to this old output was left out to sa
 
 
 class Move(NamedTuple):
-    """One step that makes the request smaller."""
+    """A step that makes the request smaller."""
 
     message: Message
     does: Literal["shorten", "leave out"]

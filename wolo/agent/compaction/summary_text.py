@@ -22,12 +22,12 @@ from wolo.tools.tool_arguments import FILE_ALIASES
 MOST_CHANGED, MOST_READ = 200, 60
 """Maximum number of listed files; the newest are kept."""
 LONGEST_WORDS_CHARS = 4_000
-"""Of one user message; the middle of a longer one is omitted."""
+"""Length of one user message; the middle of a longer one is omitted."""
 LONGEST_TODO_CHARS = 2_000
 READERS, WRITERS = ("read",), ("write", "edit", "apply_patch")
 
 MOST_SAID_CHARS = 40_000
-"""Of all user messages; older ones are only counted."""
+"""Length of all user messages; older ones are only counted."""
 SUMMARY, UNTIL, FACTS = "summary", "until", "facts"
 """Metadata keys of a lead: the model's summary, the id of the last message it covers, and the `Facts`."""
 

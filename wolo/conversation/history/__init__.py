@@ -1,1 +1,1 @@
-"""What the user can do with past turns: undo, branch, list changed files."""
+"""Undo, branches and changed files of past turns."""

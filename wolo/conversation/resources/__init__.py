@@ -1,1 +1,1 @@
-"""What a conversation is assembled from: models, secrets, hooks, servers, sandbox, sessions."""
+"""The parts of a conversation: models, secrets, hooks, servers, sandbox, sessions."""

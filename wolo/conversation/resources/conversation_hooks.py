@@ -94,7 +94,7 @@ def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
 
 
 def project_hooks(places: Places, root: Path, cwd: Path) -> list[HookSet]:
-    """Of a trusted folder. Errors become problems of the set."""
+    """Reads the hooks of a trusted folder. Errors become problems of the set."""
     sets = []
     for folder in project.folders(root, Path(os.path.realpath(cwd))):
         for place in project.HOOKS.places:

@@ -39,7 +39,7 @@ class HookRecords:
         self.transcript.touch(0o600)
         self.env_file = self._folder / "env.sh"
         self._messages = 0
-        """How many messages are complete in the transcript."""
+        """Number of complete messages in the transcript."""
         self._last = ""
         self._written: set[str] = set()
         """Ids of messages and results."""

@@ -108,7 +108,7 @@ class LastKnown(Struct, frozen=True):
     tools: tuple[str, ...] | None
     """By the server's own names; None: never listed."""
     why: str = ""
-    """Why it failed."""
+    """Reason of a failure."""
 
 
 def last_known(wanted: ConfiguredServer) -> LastKnown:

@@ -85,7 +85,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     is_ad_hoc: bool = False
     """A base URL was given for this run, so the session keeps its own model."""
     parent: str | None = None
-    """Of a subagent session: `listing.task_of` the parent."""
+    """For a subagent session: `listing.task_of` the parent."""
 
 
 class Branch(Struct, frozen=True, kw_only=True):

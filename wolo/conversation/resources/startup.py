@@ -54,7 +54,7 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     first_provider: str = ""
     """Provider of the first conversation of the process; empty: this is the first."""
     history: tuple[Message, ...] = ()
-    """Of an unsaved session that continues."""
+    """Messages of an unsaved session that continues."""
     unsaved_id: str = ""
     """Id of that session."""
     shell: ShellState | None = None

@@ -19,7 +19,7 @@ from wolo.workspace.processes.command_environment import command_environment, fi
 from wolo.workspace.processes.output_capture import CapturedOutput
 
 _KEPT_BYTES = 2 << 20
-"""Of each end of the output."""
+"""Length of each end of the output."""
 _SHOWN_CHARS = 8000
 
 

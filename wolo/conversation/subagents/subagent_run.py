@@ -1,4 +1,4 @@
-"""One subagent at work: records its events, reports progress and builds the result."""
+"""Runs one subagent: records its events, reports progress and builds the result."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SubagentRun:
         self.began = time.monotonic()
         self.doing = "starting"
         self.calls: list[str] = []
-        """One line per ended call."""
+        """A line per ended call."""
         self.begun = 0
         """Number of started calls."""
         self.usage = NOTHING

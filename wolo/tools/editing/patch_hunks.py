@@ -181,7 +181,7 @@ class _Run:
         self.going: list[str] = []
         self.coming: list[str] = []
         self._ending = ending
-        """Of the line above."""
+        """Line ending of the line above."""
 
     @property
     def is_empty(self) -> bool:

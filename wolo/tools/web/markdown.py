@@ -21,7 +21,7 @@ class Layout:
         self.lists: list[int] = []
         """Number of the next item; 0: not numbered."""
         self.marker = ""
-        """Of the item whose first block follows."""
+        """Marker of the item whose first block follows."""
         self._blocks: list[str] = []
 
     @property
