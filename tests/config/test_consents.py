@@ -1,4 +1,4 @@
-"""What of a folder a person lets run: kept for this folder and for exactly that."""
+"""Consents are saved per folder and for exactly the content that was shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from wolo.config import consents
+from wolo.config.configured_servers import find_unanswered, is_refused, save_server_consent
 from wolo.errors import ConfigError
+from wolo.mcp.server import ConfiguredServer, Server
 from wolo.places import Places, find_places
 
 
@@ -79,3 +81,16 @@ def test_what_stands_there_instead_of_an_answer_is_none(places: Places) -> None:
     assert answers(places, Path.cwd(), "hooks a 1") == [None]
     consents.save_consent(places, Path.cwd(), "hooks a 1", "yes")
     assert answers(places, Path.cwd(), "hooks a 1") == ["yes"]
+
+
+def test_a_server_of_a_project_is_asked_about_until_it_is_allowed_or_refused(places: Places) -> None:
+    def server(name: str) -> ConfiguredServer:
+        return ConfiguredServer(name=name, server=Server(command=name), source="the project", is_allowed=False)
+
+    wanted, root = (server("one"), server("two")), Path.cwd()
+    assert find_unanswered(wanted, places, root) == [*wanted]
+    save_server_consent(places, root, wanted[0], allowed=False)
+    assert [is_refused(places, root, each) for each in wanted] == [True, False]
+    assert find_unanswered(wanted, places, root) == [wanted[1]]
+    save_server_consent(places, root, wanted[1], allowed=True)
+    assert not is_refused(places, root, wanted[1])

@@ -29,7 +29,7 @@ RUN_ELSEWHERE = ("embedded_server.py", "launcher.py", "namespace_launcher.py", "
 """Programs of their own: a process that has not been forked runs the installed file, not the changed one."""
 TESTS = {
     "__init__": ["architecture/test_public_names.py"],
-    "cli": ["cli", "end_to_end/test_exit_codes.py"],
+    "cli": ["cli", "end_to_end/test_exit_codes.py", "end_to_end/test_terminal.py"],
     "commands": ["commands", "end_to_end/test_typed_commands.py"],
     "conversation": ["conversation", "commands", "end_to_end/test_the_main_job.py"],
     "diagnostics": ["diagnostics", "cli/test_doctor.py", "cli/test_models.py", "end_to_end/test_checking_sessions.py"],
@@ -170,6 +170,7 @@ def main() -> int:
     allowed = set(SURVIVORS.read_text().splitlines())
     verdicts: dict[str, list[str]] = {"caught": [], "survived": [], "skipped": []}
     with tempfile.TemporaryDirectory(prefix="wolo-mutants-") as folder:
+        Path(folder).chmod(0o755)  # some tests run as another user
         copy = Path(folder) / "wolo"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", ".hypothesis"))
         for mutant in mutants:
