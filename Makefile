@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := local/qwen2.5-coder-0.5b
 
-.PHONY: demo test test-terminals check soak mutants bench peers docs format clean
+.PHONY: demo test test-terminals check soak mutants bench scale peers docs format clean
 
 demo: .venv/.demo
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -39,6 +39,9 @@ bench: .venv/.test  # saves its tables in benchmarks/results.md
 	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/hands.py
 	$(BIN)/python benchmarks/terminal.py
+
+scale: .venv/.test  # large trees, long sessions, many of everything: docs/guide/scale.md
+	$(BIN)/python benchmarks/scale.py
 
 peers: .venv/.test  # the same workloads for the coding agents on the PATH: codex, pi
 	$(BIN)/python benchmarks/peers.py

@@ -225,12 +225,13 @@ def new_services(work: Path, folder: Path) -> ToolServices:
         path.write_bytes(data)
         return path
 
+    tracker = FileTracker(folder / "data" / work.name, (work,), "session")
     return ToolServices(
         workspace=Workspace(work),
         ledger=FileLedger(folder / "locks"),
         save_output=save,
         shell=ShellState(work, processes, Jobs(processes, folder / "jobs")),
-        watch=FileTracker(folder / "data" / work.name, (work,), "session"),
+        tracker=lambda: tracker,
     )
 
 

@@ -111,12 +111,16 @@ def concurrent(bench: Bench) -> None:
     bench.ask("text")
     alone = statistics.median(bench.ask(f"reads-{TURNS}").turns_s) * 1000
     benches = [bench.with_server(ScriptedServer()) for _ in range(PROCESSES)]
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        runs = list(pool.map(lambda each: each.ask(f"reads-{TURNS}"), benches))
+    runs = together(benches, f"reads-{TURNS}")
     gaps = sorted(gap * 1000 for run in runs for gap in run.turns_s)
     TABLE.row(f"{PROCESSES} processes × {TURNS} tool turns, all complete", _complete(runs), f"alone {alone:.1f} ms a turn")
     _row("  time added to a turn, p50", statistics.median(gaps) - alone, None)
     _row("  time added to a turn, p95", gaps[len(gaps) * 95 // 100] - alone, 100)
+
+
+def together(benches: list[Bench], model: str) -> list[Run]:
+    with ThreadPoolExecutor(len(benches)) as pool:
+        return list(pool.map(lambda each: each.ask(model), benches))
 
 
 def _complete(runs: list[Run]) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from wolo.messages.message import Message, Producer, Usage, UsageCost, user
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.sessions.entries import AnyEntry, MessageEntry, ResultsEntry
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, ResultsEntry
 from wolo.sessions.store import Store
 
 HUGE_ENTRIES = 50_000
@@ -67,6 +67,28 @@ def make_huge(store: Store, cwd: Path, entries: int = HUGE_ENTRIES, size_bytes: 
             waiting.clear()
     store.append(session.id, waiting)
     return session.id
+
+
+def make_turns(store: Store, cwd: Path, turns: int) -> None:
+    """A session `turns` of so many turns with one call each."""
+    samples, session = Samples(), store.create(cwd, model="custom/text", name="turns")
+    store.append(session.id, [entry for number in range(turns) for entry in samples.turn(number, 1, 1_500)])
+
+
+def make_compacted(store: Store, cwd: Path, entries: int) -> None:
+    """A session `compacted` of so many entries, 200 MB in all; after every twelve turns the last two are still sent."""
+    samples, session = Samples(), store.create(cwd, model="custom/text", name="compacted")
+    left_out: list[str] = []
+    sent: list[list[str]] = []
+    for number in range(entries // 42):
+        turn = list(samples.turn(number, 20, 3_000))
+        sent.append([entry.message.id for entry in turn if isinstance(entry, MessageEntry)])
+        if number % 12 == 11:
+            left_out += [id for ids in sent[:-2] for id in ids]
+            sent = sent[-2:]
+            lead = Message(role="compaction_summary", parts=(TextPart(text=samples.text(6_000)),), finished=True)
+            turn.append(CompactionEntry(summary=lead, left_out=tuple(left_out), sent_from=sent[0][0], reason="window"))
+        store.append(session.id, turn)
 
 
 def make_many(store: Store, cwd: Path, count: int = SESSIONS) -> None:

@@ -115,8 +115,9 @@ def handle(asked: dict[str, Any], mode: str) -> None:
         answer(asked, {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info, **said})
     elif method == "tools/list":
         tools = NASTY if mode == "nasty" else PLAIN
-        if mode == "many":
-            tools = [*PLAIN, *({"name": f"thing_{number}", "description": f"Does {number}."} for number in range(99))]
+        if mode.partition("-")[0] == "many":
+            more = range(int(mode.partition("-")[2] or 99))
+            tools = [*PLAIN, *({"name": f"thing_{number}", "description": f"Does {number}."} for number in more)]
         if mode == "pages":
             tools = [{"name": f"tool{asked['params']['cursor'] if asked.get('params', {}).get('cursor') else 0}"}]
             at = int(asked.get("params", {}).get("cursor") or 0)
