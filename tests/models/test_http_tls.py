@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.components import require
+from tests.models.test_http_proxy import Proxy, running
 from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.tls import ssl_context, system_store
@@ -37,7 +38,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     openssl(
         "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "server.csr", "-subj", "/CN=localhost", cwd=here
     )
-    (here / "names").write_text("subjectAltName=DNS:localhost,DNS:xn--gste-loa.localhost\n")
+    (here / "names").write_text("subjectAltName=DNS:localhost,DNS:xn--gste-loa.localhost,DNS:model.example.com\n")
     signed = ("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names")
     openssl(*signed, "-days", "2", "-out", "cert.pem", cwd=here)
     openssl(*signed, "-days", "-1", "-out", "expired.pem", cwd=here)
@@ -191,6 +192,14 @@ async def test_a_secure_connection_serves_many_requests(certificates: Path) -> N
             assert [payload async for batch in transport.send(call) for payload in batch.payloads] == [b"one"]
         await transport.close()
     assert len(sessions) == 1
+
+
+async def test_a_tunnel_through_a_proxy_with_a_password_carries_tls(certificates: Path) -> None:
+    environ = {"SSL_CERT_FILE": str(certificates / "ca.pem")}
+    async with serving(server_context(certificates)) as port, running(Proxy(port, "me:s3cret")) as proxy:
+        environ["https_proxy"] = f"http://me:s3cret@127.0.0.1:{proxy.port}"
+        assert await ask("https://model.example.com/v1", environ) == [b"one"]
+    assert proxy.asked == ["CONNECT model.example.com:443 HTTP/1.1"]
 
 
 async def test_a_secure_body_that_is_cut_is_no_end(certificates: Path) -> None:

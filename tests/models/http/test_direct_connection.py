@@ -172,8 +172,8 @@ async def test_what_breaks_the_rules_of_http_is_named(server: ProviderServer, se
 
 
 async def test_a_head_that_drips_ends_at_the_limit_of_the_first_byte(server: ProviderServer) -> None:
-    drips = [piece for byte in HEAD for piece in (bytes([byte]), Pause(0.05))]
-    server.script(raw(*drips, ending="stall"))
+    drips = [piece for byte in SIZED for piece in (bytes([byte]), Pause(0.05))]
+    server.script(raw(*drips, BODY))
     with pytest.raises(Unavailable, match="did not start to respond"):
         await ask(call_to(server, first_byte_s=0.3))
 
@@ -272,22 +272,24 @@ async def test_requests_at_once_have_a_connection_each(server: ProviderServer) -
     assert len({asked.connection for asked in server.requests}) == 3
 
 
-def test_a_transport_outlives_its_event_loop(server: ProviderServer) -> None:
+def test_a_connection_stays_with_its_event_loop(server: ProviderServer) -> None:
     server.script(sse("one"), sse("one"))
     transport = HttpTransport({})
-    with asyncio.Runner() as first:
+    with asyncio.Runner() as first, asyncio.Runner() as second:
         assert first.run(payloads(transport, call_to(server))) == EVENTS
-        first.run(transport.close())
-    with asyncio.Runner() as second:
         assert second.run(payloads(transport, call_to(server))) == EVENTS
         second.run(transport.close())
+        first.run(asyncio.sleep(0))
+    assert [asked.connection for asked in server.requests] == [1, 2]
 
 
-async def test_a_name_with_several_addresses_is_refused_in_plain_words() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        with pytest.raises(Unavailable, match=r"Nothing listens at localhost:\d+: the connection was refused"):
-            await ask(Call(f"http://localhost:{unused.getsockname()[1]}/", b"{}"))
+async def test_a_name_with_several_addresses_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(host: str, port: int, *_rest: Any, **_more: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("127.0.0.1", "127.0.0.2")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", find)
+    with pytest.raises(Unavailable, match=r"Nothing listens at localhost:9: the connection was refused"):
+        await ask(Call("http://localhost:9/", b"{}"))
 
 
 @asynccontextmanager
