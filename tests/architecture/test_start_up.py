@@ -40,6 +40,9 @@ LATER = {
     "wolo.formats.openai_chat",
     "wolo.commands.table",
     "wolo.frontends.terminal.dialogs.first_run",
+    "wolo.tools.editing.edit",
+    "http.client",
+    "email",
 }
 MOST_MODULES = 205
 UNPACKED = {

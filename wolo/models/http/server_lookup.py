@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -60,6 +59,8 @@ def _beside(choice: Choice, path: str) -> str:
 
 def _read(choice: Choice, url: str, question: Mapping[str, str] | None = None) -> Any:
     """None for anything but a JSON document."""
+    import http.client  # noqa: PLC0415  # loads the email package, which a prompt does not wait for
+
     where = urlsplit(url)
     kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
     connection = kind(where.hostname or "", where.port, timeout=LOOKUP_S)
@@ -116,6 +117,8 @@ def find_servers(environ: Mapping[str, str]) -> list[Server]:
 
 def _list_models(base_url: str) -> list[str] | None:
     """None: no compatible server."""
+    import http.client  # noqa: PLC0415  # as above
+
     where = urlsplit(base_url)
     connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=TIMEOUT_S)
     try:

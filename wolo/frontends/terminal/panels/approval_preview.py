@@ -13,10 +13,6 @@ from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunI
 from wolo.messages.call_arguments import CHANGING, FILES, call_line, named_arguments
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, counted, escaped_line, escaped_pieces
-from wolo.tools.editing.apply_patch import ApplyPatchArgs
-from wolo.tools.editing.edit import EditArgs, Replacement
-from wolo.tools.editing.matching import with_line_endings_of
-from wolo.tools.editing.write import WriteArgs
 from wolo.tools.toolbox import Toolbox
 
 MOST_TITLES = 4
@@ -157,6 +153,11 @@ def _begun(mark: str) -> Text:
 
 def _changes(part: ToolPart, before: str | None) -> Iterator[Text]:
     """Decodes the arguments as the tool does: models have other names for them."""
+    from wolo.tools.editing.apply_patch import ApplyPatchArgs  # noqa: PLC0415  # a tool is loaded at its first call
+    from wolo.tools.editing.edit import EditArgs, Replacement  # noqa: PLC0415
+    from wolo.tools.editing.matching import with_line_endings_of  # noqa: PLC0415
+    from wolo.tools.editing.write import WriteArgs  # noqa: PLC0415
+
     _, given = Toolbox().decode(part.tool, part.input)
     match given:
         case WriteArgs() if before:
