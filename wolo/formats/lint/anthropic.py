@@ -45,7 +45,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_marks(body),
         *odd,
         *tool_problems(body, lambda tool: tool.get("name") if isinstance(tool, dict) else None, _tool),
-        *prefix_problems(body, previous, head=("tools", "system"), turns="messages", plain=_without_marks),
+        *prefix_problems(_without_marks(body), _without_marks(previous), head=("tools", "system"), turns="messages"),
     ]
 
 

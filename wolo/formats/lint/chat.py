@@ -38,7 +38,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_order(messages, strict_template),
         *tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
         *_marks(body),
-        *prefix_problems(body, previous, head=("tools",), turns="messages", plain=_unmarked),
+        *prefix_problems(_unmarked(body), _unmarked(previous), head=("tools",), turns="messages"),
     ]
 
 

@@ -107,18 +107,18 @@ def prefix_problems(
     *,
     head: tuple[str, ...],
     turns: str,
-    plain: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[str]:
     """Check that the previous request is a prefix of this one.
 
     `head` names fields before the conversation, `turns` the list of messages. New tools may follow the earlier ones, because MCP
-    servers can start later. `plain` removes what may move, such as cache marks. Only the first differing turn is reported.
+    servers can start later. The bodies must be without what may move, such as cache marks. Only the first differing turn is
+    reported.
     """
     if previous is None:
         return
 
     def differs(old: Any, new: Any) -> bool:
-        return json.dumps(plain(old)) != json.dumps(plain(new))
+        return json.dumps(old) != json.dumps(new)
 
     for name in head:
         old, new = previous.get(name), body.get(name)
