@@ -1,4 +1,4 @@
-"""Which tool a provider's refusal is about: by its name, or by its place among all that were offered."""
+"""Finds the tool that a provider refused, by its name or its position in the request."""
 
 from __future__ import annotations
 

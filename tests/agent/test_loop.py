@@ -1,4 +1,4 @@
-"""One turn after another against a scripted provider: what is asked, what is told, and how it ends."""
+"""Turns against a scripted provider: requests, events and results."""
 
 from __future__ import annotations
 

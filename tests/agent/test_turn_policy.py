@@ -1,4 +1,4 @@
-"""What an answer means for the turn, case by case."""
+"""The effect of each answer on the turn, case by case."""
 
 from __future__ import annotations
 

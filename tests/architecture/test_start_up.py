@@ -1,4 +1,4 @@
-"""What each way of starting wolo imports, as a set: a library that sneaks in is seen, whatever the machine's speed."""
+"""The set of modules that each way of starting wolo imports."""
 
 from __future__ import annotations
 

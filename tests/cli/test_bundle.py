@@ -1,4 +1,4 @@
-"""What is handed on when something is wrong: the bundle, the log and crash reports hold no secret."""
+"""The bundle, the log and crash reports hold no secret."""
 
 from __future__ import annotations
 

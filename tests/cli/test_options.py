@@ -1,4 +1,4 @@
-"""How a line is read: options anywhere, the words joined, subcommands only where they are meant."""
+"""Parses the command line: options anywhere, joined words, subcommands only where intended."""
 
 from __future__ import annotations
 

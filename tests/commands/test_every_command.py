@@ -1,4 +1,4 @@
-"""What every slash command says, in a session with some past, in an empty one, and where nothing is kept."""
+"""Output of every slash command in a used session, an empty one, and one that is not saved."""
 
 from __future__ import annotations
 

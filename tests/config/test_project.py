@@ -1,4 +1,4 @@
-"""What a project brings along: found by name without being looked into, and read only when it is a plain file of ours."""
+"""Files of a project: found by name without being opened, read only if they are plain files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prompt carries besides its words."""
+"""Attachments of a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mode of a conversation that lives: it changes for the calls to come, and the walls with it."""
+"""Changing the mode of a running conversation changes permissions and sandbox of later calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How wolo was installed decides the command that updates it and the one that adds an extra."""
+"""Commands that update wolo or add an extra, by the way it was installed."""
 
 from __future__ import annotations
 

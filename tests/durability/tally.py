@@ -1,4 +1,4 @@
-"""What a test of durability did, for the line at the end."""
+"""Counts rounds, kills and checks of a durability test, for its summary line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is asked before a call runs, and what counts as a yes."""
+"""Approvals before a tool call runs, and the answers that allow it."""
 
 from __future__ import annotations
 

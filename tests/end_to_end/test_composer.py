@@ -1,4 +1,4 @@
-"""What a person writes, key by key: in a pty, read from the screen."""
+"""The composer in a pty: keys typed, screen read."""
 
 from __future__ import annotations
 

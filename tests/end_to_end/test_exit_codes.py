@@ -1,4 +1,4 @@
-"""One table of exit codes, whatever the output format; JSON stays JSON on every failure."""
+"""Exit codes are the same in every output format; JSON stays JSON on every failure."""
 
 from __future__ import annotations
 

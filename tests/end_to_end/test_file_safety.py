@@ -1,4 +1,4 @@
-"""What files the model's hands reach, seen from outside: the program, the disk and what the provider was sent."""
+"""File tools end to end: the files they may reach, and what the provider receives."""
 
 from __future__ import annotations
 

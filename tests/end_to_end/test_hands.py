@@ -1,4 +1,4 @@
-"""What the model's hands may and may not do, seen from outside: the program, the disk and what the provider was sent."""
+"""Tools that change files, end to end: the disk, and what the provider receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked while the REPL stands: approvals in a panel, read whole and answered with one key."""
+"""Approval panels in the REPL: shown in full, answered with one key."""
 
 from __future__ import annotations
 

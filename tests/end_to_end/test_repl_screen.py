@@ -1,4 +1,4 @@
-"""What the conversation writes to a terminal, byte by byte and row by row: nothing is painted twice that need not be."""
+"""Bytes and rows that a conversation writes to a terminal: nothing is redrawn without need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands inside the walls, seen from outside: the program, the disk, and what the model and the person are told."""
+"""Sandboxed commands end to end: effects on disk, and what model and user are told."""
 
 from __future__ import annotations
 

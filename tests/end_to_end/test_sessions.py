@@ -1,4 +1,4 @@
-"""What was said is there after anything: a kill, an interrupt, another process, a resume days later."""
+"""Sessions survive kills, interrupts, other processes and a later resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands see of your environment, set by you."""
+"""Environment variables that commands receive, as set by the user."""
 
 from __future__ import annotations
 

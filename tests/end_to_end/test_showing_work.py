@@ -1,4 +1,4 @@
-"""What a person sees of the work while it goes on, and what can be unfolded afterwards."""
+"""Progress that the terminal shows during a turn, and what can be expanded afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said while wolo works: heard at the right place, kept with the session, and found again everywhere."""
+"""Messages sent while wolo works: delivered between calls and saved with the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the model thinks, and how it is shown: from the command line to the wire and the screen."""
+"""The thinking level and its display, from the command line to the request and the screen."""
 
 from __future__ import annotations
 

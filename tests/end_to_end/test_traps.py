@@ -1,4 +1,4 @@
-"""What providers are known to send, through the whole program: what it asks next, and how it ends."""
+"""Known odd answers of providers through the whole program: the next request, and the result."""
 
 from __future__ import annotations
 

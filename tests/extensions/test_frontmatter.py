@@ -1,4 +1,4 @@
-"""What a person writes above a text: read as it is found in the field, refused where it is no settings."""
+"""Front matter as users write it: valid settings are read, anything else is refused."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Which linter a request goes through, told by the path it was sent to."""
+"""Chooses the linter of a request by its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long something may take here and now: machines are busy with other things, and some lines are slow."""
+"""Time limits stretched by how busy the machine is and how slow the line is."""
 
 from __future__ import annotations
 

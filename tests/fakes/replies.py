@@ -1,4 +1,4 @@
-"""What the scripted provider answers: a reply is a status, headers, pieces of bytes, and how the connection ends."""
+"""Scripted answers of the provider: status, headers, pieces of bytes, and how the connection ends."""
 
 from __future__ import annotations
 

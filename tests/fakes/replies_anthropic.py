@@ -1,4 +1,4 @@
-"""What a scripted server of the Messages API answers; made of the same pieces as the other replies."""
+"""Scripted answers of the Messages API, from the same pieces as the other replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scripted Gemini server answers; made of the same pieces as the other replies."""
+"""Scripted answers of a Gemini server, from the same pieces as the other replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scripted Ollama answers: one JSON object a line."""
+"""Scripted answers of an Ollama server: one JSON object a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tests drive a terminal: those that come to `pty_wolo`, by themselves or through what they call."""
+"""Finds the tests that drive a terminal: those that reach `pty_wolo`, directly or through what they call."""
 
 from __future__ import annotations
 

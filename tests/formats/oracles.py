@@ -1,4 +1,4 @@
-"""What the vendors' own libraries say of a request: unknown keys are errors, except those that are known extensions."""
+"""Validates requests with the vendors' own libraries; unknown keys are errors, except known extensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every wire format, over any conversation, whoever it began with."""
+"""Properties of every wire format over any conversation."""
 
 from __future__ import annotations
 

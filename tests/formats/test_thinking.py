@@ -1,4 +1,4 @@
-"""How much to think, in the words of each family of servers."""
+"""The thinking level in the request of each family of servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the kernel refuses any step of putting a sandbox up, the command does not run."""
+"""A command does not run if the kernel refuses any step of setting up its sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test suites need beside files works in a sandbox of namespaces; with Landlock its refusal is recognised."""
+"""Needs of test suites beside files work in a sandbox of namespaces; Landlock's refusal is recognised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command inside the walls cannot do, whoever runs wolo; and that it could do all of it without them."""
+"""Attacks that a sandboxed command cannot carry out for any user, and that succeed without the sandbox."""
 
 from __future__ import annotations
 

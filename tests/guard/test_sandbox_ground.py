@@ -1,4 +1,4 @@
-"""What the sandbox finds before it puts anything up: protected names, secrets, a backend, and what a profile says of them."""
+"""Inputs of the sandbox: protected names, secrets, backends and profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says of its tools, made fit for every provider: names, schemas, and the way back to the server's own keys."""
+"""Adapts tools of MCP servers to every provider: names, schemas, and arguments back to the server's keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts when two conversations are compared, and what does not."""
+"""Differences that count when two conversations are compared, and those that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One thing, several things."""
+"""Counted nouns in singular and plural."""
 
 from __future__ import annotations
 

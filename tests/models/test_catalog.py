@@ -1,4 +1,4 @@
-"""What a person means by `zai/glm-5.2:high`, and where a key may go."""
+"""Resolves references such as `zai/glm-5.2:high`, and the servers that a key may be sent to."""
 
 from __future__ import annotations
 

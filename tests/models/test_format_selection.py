@@ -1,4 +1,4 @@
-"""Which wire format a model is asked in."""
+"""Selects the wire format of a model."""
 
 from __future__ import annotations
 

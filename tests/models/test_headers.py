@@ -1,4 +1,4 @@
-"""How wolo introduces itself."""
+"""Headers that identify wolo."""
 
 from __future__ import annotations
 

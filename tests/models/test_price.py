@@ -1,4 +1,4 @@
-"""What an answer costs."""
+"""The cost of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of each request's beginning: enough to tell later what differed, and small."""
+"""Remembers the start of each request, in little space, to tell later what changed."""
 
 from __future__ import annotations
 

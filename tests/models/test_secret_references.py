@@ -1,4 +1,4 @@
-"""Where a key or a header of the settings comes from, and what is said when it does not."""
+"""Resolves references to keys and headers in the settings, and reports missing ones."""
 
 from __future__ import annotations
 

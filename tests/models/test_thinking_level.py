@@ -1,4 +1,4 @@
-"""Which level counts when a model does not know the one that was asked for."""
+"""The level used when a model does not support the requested one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which servers' answers are searched for calls that were written as text."""
+"""Servers whose answers are searched for tool calls written as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things lie when the home directory is odd, missing or unknown."""
+"""Directories of wolo when the home directory is odd, missing or unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was acknowledged is on the disk: whoever is killed, however many write."""
+"""Acknowledged entries are on disk, whichever process is killed and however many write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which directories lie on another machine."""
+"""Detects directories on network file systems."""
 
 from __future__ import annotations
 

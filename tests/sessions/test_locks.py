@@ -1,4 +1,4 @@
-"""One session, one process."""
+"""A session is open in at most one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another process does, told from the entries it adds."""
+"""Follows another process by the entries it adds."""
 
 from __future__ import annotations
 

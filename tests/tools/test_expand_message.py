@@ -1,4 +1,4 @@
-"""What was left out of a conversation comes back: by id, by range, by query, and never more of it than a result may hold."""
+"""Expands messages left out of a conversation: by id, range or query, within the limit of a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every running tool is held to: the call that was judged, and nothing else."""
+"""A running tool does exactly the call that was judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes are alive, told by a word on their command line."""
+"""Finds living processes by a word on their command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is confined to a folder changes nothing else, whatever it starts."""
+"""A command confined to a directory changes nothing elsewhere, nor do its children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One answer of exit status, stderr and JSON, and one of many answers."""
+"""Reads one hook's answer from exit status, stderr and JSON, and combines several answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which programs hooks run, and how they are run."""
+"""Programs that hooks run, and how they are started."""
 
 from __future__ import annotations
 

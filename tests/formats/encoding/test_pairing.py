@@ -1,4 +1,4 @@
-"""What the model reads as the result of a call, and which messages it sees."""
+"""Pairs tool calls with results, and selects the messages that the model sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What git keeps, read without git."""
+"""Reads git's index without git."""
 
 from __future__ import annotations
 

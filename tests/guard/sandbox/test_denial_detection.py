@@ -1,4 +1,4 @@
-"""What a failed command printed, and whether the walls were to blame."""
+"""Tells from the output of a failed command if the sandbox denied something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a plain command, and which words it has."""
+"""Recognises plain commands and their words."""
 
 from __future__ import annotations
 

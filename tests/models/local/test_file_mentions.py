@@ -1,4 +1,4 @@
-"""Which file a request means, by the names in it and the names that are there."""
+"""Finds the file that a request means, from the names in it and the existing files."""
 
 from __future__ import annotations
 

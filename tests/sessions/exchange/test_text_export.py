@@ -1,4 +1,4 @@
-"""What people read: a Markdown document and a page, neither of which content can break out of."""
+"""Exports to Markdown and HTML, which no content can break out of."""
 
 from __future__ import annotations
 

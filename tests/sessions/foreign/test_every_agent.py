@@ -1,4 +1,4 @@
-"""What holds for the sessions of every agent, whole and damaged."""
+"""Properties of the import from every agent, for whole and damaged sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all sessions have used, counted from the index."""
+"""Usage of all sessions, counted from the index."""
 
 from __future__ import annotations
 

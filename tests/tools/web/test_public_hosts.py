@@ -1,4 +1,4 @@
-"""What counts as public: the ranges, and what hides in them."""
+"""Public addresses: the ranges, and private ones hidden in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the watch over a workspace sees, what it costs nobody to leave out, and where it keeps things."""
+"""Changes that the tracker of a workspace sees, those it ignores, and its storage."""
 
 from __future__ import annotations
 

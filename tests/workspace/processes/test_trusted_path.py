@@ -1,4 +1,4 @@
-"""Which program is started by a name when the PATH leads through the workspace."""
+"""Programs found by name when PATH contains the workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which keys do what."""
+"""Keys and the actions they are bound to."""
 
 from __future__ import annotations
 

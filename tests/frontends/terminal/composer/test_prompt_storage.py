@@ -1,4 +1,4 @@
-"""What was sent before: kept for each directory, by as many processes as there are."""
+"""The prompt history of each directory, shared by several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arrives from a terminal, piece by piece: which of it was typed, and which was pasted."""
+"""Splits terminal input into typed keys and pastes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads before saying yes."""
+"""The preview that an approval shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a call looks: one line that says what it was, and below it what is worth seeing."""
+"""Rendered tool calls: a summary line, and the relevant output below it."""
 
 from __future__ import annotations
 

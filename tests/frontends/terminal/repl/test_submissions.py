@@ -1,4 +1,4 @@
-"""Which lines are notes, and where they go."""
+"""Submitted lines that are notes, and where they are sent."""
 
 from __future__ import annotations
 
