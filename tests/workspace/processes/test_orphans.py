@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -53,11 +53,17 @@ async def run(processes: Processes, script: str, *, timeout_s: float = 20) -> Fi
     return await processes.run(argv, cwd=Path.cwd(), env=ENV, timeout_s=timeout_s, printed=CapturedOutput())
 
 
-def zombies() -> list[int]:
+@pytest.fixture
+def earlier() -> list[int]:
+    """Zombies that other tests left in this process."""
+    return zombies()
+
+
+def zombies(earlier: Sequence[int] = ()) -> list[int]:
     found = []
     for pid in children_of(os.getpid()):
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        found += [pid] if state == "Z" else []
+        found += [pid] if state == "Z" and pid not in earlier else []
     return found
 
 
@@ -65,14 +71,16 @@ async def test_no_other_process_of_the_machine_is_looked_at(processes: Processes
     n = unique_seconds()
     with subprocess.Popen(["sleep", "60"]) as stranger:
         await run(processes, "true")
+        others = [pid for pid in children_of(os.getpid()) if pid != stranger.pid]  # left over from other tests
         watched[:] = ["hooked"]
-        await run(processes, "true; (true &)")
+        await run(processes, "true; (true)")
         left = await run(processes, DETACHED.format(n=n))
         WATCHING[0] = False
         stranger.kill()
     (member,) = left.leftovers
     own = f"/proc/{os.getpid()}/task/{os.getpid()}/children"
-    assert {path for path in watched if not path.startswith(f"/proc/{member.pid}/")} == {"hooked", "/proc/loadavg", own}
+    known = tuple(f"/proc/{pid}/" for pid in (member.pid, *others))
+    assert {path for path in watched if not path.startswith(known)} == {"hooked", "/proc/loadavg", own}
 
 
 async def test_a_command_sees_the_end_of_a_process_that_it_detached(processes: Processes) -> None:
@@ -82,18 +90,18 @@ async def test_a_command_sees_the_end_of_a_process_that_it_detached(processes: P
     assert (finished.cause, finished.exit_code, finished.leftovers) == ("exited", 0, ())
 
 
-async def test_a_later_command_sees_the_end_of_it_too(processes: Processes) -> None:
+async def test_a_later_command_sees_the_end_of_it_too(processes: Processes, earlier: list[int]) -> None:
     assert (await run(processes, "(setsid sh -c 'echo $$ > pid; exec sleep 60' >/dev/null 2>&1 &); sleep 0.1")).leftovers
     finished = await run(processes, "kill $(cat pid); while kill -0 $(cat pid); do sleep 0.02; done")
     assert (finished.cause, finished.leftovers) == ("exited", ())
-    assert zombies() == []
+    assert zombies(earlier) == []
 
 
-async def test_ended_orphans_do_not_pile_up(processes: Processes) -> None:
+async def test_ended_orphans_do_not_pile_up(processes: Processes, earlier: list[int]) -> None:
     for _ in range(5):
         await run(processes, "for i in 1 2 3 4; do (setsid true &); done; sleep 0.05")
     await run(processes, "true")
-    assert zombies() == []
+    assert zombies(earlier) == []
 
 
 @pytest.mark.parametrize("own_session", [True, False])
@@ -197,10 +205,10 @@ def test_wolo_as_the_first_process_of_a_container_ends_the_same_processes() -> N
     assert gone(n)
 
 
-async def test_a_process_that_ignores_term_is_killed_wherever_it_went(processes: Processes) -> None:
+async def test_a_process_that_ignores_term_is_killed_wherever_it_went(processes: Processes, earlier: list[int]) -> None:
     n = unique_seconds()
     script = f"(setsid bash -c 'trap \"\" TERM; (setsid sleep {n} &); while :; do sleep {n}; done' >/dev/null 2>&1 &); sleep {n}"
     finished = await run(processes, script, timeout_s=0.5)
     assert finished.timed_out
     assert gone(n)
-    assert zombies() == []
+    assert zombies(earlier) == []
