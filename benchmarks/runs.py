@@ -135,4 +135,5 @@ def machine() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
     model = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
     system = f"{platform.system()} {platform.release()}"
-    return f"{model.strip()}, {os.cpu_count()} cores · {system} · Python {platform.python_version()}"
+    load = f"load {os.getloadavg()[1]:.1f}"
+    return f"{model.strip()}, {os.cpu_count()} cores · {system} · Python {platform.python_version()} · {load}"
