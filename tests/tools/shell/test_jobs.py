@@ -102,9 +102,13 @@ async def test_the_call_returns_within_a_moment_and_the_end_is_told_once(harness
 
 
 async def test_a_look_may_wait_for_the_end(harness: ToolHarness) -> None:
-    await begin(harness, "sleep 1.5; echo done")
-    looked = await harness.call("jobs", action="output", id=1, wait_s=10)
-    assert looked.text == "done\n[job 1 (sleep 1.5; echo done): ended: exit 0 after 2 s]\n"
+    command = "while [ ! -e on ]; do sleep 0.05; done; echo done"
+    await begin(harness, command)
+    looking = asyncio.create_task(harness.call("jobs", action="output", id=1, wait_s=10))
+    await asyncio.sleep(0)  # the look begins
+    harness.put("on", "")
+    looked = (await looking).text
+    assert re.sub(r"after \d+ s", "after N s", looked) == f"done\n[job 1 ({command}): ended: exit 0 after N s]\n"
 
 
 async def test_each_look_tells_what_is_new(harness: ToolHarness) -> None:
