@@ -262,10 +262,9 @@ def test_a_resize_while_an_approval_waits_leaves_one_panel(provider: ProviderSer
         tmux.wait_for("›")
         tmux.type("said before")
         tmux.press("Enter")
-        tmux.wait_for("Run this command?")
+        tmux.wait_for("›n No")  # keys count: nothing else is drawn
         for columns in (20, 200, 33, 80):
             tmux.resize(24, columns)
-            tmux.wait_until(lambda has_border=columns >= 40: ("╭" in "".join(tmux.rows)) == has_border, "it was not redrawn")
         for shown in ("Run this command?", "$ echo made > file"):
             tmux.wait_until(lambda shown=shown: sum(shown in row for row in tmux.rows) == 1, "there was not one panel")
         assert tmux.text.count("said before") == tmux.text.count("Run this command?") == 1
