@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import sys
+import typing
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any, ClassVar
 
 import pytest
@@ -159,3 +162,21 @@ def test_a_tool_of_somebody_else_is_described_from_its_code() -> None:
         "properties": {"what": {"type": "string"}, "hard": {"type": "boolean"}},
         "required": ["what"],
     }
+
+
+def test_later_calls_evaluate_no_types() -> None:
+    """Annotations of the arguments and the members of protocols are looked up once."""
+    box = Toolbox()
+    box.decode("read", box.unwrapped("read", {"path": "a"}))
+    evaluated: list[str] = []
+
+    def on_event(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call" and frame.f_code.co_filename == typing.__file__:
+            evaluated.append(frame.f_code.co_name)
+
+    sys.setprofile(on_event)
+    try:
+        box.decode("read", box.unwrapped("read", {"path": "b", "limit": 1}))
+    finally:
+        sys.setprofile(None)
+    assert set(evaluated) <= {"get_args", "__eq__"}

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from wolo.agent.approvals import Approvals, AskUser
 from wolo.agent.cancellation import Cancellation, Cancelled
@@ -40,7 +40,7 @@ from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Restored, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, Outcome, ToolPart
-from wolo.tools.tool import CallContext, Tool, ToolServices, kind_of
+from wolo.tools.tool import CallContext, Tool, ToolServices, argument_fields, kind_of
 from wolo.tools.tool_values import Result, View
 from wolo.tools.toolbox import Toolbox
 
@@ -337,7 +337,7 @@ def _hook_view(call: PlannedCall, tool: Tool) -> HookedCall:
     """Uses the canonical names of tool and arguments."""
     arguments = call.args
     if isinstance(arguments, Struct):
-        given = (field for field in fields(arguments) if getattr(arguments, field.name) != field.default)
+        given = (field for field in argument_fields(type(arguments)) if getattr(arguments, field.name) != field.default)
         arguments = {field.name: to_builtins(getattr(arguments, field.name)) for field in given}
     return HookedCall(id=call.part.id, tool=tool.name, arguments=arguments)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from msgspec import Struct, field
+from msgspec.structs import FieldInfo, fields
 
 from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
@@ -225,6 +227,12 @@ class BuiltinTool(Tool, Protocol):
     Args: ClassVar[type[Struct]]
     aliases: ClassVar[Mapping[str, str]]
     """Other argument names that models use, mapped to ours; "" drops an argument without effect."""
+
+
+@cache
+def argument_fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    """Returns the fields of arguments; msgspec alone would evaluate their annotations for every call."""
+    return fields(kind)
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.tools.tool import UNOFFERED, BuiltinTool, ToolServices
+from wolo.tools.tool import UNOFFERED, BuiltinTool, ToolServices, argument_fields
 from wolo.workspace.root import Resolved
 
 FILE_ALIASES: Mapping[str, str] = dict.fromkeys(
@@ -40,7 +40,7 @@ def decode_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> Struct:
 
 def unwrap_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Decodes JSON in strings where the tool does not want text."""
-    fields = {field.name: field.type for field in msgspec.structs.fields(tool.Args)}
+    fields = {field.name: field.type for field in argument_fields(tool.Args)}
     wrapped = {
         given: value
         for given, value in arguments.items()
@@ -104,8 +104,7 @@ def _unwrap(arguments: dict[str, Any], tool: BuiltinTool) -> dict[str, Any]:
 
 
 def _usage(tool: BuiltinTool) -> str:
-    fields = msgspec.structs.fields(tool.Args)
-    named = (field.name if field.required else f"{field.name} (optional)" for field in fields)
+    named = (field.name if field.required else f"{field.name} (optional)" for field in argument_fields(tool.Args))
     return f"The arguments are: {', '.join(named)}."
 
 

@@ -206,7 +206,9 @@ class Toolbox:
     def unwrapped(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Decodes JSON in strings where the tool does not want text."""
         tool = self._find(name)
-        if tool is None or isinstance(tool, ExternalTool):
+        if isinstance(tool, ShippedTool):
+            tool = tool.load()
+        elif tool is None or isinstance(tool, ExternalTool):
             return dict(arguments)
         from wolo.tools.tool_arguments import unwrap_arguments  # noqa: PLC0415  # not needed before the first call
 
@@ -218,15 +220,16 @@ class Toolbox:
         if tool is None:
             offered = [each for each in self.names if each not in NEEDS_COMPACTION or True in self._specs]
             raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(offered) or 'none'}.")
-        if isinstance(tool, ExternalTool):
+        if isinstance(tool, ShippedTool):
+            tool = tool.load()
+        elif isinstance(tool, ExternalTool):
             return tool, dict(arguments)
         from wolo.tools.tool_arguments import decode_arguments  # noqa: PLC0415  # not needed before the first call
 
         return tool, decode_arguments(tool, arguments)
 
-    def _find(self, name: str) -> BuiltinTool | ExternalTool | None:
-        tool = self._tools.get(name) or self._tools.get(name.strip().lower()) or self._deferred.get(name)
-        return tool.load() if isinstance(tool, ShippedTool) else tool
+    def _find(self, name: str) -> AnyTool | None:
+        return self._tools.get(name) or self._tools.get(name.strip().lower()) or self._deferred.get(name)
 
 
 def _is_among(name: str, names: Collection[str]) -> bool:
