@@ -132,8 +132,13 @@ async def test_headers_that_frame_the_request_are_refused(server: ProviderServer
         ((SIZED + BODY + SIZED + BODY,), CLOSED),
         ((SIZED + BODY + b"surplus",), CLOSED),
         ((SIZED.replace(b"\r\n", b"\n") + BODY,), KEPT),
+        ((HEAD + b"folded: a\r\n  b\r\ncontent-length: 25\r\n\r\n" + BODY,), KEPT),
+        ((HEAD + b"transfer-encoding: chunked\r\n\r\n19  \r\n" + BODY + b"\r\n0  \r\n\r\n",), KEPT),
     ],
-    ids=["sized", "interim", "trailers", "close", "1.0", "both lengths", "second response", "surplus", "bare line feeds"],
+    ids=[
+        *("sized", "interim", "trailers", "close", "1.0", "both lengths", "second response", "surplus"),
+        *("bare line feeds", "folded header", "spaces after sizes"),
+    ],
 )
 async def test_a_connection_is_kept_only_after_a_proper_end(
     server: ProviderServer, pieces: tuple[bytes, ...], connections: set[int]

@@ -420,6 +420,20 @@ async def test_a_bomb_of_compressed_zeros_stops_at_the_limit(server: ProviderSer
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
 
 
+@pytest.mark.parametrize("encoding", ["br", "gzip"])
+async def test_a_refusal_in_an_unreadable_compression_keeps_its_status(server: ProviderServer, encoding: str) -> None:
+    server.script(Reply(429, {"content-encoding": encoding, "retry-after": "2"}, (b"\x8b no such data",)))
+    with pytest.raises(HttpStatusError) as refused:
+        await received(call_to(server))
+    assert (refused.value.status, refused.value.headers["retry-after"]) == (429, "2")
+
+
+async def test_damaged_compression_is_named(server: ProviderServer) -> None:
+    server.script(Reply(headers={"content-type": "text/event-stream", "content-encoding": "gzip"}, pieces=(b"data: plain\n\n",)))
+    with pytest.raises(Unavailable, match="compressed body is damaged"):
+        await received(call_to(server))
+
+
 async def test_a_compression_nobody_knows_is_named(server: ProviderServer) -> None:
     server.script(Reply(headers={"content-type": "text/event-stream", "content-encoding": "br"}, pieces=(b"\x8b",)))
     with pytest.raises(BadAnswer, match="br"):

@@ -172,8 +172,13 @@ class DirectResponse:
         self.on_body = self._pieces.append
         """Called by the parser."""
         self._parser = HttpResponseParser(self)
-        # Both lengths are sent by some servers; the transfer encoding counts (RFC 9112, section 6.3).
-        self._parser.set_dangerous_leniencies(lenient_chunked_length=True, lenient_optional_cr_before_lf=True)
+        # Some servers send both lengths (RFC 9112, section 6.3: the encoding counts), folded headers and spaces after sizes.
+        self._parser.set_dangerous_leniencies(
+            lenient_chunked_length=True,
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
         self._waiter: asyncio.Future[None] | None = None
         self._waiting_bytes = 0
         self._empty_bytes = 0

@@ -14,7 +14,7 @@ from wolo.errors import BadAnswer, Unavailable
 from wolo.models.address import display_url, host_of
 from wolo.models.http.network_errors import PROXY_HINT
 from wolo.models.http.stream_framing import BYTE_ORDER_MARK, MEBIBYTE, LineSplitter, SseSplitter
-from wolo.models.http.transport import Batch, Call, HttpStatusError, NetworkFailure, Response
+from wolo.models.http.transport import Batch, Call, HttpStatusError, InvalidResponse, NetworkFailure, Response
 
 if TYPE_CHECKING:
     import zlib
@@ -48,9 +48,9 @@ async def read_batches(response: Response, call: Call) -> AsyncIterator[Batch]:
     """Detect the kind of body. Raises for everything that is not a model response."""
     if call.tap:
         call.tap(_head(response))
-    body = _Body(response, call)
     if not 200 <= response.status < 300:
-        raise await _refusal(response, call, body)
+        raise await _refusal(response, call)
+    body = _Body(response, call)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     head, shape = await _shape(body, kind)
     if call.framing == "lines" and (head.startswith(b"{") or (shape == "page" and kind in LINES_KINDS)):
@@ -91,9 +91,14 @@ class _Body:
 
     async def _unpack(self) -> bytes:
         """At most one mebibyte at a time, whatever the compression ratio."""
+        import zlib  # noqa: PLC0415  # as below
+
         assert self._unpacker
         while packed := self._packed or await self._receive():
-            piece = self._unpacker.decompress(packed, MEBIBYTE)
+            try:
+                piece = self._unpacker.decompress(packed, MEBIBYTE)
+            except zlib.error as error:
+                raise InvalidResponse("the compressed body is damaged") from error
             self._packed = self._unpacker.unconsumed_tail
             if piece:
                 return piece
@@ -165,7 +170,7 @@ async def _document(head: bytes, body: _Body) -> AsyncIterator[Batch]:
     yield Batch(whole=await body.all(head))
 
 
-async def _refusal(response: Response, call: Call, body: _Body) -> Exception:
+async def _refusal(response: Response, call: Call) -> Exception:
     status, headers = response.status, response.headers
     if 300 <= status < 400:
         target = display_url(urljoin(call.url, headers.get("location", "")))
@@ -177,7 +182,10 @@ async def _refusal(response: Response, call: Call, body: _Body) -> Exception:
     if status == 407:
         message = f"The proxy for {host_of(call.url)} requires a user name and password."
         return BadAnswer(message, hint=PROXY_HINT, status=status)
-    return HttpStatusError(status, headers, await body.some(), call.url)
+    body = b""
+    with contextlib.suppress(BadAnswer):  # of an unknown compression the status is known
+        body = await _Body(response, call).some()
+    return HttpStatusError(status, headers, body, call.url)
 
 
 def _unpacker(encoding: str) -> zlib._Decompress | None:
