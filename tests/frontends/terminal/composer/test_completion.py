@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.document import Document
 
 from wolo.conversation.prompt_attachments import compose
-from wolo.frontends.terminal.composer.completion import FileNames, mention, offers_completions, ranked
+from wolo.frontends.terminal.composer.completion import FileNames, NameIndex, mention, offers_completions
 from wolo.frontends.terminal.composer.pastes import as_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -16,9 +17,33 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 def test_the_likeliest_name_comes_first() -> None:
     names = ["docs/main.md", "src/main.py", "src/deep/remain.txt", "main.py", "m/a/i/n"]
-    assert ranked("main", names) == ["main.py", "src/main.py", "docs/main.md", "src/deep/remain.txt", "m/a/i/n"]
-    assert ranked("smp", names) == ["src/main.py"]
-    assert ranked("nothing", names) == []
+    index = NameIndex(names)
+    assert index.best("main") == ["main.py", "src/main.py", "docs/main.md", "src/deep/remain.txt", "m/a/i/n"]
+    assert index.best("smp") == ["src/main.py"]
+    assert index.best("nothing") == []
+
+
+def test_typing_and_deleting_find_the_same_as_a_new_index() -> None:
+    names = [f"{folder}/{name}-[x].py" for folder in ("src", "Docs", "tests") for name in ("main", "Straße", "^caret", "a\nb")]
+    index = NameIndex(names)
+    for typed in ("s", "sr", "src", "sr", "srcM", "d", "do", "", "STRASSE", "straß", "^", "^c", "-[", "-[x]", "\n", "."):
+        assert index.best(typed) == NameIndex(names).best(typed)
+
+
+def test_added_letters_search_only_the_last_matches() -> None:
+    index = NameIndex([*(f"other{n}" for n in range(1_000)), "main.py", "remain.txt"])
+    counts = []
+    for typed in ("ma", "mai"):
+        calls: list[str] = []
+        sys.setprofile(lambda frame, event, called, calls=calls: calls.append(called.__name__) if event == "c_call" else None)
+        index.best(typed)
+        sys.setprofile(None)
+        counts.append(calls.count("match"))
+    assert counts == [1_002, 2]
+
+
+def test_repeated_letters_do_not_backtrack() -> None:
+    assert NameIndex(["a" * 10_000]).best("a" * 40 + "b") == []
 
 
 @pytest.mark.parametrize("name", ["plain.py", "two words.py", 'a"b.py', "back\\slash.py", "a@b.py", "log:2-3", "ünï.py"])

@@ -28,8 +28,9 @@ MOST_S = 2.0
 FRESH_S = 15.0
 MOST_UNASKED = 2_000
 """Names considered before a letter is typed."""
-AT_ONCE, BREATH_S = 200, 0.001
+AT_ONCE, BREATH_S = 5_000, 0.001
 """Pause after so many names: threads switch only while one waits, and keys come first."""
+LISTED_AT_ONCE = 500
 
 
 class Suggestions(Completer):
@@ -65,7 +66,7 @@ class Suggestions(Completer):
 
     def _mentions(self, typed: str, length: int) -> Iterator[Completion]:
         cwd = self._context().conversation.info.cwd
-        names = outside(cwd, typed) if typed.startswith(("/", "~", "..")) else ranked(typed, self._files.below(cwd))
+        names = outside(cwd, typed) if typed.startswith(("/", "~", "..")) else self._files.index(cwd).best(typed)
         for name in names[:MOST_OFFERED]:
             yield Completion(mention(name), -length, display=clean_line(name))
 
@@ -76,16 +77,49 @@ class FileNames:
     def __init__(self) -> None:
         self._looking = threading.Lock()
         self._directory: Path | None = None
-        self._names: tuple[str, ...] = ()
+        self._index = NameIndex(())
         self._seen_at = float("-inf")
 
-    def below(self, directory: Path) -> tuple[str, ...]:
+    def below(self, directory: Path) -> Sequence[str]:
         """Files, and folders with a trailing slash."""
+        return self.index(directory).names
+
+    def index(self, directory: Path) -> NameIndex:
         with self._looking:
             if directory != self._directory or time.monotonic() - self._seen_at > FRESH_S:
-                self._names, self._directory = tuple(_look(directory)), directory
+                self._index, self._directory = NameIndex(tuple(_look(directory))), directory
                 self._seen_at = time.monotonic()
-            return self._names
+            return self._index
+
+
+class NameIndex:
+    """Finds names by typed letters; when letters are added, only the last matches are searched."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self._folded = [name.casefold() for name in names]
+        self._last: tuple[str, Sequence[int]] = ("", range(len(names)))
+        """Typed letters and the positions of their matches; replaced as a whole, because threads share it."""
+
+    def best(self, typed: str) -> list[str]:
+        """Returns names that contain the typed letters in order, best match first."""
+        wanted = typed.casefold()
+        if not wanted:
+            return nsmallest(MOST_OFFERED, self.names[:MOST_UNASKED], key=lambda name: (name.rstrip("/").count("/"), name))
+        last, candidates = self._last
+        if not wanted.startswith(last):
+            candidates = range(len(self.names))
+        names, folded = self.names, self._folded
+        contains = re.compile("".join(f"[^{letter}]*+{letter}" for letter in map(re.escape, wanted))).match
+        matches: list[int] = []
+        best: list[tuple[int, int, str]] = []
+        for start in range(0, len(candidates), AT_ONCE):
+            found = [at for at in candidates[start : start + AT_ONCE] if contains(folded[at])]
+            matches += found
+            best = nsmallest(MOST_OFFERED, [*best, *((_distance(wanted, folded[at]), len(names[at]), names[at]) for at in found)])
+            time.sleep(BREATH_S)
+        self._last = (wanted, matches)
+        return [name for *_, name in best]
 
 
 def offers_completions(document: Document) -> bool:
@@ -105,22 +139,6 @@ def mention(name: str) -> str:
         return f"@{name}"
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'@"{quoted}' if name.endswith("/") else f'@"{quoted}"'
-
-
-def ranked(typed: str, names: Sequence[str]) -> list[str]:
-    """Names that contain the typed letters in order, best match first."""
-    wanted = typed.casefold()
-    if not wanted:
-        return nsmallest(MOST_OFFERED, names[:MOST_UNASKED], key=lambda name: (name.rstrip("/").count("/"), name))
-    letters = re.compile(".*?".join(map(re.escape, wanted)), re.DOTALL | re.IGNORECASE)
-    best: list[tuple[int, int, str]] = []
-    for at in range(0, len(names), AT_ONCE):
-        found = [
-            (_distance(wanted, name.casefold()), len(name), name) for name in names[at : at + AT_ONCE] if letters.search(name)
-        ]
-        best = nsmallest(MOST_OFFERED, [*best, *found])
-        time.sleep(BREATH_S)
-    return [name for *_, name in best]
 
 
 def outside(cwd: Path, typed: str) -> list[str]:
@@ -157,7 +175,7 @@ def _look(directory: Path) -> Iterator[str]:
     try:
         found = walk(directory, WalkLimits(max_entries=MOST_ENTRIES, max_s=MOST_S), top=find_root(directory))
         for number, name in enumerate(found):
-            if number % AT_ONCE == 0:
+            if number % LISTED_AT_ONCE == 0:
                 time.sleep(BREATH_S)
             yield name
             folder = name.rpartition("/")[0]
