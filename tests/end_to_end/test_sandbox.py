@@ -319,6 +319,16 @@ def test_what_only_looks_sees_the_workspace_as_it_is(provider: ProviderServer, i
         assert "No such file" in results[1]
 
 
+def test_a_listing_names_the_placeholders_in_it(provider: ProviderServer, isolated: Path) -> None:
+    components.require("bwrap")
+    with land("root") as folder:
+        provider.script(call("shell", {"command": "ls; touch made"}), text("ok"))
+        run_wolo("-p", *provider.flags, "go", cwd=folder)
+        *_, said = provider.requests[1].results[0].splitlines()
+        assert said.startswith("[not in the workspace, shown empty by the sandbox: opencode.json, opencode.jsonc, AGENTS.md,")
+        assert [path.name for path in folder.iterdir()] == ["made"]
+
+
 def test_a_wall_is_told_of_also_where_the_command_went_on(provider: ProviderServer, ground: Ground) -> None:
     log = ground.work / "log"
     log.write_text(f"{ground.folder}/outside/x: Permission denied\nconnection refused\n")

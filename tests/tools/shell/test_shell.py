@@ -229,6 +229,20 @@ async def test_what_ends_with_the_sandbox_is_told(harness: ToolHarness, command:
     )
 
 
+async def test_a_listing_says_what_the_sandbox_added(harness: ToolHarness) -> None:
+    root, names = harness.root, (".claude", ".vscode", "CLAUDE.md", "GEMINI.md")
+    for name in names:
+        (root / name).mkdir()
+    listing = f"ls -A; rmdir {' '.join(names)}"  # the sandbox removes them after the command
+    harness.services.sandbox.walls = Sandbox()
+    harness.confined = True
+    result = await harness.call("shell", command=listing)
+    assert result.text.endswith(
+        "[exit 0]\n[not in the workspace, shown empty by the sandbox: .claude, .vscode, CLAUDE.md, GEMINI.md]\n"
+    )
+    assert "shown empty" not in (await harness.call("shell", command="ls -A")).text
+
+
 async def test_a_server_started_by_one_command_answers_the_next(harness: ToolHarness) -> None:
     await harness.call("shell", command=f"{sys.executable} -u -m http.server 0 --bind 127.0.0.1 >log 2>&1 &")
     await until(lambda: "port" in (harness.root / "log").read_text())

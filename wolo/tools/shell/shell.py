@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
+from wolo.guard.sandbox.denial_detection import listed_placeholders
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
 from wolo.tools.clipping import clean, clip_and_keep
@@ -182,6 +183,13 @@ class _Run:
             return ["the sandbox ended the processes that it left running with &; use background for that"]
         return []
 
+    def _placeholders(self, body: str) -> list[str]:
+        """Explains the empty directories that the sandbox shows instead of missing protected names."""
+        if not self._call.confined or self._call.only_reads:
+            return []
+        names = listed_placeholders(body, str(self._services.workspace.root))
+        return [f"not in the workspace, shown empty by the sandbox: {', '.join(names)}"] if names else []
+
     def interrupted(self, changes: ChangedPaths) -> Result:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
         return replace(self._result(notes, None, changes), outcome="interrupted")
@@ -193,6 +201,7 @@ class _Run:
             keep=self._services.save_output,
             dropped_bytes=self._printed.omitted_bytes,
         )
+        notes = [*notes, *self._placeholders(body)]
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
         text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
         view = Output(self._command, body, code, time.monotonic() - self._started)
