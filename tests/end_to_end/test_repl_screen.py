@@ -114,7 +114,7 @@ def test_nothing_is_left_of_a_line_that_takes_fewer_rows_once_it_is_drawn(provid
 
 def test_the_end_of_a_huge_line_is_seen_as_it_comes(provider: ProviderServer) -> None:
     holds = Hold(), Hold()
-    parts = (delta("z" * 200_000 + " FIRST "), holds[0], delta("y" * 5_000 + " SECOND "), holds[1])
+    parts = (delta("".join(map(str, range(40_000))) + " FIRST "), holds[0], delta("y" * 5_000 + " SECOND "), holds[1])
     provider.script(sse(*parts, finish("stop", usage())))
     with repl(provider, columns=80) as terminal:
         terminal.enter("go on")
