@@ -13,6 +13,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+import msgspec
+
 from tests.fakes import replies_responses as responses
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -76,7 +78,7 @@ class ScriptedServer:
             stream.sendall(NOT_FOUND)
             return
         self.log.arrived.append(time.perf_counter())
-        chunks = (b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._answer(json.loads(body)))
+        chunks = (b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._answer(msgspec.json.decode(body)))
         stream.sendall(b"".join((HEAD, *chunks, b"0\r\n\r\n")))
         self.log.answered.append(time.perf_counter())
 
