@@ -10,7 +10,17 @@ from wolo.models.address import check_url, display_url, is_loopback, join_url, o
 
 @pytest.mark.parametrize(
     "url",
-    ["", "localhost:8080/v1", "ftp://example.com", "http://", "http://a b/v1", "https://host:port/v1", "http://[::1/v1", "v1"],
+    [
+        "",
+        "localhost:8080/v1",
+        "ftp://example.com",
+        "http://",
+        "http://a b/v1",
+        "https://host:port/v1",
+        "http://[::1/v1",
+        "http://host:0/v1",
+        "v1",
+    ],
 )
 def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(ConfigError) as refused:

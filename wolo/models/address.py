@@ -18,12 +18,12 @@ def check_url(url: str, *, called: str = "the base URL") -> str:
     hint = "It looks like https://api.example.com/v1 or http://127.0.0.1:8080/v1."
     try:
         parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ConfigError(f"{called} `{display_url(text)}` is not a URL: {error}.", hint=hint) from None
     if parts.scheme not in DEFAULT_PORTS:
         raise ConfigError(f"{called} `{display_url(text)}` must begin with http:// or https://.", hint=hint)
-    if not host or any(letter.isspace() or not letter.isprintable() for letter in text):
+    if not host or port == 0 or any(letter.isspace() or not letter.isprintable() for letter in text):
         raise ConfigError(f"{called} `{display_url(text)}` is not a usable URL.", hint=hint)
     if parts.fragment:
         raise ConfigError(f"{called} `{display_url(text)}` must not contain #.", hint=hint)
