@@ -65,7 +65,7 @@ async def test_cost_counts_the_whole_session(provider: ProviderServer) -> None:
     assert await shown("/cost", conversation) == "No request has been sent in this session yet."
     await say(conversation, "one")
     await say(conversation, "two")
-    assert await shown("/cost", conversation) == "300 in (40 cached) · 30 out · price unknown · 2 answers in this session"
+    assert await shown("/cost", conversation) == "300 tokens in (40 cached) · 30 out · price unknown · 2 answers in this session"
     following = await dispatch("/model custom/other", CommandContext(conversation, COMMANDS))
     assert isinstance(following, SwitchConversation)
     assert "2 answers" in await shown("/cost", following.conversation)
@@ -104,9 +104,9 @@ async def test_sessions_can_be_listed_left_and_resumed(provider: ProviderServer)
 @pytest.mark.parametrize(
     ("used", "words"),
     [
-        (Usage(input_tokens=1200, output_tokens=34, cost=UsageCost(total=0.00123)), "1,200 in · 34 out · $0.0012"),
-        (Usage(input_tokens=5, cache_read_tokens=7, estimated=True), "~12 in (7 cached) · ~0 out · price unknown"),
-        (Usage(input_tokens=5, output_tokens=1, cost=UsageCost()), "5 in · 1 out · free"),
+        (Usage(input_tokens=1200, output_tokens=34, cost=UsageCost(total=0.00123)), "1,200 tokens in · 34 out · $0.0012"),
+        (Usage(input_tokens=5, cache_read_tokens=7, estimated=True), "~12 tokens in (7 cached) · ~0 out · price unknown"),
+        (Usage(input_tokens=5, output_tokens=1, cost=UsageCost()), "5 tokens in · 1 out · free"),
     ],
 )
 def test_usage_in_words(used: Usage, words: str) -> None:

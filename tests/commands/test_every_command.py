@@ -323,7 +323,7 @@ async def test_a_question_aside_is_answered_and_counted(provider: ProviderServer
     outcome = await ran("/btw what is that?", conversation)
     assert outcome == ShowText("**Aside.**", is_answer=True)
     cost = await shown("/cost", conversation)
-    assert cost.startswith("130 in · 13 out")
+    assert cost.startswith("130 tokens in · 13 out")
     assert cost.endswith("1 answer and 1 side question in this session")
     with pytest.raises(UsageError):
         await ran("/btw", conversation)

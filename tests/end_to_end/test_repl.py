@@ -352,7 +352,7 @@ def test_another_model_goes_on_with_what_was_said(provider: ProviderServer, flag
         terminal.wait_for("Second.")
         wait_for_prompt(terminal)
         terminal.enter("/cost")
-        terminal.wait_for("200 in · 20 out · price unknown · 2 answers in this session")
+        terminal.wait_for("200 tokens in · 20 out · price unknown · 2 answers in this session")
         leave(terminal)
     assert [asked.json["model"] for asked in provider.requests] == ["early-bird", "other-model"]
     assert [message["content"] for message in provider.requests[1].messages[1:]] == ["one", "First.", "two"]

@@ -143,7 +143,7 @@ def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(provider: ProviderS
     printed = SEQUENCE.sub(b"", bytes(terminal.raw)).decode()
     assert f"{line}\r\n" in printed
     paragraph = terminal.text.rpartition(line)[2] if " " in line else terminal.text.partition(line)[2]
-    paragraph = paragraph.partition("100 in")[0]
+    paragraph = paragraph.partition("100 tokens in")[0]
     assert line.split() == [word for word in paragraph.split() if word in line.split()]
     assert all(len(row) <= 40 for row in paragraph.split("\n") if " " in row)
     assert line in run_wolo("sessions", "show", "long").stdout.rpartition("```")[2]

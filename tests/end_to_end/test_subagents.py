@@ -68,7 +68,7 @@ def test_one_sees_what_it_does_and_afterwards_what_it_said(provider: ProviderSer
         assert terminal.shows("● glob *.nothing")
         terminal.enter("/cost")
         terminal.wait_for("1 subagent task")
-        assert terminal.shows("400 in")
+        assert terminal.shows("400 tokens in")
         wait_for_prompt(terminal)
         leave(terminal)
 

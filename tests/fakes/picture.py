@@ -78,6 +78,6 @@ def run_by_run(row: list[Char], y: float, colours: Mapping[str, str]) -> Iterato
                 ink, ground = ground, ink
             if has_ground:
                 yield f'<rect x="{x:g}" y="{y - 14:g}" width="{run:g}" height="{ROW_HEIGHT}" fill="{ground}"/>'
-            shown = escape(SECONDS.sub(lambda found: "3 s".rjust(len(found[0])), text))
+            shown = escape(SECONDS.sub(lambda found: "0.3 s" if found[1] else "3 s", text))
             yield (f'<text x="{x:g}" y="{y:g}" textLength="{run:g}" fill="{ink}"{weight} xml:space="preserve">{shown}</text>')
         at += size

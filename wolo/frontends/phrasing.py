@@ -12,6 +12,14 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s` or `3 min 5 s`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def retrying(event: AttemptFailed) -> str:
     """`Retrying in 2.0 s (attempt 2 of 5).`"""
     of = f" of {event.tries}" if event.tries else ""

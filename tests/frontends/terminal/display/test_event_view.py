@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from rich.text import Text
 
-from wolo.agent.events import Event, RequestStarted, TextStreamed, ThinkingStreamed
+from wolo.agent.events import Event, RequestStarted, TextStreamed, ThinkingStreamed, TurnEnded
+from wolo.frontends.phrasing import duration
 from wolo.frontends.terminal.display.activity import Activity, BottomLine
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
+from wolo.messages.message import Usage
 
 
 def test_whatever_is_printed_steers_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,6 +27,49 @@ async def test_the_bottom_line_is_one_line_of_text() -> None:
     activity.start("writing \x1b[2J\nit")
     assert line.line(activity).endswith(" writing \\x1b[2J⏎it · 0 s · Ctrl-C stops")
     activity.stop()
+
+
+class Narrow(Stdout):
+    """A terminal of 20 columns."""
+
+    @property
+    def columns(self) -> int:
+        return 20
+
+    @property
+    def can_move(self) -> bool:
+        return True
+
+
+async def test_expanded_thinking_wraps_at_spaces(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(Narrow(), TerminalState())
+    screen.show(ThinkingStreamed(text="I look at every file before I decide."))
+    screen.show(TextStreamed(text="Done."))
+    assert screen.unfold()
+    screen.status.stop()
+    assert "I look at every file\nbefore I decide." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("usage", "shown"),
+    [
+        pytest.param(Usage(input_tokens=1200, output_tokens=34), "1,200 tokens in · 34 out · 0.4 s", id="an answer"),
+        pytest.param(Usage(), "", id="interrupted before any answer"),
+    ],
+)
+async def test_the_last_line_states_tokens_and_time(capsys: pytest.CaptureFixture[str], usage: Usage, shown: str) -> None:
+    ended = TurnEnded(
+        cause="completed", answer="", finish_reason="stop", usage=usage, num_answers=1, duration_s=0.4, provider_s=0.3
+    )
+    Screen(Stdout(), TerminalState()).show(ended)
+    assert capsys.readouterr().out.strip() == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.6, "1 min 0 s"), (185, "3 min 5 s")]
+)
+def test_a_duration_is_stated_as_precisely_as_it_matters(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
 
 
 async def test_expanded_thinking_stands_apart_from_the_answer_being_written(capsys: pytest.CaptureFixture[str]) -> None:

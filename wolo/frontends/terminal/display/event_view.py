@@ -41,6 +41,7 @@ from wolo.config.schema import Ui
 from wolo.errors import WoloError
 from wolo.frontends.phrasing import (
     compaction,
+    duration,
     hook_awaited,
     job_ended,
     replacement,
@@ -281,7 +282,6 @@ class Screen:
             return False
         self._end_line()
         self._last = self._last and "block"
-        whole.no_wrap = True
         self.print(whole, kind="block", end="" if whole.plain.endswith("\n") else "\n")
         return True
 
@@ -374,8 +374,8 @@ class Screen:
             self.say(event.error.message, "warning" if event.cause == "interrupted" else "error")
             if event.error.hint:
                 self.say(event.error.hint, "dim")
-        used = f"{in_words(event.usage, tells_unknown=False)} · " if event.usage.context_tokens else ""
-        self.say(f"{used}{event.duration_s:.0f} s", "dim")
+        if event.usage.context_tokens:
+            self.say(f"{in_words(event.usage, tells_unknown=False)} · {duration(event.duration_s)}", "dim")
 
     # Ink
 

@@ -114,7 +114,8 @@ def result(part: ToolPart, view: View | None, layout: Layout | None = None) -> R
 def whole_call(part: ToolPart, view: View | None) -> Text:
     """A call with all its arguments and its whole result."""
     line = headline(part, view, is_whole=not isinstance(view, Diff)).append("\n")
-    return line.append_text(result(part, view, Layout(is_whole=True)).text)
+    line.append_text(result(part, view, Layout(is_whole=True)).text).no_wrap = True
+    return line
 
 
 def _summary(view: View | None) -> Text:
