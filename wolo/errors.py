@@ -60,7 +60,7 @@ class ToolError(WoloError):
 
 
 LONGEST_WAIT_S = 120.0
-"""When a provider requests a longer wait, the user is told instead."""
+"""A provider that requests a longer wait is reported to the user instead."""
 
 
 class ProviderError(WoloError):
@@ -87,7 +87,7 @@ class ProviderError(WoloError):
         """The provider's code, always as text ("1302", "rate_limit_exceeded")."""
         self.delay_s = delay_s
         self.resets_at = resets_at
-        """When a limit resets: ISO 8601 with offset."""
+        """The time at which a limit resets: ISO 8601 with offset."""
         self.field = field
         """The optional request field that a 400 response names, if it is one we added."""
 

@@ -86,7 +86,7 @@ def _words_of(kind: Any) -> list[str]:
 
 
 def _row_kind(kind: Any) -> type[Struct] | None:
-    """Of a list of tables, the type of one."""
+    """The type of one table in a list of tables."""
     inner = get_args(kind)[0] if get_origin(kind) is tuple else None
     kinds = (inner, *get_args(inner))
     return next((each for each in kinds if isinstance(each, type) and issubclass(each, Struct)), None)

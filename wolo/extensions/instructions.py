@@ -23,7 +23,7 @@ class Instructions(Struct, frozen=True):
     """Empty if there are none."""
     files: tuple[Path, ...] = ()
     notices: tuple[str, ...] = ()
-    """What was left out or changed."""
+    """Parts that were left out or changed."""
 
 
 def read_instructions(root: Path, cwd: Path, config: Path) -> Instructions:

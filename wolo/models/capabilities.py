@@ -1,4 +1,4 @@
-"""Check what a model supports: thinking levels and attachments."""
+"""Checks what a model supports: thinking levels and attachments."""
 
 from __future__ import annotations
 

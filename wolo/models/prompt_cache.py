@@ -46,7 +46,7 @@ class PrefixWatch:
         self._known: dict[str, Digests] = {}
         """Blocks of the last two responses by id, in case the newest was not saved."""
         self._blocks: list[Block] = []
-        """Of the last request."""
+        """The blocks of the last request."""
         self._digests: Digests = []
         self._size_bytes = 0
 

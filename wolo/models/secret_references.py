@@ -1,4 +1,4 @@
-"""Resolve references in settings: environment variables, and programs that print a key."""
+"""Resolves references in settings: environment variables, and programs that print a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimate tokens: a quarter of the bytes, plus a constant per message."""
+"""Estimates tokens: a quarter of the bytes, plus a constant per message."""
 
 from __future__ import annotations
 

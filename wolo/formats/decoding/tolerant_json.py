@@ -1,4 +1,4 @@
-"""Read JSON from servers tolerantly: invalid values become None, never an exception."""
+"""Reads JSON from servers tolerantly: invalid values become None, never an exception."""
 
 from __future__ import annotations
 

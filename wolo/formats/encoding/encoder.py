@@ -132,7 +132,7 @@ class EncodedRequest(Struct, frozen=True):
     encoded: list[bytes]
     """One for each of `messages`."""
     items: list[Item]
-    """Of all messages."""
+    """The items of all messages."""
     layout: Layout
 
 

@@ -1,4 +1,4 @@
-"""Make histories sendable: every call has exactly one result."""
+"""Makes histories sendable: every call has exactly one result."""
 
 from __future__ import annotations
 

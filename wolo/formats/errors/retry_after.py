@@ -1,4 +1,4 @@
-"""Read how long a provider asks clients to wait."""
+"""Reads how long a provider asks clients to wait."""
 
 from __future__ import annotations
 

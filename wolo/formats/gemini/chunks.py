@@ -1,4 +1,4 @@
-"""Parse the chunks of a Gemini stream and assemble their function calls."""
+"""Parses the chunks of a Gemini stream and assembles their function calls."""
 
 from __future__ import annotations
 

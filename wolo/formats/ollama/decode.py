@@ -176,7 +176,7 @@ class OllamaDecoder:
         return CallDelta(len(self._calls) - 1, wire_id, tool, arguments)
 
     def _resolve_leak(self, leaked: LeakedCall) -> Sequence[Delta]:
-        """When native calls exist, a call written as text is plain text or a duplicate."""
+        """A call written as text beside native calls is plain text or a duplicate."""
         if not self._has_native:
             call = self._begin(leaked.tool, leaked.arguments)
             return (replace(call, problem=leaked.problem, in_fence=leaked.in_fence),)

@@ -1,4 +1,4 @@
-"""Parse the chunks of a Chat Completions stream and assemble their tool calls."""
+"""Parses the chunks of a Chat Completions stream and assembles their tool calls."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 PAYLOADS_AT_ONCE = 64
-"""One payload with more than text makes this many be decoded one by one."""
+"""After a payload with more than text, this many are decoded one by one."""
 
 
 class ChatDecoder:
@@ -141,7 +141,7 @@ class ChatDecoder:
         return () if chunk is None else self._on_chunk(chunk, payload)
 
     def _is_selected(self, index: int | None) -> bool:
-        """Of several choices only the first one that sends anything is read."""
+        """Only the first choice that sends anything is read."""
         if self._choice is None:
             self._choice = index
         return index is None or index == self._choice
@@ -229,7 +229,7 @@ class ChatDecoder:
         deltas += self._calls.add(fragments)
 
     def _resolve_leak(self, leaked: LeakedCall, native: int) -> Sequence[Delta]:
-        """When native calls exist, a call written as text is plain text or a duplicate."""
+        """A call written as text beside native calls is plain text or a duplicate."""
         if not native:
             deltas: list[Delta] = []
             self._calls.add_written(leaked, deltas)

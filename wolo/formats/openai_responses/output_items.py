@@ -1,4 +1,4 @@
-"""Parse Responses stream events, and track each output item while it streams."""
+"""Parses Responses stream events, and tracks each output item while it streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the end of a JSON object in streamed text, reading each character once."""
+"""Finds the end of a JSON object in streamed text, reading each character once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find tool calls that a model wrote as text, in its trained syntax or as bare JSON.
+"""Finds tool calls that a model wrote as text, in its trained syntax or as bare JSON.
 
 Tiny models and servers without a tool parser do this; `leaked_forms` lists the forms. A written call counts only as the last
 thing said: it starts a line, is followed only by more calls, and is not quoted.

@@ -1,4 +1,4 @@
-"""Read and write calls of the text protocol: `<tool>{"server_name": …, "tool_name": …, "arguments": {…}}</tool>`."""
+"""Reads and writes calls of the text protocol: `<tool>{"server_name": …, "tool_name": …, "arguments": {…}}</tool>`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find tool calls and bracketed thinking in streamed text, however it is split."""
+"""Finds tool calls and bracketed thinking in streamed text, however it is split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One prompt without a person: the answer as text, as one JSON object, or as JSON lines."""
+"""Runs one prompt without a user present: prints the answer as text, as one JSON object, or as JSON lines."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ KEPT_CONNECTIONS = 8
 HAPPY_EYEBALLS_S = 0.25
 """Head start of one address of a host before the next is tried as well (RFC 8305)."""
 LARGEST_HEAD_BYTES = 100 * 1024
-"""Of one head, and of anything else that brings no content, such as trailers."""
+"""Limit of one head, and of anything else without content, such as trailers."""
 AHEAD_BYTES = 1024 * 1024
 """Received bytes that may wait to be read."""
 SHOWN_BYTES = 60

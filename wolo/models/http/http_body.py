@@ -1,4 +1,4 @@
-"""Read HTTP response bodies: event streams, JSON lines, or one JSON document."""
+"""Reads HTTP response bodies: event streams, JSON lines, or one JSON document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explain network errors to the user: host, cause and remedy."""
+"""Explains network errors to the user: host, cause and remedy."""
 
 from __future__ import annotations
 

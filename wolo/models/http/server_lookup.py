@@ -1,4 +1,4 @@
-"""Look up model servers: those on this machine, their models and context windows."""
+"""Looks up model servers: those on this machine, their models and context windows."""
 
 from __future__ import annotations
 

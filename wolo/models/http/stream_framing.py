@@ -1,4 +1,4 @@
-"""Split a byte stream into payloads: server-sent events (SSE), or one JSON document per line."""
+"""Splits a byte stream into payloads: server-sent events (SSE), or one JSON document per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write one file with a tiny model: start the code for it, check the result, retry once."""
+"""Writes one file with a tiny model: starts the code for it, checks the result, retries once."""
 
 from __future__ import annotations
 
