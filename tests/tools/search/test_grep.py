@@ -349,6 +349,22 @@ def test_files_that_cannot_be_read_are_counted() -> None:
         assert unprivileged.call(text_files, folder, ["a.txt", "b.txt", "c.txt", "gone.txt"]) == (["b.txt"], 2)
 
 
+def test_small_files_are_not_opened_before_they_match(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"needle\0")
+    (tmp_path / "large").write_bytes(b"needle\0" * 100)
+    assert text_files(tmp_path, ["small", "large"], unopened_bytes=100) == (["small"], 0)
+    assert text_files(tmp_path, ["small", "large"]) == ([], 0)
+
+
+@pytest.mark.parametrize("mode", ["content", "files_with_matches", "count"])
+async def test_binary_files_of_any_size_are_omitted(harness: ToolHarness, grep: Grep, mode: str) -> None:
+    harness.put("a.txt", "needle\n")
+    harness.put("small.bin", "needle\0\n")
+    harness.put("large.bin", "needle\0\n" * 20_000)
+    result = await search(grep, harness, "needle", output_mode=mode)
+    assert [line.split(":")[0] for line in result.text.splitlines()] == ["a.txt"]
+
+
 async def test_hits_stay_in_order_however_many_programs_search(harness: ToolHarness, grep: Grep) -> None:
     names = sorted(f"d{number % 7}/f{number}.txt" for number in range(900))
     for name in names:

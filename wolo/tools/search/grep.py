@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.search.ripgrep import Hit, Mode, Query, Searched, find_hits, find_program
+from wolo.tools.search.ripgrep import Hit, Mode, Query, Searched, find_hits, find_names, find_program
 from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, Gap, compile_type, find_files, not_read, shown
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
@@ -38,10 +38,12 @@ _LEAD = 80
 _LOOKING = 0.6
 """Share of the time for listing files; the rest is for searching them."""
 _SNIFF_BYTES = 8000
+_UNOPENED_BYTES = 64 * 1024
+"""Smaller files are checked for NUL bytes only if they match; larger ones before, because they may be large binaries."""
 _FIRST_BATCH = 64
 """Files of the first batch; later batches are four times as large, so common words are found fast and rare ones too."""
-_MAX_BATCH = 4096
-_MAX_BATCH_BYTES = 200_000
+_MAX_BATCH = 8192
+_MAX_BATCH_BYTES = 300_000
 """Maximum length of the file names of a batch; systems allow one to two megabytes."""
 _MAX_AT_ONCE = 4
 """Maximum number of parallel searches."""
@@ -163,11 +165,19 @@ def _query(args: GrepArgs) -> Query:
 async def _search_batch(
     program: Sequence[str], query: Query, batch: Sequence[str], start: Path, processes: Processes, bounds: WalkLimits
 ) -> Searched:
-    texts, not_read = await asyncio.to_thread(text_files, start, batch)
-    if not texts:
-        return Searched(not_read=not_read)
-    searched = await find_hits(program, query, texts, start=start, processes=processes, timeout_s=bounds.seconds_left())
-    return replace(searched, not_read=searched.not_read + not_read)
+    likely, not_read = await asyncio.to_thread(text_files, start, batch, unopened_bytes=_UNOPENED_BYTES)
+    named = await find_names(program, query, likely, start=start, processes=processes, timeout_s=bounds.seconds_left())
+    if named.has_failed:  # perhaps a file is unreadable: open all of them
+        likely, not_read = await asyncio.to_thread(text_files, start, batch)
+        named = await find_names(program, query, likely, start=start, processes=processes, timeout_s=bounds.seconds_left())
+    matching, _ = await asyncio.to_thread(text_files, start, [hit.path for hit in named.hits])
+    found = await find_hits(program, query, matching, start=start, processes=processes, timeout_s=bounds.seconds_left())
+    return replace(
+        found,
+        has_more=named.has_more or found.has_more,
+        has_failed=named.has_failed or found.has_failed,
+        not_read=not_read,
+    )
 
 
 def _processors() -> int:
@@ -245,10 +255,21 @@ def _batches(files: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def text_files(start: Path, files: Sequence[str]) -> tuple[list[str], int]:
-    """Returns the text files, and the number of unreadable files."""
-    kinds = [(path, _is_text(f"{start}/{path}")) for path in files]
+def text_files(start: Path, files: Sequence[str], *, unopened_bytes: int = 0) -> tuple[list[str], int]:
+    """Returns the text files, and the number of unreadable files. Files below `unopened_bytes` count as text."""
+    paths = ((path, f"{start}/{path}") for path in files)
+    kinds = [(path, _is_small(full, unopened_bytes) or _is_text(full)) for path, full in paths]
     return [path for path, is_text in kinds if is_text], sum(is_text is None for _, is_text in kinds)
+
+
+def _is_small(path: str, limit: int) -> bool:
+    if not limit:
+        return False
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size < limit
 
 
 def _is_text(path: str) -> bool | None:

@@ -114,27 +114,37 @@ def stand_in() -> list[str]:
     return [sys.executable, "-I", "-S", str(_STAND_IN)]
 
 
+async def find_names(
+    program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
+) -> Searched:
+    """Returns the files that match, in the order of `files`. Raises ToolError for an invalid pattern.
+
+    A file may be replaced by a link before it is opened, so only results of `find_hits` may be shown.
+    """
+    if not files:
+        return Searched()
+    names = replace(query, mode="files")
+    return await _run(program, names, [f"./{path}" for path in files], start, processes, timeout_s)
+
+
 async def find_hits(
     program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
 ) -> Searched:
-    """Returns hits in the order of `files`. Raises ToolError for an invalid pattern.
-
-    A file may be replaced by a link before it is opened. Files with hits are therefore searched again through handles opened
-    without following links, and only those results count.
-    """
+    """Searches files through handles opened without following links. Returns hits in the order of `files`."""
     deadline = time.monotonic() + timeout_s
-    found = await _run(program, query, [f"./{path}" for path in files], start, processes, timeout_s)
-    names = list(dict.fromkeys(hit.path for hit in found.hits))
     hits: list[Hit] = []
-    for at in range(0, len(names), _MOST_HANDLES):
-        with _opened(start, names[at : at + _MOST_HANDLES]) as opened:
+    has_more = has_failed = False
+    for at in range(0, len(files), _MOST_HANDLES):
+        with _opened(start, files[at : at + _MOST_HANDLES]) as opened:
             if opened:
                 handles = [f"{_HANDLES}{handle}" for handle in opened]
                 left_s = max(deadline - time.monotonic(), _LEAST_S)
-                again = await _run(program, query, handles, start, processes, left_s, tuple(opened))
-                hits += (replace(hit, path=opened[int(hit.path)]) for hit in again.hits)
-                found = replace(found, has_failed=found.has_failed or again.has_failed)
-    return replace(found, hits=tuple(hits))
+                found = await _run(program, query, handles, start, processes, left_s, tuple(opened))
+                hits += (replace(hit, path=opened[int(hit.path)]) for hit in found.hits)
+                has_more, has_failed = found.has_more, has_failed or found.has_failed
+        if has_more:
+            break
+    return Searched(tuple(hits), has_more, has_failed=has_failed)
 
 
 @contextmanager
