@@ -125,15 +125,18 @@ class Screen(pyte.HistoryScreen):
             yield line.rstrip()
 
 
-class Terminal:
-    def __init__(self, child: pexpect.spawn[bytes], rows: int, columns: int) -> None:
-        self.child = child
+class View:
+    """What a person sees of the bytes that were written."""
+
+    def __init__(self, rows: int, columns: int) -> None:
         self.raw = bytearray()
         """Every byte the program wrote."""
         self._screen = Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
 
-    # What a person sees
+    def feed(self, written: bytes) -> None:
+        self.raw += written
+        self._stream.feed(written)
 
     @property
     def lines(self) -> list[str]:
@@ -177,6 +180,12 @@ class Terminal:
     def cursor(self) -> tuple[int, int]:
         """Row and column, from 0."""
         return self._screen.cursor.y, self._screen.cursor.x
+
+
+class Terminal(View):
+    def __init__(self, child: pexpect.spawn[bytes], rows: int, columns: int) -> None:
+        super().__init__(rows, columns)
+        self.child = child
 
     # What a person does
 
@@ -242,8 +251,7 @@ class Terminal:
             return True
         except pexpect.EOF:
             return False
-        self.raw += written
-        self._stream.feed(written)
+        self.feed(written)
         return True
 
 

@@ -1,0 +1,132 @@
+"""Approval panels, drawn and answered by keys in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.frontends.terminal.drawn_terminal import DrawnTerminal, drawn_terminal
+from wolo.agent.events import ApprovalAsked
+from wolo.frontends.terminal.panels.approval_preview import Answer, proposal
+from wolo.frontends.terminal.panels.choice_panels import ApprovalPanel
+from wolo.guard.intents import Intent, RunIntent, WriteIntent
+from wolo.messages.parts import ToolPart
+
+READY = "›n"
+TOUCH = "touch made"
+
+
+def approval(part: ToolPart, intent: Intent) -> ApprovalAsked:
+    return ApprovalAsked(id="ask_1", part=part, intents=(intent,), reason="It needs an approval.", rule=f"shell:{TOUCH}")
+
+
+def running(command: str = TOUCH) -> ApprovalAsked:
+    return approval(ToolPart(tool="shell", input={"command": command}), RunIntent(command, Path("/w")))
+
+
+class Asked:
+    def __init__(self, drawn: DrawnTerminal, answer: asyncio.Task[Answer]) -> None:
+        self.drawn, self.answer = drawn, answer
+
+    async def scope(self) -> str:
+        """What was allowed; empty for a no."""
+        given = (await asyncio.wait_for(self.answer, 30)).given
+        return given.scope if given.allowed else ""
+
+
+@asynccontextmanager
+async def asked(
+    monkeypatch: pytest.MonkeyPatch, question: ApprovalAsked, *, rows: int = 24, columns: int = 100
+) -> AsyncIterator[Asked]:
+    """A person in front of a panel whose keys count."""
+    async with drawn_terminal(monkeypatch, rows=rows, columns=columns) as drawn:
+        assert drawn.screen.region is not None
+        panel = ApprovalPanel(question, proposal(question), lambda rule: "", may_accept_edits=False)
+        answer = asyncio.ensure_future(drawn.screen.region.show_dialog(panel))
+        await drawn.wait_until(lambda: READY in drawn.visible)
+        yield Asked(drawn, answer)
+        if not answer.done():
+            panel.escape()
+        await asyncio.wait({answer})
+
+
+@pytest.mark.parametrize("key", ["n", "\x04", "\r"])
+async def test_every_way_to_say_nothing_is_a_no(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    async with asked(monkeypatch, running()) as here:
+        assert "$ touch made" in here.drawn.visible
+        here.drawn.type(key)
+        assert await here.scope() == ""
+        await here.drawn.wait_until(lambda: "touch made" not in here.drawn.text)  # the panel is gone
+
+
+@pytest.mark.parametrize("pasted", ["yes, do it", "y\ry\r", "yy", "ya", "\x1b[200~y\x1b[201~", "\x1b[200~y\r\x1b[201~"])
+async def test_a_paste_is_no_yes(monkeypatch: pytest.MonkeyPatch, pasted: str) -> None:
+    async with asked(monkeypatch, running()) as here:
+        here.drawn.type(pasted)
+        while READY in here.drawn.visible:  # arrows that come with the paste belong to it
+            assert not here.answer.done()
+            here.drawn.press("right")
+            await asyncio.wait({here.answer}, timeout=0.1)
+        assert not here.answer.done()
+        assert "touch made" in here.drawn.visible
+
+
+async def test_arrows_select_and_enter_takes_the_selected_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, running()) as here:
+        while "›y Yes, once" not in here.drawn.visible:
+            before = here.drawn.visible
+            here.drawn.press("left")
+            await here.drawn.wait_until(lambda before=before: here.drawn.visible != before)  # type: ignore[misc]
+        here.drawn.press("enter")
+        assert await here.scope() == "once"
+
+
+@pytest.mark.parametrize(("number", "scope"), [("1", "once"), ("2", "session"), ("3", "always"), ("4", "")])
+async def test_numbers_choose(monkeypatch: pytest.MonkeyPatch, number: str, scope: str) -> None:
+    async with asked(monkeypatch, running()) as here:
+        here.drawn.type(number)
+        assert await here.scope() == scope
+
+
+async def test_a_number_without_a_choice_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, running()) as here:
+        here.drawn.type("9")
+        await asyncio.wait({here.answer}, timeout=0.1)
+        assert not here.answer.done()
+        here.drawn.press("enter")
+        assert await here.scope() == ""
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(24, 80), (5, 20), (8, 30)])
+async def test_a_long_command_is_read_to_its_end_whatever_the_window(
+    monkeypatch: pytest.MonkeyPatch, rows: int, columns: int
+) -> None:
+    command = "\n".join(f"echo {number:03} \u202e\u200b" for number in range(60))
+    async with asked(monkeypatch, running(command), rows=rows, columns=columns) as here:
+        seen, place = here.drawn.visible, scrolled(here.drawn)
+        while place[1] < place[2]:
+            here.drawn.press("page-down")
+            await here.drawn.wait_until(lambda place=place: scrolled(here.drawn) > place)  # type: ignore[misc]
+            assert scrolled(here.drawn)[0] <= place[1] + 1
+            seen, place = f"{seen}\n{here.drawn.visible}", scrolled(here.drawn)
+        assert all(f"echo {number:03}" in seen for number in range(60))
+        assert "\\u{202e}" in seen.replace("\n", "")
+
+
+def scrolled(drawn: DrawnTerminal) -> tuple[int, ...]:
+    """First and last line that are shown, and how many there are."""
+    found = re.search(r"(\d+)-(\d+) of (\d+)", drawn.visible)
+    return tuple(map(int, found.groups())) if found else (0, 0, 0)
+
+
+async def test_a_whole_file_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = "".join(f"line {number:04}\n" for number in range(300))
+    part = ToolPart(tool="write", input={"path": "a.txt", "content": content})
+    async with asked(monkeypatch, approval(part, WriteIntent(Path("/w/a.txt")))) as here:
+        here.drawn.press("end")
+        await here.drawn.wait_for("+ line 0299")
