@@ -230,6 +230,13 @@ async def test_a_url_that_cannot_be_used_is_an_error_without_the_key() -> None:
         assert "secret-key" not in failed.value.message + failed.value.hint
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".invalid"])
+async def test_a_host_name_that_cannot_exist_is_not_tried_again(host: str) -> None:
+    with pytest.raises(ProviderError, match="could not be built") as failed:
+        await received(Call(f"http://{host}/v1", b"{}"))
+    assert not failed.value.retryable
+
+
 async def test_a_header_that_cannot_be_sent_is_an_error_without_its_value(server: ProviderServer) -> None:
     with pytest.raises(ProviderError) as failed:
         await received(Call(server.base_url, b"{}", {"authorization": "Bearer secret\r\nkey"}))

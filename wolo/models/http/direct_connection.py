@@ -323,6 +323,8 @@ async def _connect(place: Place, context: ssl.SSLContext | None) -> _Connection:
             )
     except TimeoutError:
         raise ConnectTimeout from None
+    except UnicodeError as error:  # an empty or too long part
+        raise InvalidRequest("unusable host name") from error
     except OSError as error:
         raise _single_cause(error) from error
     return connection
