@@ -125,15 +125,8 @@ def test_the_end_of_a_huge_line_is_seen_as_it_comes(provider: ProviderServer) ->
         terminal.wait_for("› meanwhile")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param(" ".join(f"word{number}" for number in range(60)), id="a paragraph without a newline"),
-        pytest.param("x = '" + "y" * 290 + "'", id="code"),
-        pytest.param("漢字" * 100, id="wide characters"),
-    ],
-)
-def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(provider: ProviderServer, line: str) -> None:
+def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(provider: ProviderServer) -> None:
+    line = " ".join(f"word{number}" for number in range(60))
     provider.script(text(f"Here:\n\n```\n{line}\n```\n\n{line}"))
     with pty_wolo(*provider.flags, "-s", "long", columns=40) as terminal:
         terminal.wait_for_prompt()
@@ -157,11 +150,10 @@ def test_errors_are_broken_at_spaces(provider: ProviderServer) -> None:
     assert [row.strip() for row in rows] == [line.strip() for line in terminal.text.split("\n") if line]  # not by the terminal
 
 
-@pytest.mark.parametrize("columns", [40, 100])
-def test_an_address_is_one_link_where_the_terminal_shows_links(provider: ProviderServer, columns: int) -> None:
+def test_an_address_is_one_link_where_the_terminal_shows_links(provider: ProviderServer) -> None:
     address = "https://example.org/" + "/".join(f"part-{number}" for number in range(12)) + "?q=1"
     provider.script(text(f"Read {address}, please: `{address}`.\n\n| a |\n|---|\n| {address} |\n"))
-    with pty_wolo(*provider.flags, "go on", columns=columns, env={"FORCE_HYPERLINK": "1"}) as terminal:
+    with pty_wolo(*provider.flags, "go on", columns=40, env={"FORCE_HYPERLINK": "1"}) as terminal:
         assert terminal.wait_for_exit() == 0
     raw = bytes(terminal.raw).decode()
     links = re.findall(r"\x1b\]8;([^;]*);([^\x1b]*)\x1b\\(.*?)\x1b\]8;;\x1b\\", raw, re.DOTALL)
@@ -170,13 +162,6 @@ def test_an_address_is_one_link_where_the_terminal_shows_links(provider: Provide
     assert shown.count(address) >= 2  # in sentences nothing is between its characters
     assert "".join(shown[2:]) == address  # a cell may be narrower: one link in pieces
     assert len({id for id, _, _ in links[2:]}) == 1
-
-
-def test_no_link_is_written_to_terminals_that_are_not_known_to_show_them(provider: ProviderServer) -> None:
-    provider.script(text("See https://example.org."))
-    with pty_wolo(*provider.flags, "go on") as terminal:
-        assert terminal.wait_for_exit() == 0
-    assert b"\x1b]8" not in terminal.raw
 
 
 def test_a_conversation_that_continues_begins_with_its_last_screenful_dimmed(provider: ProviderServer) -> None:
