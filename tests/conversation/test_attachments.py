@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -53,12 +54,21 @@ def test_media_are_told_by_their_first_bytes_whatever_the_name(data: bytes, kind
     assert (part.media_type, part.data) == (media_type, data)  # type: ignore[attr-defined]  # both kinds have these
 
 
-def test_what_cannot_be_attached_is_said() -> None:
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        pytest.param("missing", "there is no such file", id="missing"),
+        pytest.param("folder", "it is a directory", id="directory"),
+        pytest.param("pipe", "it is not a regular file", id="pipe"),
+        pytest.param("blob", "", id="binary"),
+    ],
+)
+def test_what_cannot_be_attached_is_said(name: str, reason: str) -> None:
     Path("blob").write_bytes(b"\0\1\2")
     Path("folder").mkdir()
-    for name in ("missing", "blob", "folder"):
-        with pytest.raises(UsageError, match=name):
-            compose("x", files=(Path(name),), cwd=Path.cwd())
+    os.mkfifo("pipe")
+    with pytest.raises(UsageError, match=f"{name}.*{reason}"):
+        compose("x", files=(Path(name),), cwd=Path.cwd())
 
 
 @pytest.mark.parametrize(

@@ -125,12 +125,16 @@ def _is_file(path: Path) -> bool:
 
 def _attach(path: Path, lines: Lines = WHOLE) -> AnyPart:
     try:
-        if not path.is_file():
-            raise UsageError(f"{path} is not a regular file, so it cannot be attached.")
+        if path.is_dir():
+            raise UsageError(f"Cannot attach {path}: it is a directory.", hint="Name it in the prompt; wolo can list it.")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"Cannot attach {path}: it is not a regular file.")
         size = path.stat().st_size
         if size > (MAX_MEDIA_BYTES if lines == WHOLE else MAX_CUT_BYTES):
             raise UsageError(f"{path} is too large to attach ({size:,} bytes).", hint="Name it in the prompt; wolo can read it.")
         data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise UsageError(f"Cannot attach {path}: there is no such file.") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"Cannot attach {path}: {error}.") from error
     return (_media(path, data) if lines == WHOLE else None) or _text(path, data, lines)
