@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 
 import pytest
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import BufferControl
 
 from wolo.agent.events import RequestStarted, TextStreamed
 from wolo.frontends.terminal.display.event_view import Screen
@@ -33,13 +35,13 @@ def in_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     os.close(ours)
 
 
-def drawings(during: Callable[[], None]) -> int:
-    """Counts how often Markdown is drawn."""
+def calls_of(code: CodeType, during: Callable[[], None]) -> int:
+    """Counts how often the code is run."""
     count = 0
 
     def called(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
-        count += event == "call" and frame.f_code is MarkdownStream.feed.__code__
+        count += event == "call" and frame.f_code is code
 
     sys.setprofile(called)
     try:
@@ -66,8 +68,8 @@ async def test_streamed_text_is_drawn_once_a_frame(monkeypatch: pytest.MonkeyPat
             for line in lines:
                 screen.show(TextStreamed(text=line))
 
-        assert drawings(stream) == 0
-        assert drawings(region.flush) == 1
+        assert calls_of(MarkdownStream.feed.__code__, stream) == 0
+        assert calls_of(MarkdownStream.feed.__code__, region.flush) == 1
         screen.status.stop()
         assert os.read(screen_fd, 65_536).decode().count("value") == 50
 
@@ -81,3 +83,18 @@ async def test_other_output_comes_after_the_text_that_was_streamed_before_it(mon
         screen.status.stop()
         shown = os.read(screen_fd, 65_536).decode()
     assert shown.index("first") < shown.index("second")
+
+
+async def test_a_frame_measures_the_composer_once_for_the_layout_and_once_to_draw_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with in_terminal(monkeypatch):
+        screen, region = new_region()
+        region.appear()
+        async with asyncio.timeout(10):
+            while not region.app.is_running:
+                await asyncio.sleep(0)
+        screen.show(TextStreamed(text="The first words "))
+        region.flush()
+        screen.show(TextStreamed(text="of an answer"))
+        assert calls_of(BufferControl.preferred_height.__code__, region.flush) == 2
+        screen.status.stop()
+        await region.vanish()

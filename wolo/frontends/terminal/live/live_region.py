@@ -26,7 +26,6 @@ from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindingsBase
 from prompt_toolkit.layout import (
     AnyContainer,
     BufferControl,
-    ConditionalContainer,
     Dimension,
     DynamicContainer,
     FormattedTextControl,
@@ -47,6 +46,7 @@ from wolo.frontends.terminal.live.completion_menu import offered_menu, search_li
 from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
 from wolo.frontends.terminal.live.live_output import ActivityView, RegionOutput
+from wolo.frontends.terminal.live.measured_container import MeasuredContainer
 from wolo.frontends.terminal.panels.line_panels import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, horizontal_line
 from wolo.frontends.terminal.panels.region_styles import RegionColours, colour_depth
@@ -287,21 +287,21 @@ class LiveRegion:
             dont_extend_height=True,
         )
         has_hairlines = Condition(self._has_hairlines)
-        top, bottom = (ConditionalContainer(horizontal_line(), has_hairlines) for _ in range(2))
+        top, bottom = (MeasuredContainer(horizontal_line(), has_hairlines) for _ in range(2))
         unasked = HSplit(
             [
-                ConditionalContainer(self._tail_window, Condition(lambda: bool(self._unfinished_line))),
+                MeasuredContainer(self._tail_window, Condition(lambda: bool(self._unfinished_line))),
                 *map(self._container, self._above),
                 top,
-                writing,
+                MeasuredContainer(writing),
                 bottom,
                 search,
                 offered_menu(),
             ]
         )
         rows: list[AnyContainer] = [
-            DynamicContainer(lambda: self._state.dialogs[-1].container if self._state.dialogs else unasked),
-            ConditionalContainer(self._below_window, Condition(self._shows_below)),
+            MeasuredContainer(DynamicContainer(lambda: self._state.dialogs[-1].container if self._state.dialogs else unasked)),
+            MeasuredContainer(self._below_window, Condition(self._shows_below)),
         ]
         return Layout(HSplit(rows), focused_element=writing)
 
@@ -309,9 +309,9 @@ class LiveRegion:
         size = self._output.get_size()
         return bool(self._prompt_text) and size.rows >= HAIRLINES_FROM_ROWS and size.columns >= HAIRLINES_FROM_COLUMNS
 
-    def _container(self, component: Component) -> ConditionalContainer:
+    def _container(self, component: Component) -> MeasuredContainer:
         window = _window(lambda: _fragments(self._rows(component)), component.most_rows)
-        return ConditionalContainer(window, Condition(lambda: bool(self._rows(component))))
+        return MeasuredContainer(window, Condition(lambda: bool(self._rows(component))))
 
     @property
     def _components(self) -> tuple[Component, ...]:
