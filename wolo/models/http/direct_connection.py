@@ -28,6 +28,8 @@ LARGEST_HEAD_BYTES = 100 * 1024
 AHEAD_BYTES = 1024 * 1024
 """Received bytes that may wait to be read."""
 SHOWN_BYTES = 60
+LONGEST_LABEL = 63
+"""Letters between two dots of a host name (RFC 1035)."""
 SWITCHING_PROTOCOLS, NO_CONTENT, NOT_MODIFIED = 101, 204, 304
 
 Place = tuple[str, str, int]
@@ -323,8 +325,6 @@ async def _connect(place: Place, context: ssl.SSLContext | None) -> _Connection:
             )
     except TimeoutError:
         raise ConnectTimeout from None
-    except UnicodeError as error:  # an empty or too long part
-        raise InvalidRequest("unusable host name") from error
     except OSError as error:
         raise _single_cause(error) from error
     return connection
@@ -341,7 +341,8 @@ def _parse(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         host = _ascii_host(parts.hostname or "")
-        if parts.scheme in DEFAULT_PORTS and host and url.isprintable() and " " not in url:
+        is_name = all(0 < len(label) <= LONGEST_LABEL for label in host.removesuffix(".").split("."))
+        if parts.scheme in DEFAULT_PORTS and is_name and url.isprintable() and " " not in url:
             netloc = f"[{host}]" if ":" in host else host
             return parts._replace(netloc=f"{netloc}:{parts.port}" if parts.port else netloc)
     except ValueError:
