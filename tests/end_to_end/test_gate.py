@@ -105,6 +105,7 @@ def test_a_deny_holds_under_yolo(provider: ProviderServer, root: Path) -> None:
     *refused, ran = provider.requests[1].results
     assert all(result.startswith("Denied") for result in refused)
     assert "a.txt" in ran
+    assert "wolo: denied: shell env touch M: " in done.stderr
     assert done.exit_code == 4
     assert not Path(MARKER).exists()
 

@@ -41,6 +41,8 @@ from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, MediaPart, TextPart, ThinkingPart, ToolPart
 
+MOST_OF_DENIED = 200
+"""Characters of the arguments of a denied call on stderr; JSON has all of them."""
 CHECK_FIELDS = ("exit_code", "failures", "duration_s", "timed_out")
 OutputFormat = Literal["text", "json", "stream-json"]
 
@@ -168,7 +170,8 @@ class Headless:
         self._rules_help = self._rules_help or IN_FENCE not in event.part.metadata
         self._system("denied", denial)
         owner = f"{event.agent}: " if event.agent else ""
-        self._say(f"denied: {owner}{event.part.tool}: {event.reason}")
+        denied = call_line(event.part, most_chars=MOST_OF_DENIED, most_of_change=0)
+        self._say(f"denied: {owner}{denied}: {event.reason}")
 
     def _say(self, words: str) -> None:
         self._progress.hide()
