@@ -16,6 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from tests.fakes.screen import CUTS_ROWS, KEYS, PATIENCE_S, View
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.live.live_region import LiveRegion
+from wolo.frontends.terminal.panels import key_guard
 
 
 class DrawnTerminal(View):
@@ -66,6 +67,7 @@ async def drawn_terminal(
     with os.fdopen(theirs) as stdin, os.fdopen(os.dup(theirs), "w", buffering=1) as stdout, monkeypatch.context() as patch:
         patch.setattr(sys, "stdin", stdin)
         patch.setattr(sys, "stdout", stdout)
+        patch.setattr(key_guard, "READING_S", 0.05)  # nobody has to read the question
         drawn = DrawnTerminal(ours, rows, columns)
         asyncio.get_running_loop().add_reader(ours, drawn.read)
         region = LiveRegion(drawn.terminal, Buffer(), KeyBindings()) if has_region else None
