@@ -198,7 +198,8 @@ class Conversation:
         for text in self.info.notices:
             yield Noticed(text=text, level="warning")
         self.info = replace(self.info, notices=())
-        self._turn = asyncio.create_task(self._finish(work))
+        self._turn = asyncio.create_task(work())
+        self._turn.add_done_callback(lambda _: self.events.queue.put_nowait(None))
         try:
             while (event := await self.events.queue.get()) is not None:
                 yield event
@@ -301,9 +302,3 @@ class Conversation:
         self.history = (*turn.messages, *appended)
         if not turn.new:  # a hook blocked it, so the next prompt is the first
             self._opened = opened
-
-    async def _finish(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        try:
-            await work()
-        finally:
-            self.events.queue.put_nowait(None)

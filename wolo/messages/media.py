@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol
@@ -43,7 +42,7 @@ def image(source: str | bytes | Picture) -> ImagePart:
     if source.startswith(ADDRESSES):
         return ImagePart(url=source)
     stated, data = _decoded(source, "an image")
-    return ImagePart(media_type=_detected_type(data, image_type) or stated or DEFAULT_IMAGE, data=data)
+    return ImagePart(media_type=image_type(data[:HEAD_BYTES]) or stated or DEFAULT_IMAGE, data=data)
 
 
 def image_file(path: str | Path) -> ImagePart:
@@ -61,7 +60,7 @@ def audio(source: str | bytes) -> AudioPart:
     if isinstance(source, bytes):
         return AudioPart(media_type=audio_type(source[:HEAD_BYTES]) or DEFAULT_AUDIO, data=source)
     stated, data = _decoded(source, "a recording")
-    return AudioPart(media_type=_detected_type(data, audio_type) or stated or DEFAULT_AUDIO, data=data)
+    return AudioPart(media_type=audio_type(data[:HEAD_BYTES]) or stated or DEFAULT_AUDIO, data=data)
 
 
 def audio_file(path: str | Path) -> AudioPart:
@@ -94,10 +93,6 @@ def _decoded(text: str, what: str) -> tuple[str, bytes]:
     except (binascii.Error, ValueError):
         shown = text[:SHOWN_CHARACTERS]
         raise ValueError(f"This is neither base64 nor the address of {what}: {shown!r}") from None
-
-
-def _detected_type(data: bytes, by: Callable[[bytes], str]) -> str:
-    return by(data[:HEAD_BYTES])
 
 
 _IMAGES = (

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.agent.agent import Agent
 from wolo.agent.agent_services import MessageHistory
@@ -168,7 +169,7 @@ class _Replay:
         skills, agents = library.skills(self._choice), library.agents(self._choice)
         judge = Judge(
             mode,
-            rules_of(self._tape, config.rules, options, stage.here),
+            [replace(rule, pattern=stage.here(rule.pattern)) for rule in rules_of(self._tape, config.rules, options)],
             stage.root,
             extra_roots=workspace.extra,
             cwd=workspace.start,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -297,17 +297,14 @@ def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
         return Choice(Provider(name=provider, label=provider, base_url="", format=format), Model(id=model), "")
 
 
-def rules_of(
-    tape: RecordedTurns, rules: Iterable[Rule], options: RunOptions | None, here: Callable[[str], str]
-) -> tuple[Rule, ...]:
-    """Current rules, and those of the recorded command line, with paths of the copy.
+def rules_of(tape: RecordedTurns, rules: Iterable[Rule], options: RunOptions | None) -> tuple[Rule, ...]:
+    """Current rules, and those of the recorded command line.
 
     For older sessions without options: the rules that decided a call.
     """
     decided = (_given_then(call.metadata.get("verdict")) for call in tape.calls.values())
     given = options.parsed_rules() if options is not None else filter(None, decided)
-    every = dict.fromkeys((*rules, *given))
-    return tuple(replace(rule, pattern=here(rule.pattern)) for rule in every)
+    return tuple(dict.fromkeys((*rules, *given)))
 
 
 def _given_then(verdict: object) -> Rule | None:

@@ -26,13 +26,14 @@ PER_TURN_BYTES = 2_000_000
 
 def ask(store: Store, question: Callable[[Index], T], progress: Progress | None = None) -> T:
     """Answers a question about all sessions from an up-to-date index. Raises SessionError."""
-    try:
-        return _ask(store, question, progress)
-    except IndexDamaged:
-        return _ask(store, question, progress)
+    with suppress(IndexDamaged), _up_to_date(store, progress) as index:
+        return question(index)
+    with _up_to_date(store, progress) as index:  # the damaged one was replaced
+        return question(index)
 
 
-def _ask(store: Store, question: Callable[[Index], T], progress: Progress | None) -> T:
+@contextmanager
+def _up_to_date(store: Store, progress: Progress | None) -> Iterator[Index]:
     with _index_of(store) as index:
         try:
             catch_up(index, store, progress=progress)
@@ -41,7 +42,7 @@ def _ask(store: Store, question: Callable[[Index], T], progress: Progress | None
         except SessionError as error:
             # Another process is updating it; the present state is better than no answer.
             log.info("%s", error)
-        return question(index)
+        yield index
 
 
 @contextmanager

@@ -282,7 +282,7 @@ def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallConte
         steps, moved_to = _steps(section, resolved, shown, was, data, call)
         return Changed(verb="Moved", shown=shown, steps=steps, knew=knew, was=was, moved_to=moved_to)
     file = _text(resolved, call.services)
-    placed = place_hunks(file.text, section.hunks, shown, lambda: call.services.ledger.count_miss(resolved.path))
+    placed = place_hunks(file.text, section.hunks, shown, call.services.ledger, resolved.path)
     data = splice(file.data, file.encoding, file.text, placed.pieces)
     if data == file.data and not section.move_to:
         raise ToolError(f"The patch would leave `{shown}` as it is.")

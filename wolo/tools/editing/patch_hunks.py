@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
 from wolo.tools.editing.matching import Found, Passage, describe_ambiguity, describe_miss, find, line_number, with_line_endings_of
 from wolo.tools.editing.patch_parser import Hunk
 from wolo.workspace.files.encodings import newline_name, split_lines
+from wolo.workspace.files.file_reading import FileLedger
 
 _ENDINGS = {"CRLF": "\r\n", "CR": "\r"}
 _MORE_LINES = "Show more of the lines around it, or name its function after `@@`."
@@ -28,9 +30,9 @@ class PlacedHunks(NamedTuple):
     """Differences that were tolerated."""
 
 
-def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callable[[], int]) -> PlacedHunks:
+def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, ledger: FileLedger, path: Path) -> PlacedHunks:
     """Locates all hunks in the current text. Raises ToolError for the first that is missing or ambiguous."""
-    sheet = _Sheet(text, shown, count_miss)
+    sheet = _Sheet(text, shown, ledger, path)
     pieces: list[Passage] = []
     rules: list[str] = []
     free = 0
@@ -52,13 +54,13 @@ def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callab
 class _Sheet:
     """The text of a file as whole lines. A missing final line end is added for comparisons."""
 
-    def __init__(self, text: str, shown: str, count_miss: Callable[[], int]) -> None:
+    def __init__(self, text: str, shown: str, ledger: FileLedger, path: Path) -> None:
         self._ending = _ENDINGS.get(newline_name(text), "\n")
         self._length = len(text)
         is_open = bool(text) and not text.endswith(("\n", self._ending))
         self._text = text + self._ending if is_open else text
         self._shown = shown
-        self._count_miss = count_miss
+        self._ledger, self._path = ledger, path
 
     def find(self, hunk: Hunk, free: int) -> Found:
         """Returns the one matching passage. `free` is the end of the previous hunk, which this one usually follows."""
@@ -76,7 +78,7 @@ class _Sheet:
                     f"{what} is in `{self._shown}` at line {line}, not after `@@ {hunk.anchors[-1]}`; nothing was changed."
                 )
             text = self._text[: self._length]
-            raise ToolError(describe_miss(what, text, hunk.old, hunk.new, self._count_miss(), self._shown))
+            raise ToolError(describe_miss(what, text, hunk.old, hunk.new, self._ledger.count_miss(self._path), self._shown))
         passages = found.passages
         if hunk.at_end:
             passages = [passage for passage in passages if passage.end == len(self._text)] or passages
