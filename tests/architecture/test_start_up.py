@@ -39,8 +39,12 @@ LATER = {
     "wolo.models.http.http_transport",
     "wolo.formats.openai_chat",
     "wolo.commands.table",
+    "wolo.commands.undo",
     "wolo.frontends.terminal.dialogs.first_run",
+    "wolo.frontends.terminal.dialogs.picker",
     "wolo.tools.editing.edit",
+    "wolo.tools.shell.shell",
+    "wolo.workspace.checkpoints",
     "http.client",
     "email",
 }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from wolo.agent.events import Event
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.user_command import CommandRights
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
+
+if TYPE_CHECKING:
+    from wolo.conversation.user_command import CommandRights
 
 Group = Literal["Conversation", "History", "Sessions", "Model", "Permissions", "Other", "Custom"]
 GROUPS: tuple[Group, ...] = ("Conversation", "History", "Sessions", "Model", "Permissions", "Other", "Custom")

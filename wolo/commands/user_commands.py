@@ -7,12 +7,12 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Group, Outcome, SendPrompt
 from wolo.commands.two_columns import shortened
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.prompt_attachments import without_files
-from wolo.conversation.user_command import CommandRights
 from wolo.errors import ExtensionError
 from wolo.extensions.markdown_commands import Run, WrittenCommand, fill
 from wolo.extensions.markdown_files import shown
@@ -20,6 +20,9 @@ from wolo.extensions.skill_files import Skill, result_text
 from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
 from wolo.workspace.root import resolve_path
+
+if TYPE_CHECKING:
+    from wolo.conversation.user_command import CommandRights
 
 GROUP: Group = "Custom"
 FRESH_S = 2.0

@@ -26,6 +26,12 @@ class CommandRegistry:
         command = self._find(line)
         return command is not None and command.while_working
 
+    def is_chosen_ahead(self, line: str) -> bool:
+        """The user chooses at once from a list; the command runs after the turn."""
+        from wolo.frontends.terminal.repl.picker_commands import CHOSEN_AHEAD  # noqa: PLC0415  # the first prompt needs no lists
+
+        return line in CHOSEN_AHEAD
+
     def doing(self, line: str) -> str:
         """Words for the status line: the command's own, or else its name."""
         command = self._find(line)

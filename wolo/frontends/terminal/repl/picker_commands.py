@@ -38,14 +38,9 @@ def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command
     return tuple(replace(command, run=asking.get(command.name, command.run)) for command in commands)
 
 
-def is_chosen_ahead(line: str) -> bool:
-    """The user chooses at once; the command runs after the turn."""
-    return line in _AHEAD
-
-
 async def choose_ahead(line: str, context: CommandContext, terminal: Terminal) -> str:
     """The command with the choice; unchanged if there is nothing to choose from; empty if the user cancelled."""
-    menu = await asyncio.to_thread(_AHEAD[line], context)
+    menu = await asyncio.to_thread(CHOSEN_AHEAD[line], context)
     if not menu.listed(True):
         return line
     with suppress(Dismissed):
@@ -110,7 +105,7 @@ async def _model(terminal: Terminal, command: Command, context: CommandContext) 
     return SwitchConversation(await context.conversation.reopen(Change(model=spec, at_own_address=True))) if spec else NOTHING
 
 
-_AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {
+CHOSEN_AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {
     "/model": partial(models_menu, ahead=True),
     "/resume": lambda context: sessions_menu(context.conversation.info.cwd, context.conversation.info.session_id),
 }

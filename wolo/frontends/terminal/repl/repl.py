@@ -25,7 +25,6 @@ from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.repl.command_registry import CommandRegistry
 from wolo.frontends.terminal.repl.external_editor import edit
-from wolo.frontends.terminal.repl.picker_commands import choose_ahead, is_chosen_ahead, mention_file
 from wolo.frontends.terminal.repl.status_bar import StatusBar, print_banner
 from wolo.frontends.terminal.repl.submissions import (
     answered_by,
@@ -133,7 +132,7 @@ class Repl:
             self._run_in_background(self._run_alongside(text))
         elif self._work is None:
             self._start_work(text)
-        elif is_chosen_ahead(text) and not said.later:
+        elif self._registry.is_chosen_ahead(text) and not said.later:
             self._run_in_background(self._choose_ahead(text))
         elif said.later or is_command(text) or text.startswith("!") or is_note(text):
             self._queue.later.append(text)
@@ -143,6 +142,8 @@ class Repl:
         self._input.paint()
 
     async def _choose_ahead(self, line: str) -> None:
+        from wolo.frontends.terminal.repl.picker_commands import choose_ahead  # noqa: PLC0415  # the first prompt needs no lists
+
         if chosen := await choose_ahead(line, self._registry.context(), self._terminal):
             self._receive(Submission(chosen, later=True))
 
@@ -315,6 +316,8 @@ class Repl:
             case "editor":
                 self.open_editor()
             case "files":
+                from wolo.frontends.terminal.repl.picker_commands import mention_file  # noqa: PLC0415  # as above
+
                 self._run_in_background(mention_file(self.conversation.info.cwd, self._composer.buffer, self._terminal))
             case "mode":
                 self._next_mode()
