@@ -60,7 +60,7 @@ def start() -> None:
     try:
         spent = [ready_ms(home) for _ in range(8)][1:]
         floor = [floor_ms() for _ in range(8)][1:]
-        TABLE.row("ready to type", f"{statistics.median(spent):,.0f} ms CPU (floor {statistics.median(floor):,.0f})", "≤ 300")
+        TABLE.row("ready to type", f"{statistics.median(spent):,.0f} ms CPU (floor {statistics.median(floor):,.0f})", "≤ 150")
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
