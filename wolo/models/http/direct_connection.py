@@ -226,6 +226,8 @@ class DirectResponse:
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
+            if isinstance(error.__context__, KeyboardInterrupt | SystemExit):  # a signal while the parser called back
+                raise error.__context__ from None
             self._fail_to_parse(error, data)
         if len(self._pieces) > before:
             self._empty_bytes = 0

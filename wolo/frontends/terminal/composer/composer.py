@@ -231,10 +231,8 @@ class Composer:
     def _only_match(self) -> Completion | None:
         """The menu's only entry, if it is longer than the typed text."""
         state = self.buffer.complete_state
-        if state is None:
+        if state is None or state.original_document != self.buffer.document:  # no menu, or one of an earlier text
             offered = self._matching_commands()
-        elif state.original_document != self.buffer.document:
-            return None
         else:
             offered = state.completions
         if len(offered) != 1 or self.buffer.document.text_before_cursor.endswith(offered[0].text):
