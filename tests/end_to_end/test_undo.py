@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -242,6 +244,17 @@ def test_an_undo_that_is_killed_is_carried_to_its_end(provider: ProviderServer) 
         assert here() == before
         assert run_wolo("redo").exit_code == 0
         assert here() == after
+
+
+def test_an_undo_killed_after_it_was_recorded_can_be_redone(provider: ProviderServer, isolated: Path) -> None:
+    Path("f").write_text("one\n")
+    turn(provider, shell("echo two > f"))
+    assert run_wolo("undo").exit_code == 0
+    (checkpoints,) = (isolated / "wolo" / "data" / "checkpoints").rglob("*.db")
+    with closing(sqlite3.connect(checkpoints)) as database, database:
+        database.execute("UPDATE steps SET done = 0")  # as a kill leaves it that comes before the last write
+    assert run_wolo("redo").exit_code == 0
+    assert Path("f").read_text() == "two\n"
 
 
 def test_what_is_not_kept_any_more_is_said(provider: ProviderServer, isolated: Path) -> None:

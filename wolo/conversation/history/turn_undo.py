@@ -104,6 +104,7 @@ class Undoing:
         """Reverts the last turns, or their changes to `only`. Raises UsageError if there are fewer turns."""
         wanted = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
         found = self._last_turns(count)
+        self._end_recorded_steps()
         turns = tuple(message.id for message in found)
         store = self._watch.store
         noted = store.of_turns(turns) if store is not None else []
@@ -140,6 +141,7 @@ class Undoing:
                 "Nothing to redo.",
                 hint="Redo works right after an undo, before the next prompt, and not with --no-session.",
             )
+        self._end_recorded_steps()
         step, left = int(last.data.get("step", 0)), int(last.data.get("left", 0))
         plan = undo_changes.plan(store, store.of_step(step))
         moves = bool(last.data.get("moves_conversation", True))
@@ -184,6 +186,20 @@ class Undoing:
     def finish(self, done: Done) -> None:
         if done.step and (store := self._watch.store) is not None:
             store.end_step(done.step)
+
+    def _end_recorded_steps(self) -> None:
+        """Marks undos as done that were killed after the session recorded them, before `finish`."""
+        store = self._watch.store
+        unfinished = store.unfinished_steps(self._watch.session) if store is not None else []
+        if store is None or not unfinished:
+            return
+        entries = (node.entry for node in self._nodes)
+        recorded = {
+            entry.data.get("step") for entry in entries if isinstance(entry, CustomEntry) and entry.custom_type in (UNDO, REDO)
+        }
+        for step in unfinished:
+            if step in recorded:
+                store.end_step(step)
 
     # The conversation
 

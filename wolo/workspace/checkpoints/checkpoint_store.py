@@ -255,6 +255,9 @@ class CheckpointStore:
         with self.writing():
             self._connection.execute("UPDATE steps SET done = 1 WHERE id = ?", (step,))
 
+    def unfinished_steps(self, session: str) -> list[int]:
+        return [int(row[0]) for row in self._found("SELECT id FROM steps WHERE session = ? AND done = 0", (session,))]
+
     def unfinished_step(self, session: str, turns: Sequence[str]) -> int:
         """Id of an unfinished undo of the same turns; 0 for none."""
         query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
