@@ -129,6 +129,14 @@ async def test_text_that_grows_looks_as_if_the_whole_region_were_painted(monkeyp
         await region.vanish()
 
 
+async def test_a_region_whose_input_has_just_ended_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with in_terminal(monkeypatch):
+        _, region = new_region()
+        await shown(region)
+        region.app.exit(exception=EOFError)
+        await region.vanish()
+
+
 async def shown(region: LiveRegion) -> None:
     region.appear()
     async with asyncio.timeout(10):

@@ -145,7 +145,7 @@ class LiveRegion:
         self._terminal.screen.draw_streamed()
         self._print_now()
         if self._running is not None:
-            if self.app.is_running:
+            if self.app.is_running and not self.app.is_done:  # it is done when its input ended just before
                 self.app.exit()
             with suppress(asyncio.CancelledError):
                 await self._running
