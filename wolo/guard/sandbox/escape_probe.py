@@ -141,7 +141,7 @@ def _try(make: SandboxFactory, folder: Path) -> tuple[str, tuple[str, ...]]:
         has_set_id = any(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in (folder / "inside").iterdir())
         gaps = (
             FIFOS if _was_fed(fifo) else "",
-            SIGNALS if victim.poll() is not None else "",
+            SIGNALS if _was_killed(victim) else "",
             SET_ID if has_set_id else "",
         )
         return ", ".join(found), tuple(filter(None, gaps))
@@ -158,10 +158,14 @@ def _what_was_done(folder: Path, key: int) -> Iterator[str]:
 
 
 def _limit_of(victim: subprocess.Popen[bytes]) -> object:
-    """None for a process that was killed, which is reported separately."""
-    if victim.poll() is not None or sys.platform != "linux":
-        return None
-    return resource.prlimit(victim.pid, resource.RLIMIT_CORE)
+    """Also of a process that was killed, as long as nothing waits for it."""
+    return resource.prlimit(victim.pid, resource.RLIMIT_CORE) if sys.platform == "linux" else None
+
+
+def _was_killed(victim: subprocess.Popen[bytes]) -> bool:
+    """Lets the process end by itself, which it does not do when a signal is pending."""
+    victim.communicate(b"\n")
+    return victim.returncode != 0
 
 
 @contextmanager
