@@ -1,0 +1,329 @@
+"""Reads task files and checks them whole: every mistake is reported with its line and column."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from msgspec import Struct
+
+from wolo.errors import UsageError
+from wolo.fleet.json_places import JsonMistake, Place, parse_line
+from wolo.fleet.tasks import Resources, Task, TaskBudget
+from wolo.guard.modes import MODES
+from wolo.workspace.processes.command_environment import never_passes
+
+MAX_LINE_BYTES = 4 << 20
+MAX_PROMPT_BYTES = 4 << 20
+"""Size of a prompt file."""
+MAX_ID = 100
+_ID = r"[A-Za-z0-9_](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?"
+_URL = r"(?:https?|ssh|git|file)://[^\s/]*/?\S+|[\w.-]+@[\w.-]+:\S+"
+_MIN_MEMORY_MB = 64
+
+TASK = "a task"
+
+CheckModel = Callable[[str, bool], str]
+"""Tells why a model cannot be used; empty: it can. The second argument: its price must be known."""
+
+
+class Mistake(Struct, frozen=True, order=True):
+    line: int
+    column: int
+    message: str
+
+
+class TaskFileError(UsageError):
+    """The mistakes of a task file, one a line: `FILE:LINE:COL: message`."""
+
+    def __init__(self, name: str, mistakes: Sequence[Mistake]) -> None:
+        lines = [f"{name}:{one.line}:{one.column}: {one.message}" for one in sorted(mistakes)]
+        super().__init__("\n".join(lines))
+        self.mistakes = tuple(sorted(mistakes))
+
+
+def read_tasks(name: str, file: IO[bytes], folder: Path, check_model: CheckModel = lambda model, priced: "") -> list[Task]:
+    """Reads JSON Lines. Relative paths start at `folder`. Raises TaskFileError with all mistakes."""
+    reader = _Reader(folder, check_model)
+    for number, line in _lines(file):
+        reader.read(number, line)
+        if reader.mistakes and reader.mistakes[-1].message == _ARRAY:
+            break
+    if not reader.tasks and not reader.mistakes:
+        reader.mistakes.append(Mistake(1, 1, "the file holds no task"))
+    if reader.mistakes:
+        raise TaskFileError(name, reader.mistakes)
+    return reader.tasks
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """Numbers the lines; None for one that is too long."""
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        too_long = len(line) > MAX_LINE_BYTES
+        while too_long and line and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE_BYTES)
+        yield number, None if too_long else line
+
+
+class _Wrong(Exception):
+    """A mistake at one value."""
+
+
+class _Reader:
+    def __init__(self, folder: Path, check_model: CheckModel) -> None:
+        self.tasks: list[Task] = []
+        self.mistakes: list[Mistake] = []
+        self._folder = folder
+        self._check_model = check_model
+        self._models: dict[tuple[str, bool], str] = {}
+        self._repos: dict[str, str] = {}
+        self._ids: dict[str, tuple[str, int]] = {}
+        self._line = 0
+
+    def read(self, number: int, data: bytes | None) -> None:
+        self._line = number
+        if data is None:
+            return self._mistake(1, f"the line is longer than {MAX_LINE_BYTES >> 20} MiB; put long prompts into a prompt_file")
+        if number == 1:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+        try:
+            text = data.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            return self._mistake(len(data[: error.start].decode()) + 1, "not valid UTF-8")
+        if not text.strip():
+            return None
+        try:
+            whole = parse_line(text)
+        except JsonMistake as error:
+            array = number == 1 and text.lstrip().startswith("[")
+            return self._mistake(1, _ARRAY) if array else self._mistake(error.column, error.message)
+        if isinstance(whole.value, list) and number == 1:
+            return self._mistake(1, _ARRAY)
+        if not isinstance(whole.value, dict):
+            return self._mistake(whole.column, f"a task is a JSON object, not {_named(whole.value)}")
+        return self._task(whole)
+
+    def _mistake(self, column: int, message: str) -> None:
+        self.mistakes.append(Mistake(self._line, column, message))
+
+    def _task(self, whole: Place) -> None:
+        before = len(self.mistakes)
+        found = self._fields(whole, _FIELDS, TASK)
+        for name, kind, fields in (("budget", TaskBudget, _BUDGET), ("resources", Resources, _RESOURCES)):
+            if isinstance(found.get(name), dict):
+                found[name] = kind(**self._fields(whole.fields[name], fields, name))
+        self._check_id(whole, found.get("id"))
+        self._check_prompt(whole, found)
+        self._check_repo(whole, found)
+        self._check_task_model(whole, found)
+        if len(self.mistakes) == before:
+            self.tasks.append(Task(**found))
+
+    def _fields(self, whole: Place, known: dict[str, Callable[[Place], Any]], owner: str) -> dict[str, Any]:
+        """The values of the known fields; null counts as absent."""
+        found: dict[str, Any] = {}
+        for name, place in whole.fields.items():
+            check = known.get(name)
+            if check is None:
+                self._mistake(place.column, f"{owner} has no field {name!r}{_meant(name, known)}")
+            elif place.value is not None:
+                try:
+                    found[name] = check(place)
+                except _Wrong as wrong:
+                    self._mistake(place.column, f"{name if owner == TASK else f'{owner}.{name}'}: {wrong}")
+        return found
+
+    def _check_id(self, whole: Place, id: str | None) -> None:
+        if id is None:
+            if "id" not in whole.fields or whole.fields["id"].value is None:
+                self._mistake(whole.column, "the field 'id' is missing")
+            return
+        other, line = self._ids.setdefault(id.casefold(), (id, self._line))
+        if line != self._line:
+            also = "" if other == id else f" as {other!r}, and differs in case only"
+            self._mistake(whole.fields["id"].column, f"id: {id!r} is already in line {line}{also}")
+
+    def _check_prompt(self, whole: Place, found: dict[str, Any]) -> None:
+        given = [name for name in ("prompt", "prompt_file") if whole.fields.get(name, _NOTHING).value is not None]
+        if len(given) != 1:
+            column = whole.fields["prompt_file"].column if given else whole.column
+            return self._mistake(column, "prompt and prompt_file exclude each other" if given else "a prompt is missing")
+        named = found.pop("prompt_file", None)
+        if named is not None:
+            try:
+                found["prompt"] = _text_of(self._folder / Path(named).expanduser())
+            except _Wrong as wrong:
+                self._mistake(whole.fields["prompt_file"].column, f"prompt_file: {wrong}")
+        return None
+
+    def _check_repo(self, whole: Place, found: dict[str, Any]) -> None:
+        repo = found.get("repo")
+        if not repo:
+            if "ref" in found and "repo" not in whole.fields:
+                self._mistake(whole.fields["ref"].column, "ref: needs a repo")
+            return None
+        if re.fullmatch(_URL, repo):
+            return None
+        if "://" in repo or "::" in repo:
+            return self._mistake(
+                whole.fields["repo"].column, "repo: only https, http, ssh, git and file addresses can be fetched"
+            )
+        if repo not in self._repos:
+            path = Path(os.path.abspath(self._folder / Path(repo).expanduser()))  # noqa: PTH100  # links stay as they are
+            self._repos[repo] = str(path) if path.is_dir() else ""
+        if not self._repos[repo]:
+            self._mistake(whole.fields["repo"].column, f"repo: {repo} is not a folder")
+        found["repo"] = self._repos[repo]
+        return None
+
+    def _check_task_model(self, whole: Place, found: dict[str, Any]) -> None:
+        budget = found.get("budget")
+        priced = isinstance(budget, TaskBudget) and budget.usd is not None
+        asked = found.get("model", ""), priced
+        if not asked[0] and not priced:
+            return
+        if asked not in self._models:
+            self._models[asked] = self._check_model(*asked)
+        if said := self._models[asked]:
+            name = "model" if "model" in whole.fields else "budget"
+            self._mistake(whole.fields[name].column, f"{name}: {said}")
+
+
+_NOTHING = Place(None, 1)
+_ARRAY = "the file is a JSON array; write one object a line (`jq -c '.[]' FILE` does)"
+
+
+def _text(place: Place) -> str:
+    if not isinstance(place.value, str):
+        raise _Wrong(f"text is expected, not {_named(place.value)}")
+    if not place.value.strip():
+        raise _Wrong("the text is empty")
+    return place.value
+
+
+def _id(place: Place) -> str:
+    text = _text(place)
+    if len(text) > MAX_ID:
+        raise _Wrong(f"longer than {MAX_ID} characters")
+    if not re.fullmatch(_ID, text):
+        raise _Wrong(f"{text!r} cannot be the name of a folder; letters, digits and . _ + - can, without a dot or dash in front")
+    return text
+
+
+def _ref(place: Place) -> str:
+    text = _text(place)
+    if text.startswith("-") or re.search(r"[\s~^:?*\[\\]|\.\.|@\{", text):
+        raise _Wrong(f"{text!r} names no branch, tag or commit")
+    return text
+
+
+def _model(place: Place) -> str:
+    text = _text(place)
+    if re.search(r"\s", text) or text.startswith("-"):
+        raise _Wrong(f"{text!r} is not a model; write PROVIDER/MODEL")
+    return text
+
+
+def _mode(place: Place) -> str:
+    text = _text(place)
+    if text not in MODES:
+        raise _Wrong(f"{text!r} is not a mode{_meant(text, MODES)}; modes are {', '.join(MODES)}")
+    return text
+
+
+def _image(place: Place) -> str:
+    text = _text(place)
+    if not re.fullmatch(r"(?a)\w[\w./:@-]*", text):
+        raise _Wrong(f"{text!r} is not the name of an image")
+    return text
+
+
+def _texts(place: Place) -> tuple[str, ...]:
+    if not isinstance(place.value, list):
+        raise _Wrong(f"a list of texts is expected, not {_named(place.value)}")
+    return tuple(_text(item) for item in place.items)
+
+
+def _env(place: Place) -> tuple[str, ...]:
+    names = _texts(place)
+    for name in names:
+        if "=" in name:
+            raise _Wrong(
+                f"{name.partition('=')[0]!r} comes with a value; only names are listed, values come from the environment"
+            )
+        if not re.fullmatch(r"(?a)[A-Za-z_]\w*", name):
+            raise _Wrong(f"{name!r} is not the name of a variable")
+        if never_passes(name):
+            raise _Wrong(f"{name} looks like a secret or a shell hook; commands never get those")
+    return names
+
+
+def _object(place: Place) -> dict[str, Any]:
+    if not isinstance(place.value, dict):
+        raise _Wrong(f"an object is expected, not {_named(place.value)}")
+    return place.value
+
+
+def _number(place: Place, *, least: float = 0) -> float:
+    if isinstance(place.value, bool) or not isinstance(place.value, int | float):
+        raise _Wrong(f"a number is expected, not {_named(place.value)}")
+    if place.value <= least:
+        raise _Wrong(f"more than {least:g} is expected")
+    return float(place.value)
+
+
+def _count(place: Place, *, least: int = 1) -> int:
+    if isinstance(place.value, bool) or not isinstance(place.value, int):
+        raise _Wrong(f"a whole number is expected, not {_named(place.value)}")
+    if not least <= place.value < 1 << 53:
+        raise _Wrong(f"at least {least} is expected" if place.value < least else "the number is too large")
+    return place.value
+
+
+_FIELDS: dict[str, Callable[[Place], Any]] = {
+    "id": _id,
+    **dict.fromkeys(("prompt", "prompt_file", "repo", "setup", "verify"), _text),
+    **{"ref": _ref, "model": _model, "mode": _mode, "image": _image, "env": _env, "tags": _texts},
+    **dict.fromkeys(("budget", "resources", "meta"), _object),
+}
+_BUDGET: dict[str, Callable[[Place], Any]] = {"usd": _number, "turns": _count, "seconds": _number, "tokens": _count}
+_RESOURCES: dict[str, Callable[[Place], Any]] = {"cpus": _number, "memory_mb": partial(_count, least=_MIN_MEMORY_MB)}
+
+
+def _named(value: Any) -> str:
+    if value is None:
+        return "null"
+    names = ((bool, "true or false"), (str, "text"), (int | float, "a number"), (list, "a list"), (dict, "an object"))
+    return next(name for kind, name in names if isinstance(value, kind))
+
+
+def _meant(name: str, known: Any) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  # for a typing mistake only
+
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _text_of(path: Path) -> str:
+    """The content of a prompt file."""
+    try:
+        if not path.is_file():
+            raise _Wrong(f"{path} is not a file")
+        if path.stat().st_size > MAX_PROMPT_BYTES:
+            raise _Wrong(f"{path} is larger than {MAX_PROMPT_BYTES >> 20} MiB")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise _Wrong(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise _Wrong(f"{path} is not valid UTF-8") from error
+    if not text.strip():
+        raise _Wrong(f"{path} is empty")
+    if "\0" in text:
+        raise _Wrong(f"{path} holds a NUL character")
+    return text
