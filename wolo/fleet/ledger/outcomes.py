@@ -1,0 +1,99 @@
+"""Values that the ledger hands out and takes: leases, outcomes, rows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from wolo.fleet.tasks import Task
+
+Ended = Literal["done", "passed", "failed", "errored", "timeout", "budget", "cancelled", "lost"]
+"""`done`: it ended well, and its task has no verify."""
+State = Literal["queued", "leased"] | Ended
+
+
+class Owner(Struct, frozen=True):
+    """The process that holds a lease."""
+
+    host: str
+    pid: int
+    started: str
+    """Tells it from a later process with the same pid."""
+
+
+class Lease(Struct, frozen=True):
+    task: Task
+    key: str
+    attempt: int
+    """From 1."""
+    fence: int
+    """Grows with each lease of the run; an outcome with an older one than the task's is refused."""
+    owner: Owner
+
+    @property
+    def folder(self) -> str:
+        """The attempt's folder in that of the run."""
+        return f"attempts/{self.task.id}/{self.attempt}-{self.fence}"
+
+
+class Patch(Struct, frozen=True):
+    path: str
+    """Relative to the run's folder."""
+    sha256: str
+    size_bytes: int
+    files: int
+
+
+class Verified(Struct, frozen=True):
+    """Result of the verify command."""
+
+    exit_code: int | None
+    """None: it took too long."""
+    seconds: float
+    tail: str
+    """End of its output."""
+
+
+class Spent(Struct, frozen=True):
+    """Tokens and cost; cost None: the price is unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion."""
+        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+class Failure(Struct, frozen=True):
+    """The reason of a bad end, for the user."""
+
+    kind: str
+    message: str
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """The end of one attempt."""
+
+    state: Ended
+    exit_code: int | None = None
+    """Of the agent; None: it was not started, or did not end by itself."""
+    session_id: str = ""
+    patch: Patch | None = None
+    """None: nothing was changed."""
+    verify: Verified | None = None
+    usage: Spent = Spent()
+    started: str
+    """ISO 8601, UTC."""
+    ended: str
+    host: str
+    engine: str
+    error: Failure | None = None
+    retryable: bool = False
+    """Infrastructure failed; another attempt may succeed."""
