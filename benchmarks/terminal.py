@@ -6,6 +6,7 @@ Nothing here passes or fails. The provider is the scripted one of the tests.
 from __future__ import annotations
 
 import os
+import random
 import re
 import select
 import shutil
@@ -33,6 +34,7 @@ LINES = "".join(f"This is line {number} of an answer with many words.\n" for num
 PARAGRAPH = "Every message is saved to disk before it is shown, so that nothing is lost when the machine crashes at once. "
 PARAGRAPHS = (PARAGRAPH * 4 + "\n\n") * 50
 MOST_BYTES_S = 10
+TOKENS_PER_S, MINUTE_S = 100, 60
 FOLDERS, FILES = 300, 100
 SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
 TABLE = Table("Terminal, 24×80", "", "wolo", "budget")
@@ -47,6 +49,7 @@ def main() -> None:
     keystrokes("200 deltas/s stream in", streaming(text="0123456789 " * 2))
     keystrokes("a tool floods its output", call("shell", {"command": FLOOD}), "--mode", "yolo", "--sandbox", "off")
     mentions()
+    share_of_a_core()
     for per_s in (100, 320, 1200):
         written(f"lines, {per_s:,} characters/s", LINES, per_s)
     written("paragraphs, 320 characters/s", PARAGRAPHS, 320)
@@ -152,6 +155,25 @@ def written(what: str, answer: str, per_s: int) -> None:
         terminal.enter("0")
         size = drain(terminal, MOST_BYTES_S + 2.0)
         TABLE.row(f"bytes of {what}", f"{size / len(answer):.1f} × text", "≤ 3")
+
+
+def share_of_a_core() -> None:
+    """CPU of a minute of paragraphs, lists and code, a word or two at a time."""
+    chance = random.Random(1)  # text that repeats would be stopped
+    words: list[str] = []
+    while len(words) < TOKENS_PER_S * MINUTE_S:
+        words += [f"{word} " for word in chance.choices(PARAGRAPH.split(), k=60)]
+        words += ["\n\n- ", f"`{chance.random()}` ", "in a list\n\n", "```python\n", f"print({chance.random()})\n", "```\n\n"]
+    pieces = [each for word in words for each in (Pause(1 / TOKENS_PER_S), delta(word))]
+    with conversation() as (terminal, provider):
+        provider.script(sse(*pieces, finish("stop", usage())))
+        drain(terminal, 0.5)
+        terminal.enter("0")
+        drain(terminal, 2.0)
+        before = cpu_s(terminal.child.pid)
+        drain(terminal, MINUTE_S - 4.0)
+        share = (cpu_s(terminal.child.pid) - before) / (MINUTE_S - 4.0)
+        TABLE.row(f"{TOKENS_PER_S} tokens/s stream for a minute", f"{share:.1%} of a core", "≤ 3 %")
 
 
 def turns() -> None:
