@@ -115,6 +115,22 @@ def test_base64_of_a_text_tells_nothing_of_the_value_in_it(value: str, before: b
     assert len(encoded) <= 60 or "<hidden>" in hiding(value).text(f"{'A' * 60}\n{wrapped}")
 
 
+@pytest.mark.parametrize("before", range(193_555, 193_585, 3))  # the value is around 256 KB and a line break
+def test_a_value_in_base64_lines_is_found_wherever_a_large_output_is_divided(before: int) -> None:
+    encoded = base64.b64encode(b"x" * before + K.encode() + b"x" * 60_000)
+    lines = b"\n".join(encoded[at : at + 64] for at in range(0, len(encoded), 64))
+    assert b"<hidden>" in hiding(K).data(lines)
+
+
+def test_base64_lines_without_a_value_are_not_copied() -> None:
+    data = base64.encodebytes(os.urandom(3_000_000))
+    tracemalloc.start()
+    assert hiding(K).data(data) is data
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 2_000_000
+
+
 @given(values, st.text(max_size=20), st.lists(st.integers(0, 80), max_size=6))
 def test_no_cut_of_a_stream_lets_a_value_through(value: str, around: str, cuts: list[int]) -> None:
     text = f"{around}{value}{around}{value}"

@@ -22,6 +22,8 @@ _WRAPPED = r"\n(?:(?<=[A-Za-z0-9+/_-]{16}\n)|(?<=[A-Za-z0-9+/_-]{16}\r\n))[A-Za-
 _QUOTED = "%[0-9A-Fa-f]{2}"
 _PIECE = 4_096
 """Characters decoded at a time."""
+_BLOCK = 256 * 1024
+"""Bytes searched at a time."""
 _MASK = b"*"
 
 
@@ -95,12 +97,20 @@ def _around_quoted(text: str, reach: int) -> Iterator[str]:
             yield text[start:end]
 
 
+def _overlapping(data: bytes, reach: int) -> Iterator[bytes]:
+    """Splits the data into pieces that share `reach` bytes, to bound memory."""
+    for start in range(0, len(data), _BLOCK):
+        yield data[max(0, start - reach) : start + _BLOCK]
+
+
 class ValueRedactor:
     """Replaces exact texts in any value. `stand_in` maps each to a stable placeholder."""
 
     def __init__(self, texts: Iterable[str] = (), stand_in: Callable[[str], str] = lambda found: "[redacted]") -> None:
         self._texts = tuple(sorted({text for text in texts if len(text) >= MIN_CHARS}, key=lambda text: (-len(text), text)))
         self._encoded = tuple(text.encode("utf-8", "replace") for text in self._texts)
+        self._reach = 3 * max((len(text.encode("utf-8", "surrogatepass")) for text in self._texts), default=0)
+        """Bytes of the longest value with a line break behind each character, or percent-encoded."""
         self._beginnings: dict[str, list[str]] = {}
         for text in self._texts:
             self._beginnings.setdefault(text[0], []).append(text)
@@ -129,9 +139,13 @@ class ValueRedactor:
 
     def _is_clean(self, data: bytes) -> bool:
         """True if no value can be in it, so that large data need not be decoded."""
-        if any(each in data for each in self._encoded):
+        if any(each in data for each in self._encoded) or re.search(_QUOTED.encode(), data):
             return False
-        return not any(re.search(pattern.encode(), data) for pattern in (_QUOTED, _WRAPPED))
+        return re.search(_WRAPPED.encode(), data) is None or not any(map(self._is_wrapped_in, _overlapping(data, self._reach)))
+
+    def _is_wrapped_in(self, data: bytes) -> bool:
+        joined = data.replace(b"\r\n", b"").replace(b"\n", b"")
+        return any(each in joined for each in self._encoded)
 
     def masked(self, data: bytes) -> bytes:
         for each in self._encoded:
@@ -168,9 +182,8 @@ class ValueRedactor:
 
     def _unquoted(self, text: str) -> str:
         """Redact percent-encoded values, since any character may be encoded."""
-        reach = 3 * max((len(each.encode("utf-8", "surrogatepass")) for each in self._texts), default=0)
         found: set[str] = set()
-        for stretch in _around_quoted(text, reach):
+        for stretch in _around_quoted(text, self._reach):
             decoded = (unquote(stretch), unquote_plus(stretch))
             found.update(each for each in self._texts if any(each in way for way in decoded))
         for each in self._texts:
