@@ -97,6 +97,34 @@ def test_a_stream_resumes_where_it_ended(server: Server, provider: ProviderServe
     assert resumed.ids == first.ids[seen:]
 
 
+def test_model_and_mode_are_chosen_and_changed(server: Server, provider: ProviderServer) -> None:
+    known = server.get("/api/choices")
+    assert (known["model"], known["cwd"]) == ("custom/test-model", str(Path.cwd()))
+    assert [each["name"] for each in known["modes"]] == ["plan", "ask", "edit", "auto", "yolo"]
+    assert server.request("GET", "/api/choices?cwd=/no/such").status_code == 422
+    id = server.new(mode="ask")
+    events = server.events(id)
+    provider.script(call("write", ASK), text("Done."))
+    server.prompt(id, "create it")
+    asked = events.wait(lambda line: kind(line) == "approval")
+    assert (asked["view"]["type"], asked["view"]["added"], asked["outside"]) == ("diff", 1, [])
+    change = f"/api/sessions/{id}/change"
+    server.post(change, 409, model="custom/other-model")
+    assert server.post(change, mode="edit")["mode"] == "edit"
+    server.post(f"/api/sessions/{id}/approve", call_id=asked["call_id"], decision="once")
+    events.result()
+    events.wait(lambda line: kind(line) == "status" and not line["busy"] and line["mode"] == "edit")
+    server.post(change, 422, mode="wild")
+    assert server.post(change, model="custom/other-model")["model"] == "custom/other-model"
+    provider.script(text("Here."))
+    provider.forget_prefix()
+    seen = len(events.lines)
+    server.prompt(id, "who is there?")
+    events.result(after=seen)
+    assert provider.requests[-1].json["model"] == "other-model"
+    assert "init" in {each["name"] for each in server.get(f"/api/sessions/{id}/commands")}
+
+
 def test_steering_and_interrupting(server: Server, provider: ProviderServer) -> None:
     hold = Hold()
     reply = text("long story")
@@ -216,7 +244,7 @@ def test_the_openapi_document_says_what_the_routes_do(server: Server, provider: 
     document = server.get("/openapi.json")
     id = server.new()
     operations = [(path, method, about) for path, methods in document["paths"].items() for method, about in methods.items()]
-    assert len(operations) == 14
+    assert len(operations) == 17
     for path, method, about in operations:
         url = path.replace("{id}", "session_nobody")
         good = {status for status in about["responses"] if status.startswith("2")}

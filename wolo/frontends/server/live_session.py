@@ -18,10 +18,11 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.history.turn_undo import Undoing, as_row
 from wolo.conversation.prompt_attachments import compose, must_be_sent
-from wolo.conversation.resources.startup import StartOptions
+from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import WoloError
 from wolo.frontends.server.event_log import EventLog
 from wolo.frontends.server.http_errors import HttpError, busy
+from wolo.frontends.server.session_choices import commands_of
 from wolo.frontends.server.session_lines import (
     COMPLETING,
     PASSING,
@@ -200,6 +201,27 @@ class LiveSession:
         if call_id in self.settled:
             return HttpError(409, f"The {what} of {call_id} was answered already.")
         return HttpError(404, f"No {what} of {call_id!r} is pending.", "The call_id is in the event that asks.")
+
+    async def change(self, model: str, mode: str) -> Line:
+        """Chooses another model, when no turn runs, or mode. Returns the new status. Raises HttpError and WoloError."""
+        if model and model != self.model:
+            self._require_idle()
+            self.is_busy = True
+            try:
+                self.conversation = await (await self.open()).reopen(Change(model=model))
+            except HandoverFailed as failed:
+                self.conversation = failed.conversation
+                raise
+            finally:
+                self.is_busy = False
+        if mode and (notice := (await self.open()).set_mode(mode)):
+            self.emit(notice_line(notice))
+        self.emit(self._status())
+        return self._status()
+
+    async def commands(self) -> list[dict[str, str]]:
+        """Slash commands that make prompts. Raises WoloError."""
+        return await asyncio.to_thread(commands_of, await self.open())
 
     async def undo(self, count: int, *, anyway: bool) -> dict[str, object]:
         """Raises HttpError 409 with the conflicts, and WoloError."""

@@ -22,12 +22,22 @@ class Body(Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
+ModeName = Literal["", "plan", "ask", "edit", "auto", "yolo"]
+
+
 class NewSession(Body, frozen=True):
     cwd: str = ""
     """Folder to work in; empty: where the server was started."""
     model: str = ""
-    mode: Literal["", "plan", "ask", "edit", "auto", "yolo"] = ""
+    mode: ModeName = ""
     name: str = ""
+
+
+class Change(Body, frozen=True):
+    """Empty fields stay as they are."""
+
+    model: str = ""
+    mode: ModeName = ""
 
 
 class Image(Body, frozen=True):

@@ -69,6 +69,18 @@ async def _create(call: Call) -> Response:
     return JSONResponse(await call.hub.create(call.body), 201)
 
 
+async def _choices(call: Call) -> Response:
+    return JSONResponse(await call.hub.choices(call.request.query_params.get("cwd", "")))
+
+
+async def _change(call: Call) -> Response:
+    return JSONResponse(await (await call.session()).change(call.body.model, call.body.mode))
+
+
+async def _commands(call: Call) -> Response:
+    return JSONResponse(await (await call.session()).commands())
+
+
 async def _describe(call: Call) -> Response:
     return JSONResponse(await call.hub.describe(call.session_id))
 
@@ -163,6 +175,12 @@ ROUTES = (
     Route("GET", "/api/sessions", "List all sessions, newest first.", _list),
     Route("POST", "/api/sessions", "Open a new session.", _create, bodies.NewSession, status=201),
     Route("GET", ONE, "A session with its messages.", _describe),
+    Route(
+        *("GET", "/api/choices", "Models and modes for a session in a folder, with the defaults.", _choices),
+        query=(("cwd", False, "The folder; empty: where the server was started"),),
+    ),
+    Route("POST", f"{ONE}/change", "Choose another model or mode.", _change, bodies.Change),
+    Route("GET", f"{ONE}/commands", "Slash commands that a prompt can begin with.", _commands),
     Route("POST", f"{ONE}/prompt", "Start a turn.", _prompt, bodies.Prompt, status=202),
     Route("POST", f"{ONE}/steer", "Send a message into the running turn.", _steer, bodies.Steer, status=202),
     Route("POST", f"{ONE}/interrupt", "Stop the running turn.", _interrupt, bodies.Nothing),

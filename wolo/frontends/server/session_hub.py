@@ -17,6 +17,7 @@ from wolo.errors import SessionError
 from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.live_session import LiveSession, start_options
 from wolo.frontends.server.request_bodies import NewSession
+from wolo.frontends.server.session_choices import choices_in
 from wolo.places import find_places
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS, export
 from wolo.sessions.listing import SessionInfo, row
@@ -82,6 +83,14 @@ class SessionHub:
         live.adopt(conversation)
         self._live[live.id] = live
         return self._unsaved_row(live)
+
+    async def choices(self, cwd: str) -> dict[str, Any]:
+        """Raises HttpError for a missing folder, and WoloError for settings that cannot be read."""
+
+        def look() -> dict[str, Any]:
+            return choices_in(self._folder(cwd), self._places)
+
+        return await asyncio.to_thread(look)
 
     def _folder(self, name: str) -> Path:
         try:

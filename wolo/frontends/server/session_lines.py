@@ -11,6 +11,7 @@ from wolo.agent.events import (
     AnswerEnded,
     ApprovalAsked,
     ApprovalGiven,
+    CallDenied,
     CallEnded,
     CallProgressed,
     CallStarted,
@@ -28,7 +29,8 @@ from wolo.agent.events import (
     TurnStarted,
     VerifyStarted,
 )
-from wolo.frontends.stream_json import Line, assistant_message, event_line, tool_result
+from wolo.frontends.stream_json import Line, assistant_message, denial, event_line, tool_result
+from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.messages.message import Message
 from wolo.messages.parts import ImagePart, TextPart
 from wolo.tools.todo import latest_todos
@@ -68,6 +70,8 @@ def lines_of(event: Event) -> Iterator[Line]:
             yield questions_line(event)
         case QuestionsAnswered():
             yield _system("questions_answered", question_id=event.id, answers=msgspec.to_builtins(event.replies))
+        case CallDenied():
+            yield _system("denied", tool_use_id=event.part.id, **denial(event))
         case Noticed():
             yield _system("notice", text=event.text, level=event.level)
         case CompactionStarted():
@@ -112,6 +116,8 @@ def approval_line(asked: ApprovalAsked) -> Line:
         "reason": asked.reason,
         "rule": asked.rule,
         "sandbox": asked.walls,
+        "view": msgspec.to_builtins(asked.view) if asked.view is not None else None,
+        "outside": [str(each.path) for each in asked.intents if isinstance(each, ReadIntent | WriteIntent) and not each.inside],
         "agent": asked.agent,
         "task": asked.task,
         "decisions": ["once", "no"] if asked.only_once else ["once", "session", *(["always"] if asked.rule else []), "no"],
