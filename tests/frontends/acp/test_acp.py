@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from acp.exceptions import RequestError
-from acp.schema import ImageContentBlock, McpServerStdio, ResourceContentBlock
+from acp.schema import AudioContentBlock, ImageContentBlock, McpServerStdio, ResourceContentBlock
 
 from tests.fakes import mcp_plain
 from tests.fakes.acp_client import editor
@@ -139,6 +139,55 @@ async def test_images_links_and_commands_become_one_prompt(provider: ProviderSer
             await client.say(session, "/nosuchcommand")
 
 
+async def test_commands_that_need_no_terminal_run_in_the_editor(provider: ProviderServer, work: Path) -> None:
+    write = call("write", {"path": "a.py", "content": "x = 1\n"})
+    provider.script(write, text("Done."), text("Again."))
+    provider.expect_problem("differs from the request before")  # /undo
+    async with editor(*provider.flags, "--mode", "edit") as client:
+        session = (await client.new(work)).session_id
+        offered = (await client.until(lambda each: each.session_update == "available_commands_update")).available_commands
+        assert {"compact", "cost", "status", "undo", "diff", "model", "init"} <= {each.name for each in offered}
+        assert not {"exit", "resume", "export", "login", "trust"} & {each.name for each in offered}
+        await client.say(session, "write a.py")
+        for line, words in (
+            ("/cost", "2 answers in this session"),
+            ("/status", "session  "),
+            ("/diff", "+x = 1"),
+            ("/mode plan", "* plan"),
+            ("/model", "custom/test-model"),
+            ("/thinking", "provider default"),
+            ("/compact", "Nothing to compact"),
+            ("/undo", "a.py"),
+        ):
+            client.updates.clear()
+            assert (await client.say(session, line)).stop_reason == "end_turn"
+            assert words in client.text(), line
+            if line == "/mode plan":
+                assert client.of("current_mode_update")[-1].current_mode_id == "plan"
+                assert client.of("config_option_update")[-1].config_options[0].current_value == "plan"
+        assert not (work / "a.py").exists()
+        assert (await client.say(session, "again")).stop_reason == "end_turn"
+        for line, words in (("/mode yolo", "command line"), ("/exit", "interactive session"), ("/undo --nothing", "no option")):
+            with pytest.raises(RequestError, match=words):
+                await client.say(session, line)
+    assert len(provider.requests) == 3
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 5, 20])
+async def test_cancel_ends_a_prompt_however_early_it_comes(provider: ProviderServer, work: Path, turns: int) -> None:
+    provider.script(*[sse(Hold(), finish("stop"))] * 2)
+    async with editor(*provider.flags) as client:
+        session = (await client.new(work)).session_id
+        asking = asyncio.create_task(client.say(session, "go"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await client.agent.cancel(session_id=session)
+        if turns:
+            assert (await asking).stop_reason == "cancelled"
+        else:  # the cancellation went out first
+            asking.cancel()
+
+
 async def test_mode_model_and_thinking_are_chosen_within_bounds(provider: ProviderServer, work: Path) -> None:
     async with editor(*provider.flags) as client:
         session = (await client.new(work)).session_id
@@ -152,6 +201,15 @@ async def test_mode_model_and_thinking_are_chosen_within_bounds(provider: Provid
                 await client.agent.set_session_mode(session_id=session, mode_id=mode)
         with pytest.raises(RequestError, match="no option"):
             await client.agent.set_config_option(session_id=session, config_id="colour", value="red")
+
+
+async def test_media_that_the_model_does_not_take_are_refused(provider: ProviderServer, work: Path) -> None:
+    async with editor(*provider.flags) as client:
+        session = (await client.new(work)).session_id
+        sound = AudioContentBlock(type="audio", data="AAAA", mime_type="audio/wav")
+        with pytest.raises(RequestError, match="audio"):
+            await client.say(session, "listen", sound)
+    assert not provider.requests
 
 
 async def test_errors_say_what_to_do(provider: ProviderServer, work: Path) -> None:

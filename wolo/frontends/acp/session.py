@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from wolo.agent.events import ApprovalAsked, QuestionsAsked, Scope, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.prompt_attachments import compose
+from wolo.conversation.prompt_attachments import compose, must_be_sent
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp import choices
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
 from wolo.messages.message import Message
+from wolo.messages.parts import MediaPart
 from wolo.tools.tool_values import Question, Reply
 
 _STOP_REASONS = {"max_turns": "max_turn_requests", "max_tokens": "max_tokens", "interrupted": "cancelled", "blocked": "refusal"}
@@ -47,10 +48,13 @@ class Session:
         """Returns the response. Raises WoloError when the model or the session fails."""
         given, cancelled = read_prompt(blocks), self._cancelled
         async with self._running:
-            message = await self._message(given)
+            if self._cancelled == cancelled and given.typed.startswith("/") and await self._command(given.typed, cancelled):
+                return sdk.PromptResponse(stop_reason="end_turn" if self._cancelled == cancelled else "cancelled")
+            if self._cancelled == cancelled:
+                message = await self._message(given)
             if self._cancelled != cancelled:
                 return sdk.PromptResponse(stop_reason="cancelled")
-            ended = await self._turn(message)
+            ended = await self._turn(message, cancelled)
         if ended.cause in _FAILED:
             assert ended.error is not None
             raise WoloError(ended.error.message, hint=ended.error.hint)
@@ -88,13 +92,15 @@ class Session:
         await self._send(self._updates.replay(self.conversation.history))
 
     def announce_soon(self) -> None:
-        """Sends the slash commands that make prompts, after the answer to the client's request."""
+        """Sends the slash commands, after the answer to the client's request."""
         task = asyncio.create_task(self._announce())
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 
     async def _announce(self) -> None:
-        commands = await asyncio.to_thread(_commands, self.conversation)
+        from wolo.frontends.acp.slash_commands import available  # noqa: PLC0415  # all commands
+
+        commands = await asyncio.to_thread(available, self.conversation)
         await self.update(sdk.update_available_commands(commands))
 
     async def close(self) -> None:
@@ -108,12 +114,11 @@ class Session:
             raise UsageError("The model cannot be changed while a prompt is running.")
         async with self._running:
             try:
-                self.conversation = await choices.choose_model(self.conversation, model)
+                self._continue_as(await choices.choose_model(self.conversation, model))
             except HandoverFailed as failed:
                 if failed.conversation is not None:
-                    self.conversation = failed.conversation
+                    self._continue_as(failed.conversation)
                 raise
-        self._updates.window = self.conversation.choice.model.context or 0
 
     async def _message(self, given: GivenPrompt) -> Message:
         conversation, typed, text = self.conversation, given.typed, given.typed
@@ -135,12 +140,51 @@ class Session:
             typed=typed,
             agents=conversation.mentionable_agents,
         )
-        return replace(message, parts=(*message.parts, *given.parts))
+        whole = replace(message, parts=(*message.parts, *given.parts))
+        return must_be_sent(conversation.choice, whole) if any(isinstance(part, MediaPart) for part in given.parts) else whole
 
-    async def _turn(self, message: Message) -> TurnEnded:
+    async def _command(self, line: str, cancelled: int) -> bool:
+        """Runs a command that makes no prompt; False: the line is no such command. Raises WoloError."""
+        from wolo.frontends.acp import slash_commands  # noqa: PLC0415  # all commands, which few prompts need
+
+        found = await asyncio.to_thread(slash_commands.find_command, line, self.conversation)
+        if found is None:
+            return False
+        command, rest = found
+        if command.name == "mode" and rest:
+            await self.set_mode(rest)
+            rest = ""
+        try:
+            async with aclosing(slash_commands.run_command(command, rest, self.conversation)) as outcomes:
+                async for outcome in outcomes:
+                    if self._cancelled != cancelled:
+                        self.conversation.interrupt()
+                    if isinstance(outcome, str):
+                        await self.update(sdk.update_agent_message_text(outcome))
+                    elif isinstance(outcome, Conversation):
+                        self._continue_as(outcome)
+                    else:
+                        await self._send(self._updates.on_event(outcome))
+        except HandoverFailed as failed:
+            if failed.conversation is not None:
+                self._continue_as(failed.conversation)
+            raise
+        if command.name in ("mode", "model", "thinking"):
+            options = await asyncio.to_thread(choices.config_options, self.conversation)
+            await self.update(sdk.ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+        return True
+
+    def _continue_as(self, conversation: Conversation) -> None:
+        self.conversation = conversation
+        self._updates.window = conversation.choice.model.context or 0
+
+    async def _turn(self, message: Message, cancelled: int) -> TurnEnded:
+        """`cancelled`: cancellations before the prompt; a later one may come before there is anything to interrupt."""
         ended: TurnEnded | None = None
         async with aclosing(cast("Any", self.conversation.prompt(message))) as events:
             async for event in events:
+                if self._cancelled != cancelled:
+                    self.conversation.interrupt()
                 if isinstance(event, TurnEnded):
                     ended = event
                 elif isinstance(event, ApprovalAsked | QuestionsAsked):
@@ -239,19 +283,3 @@ def _response(ended: TurnEnded) -> Any:
         cached_write_tokens=usage.cache_write_tokens,
     )
     return sdk.PromptResponse(stop_reason=cast("Any", reason), usage=counted)
-
-
-def _commands(conversation: Conversation) -> list[Any]:
-    from wolo.commands.table import load_commands  # noqa: PLC0415  # all commands
-    from wolo.commands.user_commands import load_user_commands  # noqa: PLC0415
-
-    builtin = load_commands()
-    return [
-        sdk.AvailableCommand(
-            name=each.name,
-            description=each.help,
-            input=sdk.AvailableCommandInput(root=sdk.UnstructuredCommandInput(hint=each.usage or "words")),
-        )
-        for each in (*builtin, *load_user_commands(conversation, builtin))
-        if each.makes_prompt
-    ]
