@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,20 +21,38 @@ class Places(Struct, frozen=True):
     """Model weights and other files that can be downloaded again."""
     state: Path
     """History, locks, logs."""
+    users_data: Path | None = None
+    """The usual folder of the user, where `data` is another one."""
+
+    @property
+    def plugins(self) -> Path:
+        return (self.users_data or self.data) / "plugins"
 
     @property
     def plugin_index(self) -> Path:
         """Lists the installed plugins; exists once there was one."""
-        return self.data / "plugins/installed.json"
+        return self.plugins / "installed.json"
 
     @property
     def own(self) -> tuple[Path, ...]:
         """Folders that the model cannot change in any mode."""
-        return (self.config, self.data, self.state, self.cache)
+        folders = (self.config, self.data, self.state, self.cache)
+        return folders if self.users_data is None else (*folders, self.users_data)
+
+
+DATA_VARIABLE = "WOLO_DATA"
+"""Names a folder for sessions and undo data instead of the usual one."""
 
 
 def find_places(environ: dict[str, str] | None = None) -> Places:
     env = os.environ if environ is None else environ
+    usual = _usual_places(env)
+    if data := env.get(DATA_VARIABLE):
+        return Places(usual.config, Path(data).expanduser().absolute(), usual.cache, usual.state, usual.data)
+    return usual
+
+
+def _usual_places(env: Mapping[str, str]) -> Places:
     if home := env.get("WOLO_HOME"):
         root = Path(home).expanduser().absolute()
         return Places(root / "config", root / "data", root / "cache", root / "state")

@@ -59,7 +59,7 @@ class Difference(Struct, frozen=True):
 @contextmanager
 def fetched(source: Source, places: Places, files: Sequence[str] = ()) -> Iterator[Fetched]:
     """A copy in the store, of some files or of all, that disappears unless it is moved. Raises WoloError."""
-    store = places.data / "plugins/store"
+    store = places.plugins / "store"
     try:
         make_private(store)
         _sweep(store)
@@ -164,14 +164,14 @@ def difference(old: Plugin, new: Candidate, places: Places) -> Difference:
 @contextmanager
 def changing(places: Places) -> Iterator[Index]:
     """The index, locked for a change."""
-    with locked(places.data / "plugins"):
+    with locked(places.plugins):
         yield read_index(places)
 
 
 def move(fetched_folder: Path, name: str, pin: str, places: Places) -> str:
     """Moves a fetched folder into the store, and returns its name there."""
     folder = f"{name}-{pin.removeprefix('sha256:')[:12]}-{os.urandom(3).hex()}"
-    fetched_folder.rename(places.data / "plugins/store" / folder)
+    fetched_folder.rename(places.plugins / "store" / folder)
     return folder
 
 

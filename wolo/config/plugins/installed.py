@@ -85,12 +85,12 @@ def enabled_plugins(places: Places, notices: list[str]) -> list[Plugin]:
 
 
 def root_of(plugin: Plugin | Marketplace, places: Places) -> Path:
-    return places.data / "plugins/store" / plugin.folder
+    return places.plugins / "store" / plugin.folder
 
 
 def data_of(plugin: Plugin, places: Places) -> Path:
     """Survives updates."""
-    return places.data / "plugins/data" / plugin.name
+    return places.plugins / "data" / plugin.name
 
 
 def plugin_folders(kind: str, places: Places) -> Iterator[ExtensionFolder]:

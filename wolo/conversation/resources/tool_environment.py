@@ -175,10 +175,14 @@ class SandboxSetup(Struct, frozen=True):
         return plan
 
     def _profile(self) -> Profile:
-        judge, workspace, places, shown = self.judge, self.workspace, self.places, self.shown
-        own = places.own
-        profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=shown)
-        hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
-        readable = judge.readable_places()
-        profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"), needed=(*profile.needed, *readable))
-        return replace(profile, closed=()) if "/" in readable else profile
+        return sandbox_profile(self.judge, self.workspace, self.places, self.shown)
+
+
+def sandbox_profile(judge: Judge, workspace: Workspace, places: Places, shown: Sequence[Path] = ()) -> Profile:
+    """`shown` as in `SandboxSetup`."""
+    own = places.own
+    profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=shown)
+    hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
+    readable = judge.readable_places()
+    profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"), needed=(*profile.needed, *readable))
+    return replace(profile, closed=()) if "/" in readable else profile

@@ -77,6 +77,8 @@ class ProgramStart(Struct, frozen=True, kw_only=True):
     """After the end: False when the sandbox failed before the program started; it can be retried."""
     is_alone: bool = False
     """Ends everything the program leaves running."""
+    before_exec: Callable[[], None] | None = None
+    """Called in the new process, between fork and exec: system calls only."""
 
 
 Cause = Literal["exited", "timed_out", "crowded"]
@@ -234,6 +236,7 @@ class Processes:
                     env={**start.env, MARK_NAME: str(mark)},
                     start_new_session=True,
                     pass_fds=start.pass_fds,
+                    preexec_fn=start.before_exec,
                 )
         except BaseException:
             os.close(reading)

@@ -1,0 +1,172 @@
+"""The agent of an attempt: a `wolo -p` of its own, its stream of events, and what its end means."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from wolo.fleet.ledger.outcomes import Ended, Failure, Spent
+from wolo.fleet.tasks import Task
+from wolo.messages.terminal_text import clean_line
+from wolo.places import DATA_VARIABLE
+
+_LONGEST_LINE = 200
+_LAST_BYTES = 4 << 20
+"""The result is looked for in this much of the stream's end."""
+
+
+class AgentSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Options of a batch for the agents of all its tasks."""
+
+    model: str = ""
+    mode: str = ""
+    thinking: str = ""
+    sets: tuple[str, ...] = ()
+    """`KEY=VALUE` as in `--set`."""
+
+
+class Allowance(Struct, frozen=True):
+    """What is left of the budget of the batch; None: no limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+
+
+class AgentEnd(Struct, frozen=True):
+    """What the end of the agent means for the attempt."""
+
+    state: Ended
+    """`done` also when the task has a verify, which decides then."""
+    failure: Failure | None = None
+    retryable: bool = False
+
+
+def agent_argv(task: Task, settings: AgentSettings, allowance: Allowance, passed: Sequence[str]) -> list[str]:
+    """The prompt comes on stdin. `passed` names variables for commands."""
+    usd = _least(task.budget.usd, allowance.usd)
+    tokens = _least(task.budget.tokens, allowance.tokens)
+    options = {
+        "--model": task.model or settings.model,
+        "--mode": task.mode or settings.mode,
+        "--thinking": settings.thinking,
+        "--max-turns": task.budget.turns,
+        "--max-cost": None if usd is None else f"{usd:.6f}",
+        "--max-tokens": tokens,
+    }
+    words = [word for name, value in options.items() if value not in (None, "") for word in (name, str(value))]
+    sets = [*settings.sets, *([f"shell.env={msgspec.json.encode(list(passed)).decode()}"] if passed else [])]
+    # -P: a folder `wolo` or a module of its name in the worktree is not the program
+    return [sys.executable, "-P", "-m", "wolo", "-p", "--output-format", "stream-json", *words, *_each("--set", sets), "-"]
+
+
+def agent_environment(data: Path) -> dict[str, str]:
+    """The user's own, with a folder of its own for the session."""
+    return {**os.environ, DATA_VARIABLE: str(data)}
+
+
+def _least(one: float | None, other: float | None) -> float | int | None:
+    given = [limit for limit in (one, other) if limit is not None]
+    return min(given) if given else None
+
+
+def _each(option: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
+
+
+class AgentStream:
+    """Follows the JSON lines that the agent writes to a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.session_id = ""
+        self.line = ""
+        """The latest text or call, for a table of running attempts."""
+        self.spent = Spent(cost_usd=None)
+        self._file = file
+        self._at = 0
+        self._rest = b""
+
+    def follow(self) -> None:
+        """Reads what is new."""
+        try:
+            with self._file.open("rb") as file:
+                file.seek(self._at)
+                new = file.read()
+        except OSError:
+            return
+        self._at += len(new)
+        *lines, self._rest = (self._rest + new).split(b"\n")
+        for line in lines:
+            self._take(_parsed(line))
+
+    def result(self) -> dict[str, Any] | None:
+        """The last line, if the agent came to its end."""
+        try:
+            with self._file.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
+                lines = file.read().splitlines()
+        except OSError:
+            return None
+        found = _parsed(lines[-1]) if lines else {}
+        return found if found.get("type") == "result" else None
+
+    def _take(self, line: dict[str, Any]) -> None:
+        self.session_id = str(line.get("session_id") or self.session_id)
+        if line.get("type") != "assistant":
+            return
+        message = line.get("message") or {}
+        self.spent = _sum(self.spent, message.get("usage") or {})
+        for part in message.get("content") or ():
+            said = part.get("text") or part.get("name") or ""
+            if part.get("type") == "tool_use":
+                given = next((value for value in (part.get("input") or {}).values() if isinstance(value, str)), "")
+                said = f"{said} {given}"
+            if said.strip():
+                self.line = clean_line(said.strip())[:_LONGEST_LINE]
+
+
+def spent_of(result: Mapping[str, Any]) -> Spent:
+    """Usage and cost of a result object."""
+    return msgspec.structs.replace(_sum(Spent(), result.get("usage") or {}), cost_usd=result.get("total_cost_usd"))
+
+
+def end_of(result: Mapping[str, Any] | None, exit_code: int) -> AgentEnd:
+    """`exit_code` is minus the signal's number after a signal."""
+    if exit_code < 0 or exit_code in (129, 130, 143):
+        number = -exit_code if exit_code < 0 else exit_code - 128
+        return AgentEnd("lost", Failure("killed", f"The agent was ended by signal {number}."), True)
+    if result is None:
+        return AgentEnd("lost", Failure("no_result", f"The agent ended with status {exit_code} and no result."), True)
+    error = result.get("error") or {}
+    said = Failure(str(error.get("kind") or result.get("subtype")), str(error.get("message") or result.get("subtype")))
+    match exit_code:
+        case 0:
+            return AgentEnd("done")
+        case 4:
+            return AgentEnd("done", Failure("denied", "Some actions were denied because no one could approve them."))
+        case 5:
+            return AgentEnd("timeout" if result.get("subtype") == "error_max_seconds" else "budget", said)
+        case 75:
+            return AgentEnd("errored", said, retryable=True)
+        case 1:
+            return AgentEnd("failed", said)
+    return AgentEnd("errored", said)
+
+
+def _sum(spent: Spent, usage: Mapping[str, Any]) -> Spent:
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+    more = {name: getattr(spent, name) + int(usage.get(name) or 0) for name in names}
+    return msgspec.structs.replace(spent, **more)
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,273 @@
+"""Runs one attempt at a task: worktree, setup, agent, patch, verify."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import shutil
+import socket
+import tempfile
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from wolo.errors import WoloError
+from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, spent_of
+from wolo.fleet.bounded_programs import run_bounded
+from wolo.fleet.git_commands import Git, GitFailed
+from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Patch, Spent, Verified
+from wolo.fleet.mirrors import Mirrors
+from wolo.fleet.run_folder import RunFolder
+from wolo.fleet.task_commands import CommandEnd, TaskCommands
+from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebased, remove_tree
+from wolo.places import find_places, make_private
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
+from wolo.workspace.processes.process_tree import end_leftovers
+
+PATCH, LOG, STREAM, VERIFY_LOG, SESSION = "patch.diff", "log", "stream.jsonl", "verify.log", "session"
+_TAIL_CHARS = 4000
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class AttemptView:
+    """What a running attempt shows: read by tables and heartbeats, at any time."""
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.phase = "starting"
+        self.stream: AgentStream | None = None
+
+    @property
+    def spent(self) -> Spent:
+        return self.stream.spent if self.stream else Spent()
+
+    def follow(self) -> None:
+        if self.stream is not None:
+            self.stream.follow()
+
+
+class _Stopped(Exception):
+    """The attempt ends here."""
+
+    def __init__(self, end: AgentEnd) -> None:
+        super().__init__(end.state)
+        self.end = end
+
+
+class AttemptRunner:
+    """Runs the attempts of one process, several at a time."""
+
+    def __init__(self, folder: RunFolder, settings: AgentSettings, engine: str) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.engine = engine
+        self.places = find_places()
+        self.processes = Processes(self.places.state / "commands")
+        self.git = Git(self.processes)
+        self.mirrors = Mirrors(folder.mirrors, self.git)
+
+    async def run(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
+        """Ends with the attempt's folder in place. Raises OSError when the disk of the run's folder is full.
+
+        A cancellation ends everything the attempt has started, leaves its log and session in place, and is passed on.
+        """
+        place = self.folder.path / lease.folder
+        private = place.with_name(f".{place.name}.part")
+        await asyncio.to_thread(_begin, private)
+        work = self.folder.work(f"{lease.task.id}-{lease.attempt}-{lease.fence}")
+        attempt = _Attempt(self, lease, private, work, allowance, view)
+        try:
+            outcome = await attempt.run()
+        finally:
+            attempt.close()
+            await asyncio.shield(asyncio.to_thread(_finish, private, place, work))
+        return outcome
+
+    def close(self) -> None:
+        self.processes.close_all()
+
+
+class _Attempt:
+    def __init__(
+        self, runner: AttemptRunner, lease: Lease, private: Path, work: Path, allowance: Allowance, view: AttemptView
+    ) -> None:
+        self._runner, self._lease, self._private, self._work = runner, lease, private, work
+        self._task, self._allowance, self._view = lease.task, allowance, view
+        self._log = (private / LOG).open("ab", buffering=0)
+        self._started = now()
+        self._commands: TaskCommands | None = None
+        self._worktree: Worktree | None = None
+        self._exit_code: int | None = None
+        self._verified: Verified | None = None
+        self._usage = Spent()
+        self._session_id = ""
+
+    async def run(self) -> Outcome:
+        loop, seconds = asyncio.get_running_loop(), self._task.budget.seconds
+        deadline = None if seconds is None else loop.time() + seconds
+        patch: Patch | None = None
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._prepare()
+            end = await self._agent(deadline)
+            patch = await self._patch()
+            if self._task.verify and end.state == "done":
+                async with asyncio.timeout_at(deadline):
+                    end = await self._verify()
+            elif end.failure is not None and end.state == "done":
+                end = AgentEnd("failed", end.failure)
+        except _Stopped as stopped:
+            end = stopped.end
+        except TimeoutError:
+            end = self._too_slow()
+        except WoloError as error:
+            end = AgentEnd("errored", Failure(error.kind, " ".join(filter(None, (error.message, error.hint)))))
+        except OSError as error:
+            if error.errno in _DISK_FULL:
+                raise
+            end = AgentEnd("errored", Failure("system", f"{error.filename or 'The attempt'}: {error.strerror}"))
+        if end.failure is not None:
+            self._note(f"{end.state}: {end.failure.message}")
+        return self._outcome(end, patch)
+
+    async def _prepare(self) -> None:
+        if self._task.image:
+            raise WoloError("Containers are not supported by this engine yet.")
+        self._view.phase = "worktree"
+        git = self._runner.git
+        self._worktree = await make_worktree(self._task, self._work, self._runner.mirrors, git, self._note)
+        folder, places, seat = self._worktree.folder, self._runner.places, self._lease.fence
+        self._commands = TaskCommands(self._task, self._runner.settings, folder, places, self._runner.processes, seat)
+        if not self._task.setup:
+            return
+        self._view.phase = "setup"
+        self._note(f"$ {self._task.setup}")
+        ended = await self._commands.run(self._task.setup, None)
+        self._note(ended.output)
+        if not ended.succeeded:
+            said = f"The setup command {ended.why}."
+            raise _Stopped(AgentEnd("errored", Failure("setup", said), retryable=ended.end.how == "memory"))
+        self._worktree = await rebased(self._worktree, git)
+
+    async def _agent(self, deadline: float | None) -> AgentEnd:
+        assert self._worktree is not None
+        assert self._commands is not None
+        self._view.phase = "agent"
+        stream_file, data = self._private / STREAM, self._private / SESSION
+        self._view.stream = stream = AgentStream(stream_file)
+        argv = agent_argv(self._task, self._runner.settings, self._allowance, self._commands.variables)
+        left = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0.0)
+        with stream_file.open("wb") as output, _prompt_file(self._private, self._task.prompt) as prompt:
+            start = ProgramStart(
+                argv=argv,
+                cwd=self._worktree.folder,
+                env=agent_environment(data),
+                stdin=prompt.fileno(),
+                stdout=output.fileno(),
+            )
+            ended = await run_bounded(
+                self._runner.processes,
+                start,
+                self._write,
+                timeout_s=left,
+                resources=self._task.resources,
+                seat=self._lease.fence,
+            )
+        stream.follow()
+        result = stream.result()
+        self._session_id = stream.session_id
+        self._usage = spent_of(result) if result else stream.spent
+        if ended.how == "timed_out":
+            self._exit_code = None
+            return self._too_slow()
+        self._exit_code = ended.exit_code if ended.exit_code >= 0 else None
+        if ended.exit_code < 0:  # its commands could not be ended by itself
+            await asyncio.to_thread(end_leftovers, self._runner.places.state / "commands")
+        if ended.how == "memory":
+            most = self._task.resources.memory_mb
+            return AgentEnd("errored", Failure("memory", f"The agent and its commands used more than {most} MB."), True)
+        return end_of(result, ended.exit_code)
+
+    async def _patch(self) -> Patch | None:
+        """An attempt whose changes cannot be read has none."""
+        assert self._worktree is not None
+        self._view.phase = "patch"
+        file, path = self._private / PATCH, f"{self._lease.folder}/{PATCH}"
+        try:
+            return await make_patch(self._worktree, file, path, self._runner.git, self._note)
+        except GitFailed as error:
+            raise _Stopped(AgentEnd("errored", Failure("patch", error.message))) from error
+
+    async def _verify(self) -> AgentEnd:
+        assert self._commands is not None
+        self._view.phase = "verify"
+        ended = await self._commands.run(self._task.verify, None)
+        (self._private / VERIFY_LOG).write_text(ended.output, "utf-8", "replace")
+        self._verified = _verified(ended)
+        if ended.succeeded:
+            return AgentEnd("passed")
+        said = Failure("verify", f"The verify command {ended.why}.")
+        return AgentEnd("timeout" if ended.end.how == "timed_out" else "failed", said)
+
+    def _too_slow(self) -> AgentEnd:
+        return AgentEnd("timeout", Failure("seconds", f"It took longer than {self._task.budget.seconds:g} s."))
+
+    def _outcome(self, end: AgentEnd, patch: Patch | None) -> Outcome:
+        return Outcome(
+            state=end.state,
+            exit_code=self._exit_code,
+            session_id=self._session_id,
+            patch=patch,
+            verify=self._verified,
+            usage=self._usage,
+            started=self._started,
+            ended=now(),
+            host=socket.gethostname(),
+            engine=self._runner.engine,
+            error=end.failure,
+            retryable=end.retryable,
+        )
+
+    def _note(self, text: str) -> None:
+        if text:
+            self._write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        self._log.write(data)
+
+    def close(self) -> None:
+        if self._commands is not None:
+            self._commands.close()
+        self._log.close()
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _verified(ended: CommandEnd) -> Verified:
+    code = None if ended.end.how == "timed_out" else ended.end.exit_code
+    return Verified(code, round(ended.end.seconds, 3), ended.output[-_TAIL_CHARS:])
+
+
+def _prompt_file(folder: Path, prompt: str) -> IO[bytes]:
+    """Without a name; it ends with the agent."""
+    file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # the caller closes it
+    file.write(prompt.encode())
+    file.seek(0)
+    return file
+
+
+def _begin(private: Path) -> None:
+    shutil.rmtree(private, ignore_errors=True)
+    make_private(private)
+
+
+def _finish(private: Path, place: Path, work: Path) -> None:
+    """Puts the attempt's folder in its place, without what is of no use after it."""
+    shutil.rmtree(private / SESSION / "checkpoints", ignore_errors=True)
+    with suppress(OSError):
+        private.rename(place)
+    if work.exists():
+        remove_tree(work)

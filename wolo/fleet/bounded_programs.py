@@ -1,0 +1,108 @@
+"""Runs the programs of an attempt within its resources, and ends everything they started."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.fleet.tasks import Resources
+from wolo.workspace.processes.output_capture import OnOutput
+from wolo.workspace.processes.process_runner import GRACE_S, INTERRUPT_GRACE_S, Processes, Program, ProgramStart
+
+_LOOK_EVERY_S = 0.5
+_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG"""
+
+How = Literal["exited", "timed_out", "crowded", "memory"]
+
+
+class ProgramEnd(Struct, frozen=True):
+    exit_code: int
+    """Minus the signal's number after a signal."""
+    how: How
+    seconds: float
+
+
+async def run_bounded(
+    processes: Processes, start: ProgramStart, take: OnOutput, *, timeout_s: float | None, resources: Resources, seat: int
+) -> ProgramEnd:
+    """Nothing the program started is left. A cancellation ends it and is passed on.
+
+    `seat` spreads programs with few processors over the machine. Raises OSError when it cannot be started.
+    """
+    program = processes.start(replace(start, before_exec=_before_exec(resources, seat)), take)
+    how: How
+    try:
+        how = await _wait(program, timeout_s, resources)
+    except BaseException:
+        await processes.end(program, GRACE_S)
+        raise
+    program.tree.leader_has_ended()
+    await program.tree.end(INTERRUPT_GRACE_S)
+    await processes.finish(program)
+    return ProgramEnd(program.exit_code, how, time.monotonic() - program.started)
+
+
+async def _wait(program: Program, timeout_s: float | None, resources: Resources) -> How:
+    waiting = asyncio.ensure_future(program.wait(timeout_s))
+    look_s = None if resources.memory_mb is None else _LOOK_EVERY_S
+    try:
+        while not (await asyncio.wait({waiting}, timeout=look_s))[0]:
+            if resources.memory_mb is not None and memory_mb(program) > resources.memory_mb:
+                program.tree.kill(is_leader_held=True)
+                await waiting
+                return "memory"
+        return waiting.result()
+    finally:
+        waiting.cancel()
+
+
+def memory_mb(program: Program) -> float:
+    """Resident memory of all its processes; shared pages count for each of them."""
+    pages = sum(_resident_pages(member.pid) for member in program.tree.members())
+    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def _resident_pages(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _before_exec(resources: Resources, seat: int) -> Callable[[], None] | None:
+    """Binds the program to its processors, and to this process: it gets TERM when this one dies in any way."""
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415  # only where programs are started
+
+    call, parent, processors = ctypes.CDLL(None).prctl, os.getpid(), _processors(resources.cpus, seat)
+
+    def bind() -> None:
+        call(_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if processors:
+            os.sched_setaffinity(0, processors)
+
+    return bind
+
+
+def _processors(cpus: float | None, seat: int) -> frozenset[int]:
+    """Empty: all of them."""
+    if cpus is None or sys.platform != "linux":
+        return frozenset()
+    there, wanted = sorted(os.sched_getaffinity(0)), math.ceil(cpus)
+    if wanted >= len(there):
+        return frozenset()
+    return frozenset(there[(seat * wanted + at) % len(there)] for at in range(wanted))

@@ -1,0 +1,132 @@
+"""Runs the setup and verify commands of a task in its worktree, sandboxed as the agent's commands are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.config import layers
+from wolo.config.cli_options import Given
+from wolo.config.schema import Config
+from wolo.conversation.resources.tool_environment import SandboxPlan, make_judge, passed_variables, plan_sandbox, sandbox_profile
+from wolo.fleet.agent_run import AgentSettings
+from wolo.fleet.bounded_programs import ProgramEnd, run_bounded
+from wolo.fleet.tasks import Task
+from wolo.guard.judge import Judge
+from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
+from wolo.messages.terminal_text import clean
+from wolo.places import Places
+from wolo.workspace.processes.command_environment import command_environment, find_program
+from wolo.workspace.processes.output_capture import CapturedOutput
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
+from wolo.workspace.root import Workspace
+
+TIMEOUT_S = 3600.0
+"""Of a command whose task has no limit of time."""
+_KEPT_BYTES = 1 << 20
+"""Length of each end of the output."""
+
+
+class CommandEnd(Struct, frozen=True):
+    end: ProgramEnd
+    output: str
+    """Without its middle if it is long."""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.end.how == "exited" and self.end.exit_code == 0
+
+    @property
+    def why(self) -> str:
+        """How it ended, for a sentence."""
+        if self.end.how != "exited":
+            return {"timed_out": "took too long", "crowded": "started too many processes", "memory": "used too much memory"}[
+                self.end.how
+            ]
+        code = self.end.exit_code
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+
+
+class TaskCommands:
+    """The commands of one attempt."""
+
+    def __init__(
+        self, task: Task, settings: AgentSettings, folder: Path, places: Places, processes: Processes, seat: int
+    ) -> None:
+        """Raises WoloError for settings that cannot be used."""
+        given: Given = {name: value for name in ("mode",) if (value := task.mode or settings.mode)}
+        self._task = task
+        self._places = places
+        self._processes = processes
+        self._seat = seat
+        self._workspace = Workspace(folder, (), folder)
+        self._config = layers.load(places, os.environ, given, settings.sets, folder)
+        self._walls: Sandbox | None = None
+        self._is_planned = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of variables that commands get. Raises ConfigError."""
+        return tuple(dict.fromkeys((*passed_variables(self._config), *self._task.env)))
+
+    async def run(self, command: str, timeout_s: float | None) -> CommandEnd:
+        """Does not raise for a failing command. A cancellation ends it with all it started. Raises OSError, ToolError."""
+        if not self._is_planned:
+            self._walls = await asyncio.to_thread(self._make_walls)
+            self._is_planned = True
+        folder = self._workspace.root
+        shell = find_program("bash", self._workspace) or "/bin/sh"
+        options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
+        env = command_environment(os.environ, self.variables)
+        for _ in range(MOST_TRIES):
+            printed = CapturedOutput(_KEPT_BYTES)
+            enclosed = await self._enclosed((shell, *options, "-c", command), folder)
+            start = ProgramStart(
+                argv=enclosed.argv, cwd=folder, env=env, pass_fds=enclosed.pass_fds, cleanup=enclosed.cleanup, is_alone=True
+            )
+            end = await run_bounded(
+                self._processes,
+                start,
+                printed.add,
+                timeout_s=timeout_s or TIMEOUT_S,
+                resources=self._task.resources,
+                seat=self._seat,
+            )
+            if end.how != "exited" or enclosed.has_begun():
+                break
+        return CommandEnd(end, clean(_text(printed)))
+
+    async def _enclosed(self, argv: tuple[str, ...], folder: Path) -> SandboxedCommand:
+        if self._walls is None:
+            return SandboxedCommand(argv)
+        await asyncio.to_thread(self._walls.prepare)
+        return self._walls.wrap(argv, folder)
+
+    def _make_walls(self) -> Sandbox | None:
+        plan = plan_sandbox(self._config, self._workspace, self._places)
+        if plan.found.make is None or plan.confine == "never":
+            return None
+        return plan.found.make(sandbox_profile(self._judge(self._config, plan), self._workspace, self._places))
+
+    def _judge(self, config: Config, plan: SandboxPlan) -> Judge:
+        outputs = self._places.data / "blobs"
+        return make_judge(config, plan.mode, self._workspace, self._workspace.root, self._places, outputs, ())
+
+    def close(self) -> None:
+        if self._walls is not None:
+            self._walls.close()
+
+
+def _text(printed: CapturedOutput) -> str:
+    head, tail = printed.take()
+    gap = f"\n… {printed.omitted_bytes:,} bytes left out …\n".encode() if printed.omitted_bytes else b""
+    return (head + gap + tail).decode("utf-8", "replace")
+
+
+Note = Callable[[str], None]
+"""Writes a line to the attempt's log."""

@@ -1,0 +1,147 @@
+"""Worktrees of attempts: made from a repository, a folder or nothing, and compared with their beginning.
+
+An attempt has two git directories: the agent's own `.git`, and one outside of its reach that makes the patch. Both borrow objects
+from a mirror, so nothing is ever written to the source, and nothing that the agent configures is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.errors import SessionError
+from wolo.fleet.git_commands import Git, GitFailed
+from wolo.fleet.ledger.outcomes import Patch
+from wolo.fleet.mirrors import Mirrors, Source
+from wolo.fleet.tasks import Task
+from wolo.workspace.directory_copy import copy_tree
+
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+MAX_COPY_BYTES = 4 << 30
+
+
+class Worktree(Struct, frozen=True):
+    folder: Path
+    """Where the agent works."""
+    git_dir: Path
+    """Makes the patch; the agent knows nothing of it."""
+    base: str
+    """Commit or tree to compare with."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.folder)}
+
+
+async def make_worktree(task: Task, work: Path, mirrors: Mirrors, git: Git, note: Callable[[str], None]) -> Worktree:
+    """Makes a fresh worktree below the new folder `work`. Raises GitFailed, OSError."""
+    folder, git_dir = work / _folder_name(task.repo), work / "base.git"
+    _make_folder(folder.parent)
+    if task.repo and (not task.repo.startswith("/") or is_repository(Path(task.repo))):
+        source = await mirrors.find(task.repo, task.ref)
+        _make_git_dir(folder / ".git", source)
+        await git.run("reset", "-q", "--hard", cwd=folder)
+        _make_git_dir(git_dir, source)
+        shutil.copyfile(folder / ".git/index", git_dir / "index")
+        return Worktree(folder, git_dir, source.commit)
+    if task.ref:
+        raise GitFailed(f"{task.repo} is not a git repository, so it has no {task.ref}.")
+    if task.repo:
+        try:
+            copied = await asyncio.to_thread(copy_tree, Path(task.repo), folder, most_bytes=MAX_COPY_BYTES)
+        except SessionError as error:
+            raise GitFailed(error.message) from error
+        for notice in copied.notices:
+            note(notice)
+    _make_git_dir(folder / ".git")  # or a repository around the run's folder would be the agent's workspace
+    _make_git_dir(git_dir)
+    worktree = Worktree(folder, git_dir, _EMPTY_TREE)
+    return await rebased(worktree, git) if task.repo else worktree
+
+
+async def rebased(worktree: Worktree, git: Git) -> Worktree:
+    """Takes the present state as the one to compare with."""
+    await _add_all(worktree, git)
+    tree = await git.run("write-tree", cwd=worktree.folder, env=worktree.environment)
+    return Worktree(worktree.folder, worktree.git_dir, tree)
+
+
+async def make_patch(worktree: Worktree, file: Path, path: str, git: Git, note: Callable[[str], None]) -> Patch | None:
+    """Writes all changes but those of ignored files. `path` is how results name the file. None: nothing was changed."""
+    for line in await _add_all(worktree, git):
+        note(f"git add: {line}")
+    words = ("--cached", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "-U3")
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--ignore-submodules=all")
+    await git.run("diff", *words, *prefixes, f"--output={file}", worktree.base, cwd=worktree.folder, env=worktree.environment)
+    return _measured(file, path)
+
+
+def _measured(file: Path, path: str) -> Patch | None:
+    content = file.read_bytes()
+    if not content:
+        file.unlink()
+        return None
+    changed = content.count(b"\ndiff --git ") + content.startswith(b"diff --git ")
+    return Patch(path, hashlib.sha256(content).hexdigest(), len(content), changed)
+
+
+async def _add_all(worktree: Worktree, git: Git) -> list[str]:
+    """Files that cannot be read are left out; the complaints about them are returned."""
+    words = ("add", "-A", "--ignore-errors", ".")
+    code, _, said = await git.attempt(*words, cwd=worktree.folder, env=worktree.environment)
+    if code and "index.lock" in said:
+        raise GitFailed(f"git add: {said.strip().splitlines()[0]}")
+    return said.splitlines() if code else []
+
+
+def is_repository(folder: Path) -> bool:
+    """A worktree's top, or a bare repository."""
+    return (folder / ".git").exists() or all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
+
+
+def remove_tree(folder: Path) -> None:
+    """Also removes folders that were made read-only. What cannot be removed stays."""
+
+    def again(remove: Callable[..., object], path: str, error: object) -> None:
+        try:
+            above = os.path.dirname(path)  # noqa: PTH120  # text all along
+            os.chmod(above, stat.S_IRWXU)  # noqa: PTH101
+            if not os.path.islink(path):  # noqa: PTH114
+                os.chmod(path, stat.S_IRWXU)  # noqa: PTH101
+            remove(path)
+        except OSError:
+            pass
+
+    shutil.rmtree(folder, onerror=again)
+
+
+def _folder_name(repo: str) -> str:
+    """As the repository is called, for prompts and paths that the agent sees."""
+    name = repo.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
+    return name if name.strip(".") and name != "base" and not name.startswith("-") else "work"
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True)
+
+
+def _make_git_dir(git_dir: Path, source: Source | None = None) -> None:
+    """A repository that borrows the objects of `source`, with its commit checked out as no branch; or an empty one."""
+    for name in ("objects/info", "refs/heads", "refs/tags", "info"):
+        (git_dir / name).mkdir(parents=True)
+    settings = "[core]\n\trepositoryformatversion = {}\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
+    is_new = source is not None and source.object_format != "sha1"
+    extensions = f"[extensions]\n\tobjectformat = {source.object_format}\n" if source and is_new else ""
+    (git_dir / "config").write_text(settings.format(int(is_new)) + extensions)
+    (git_dir / "HEAD").write_text(f"{source.commit}\n" if source else "ref: refs/heads/main\n")
+    if source is not None:
+        (git_dir / "objects/info/alternates").write_bytes(os.fsencode(source.mirror / "objects") + b"\n")
+        if (shallow := source.mirror / "shallow").exists():
+            shutil.copyfile(shallow, git_dir / "shallow")
