@@ -27,6 +27,9 @@ TYPES = {
     "style.css": "text/css; charset=utf-8",
     "markdown.js": "text/javascript; charset=utf-8",
     "views.js": "text/javascript; charset=utf-8",
+    "server.js": "text/javascript; charset=utf-8",
+    "conversation.js": "text/javascript; charset=utf-8",
+    "composer.js": "text/javascript; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
 }
 """All files of the page."""

@@ -1,219 +1,25 @@
-// The page: a list of sessions, and one conversation that follows the server's events.
-import { CallView, answerNode, approvalNode, diff, el, endNode, money, noteNode, promptNode, questionsNode, showTodo, thinkingNode } from "./views.js";
+// The page: a list of sessions, the one that is shown, and what can be done with it.
+import { giveBack, grow, isEmpty, listen, take } from "./composer.js";
+import { Conversation, follow, state } from "./conversation.js";
+import { at, banners, json, open, pause } from "./server.js";
+import { clean, copyButton, diff, el, money, noteNode, tokens } from "./views.js";
 
-const TOKEN = new URLSearchParams(location.search).get("token") ?? "";
 const $ = (id) => document.getElementById(id);
-const log = $("log"), asks = $("asks"), text = $("text");
-let session = null, stream = null, busy = false, known = [];
+const log = $("log"), text = $("text");
+const MOST_LISTED = 100;
+let session = null, stream = null, known = [], choices = null, listed = "", most = MOST_LISTED;
 
-async function api(method, path, body) {
-  const response = await fetch(path, {
-    method, headers: { Authorization: `Bearer ${TOKEN}`, ...(body ? { "Content-Type": "application/json" } : {}) },
-    body: body ? JSON.stringify(body) : undefined,
-  });
-  if (response.ok) return response;
-  const error = (await response.json().catch(() => ({}))).error ?? { message: `The server answered ${response.status}.`, hint: "" };
-  throw new Error([error.message, error.hint].filter(Boolean).join(" "));
+const on = (path, body = {}) => json("POST", at(session, path), body);
+function tell(error) {
+  log.querySelector(".welcome .note")?.remove();
+  const node = noteNode(error.message, "error");
+  (stream ? log : log.querySelector(".welcome") ?? log).append(node);
+  follow(true);
 }
-const json = async (...request) => (await api(...request)).json();
-const on = (path, body = {}) => json("POST", `/api/sessions/${session}/${path}`, body);
-const tell = (error) => { put(noteNode(error.message, "error")); follow(true); };
-
-// The conversation
-
-class Conversation {
-  constructor(id) {
-    this.id = id;
-    this.last = "";
-    this.controller = new AbortController();
-    this.clear();
-  }
-
-  clear() {
-    log.replaceChildren();
-    asks.replaceChildren();
-    $("todo").hidden = true;
-    this.calls = new Map();
-    this.pending = new Map();
-    this.cost = 0;
-    this.answer = this.thinking = this.waiting = null;
-    this.first = 0;
-  }
-
-  async run() {
-    for (let pause = 500; !this.controller.signal.aborted; pause = Math.min(pause * 2, 8000)) {
-      try {
-        await this.read(() => { pause = 500; });
-      } catch (error) {
-        if (this.controller.signal.aborted) return;
-      }
-      state("Connection lost, trying again", "lost");
-      await new Promise((done) => setTimeout(done, pause));
-    }
-  }
-
-  async read(alive) {
-    const headers = { Authorization: `Bearer ${TOKEN}`, ...(this.last ? { "Last-Event-ID": this.last } : {}) };
-    const response = await fetch(`/api/sessions/${this.id}/events`, { headers, signal: this.controller.signal });
-    if (!response.ok) {
-      if (response.status < 500) { this.controller.abort(); tell(new Error("There is no such session.")); }
-      throw new Error(response.status);
-    }
-    alive();
-    state(busy ? "Working" : "", busy ? "busy" : "");
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    for (let rest = ""; ;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      const blocks = (rest + value).split("\n\n");
-      rest = blocks.pop();
-      for (const block of blocks) this.block(block);
-      this.paint();
-      follow();
-    }
-  }
-
-  block(block) {
-    const id = /^id: (\d+)$/m.exec(block), data = /^data: (.*)$/m.exec(block);
-    if (!id || !data) return;
-    this.last = id[1];
-    this.line(JSON.parse(data[1]));
-  }
-
-  line(line) {
-    if (line.type === "stream_event") this.delta(line.event);
-    else if (line.type === "assistant") this.complete(line.message);
-    else if (line.type === "result") this.end(line);
-    else if (line.type === "user") line.message.content[0]?.type === "tool_result" ? this.result(line) : this.prompt(line.message);
-    else this[`on_${line.subtype}`]?.(line);
-  }
-
-  delta(event) {
-    if (event.type === "text_delta") (this.answer ??= { text: "", node: put(el("div", { class: "answer" })) }).text += event.text;
-    if (event.type === "thinking_delta") (this.thinking ??= { text: "", node: put(thinkingNode("", true)) }).text += event.thinking;
-    if (event.type === "tool_input_delta" && !this.waiting) state(`Writing ${event.name}`, "busy");
-  }
-
-  paint() {
-    if (this.answer) this.answer.node.replaceChildren(...answerNode(this.answer.text).childNodes);
-    if (this.thinking) this.thinking.node.lastChild.textContent = this.thinking.text;
-  }
-
-  drop() {
-    this.answer?.node.remove();
-    this.thinking?.node.remove();
-    this.answer = this.thinking = null;
-  }
-
-  complete(message) {
-    this.drop();
-    for (const part of message.content) {
-      if (part.type === "text" && part.text.trim()) put(answerNode(part.text));
-      if (part.type === "thinking" && part.thinking.trim()) put(thinkingNode(part.thinking));
-      if (part.type === "tool_use") {
-        const view = new CallView(part.id, part.name, part.input);
-        this.calls.set(part.id, view);
-        put(view.node);
-      }
-    }
-  }
-
-  prompt(message) {
-    this.waiting?.remove();
-    this.waiting = null;
-    put(promptNode(message.content));
-  }
-
-  result(line) {
-    for (const part of line.message.content) {
-      const view = this.calls.get(part.tool_use_id);
-      view?.end(view.isDenied ? "denied" : part.is_error ? "failed" : "done", part.content, line.view);
-      for (const [id, asked] of this.pending) if (asked.call === part.tool_use_id) this.settle(id);
-    }
-  }
-
-  end(line) {
-    this.drop();
-    for (const id of [...this.pending.keys()]) this.settle(id);
-    this.cost = line.total_cost_usd == null ? this.cost : this.cost + line.total_cost_usd;
-    $("cost").textContent = this.cost ? money(this.cost) : "";
-    put(endNode(line));
-    listSessions();
-  }
-
-  ask(id, call, node) {
-    this.settle(id);
-    this.pending.set(id, { call, node });
-    asks.append(node);
-    state("Waiting for you", "busy");
-    if (document.activeElement === document.body || (document.activeElement === text && !text.value)) node.querySelector("button, input")?.focus();
-  }
-
-  settle(id) {
-    this.pending.get(id)?.node.remove();
-    this.pending.delete(id);
-    if (busy && !this.pending.size) state("Working", "busy");
-  }
-
-  on_init() { this.clear(); }
-  on_request() { this.drop(); state("Working", "busy"); }
-  on_retry(line) { this.drop(); put(noteNode(`${line.error.message} Trying again in ${Math.round(line.delay_s)} s.`, "warning")); }
-  on_fallback(line) { this.drop(); put(noteNode(`${line.error.message} ${line.model} answers instead.`, "warning")); }
-  on_compaction() { this.drop(); put(noteNode("Earlier messages were compacted.")); }
-  on_notice(line) { put(noteNode(line.text, line.level)); }
-  on_activity(line) { state(line.text, "busy"); }
-  on_tool_started(line) { state(line.name, "busy"); }
-  on_tool_output(line) { this.calls.get(line.tool_use_id)?.progress(line.text); }
-  on_denied(line) { for (const view of this.calls.values()) if (view.node.classList.contains("running") && view.name.textContent === line.tool) view.isDenied = true; }
-  on_approval(line) {
-    const decide = (decision, reason) => on("approve", { call_id: line.approval_id, decision, reason }).catch(tell);
-    this.ask(line.approval_id, line.call_id, approvalNode(line, decide));
-  }
-  on_approval_given(line) { this.settle(line.approval_id); }
-  on_questions(line) {
-    this.ask(line.question_id, line.call_id, questionsNode(line, (answers) => on("answer", { call_id: line.question_id, answers }).catch(tell)));
-  }
-  on_questions_answered(line) { this.settle(line.question_id); }
-  on_todo(line) { showTodo($("todo"), line.items); }
-  on_steered(line) {
-    this.waiting ??= put(el("div", { class: "prompt waiting" }));
-    this.waiting.textContent += (this.waiting.textContent ? "\n" : "") + line.text;
-  }
-  on_verification(line) { put(noteNode(`${line.command}: ${line.exit_code === 0 ? "passed" : "failed"}`)); }
-  on_task(line) { put(noteNode(`${line.agent}: ${line.status}`)); }
-  on_job_started(line) { put(noteNode(`Background command ${line.id}: ${line.command}`)); }
-  on_job_ended(line) { put(noteNode(`Background command ${line.id} ended: ${line.exit_code}`)); }
-  on_status(line) {
-    busy = line.busy;
-    $("stop").hidden = !busy;
-    $("send").textContent = busy ? "Steer" : "Send";
-    $("undo").disabled = busy;
-    $("where").textContent = [known.find((each) => each.id === this.id)?.cwd, line.model, line.mode].filter(Boolean).join(" · ");
-    if (!busy) this.waiting?.remove();
-    state(busy ? "Working" : "", busy ? "busy" : "");
-  }
-}
-
-function put(node) {
-  log.querySelector(".welcome")?.remove();
-  const waiting = stream?.waiting;
-  waiting?.isConnected ? waiting.before(node) : log.append(node);
-  return node;
-}
-
-let sticks = true;
-$("scroll").addEventListener("scroll", (event) => {
-  const box = event.target;
-  sticks = box.scrollHeight - box.scrollTop - box.clientHeight < 60;
-});
-function follow(always = false) {
-  if (sticks || always) $("scroll").scrollTop = $("scroll").scrollHeight;
-}
-
-function state(words, kind = "") {
-  $("state").textContent = words;
-  $("state").className = kind;
-}
+const run = (work) => (...given) => work(...given).catch(tell);
+const isBusy = () => stream?.isBusy ?? false;
+const current = () => known.find((each) => each.id === session);
+const titleOf = (each) => clean(each?.name || each?.title || "New session").split("\n")[0];
 
 // Sessions
 
@@ -223,132 +29,260 @@ async function listSessions() {
 }
 
 function draw() {
-  $("sessions").replaceChildren(...known.map((each) => item(each.id, each.name || each.title || "New session", [base(each.cwd), each.model].join(" · "), each.busy)));
-  const current = known.find((each) => each.id === session);
-  $("title").textContent = current ? current.name || current.title || "New session" : "New session";
-  document.title = current?.title ? `${current.title} · wolo` : "wolo";
+  if (!$("search").value.trim()) {
+    const shown = known.filter((each) => !each.task_of || each.id === session);
+    const rows = shown.slice(0, most).map((each) => ({ id: each.id, name: titleOf(each), about: [since(each.updated), base(each.cwd), each.model.split("/").pop()].filter(Boolean).join(" · "), isBusy: each.busy }));
+    list(rows, shown.length - rows.length);
+  }
+  const title = session ? titleOf(current()) : "New session";
+  if ($("title").textContent !== title) $("title").textContent = title;
+  $("title").title = current()?.cwd ?? "";
+  document.title = `${stream?.isWaiting ? "! " : isBusy() ? "● " : ""}${session ? `${title} · ` : ""}wolo`;
+  drawBar();
 }
 
 const base = (path) => path.split("/").pop() || path;
 
-function item(id, name, about, isBusy = false) {
-  return el("li", { class: isBusy ? "busy" : "" }, el("button", { "aria-current": String(id === session), "data-id": id, on: { click: () => { location.hash = id; } } },
+function since(time) {
+  const minutes = Math.floor((Date.now() - Date.parse(time)) / 60000);
+  if (!(minutes >= 0)) return "";
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${minutes} min`;
+  return minutes < 1440 ? `${Math.floor(minutes / 60)} h` : minutes < 43200 ? `${Math.floor(minutes / 1440)} d` : new Date(time).toISOString().slice(0, 10);
+}
+
+function list(rows, more = 0) {
+  const now = JSON.stringify([session, rows, more]);
+  if (now === listed) return;
+  listed = now;
+  const focused = document.activeElement?.closest?.("#sessions [data-id]")?.dataset.id;
+  $("sessions").replaceChildren(...rows.map(item));
+  if (more > 0) $("sessions").append(el("li", {}, el("button", { type: "button", class: "plain", on: { click: () => { most += 500; draw(); } } }, `${more} more`)));
+  if (focused) $("sessions").querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function item({ id, name, about, isBusy }) {
+  const go = () => { id === session ? close() : (location.hash = encodeURIComponent(id)); };
+  return el("li", { class: isBusy ? "busy" : "" }, el("button", { type: "button", "aria-current": String(id === session), "data-id": id, title: name, on: { click: go } },
     el("span", { class: "name" }, name), el("span", { class: "about" }, about)));
 }
 
-function show(id) {
-  document.body.classList.remove("menu");
-  stream?.controller.abort();
-  session = id || null;
-  busy = false;
-  sticks = true;
-  stream = session ? new Conversation(session) : null;
-  if (!session) {
-    log.replaceChildren(el("div", { class: "welcome" }, el("b", {}, "wolo"), "What shall we do?"));
-    asks.replaceChildren();
-    $("todo").hidden = true;
-    $("where").textContent = $("cost").textContent = "";
-    $("send").textContent = "Send";
-    $("stop").hidden = true;
-    state("");
-  }
-  for (const name of ["diff", "undo", "fork", "export"]) $(name).hidden = !session;
-  draw();
-  stream?.run();
-  text.focus();
-}
-
-async function send() {
-  const words = text.value.trim();
-  if (!words) return;
-  text.value = "";
-  grow();
-  try {
-    if (!session) {
-      const made = await json("POST", "/api/sessions", {});
-      history.replaceState(null, "", `#${made.id}`);
-      known.unshift(made);
-      show(made.id);
-    }
-    await on(busy ? "steer" : "prompt", { text: words });
-    follow(true);
-    if (!busy) listSessions();
-  } catch (error) {
-    text.value = words;
-    grow();
-    tell(error);
-  }
-}
-
-function grow() {
-  text.style.height = "auto";
-  text.style.height = `${text.scrollHeight + 2}px`;
-}
-
-$("composer").addEventListener("submit", (event) => { event.preventDefault(); send(); });
-text.addEventListener("input", grow);
-text.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
-});
-const stop = () => on("interrupt").catch(tell);
-$("stop").addEventListener("click", stop);
-$("new").addEventListener("click", () => { location.hash = ""; });
-$("menu").addEventListener("click", () => {
-  $("menu").setAttribute("aria-expanded", String(document.body.classList.toggle("menu")));
-});
-$("scroll").addEventListener("click", () => document.body.classList.remove("menu"));
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && document.body.classList.contains("menu")) document.body.classList.remove("menu");
-  else if (event.key === "Escape" && busy && !$("dialog").open) stop();
-  else if (event.altKey && event.key === "n") location.hash = "";
-  else if (event.key === "/" && !/INPUT|TEXTAREA/.test(document.activeElement.tagName)) { event.preventDefault(); text.focus(); }
+$("sessions").addEventListener("keydown", (event) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const all = [...$("sessions").querySelectorAll("button")];
+  if (step) { event.preventDefault(); all[all.indexOf(document.activeElement) + step]?.focus(); }
 });
 
 let searching = 0;
 $("search").addEventListener("input", () => {
   clearTimeout(searching);
   const words = $("search").value.trim();
+  if (!words) return draw();
+  const fits = (each) => `${titleOf(each)} ${each.cwd} ${each.model}`.toLowerCase().includes(words.toLowerCase());
+  const named = known.filter(fits).slice(0, MOST_LISTED).map((each) => ({ id: each.id, name: titleOf(each), about: [since(each.updated), base(each.cwd)].join(" · "), isBusy: each.busy }));
+  list(named);
   searching = setTimeout(async () => {
-    if (!words) return draw();
     try {
       const hits = await json("GET", `/api/search?q=${encodeURIComponent(words)}`);
-      if (words === $("search").value.trim()) $("sessions").replaceChildren(...hits.map((hit) => item(hit.id, hit.title, hit.snippet)));
+      if (words !== $("search").value.trim()) return;
+      const found = hits.filter((hit) => !named.some((each) => each.id === hit.id)).map((hit) => ({ id: hit.id, name: clean(hit.title), about: clean(hit.snippet) }));
+      list([...named, ...found]);
+      if (!named.length && !found.length) $("sessions").replaceChildren(noteNode("Nothing found."));
     } catch (error) {
+      listed = "";
       $("sessions").replaceChildren(noteNode(error.message, "warning"));
     }
   }, 200);
+});
+
+function heard(what) {
+  if (what === "result") listSessions().catch(() => {});
+  const busy = isBusy();
+  $("stop").hidden = !busy;
+  $("send").textContent = busy ? "Steer" : "Send";
+  $("undo").disabled = busy;
+  draw();
+}
+
+function close() {
+  document.body.classList.remove("menu", "more");
+  for (const name of ["menu", "more"]) $(name).setAttribute("aria-expanded", "false");
+}
+
+function show(id) {
+  close();
+  stream?.stop();
+  session = id || null;
+  stream = session ? new Conversation(session, heard) : null;
+  if (!session) {
+    log.replaceChildren(el("div", { class: "welcome" }, el("b", {}, "wolo"), "What shall we do?"));
+    $("asks").replaceChildren();
+    $("todo").hidden = true;
+    state("");
+  }
+  $("more").hidden = $("tools").hidden = !session;
+  follow(true);
+  heard("status");
+  stream?.run();
+  if (matchMedia("(hover: hover)").matches) text.focus({ preventScroll: true });
+}
+
+// Mode, model and folder
+
+async function choose(cwd = "") {
+  choices = await json("GET", `/api/choices?cwd=${encodeURIComponent(cwd)}`);
+  $("mode").value = $("model").value = "";
+  drawBar();
+}
+
+const label = (name, about) => `${name}${about ? ` — ${about}` : ""}`;
+
+function fill(select, values, value) {
+  const all = value && !values.some((each) => each.name === value) ? [{ name: value }, ...values] : values;
+  const now = JSON.stringify(all);
+  if (select.filled !== now) {
+    select.replaceChildren(...all.map((each) => el("option", { value: each.name, label: each.name, title: label(each.name, each.about) }, each.name)));
+    select.filled = now;
+  }
+  if (value && document.activeElement !== select) select.value = value;
+}
+
+function drawBar() {
+  const row = current();
+  const [mode, model] = session ? [stream?.mode ?? row?.mode, stream?.model ?? row?.model] : [$("mode").value || choices?.mode, $("model").value || choices?.model];
+  fill($("mode"), choices?.modes ?? [], mode);
+  fill($("model"), choices?.models ?? [], model);
+  $("mode").title = label(mode, choices?.modes.find((each) => each.name === mode)?.about);
+  $("model").disabled = isBusy();
+  $("folder").hidden = Boolean(session);
+  if (!session && choices && document.activeElement !== $("folder")) $("folder").value = choices.cwd;
+  $("where").textContent = session ? clean(row?.cwd ?? "") : "";
+  $("cost").textContent = session && row?.tokens ? [`${tokens(row.tokens)} tokens`, money(row.cost_usd)].filter(Boolean).join(" · ") : "";
+  const folders = [...new Set(known.map((each) => each.cwd))].slice(0, 30);
+  if ($("folders").children.length !== folders.length) $("folders").replaceChildren(...folders.map((each) => el("option", { value: each })));
+}
+
+for (const name of ["mode", "model"]) $(name).addEventListener("change", run(async () => {
+  const value = $(name).value;
+  if (session) await on("change", { [name]: value }).finally(() => { $(name).blur(); drawBar(); });
+  text.focus();
+}));
+$("folder").addEventListener("change", run(() => choose($("folder").value)));
+
+// The prompt
+
+let sending = false;
+const send = run(async () => {
+  if (isEmpty() || sending) return;
+  sending = true;
+  const taken = take();
+  try {
+    if (!session) {
+      const made = await json("POST", "/api/sessions", { cwd: $("folder").value, mode: $("mode").value, model: $("model").value });
+      history.pushState(null, "", `#${made.id}`);
+      known.unshift(made);
+      show(made.id);
+    }
+    if (isBusy() && taken.images.length) throw new Error("Images can be sent when the turn has ended.");
+    await (isBusy() ? on("steer", { text: taken.words }) : on("prompt", { text: taken.words, images: taken.images.map(({ data }) => ({ data })) }));
+    follow(true);
+    listSessions().catch(() => {});
+  } catch (error) {
+    giveBack(taken);
+    throw error;
+  } finally {
+    sending = false;
+  }
+});
+listen(send, () => session);
+
+const stop = run(() => on("interrupt"));
+$("stop").addEventListener("click", stop);
+$("skip").addEventListener("click", (event) => { event.preventDefault(); text.focus(); });
+$("new").addEventListener("click", () => { location.hash = ""; close(); text.focus(); });
+for (const name of ["menu", "more"]) $(name).addEventListener("click", () => {
+  const isOpen = document.body.classList.toggle(name);
+  $(name).setAttribute("aria-expanded", String(isOpen));
+  if (isOpen && name === "menu") $("search").focus({ preventScroll: true });
+});
+$("scroll").addEventListener("click", close);
+document.addEventListener("keydown", (event) => {
+  const isOpen = document.body.classList.contains("menu") || document.body.classList.contains("more");
+  const isTyping = /INPUT|TEXTAREA|SELECT/.test(document.activeElement.tagName);
+  if (event.key === "Escape" && isOpen) close();
+  else if (event.key === "Escape" && isBusy() && !$("dialog").open) stop();
+  else if (event.altKey && event.code === "KeyN") { event.preventDefault(); $("new").click(); }
+  else if (event.altKey && event.code === "KeyA") { event.preventDefault(); $("asks").querySelector("button, input")?.focus(); }
+  else if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey) { event.preventDefault(); text.focus(); }
 });
 
 // Actions on a session
 
 function dialog(title, ...nodes) {
   $("dialog").querySelector("h2").textContent = title;
-  $("dialog").querySelector("div").replaceChildren(...nodes);
-  $("dialog").showModal();
+  $("dialog").querySelector("form > div").replaceChildren(...nodes);
+  if (!$("dialog").open) $("dialog").showModal();
 }
 
-const action = (name, run) => $(name).addEventListener("click", () => run().catch(tell));
+const action = (name, work) => $(name).addEventListener("click", () => { close(); run(work)(); });
 action("diff", async () => {
-  const { files } = await json("GET", `/api/sessions/${session}/diff`);
-  dialog("Changes of this session", ...(files.length ? files.map((file) => diff(file.patch)) : [noteNode("No files were changed.")]));
+  const { files, patch } = await json("GET", at(session, "diff"));
+  const each = (file) => el("details", { class: "file", open: files.length < 8 }, el("summary", {}, file.path), diff(file.patch));
+  dialog("Changes of this session", ...(files.length ? [el("div", { class: "code" }, copyButton(() => patch, "Copy as a patch"), ...files.map(each))] : [noteNode("No files were changed.")]));
 });
-action("undo", async () => {
-  const done = await on("undo");
-  text.value = text.value || done.draft;
+async function undo(anyway = false) {
+  const done = await on("undo", { anyway });
+  if (!text.value) text.value = done.draft;
   grow();
-  listSessions();
-});
+  $("dialog").close();
+  listSessions().catch(() => {});
+}
+action("undo", () => undo().catch((error) => {
+  if (error.status !== 409 || !error.message.startsWith("Changed since")) throw error;
+  dialog("Undo", noteNode(error.message.split(" With {")[0], "warning"), el("button", { type: "button", on: { click: run(() => undo(true)) } }, "Undo, and leave these files alone"));
+}));
 action("fork", async () => {
   const made = await on("fork");
   await listSessions();
   location.hash = made.id;
 });
+const FORMATS = { markdown: ["Markdown", "md"], html: ["Web page", "html"], jsonl: ["wolo (JSON Lines)", "jsonl"], openai: ["OpenAI messages", "json"], atif: ["ATIF trajectory", "json"] };
 action("export", async () => {
-  const address = URL.createObjectURL(await (await api("GET", `/api/sessions/${session}/export?format=markdown`)).blob());
-  el("a", { href: address, download: `${session}.md` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10000);
+  const save = async (format, ending) => {
+    const address = URL.createObjectURL(await (await open("GET", at(session, `export?format=${format}`))).blob());
+    el("a", { href: address, download: `${session}.${ending}` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+    $("dialog").close();
+  };
+  dialog("Export", el("div", { class: "row" }, ...Object.entries(FORMATS).map(([format, [name, ending]]) =>
+    el("button", { type: "button", on: { click: run(() => save(format, ending)) } }, name))));
 });
 
-addEventListener("hashchange", () => show(location.hash.slice(1)));
-listSessions().then(() => show(location.hash.slice(1)), tell);
-setInterval(() => { if (!document.hidden && !$("search").value) listSessions().catch(() => {}); }, 5000);
+function here() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return location.hash.slice(1);
+  }
+}
+for (const name of ["hashchange", "popstate"]) addEventListener(name, () => { if (here() !== (session ?? "")) show(here()); });
+
+async function begin() {
+  show(here());
+  for (;;) {
+    try {
+      await Promise.all([listSessions(), choose()]);
+      break;
+    } catch (error) {
+      if (error.status) return tell(error);
+      banners("The server cannot be reached. Trying again…", true);
+      await pause(3000);
+    }
+  }
+  banners();
+  for (;;) {
+    await pause(5000);
+    if (!document.hidden) await listSessions().catch(() => {});
+  }
+}
+begin();

@@ -7,34 +7,58 @@ export function el(tag, attributes = {}, ...children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, value);
   }
-  node.append(...children.filter((child) => child != null));
+  node.append(...children.filter((child) => child != null).map((child) => (typeof child === "string" ? clean(child) : child)));
   return node;
 }
+
+const ESCAPES = /\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\-_]?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;
+
+/** Without terminal escapes and control characters; characters that turn the direction of text are named. */
+export function clean(text) {
+  return text.replace(/\r\n?/g, "\n").replace(ESCAPES, "").replace(/[\u202a-\u202e\u2066-\u2069]/g, (each) => `⟨U+${each.charCodeAt(0).toString(16).toUpperCase()}⟩`);
+}
+
+const MOST_LINES = 1500, LONGEST_INLINE = 20000;
+
+export function copyButton(read, name = "Copy") {
+  const button = el("button", { type: "button", class: "copy", "aria-label": name, title: name });
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(read());
+    button.classList.add("copied");
+    setTimeout(() => button.classList.remove("copied"), 1500);
+  });
+  return button;
+}
+
+export const codeBlock = (text) => el("div", { class: "code" }, el("pre", { tabindex: "0" }, el("code", {}, text)), copyButton(() => text, "Copy code"));
 
 const INLINE = /(`+)([\s\S]*?[^`])\1(?!`)|\*\*([^\s*][\s\S]*?)\*\*|(?<![\w*])\*([^\s*][^*\n]*?)\*(?!\w)|(?<!\w)_([^\s_][^_\n]*?)_(?!\w)|~~([^~\n]+)~~|\[([^\]\n]{1,300})\]\(([^()\s]{1,2000})\)|(https?:\/\/[^\s<>"'`]{1,2000}[^\s<>"'`.,;:!?)\]])|\\([!-/:-@[-`{-~])/g;
 
 function link(text, address) {
-  if (!/^(https?:|mailto:)/i.test(address)) return el("span", {}, text);
-  return el("a", { href: address, target: "_blank", rel: "noopener noreferrer", title: address }, ...text);
+  const node = el("a", { href: address, target: "_blank", rel: "noopener noreferrer", title: address }, ...text);
+  const named = /^\s*(?:https?:\/\/)?((?:[\w-]+\.)+[a-z]{2,})(?=[/:?#\s]|$)/i.exec(node.textContent)?.[1].toLowerCase();
+  const host = node.hostname.toLowerCase();
+  if (named && host && named !== host && `www.${named}` !== host) node.append(` (${host})`);
+  return node;
 }
 
 export function inline(text, depth = 0) {
   const nodes = [];
   let at = 0;
-  if (depth > 4) return [text];
+  if (depth > 4 || text.length > LONGEST_INLINE) return [clean(text)];
   for (const found of text.matchAll(INLINE)) {
-    if (found.index > at) nodes.push(text.slice(at, found.index));
+    if (found.index > at) nodes.push(clean(text.slice(at, found.index)));
     at = found.index + found[0].length;
     const [, , code, bold, italic, italic2, gone, label, address, bare, escaped] = found;
     if (code !== undefined) nodes.push(el("code", {}, code.trim() || code));
     else if (bold) nodes.push(el("strong", {}, ...inline(bold, depth + 1)));
     else if (italic || italic2) nodes.push(el("em", {}, ...inline(italic || italic2, depth + 1)));
     else if (gone) nodes.push(el("del", {}, gone));
-    else if (label) nodes.push(/^(https?:|mailto:)/i.test(address) ? link(inline(label, depth + 1), address) : found[0]);
+    else if (label) nodes.push(/^(https?:|mailto:)/i.test(address) ? link(inline(label, depth + 1), address) : clean(found[0]));
     else if (bare) nodes.push(link([bare], bare));
     else nodes.push(escaped);
   }
-  if (at < text.length) nodes.push(text.slice(at));
+  if (at < text.length) nodes.push(clean(text.slice(at)));
   return nodes;
 }
 
@@ -55,7 +79,7 @@ export function markdown(text, depth = 0) {
       const body = [];
       for (at += 1; at < lines.length && !lines[at].trim().startsWith(found[1]); at += 1) body.push(lines[at]);
       at += 1;
-      nodes.push(found[2] === "diff" ? diff(body.join("\n")) : el("pre", {}, el("code", {}, body.join("\n"))));
+      nodes.push(found[2] === "diff" ? diff(body.join("\n")) : codeBlock(body.join("\n")));
     } else if ((found = HEADING.exec(line))) {
       nodes.push(el(`h${Math.min(found[1].length + 1, 6)}`, {}, ...inline(found[2])));
       at += 1;
@@ -75,7 +99,7 @@ export function markdown(text, depth = 0) {
       for (at += 2; at < lines.length && lines[at].includes("|"); at += 1) {
         rows.push(el("tr", {}, ...cells(lines[at]).map((cell) => el("td", {}, ...inline(cell)))));
       }
-      nodes.push(el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)));
+      nodes.push(el("div", { class: "table", tabindex: "0" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows))));
     } else {
       const body = [line];
       for (at += 1; at < lines.length && lines[at].trim() && !begins(lines[at]); at += 1) body.push(lines[at]);
@@ -106,7 +130,42 @@ function list(lines, at, depth) {
   return [at, node];
 }
 
+const kindOf = (line) => (/^(---|\+\+\+|@@|#)/.test(line) ? "at" : line[0] === "+" ? "add" : line[0] === "-" ? "del" : "same");
+
+/** A unified diff; a long one is shown in part, and whole on demand. */
 export function diff(text) {
-  const kind = (line) => (/^(---|\+\+\+|@@|#)/.test(line) ? "at" : line[0] === "+" ? "add" : line[0] === "-" ? "del" : "same");
-  return el("pre", { class: "diff" }, ...text.replace(/\n$/, "").split("\n").map((line) => el("span", { class: kind(line) }, line || " ")));
+  const lines = text.replace(/\n$/, "").split("\n");
+  const rows = (part) => part.map((line) => el("span", { class: kindOf(line) }, line.length > 2000 ? `${line.slice(0, 2000)}…` : line || " "));
+  const node = el("pre", { class: "diff", tabindex: "0" }, ...rows(lines.slice(0, MOST_LINES)));
+  if (lines.length > MOST_LINES) {
+    const more = el("button", { type: "button", class: "more" }, `Show ${lines.length - MOST_LINES} more lines`);
+    more.addEventListener("click", () => more.replaceWith(...rows(lines.slice(MOST_LINES))));
+    node.append(more);
+  }
+  return node;
+}
+
+const STABLE = /\n\n(?=[^\s\-*+>|\d])/g;
+
+/** An answer that grows: blocks that are complete are drawn once, only the last one again and again. */
+export class GrowingAnswer {
+  constructor(node) {
+    this.node = node;
+    this.text = "";
+    this.drawn = 0;
+    this.tail = [];
+  }
+
+  draw() {
+    const rest = this.text.slice(this.drawn);
+    let stable = 0;
+    for (const found of rest.matchAll(STABLE)) {
+      if ((rest.slice(0, found.index).match(/^ {0,3}(`{3,}|~{3,})/gm) ?? []).length % 2 === 0) stable = found.index + 2;
+    }
+    for (const node of this.tail) node.remove();
+    if (stable) this.node.append(...markdown(rest.slice(0, stable)));
+    this.tail = markdown(rest.slice(stable));
+    this.node.append(...this.tail);
+    this.drawn += stable;
+  }
 }
