@@ -15,7 +15,10 @@ from acp.exceptions import RequestError
 from acp.schema import (
     AllowedOutcome,
     ClientCapabilities,
+    DeclineElicitationResponse,
     DeniedOutcome,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
     FileSystemCapabilities,
     NewSessionResponse,
     PromptResponse,
@@ -34,6 +37,8 @@ class Editor:
         self.updates: list[tuple[str, Any]] = []
         self.asked: list[tuple[Any, list[Any]]] = []
         self.choose: Choose = lambda call, options: "once"
+        self.forms: list[tuple[str, Any]] = []
+        self.fill_in: Callable[[str], Any] = lambda message: DeclineElicitationResponse(action="decline")
         self.buffers: dict[str, str] = {}
         """Unsaved texts by path."""
         self.agent: ClientSideConnection
@@ -56,6 +61,10 @@ class Editor:
         if chosen is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen))
+
+    async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:
+        self.forms.append((message, mode.requested_schema))
+        return self.fill_in(message)
 
     async def read_text_file(
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **_: Any
@@ -90,8 +99,8 @@ class Editor:
 
 
 @asynccontextmanager
-async def editor(*args: str, files: bool = False) -> AsyncIterator[Editor]:
-    """An initialized client of `wolo acp ARGS`. `files`: it offers its buffers."""
+async def editor(*args: str, files: bool = False, forms: bool = False) -> AsyncIterator[Editor]:
+    """An initialized client of `wolo acp ARGS`. `files`: it offers its buffers; `forms`: it shows forms."""
     client = Editor()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "wolo", "acp", *args),
@@ -107,6 +116,8 @@ async def editor(*args: str, files: bool = False) -> AsyncIterator[Editor]:
     try:
         async with asyncio.timeout(60):
             capabilities = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=files, write_text_file=files))
+            if forms:
+                capabilities.elicitation = ElicitationCapabilities(form=ElicitationFormCapabilities())
             await connection.initialize(protocol_version=1, client_capabilities=capabilities)
             yield client
             process.stdin.close()

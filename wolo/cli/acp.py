@@ -54,7 +54,7 @@ def serve(line: Line) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "acp":
             raise
-        raise UsageError(MISSING, hint="Install it with: pip install 'wolo[acp]'") from error
+        raise UsageError(MISSING, hint="Install it with: pip install 'wolo-cli[acp]'") from error
     from wolo.cli.crash_log import log_to_file
 
     log_to_file()

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 from acp.exceptions import RequestError
-from acp.schema import AudioContentBlock, ImageContentBlock, McpServerStdio, ResourceContentBlock
+from acp.schema import (
+    AcceptElicitationResponse,
+    AudioContentBlock,
+    DeclineElicitationResponse,
+    ImageContentBlock,
+    McpServerStdio,
+    ResourceContentBlock,
+)
 
 from tests.fakes import mcp_plain
 from tests.fakes.acp_client import editor
@@ -201,6 +208,41 @@ async def test_mode_model_and_thinking_are_chosen_within_bounds(provider: Provid
                 await client.agent.set_session_mode(session_id=session, mode_id=mode)
         with pytest.raises(RequestError, match="no option"):
             await client.agent.set_config_option(session_id=session, config_id="colour", value="red")
+
+
+QUESTIONS = [
+    {"question": "Which colour?", "header": "Colour", "options": [{"label": "red"}, {"label": "blue"}]},
+    {"question": "What is it called?", "header": "Name", "options": []},
+]
+
+
+async def test_questions_are_forms_where_the_client_shows_them(provider: ProviderServer, work: Path) -> None:
+    provider.script(*[call("ask", {"questions": QUESTIONS}), text("Fine.")] * 2)
+    async with editor(*provider.flags, forms=True) as client:
+        session = (await client.new(work)).session_id
+        client.fill_in = lambda message: AcceptElicitationResponse(
+            action="accept", content={"answer_1": "blue", "answer_2": "Ada"}
+        )
+        await client.say(session, "ask me")
+        ((message, schema),) = client.forms
+        assert message == "Which colour?\nWhat is it called?"
+        assert [each.const for each in schema.properties["answer_1"].one_of] == ["red", "blue"]
+        assert all(word in provider.requests[1].results[0] for word in ("blue", "Ada"))
+        client.fill_in = lambda message: DeclineElicitationResponse(action="decline")
+        await client.say(session, "ask me")
+        assert "did not answer" in provider.requests[3].results[-1]
+        assert not client.asked
+
+
+async def test_questions_without_options_need_a_form(provider: ProviderServer, work: Path) -> None:
+    provider.script(call("ask", {"questions": QUESTIONS}), text("Fine."))
+    async with editor(*provider.flags) as client:
+        client.choose = lambda call, options: "0"
+        session = (await client.new(work)).session_id
+        await client.say(session, "ask me")
+        ((asked, options),) = client.asked
+        assert (asked.title, [option.name for option in options]) == ("Which colour?", ["red", "blue", "Skip"])
+        assert all(words in provider.requests[1].results[0] for words in ("red", "Ask this in your answer"))
 
 
 async def test_media_that_the_model_does_not_take_are_refused(provider: ProviderServer, work: Path) -> None:

@@ -37,6 +37,7 @@ from acp.helpers import (
 )
 from acp.meta import CLIENT_METHODS, PROTOCOL_VERSION
 from acp.schema import (
+    AcceptElicitationResponse,
     AgentCapabilities,
     AllowedOutcome,
     AudioContentBlock,
@@ -49,6 +50,7 @@ from acp.schema import (
     CloseSessionResponse,
     ConfigOptionUpdate,
     Cost,
+    ElicitationSchema,
     EmbeddedResourceContentBlock,
     ForkSessionResponse,
     HttpMcpServer,
@@ -179,6 +181,21 @@ class Client:
         answer = await self._connection.send_request(CLIENT_METHODS["session_request_permission"], _written(request))
         outcome = RequestPermissionResponse.model_validate(answer).outcome
         return outcome.option_id if isinstance(outcome, AllowedOutcome) else None
+
+    @property
+    def shows_forms(self) -> bool:
+        elicitation = self.capabilities.elicitation
+        return elicitation is not None and elicitation.form is not None
+
+    async def ask_form(self, session_id: str, call_id: str, message: str, properties: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Returns what the user filled in; None: it was declined."""
+        schema = ElicitationSchema.model_validate({"type": "object", "properties": dict(properties), "required": []})
+        form = {"requestedSchema": schema.model_dump(mode="json", by_alias=True, exclude_none=True)}
+        request = {"mode": "form", "message": message, "sessionId": session_id, "toolCallId": call_id, **form}
+        answer = await self._connection.send_request(CLIENT_METHODS["elicitation_create"], request)
+        if not isinstance(answer, dict) or answer.get("action") != "accept":
+            return None
+        return dict(AcceptElicitationResponse.model_validate(answer).content or {})
 
     async def read_file(self, session_id: str, path: str) -> str:
         """The text of a file as the client has it, with changes that are not saved."""

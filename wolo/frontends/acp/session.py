@@ -18,6 +18,7 @@ from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp import choices
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
+from wolo.frontends.question_forms import form_properties, form_text, replies_of
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart
 from wolo.tools.tool_values import Question, Reply
@@ -26,6 +27,8 @@ _STOP_REASONS = {"max_turns": "max_turn_requests", "max_tokens": "max_tokens", "
 _FINISH_REASONS = {"length": "max_tokens", "refused": "refusal"}
 _FAILED = frozenset(("model_error", "unavailable", "session_error"))
 _SKIP = "skip"
+NO_FORM = "(This editor has no field for text. Ask this in your answer, and end the turn.)"
+"""Reply to a question without options where the client shows no forms."""
 
 
 class Session:
@@ -228,14 +231,26 @@ class Session:
             conversation.answer(asked.id, allowed=False)
 
     async def _answer(self, asked: QuestionsAsked) -> None:
-        """Asks each question as a choice of its options; one without options is skipped."""
-        replies = [await self._reply(asked, number, question) for number, question in enumerate(asked.questions)]
-        answered = any(reply.chosen for reply in replies)
+        """Asks with a form, or each question as a choice of its options."""
+        questions = asked.questions
+        if self._client.shows_forms:
+            replies = await self._filled_in(asked)
+        else:
+            replies = [await self._reply(asked, number, question) for number, question in enumerate(questions)]
+        answered = any(reply.chosen or reply.text for reply in replies)
         self.conversation.questions.answer(asked.id, tuple(replies) if answered else None)
+
+    async def _filled_in(self, asked: QuestionsAsked) -> list[Reply]:
+        text, properties = form_text(asked.questions), form_properties(asked.questions)
+        try:
+            content = await self._client.ask_form(self.id, asked.call_id, text, properties)
+        except (sdk.RequestError, ConnectionError, ValueError):
+            return []
+        return replies_of(asked.questions, content) or []
 
     async def _reply(self, asked: QuestionsAsked, number: int, question: Question) -> Reply:
         if not question.options:
-            return Reply()
+            return Reply(text=NO_FORM)
         options = [
             sdk.PermissionOption(option_id=str(at), name=option.label, kind="allow_once")
             for at, option in enumerate(question.options)

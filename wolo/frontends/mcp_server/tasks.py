@@ -14,7 +14,8 @@ from wolo.agent.events import ApprovalAsked
 from wolo.api.agent import Agent, RunError
 from wolo.api.run_events import Compaction, Denied, Fallback, Notice, Result, Retry, RunEvent, RunResult, ToolResult, ToolUse
 from wolo.errors import SessionError, UsageError, WoloError
-from wolo.frontends.mcp_server.forms import Form, approval_form, decision_of, question_form, replies_of
+from wolo.frontends.mcp_server.forms import Form, approval_form, decision_of, question_form
+from wolo.frontends.question_forms import replies_of
 from wolo.guard.modes import MODES, find_mode
 from wolo.messages.call_arguments import call_line
 from wolo.messages.parts import ToolPart

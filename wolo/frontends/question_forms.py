@@ -1,0 +1,53 @@
+"""Questions of the model as a form of the Model Context Protocol's elicitation, which other protocols use too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wolo.messages.terminal_text import clean
+from wolo.tools.tool_values import Question, Reply
+
+_OTHER = "_other"
+"""End of the name of the field for an answer in the user's own words."""
+
+
+def form_text(questions: Sequence[Question]) -> str:
+    return "\n".join(clean(question.text) for question in questions)
+
+
+def form_properties(questions: Sequence[Question]) -> dict[str, Any]:
+    """A field for each question; where there are options, another one for an answer in the user's own words."""
+    properties: dict[str, Any] = {}
+    for number, question in enumerate(questions, 1):
+        name, title = f"answer_{number}", clean(question.header or f"Question {number}")
+        if not question.options:
+            properties[name] = {"type": "string", "title": title, "description": clean(question.text)}
+            continue
+        titled = [
+            {"const": option.label, "title": " — ".join(filter(None, (clean(option.label), clean(option.description))))}
+            for option in question.options
+        ]
+        about = {"title": title, "description": clean(question.text)}
+        if question.several:
+            properties[name] = {"type": "array", **about, "items": {"anyOf": titled}}
+        else:
+            properties[name] = {"type": "string", **about, "oneOf": titled}
+        properties[name + _OTHER] = {"type": "string", "title": f"{title}: another answer"}
+    return properties
+
+
+def replies_of(questions: Sequence[Question], content: Mapping[str, Any] | None) -> list[Reply] | None:
+    """None: the user declined."""
+    if content is None:
+        return None
+    replies = []
+    for number, question in enumerate(questions, 1):
+        given, other = content.get(f"answer_{number}"), content.get(f"answer_{number}{_OTHER}")
+        values = given if isinstance(given, list) else [] if given in (None, "") else [given]
+        text = other if isinstance(other, str) else ""
+        if question.options:
+            replies.append(Reply(chosen=tuple(map(str, values)), text=text))
+        else:
+            replies.append(Reply(text=" ".join(map(str, values))))
+    return replies
