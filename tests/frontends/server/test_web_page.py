@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, text
 from tests.frontends.server.running_server import Server, running
 
+BIDI = "\u202e"
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 HOSTILE = "<img src=x onerror=document.title='owned'> [x](javascript:alert(1)) `</code><script>document.title='owned'</script>`"
 
 
@@ -58,6 +62,10 @@ def shown(driver: Any) -> str:
 
 def say(driver: Any, words: str) -> None:
     driver.find_element("id", "text").send_keys(f"{words}\n")
+
+
+def say_in(driver: Any, field: str, keys: str) -> None:
+    driver.find_element("id", field).send_keys(keys)
 
 
 def held(words: str, hold: Hold) -> Reply:
@@ -122,6 +130,47 @@ def test_hostile_text_stays_text(server: Server, provider: ProviderServer) -> No
         assert not all_of(driver, "main img, main script, #side img, a[href^=javascript]")
         assert "owned" not in driver.title or "<img" in driver.title
         assert "<img src=x onerror" in shown(driver)
+
+
+def test_a_session_is_set_up_and_used_from_the_page(server: Server, provider: ProviderServer, tmp_path: Path) -> None:
+    image, other = tmp_path / "dot.png", tmp_path / "other"
+    image.write_bytes(PNG)
+    other.mkdir()
+    items = [{"text": "look", "status": "completed"}, {"text": "mend", "status": "in_progress"}]
+    todo = call("todo", {"items": items})
+    provider.script(todo, call("write", {"path": "../out.txt", "content": f"a{BIDI}b\x1b[31mred\n"}), text("Seen."))
+    with browser(width=400) as driver:
+        driver.get(server.address)
+        wait(driver, lambda: all_of(driver, "#mode option"))
+        driver.find_element("id", "folder").clear()
+        say_in(driver, "folder", f"{other}\n")
+        wait(driver, lambda: driver.find_element("id", "folder").get_attribute("value") == str(other))
+        driver.execute_script("mode.value = 'edit'; mode.dispatchEvent(new Event('change'))")
+        say_in(driver, "file", str(image))
+        wait(driver, lambda: all_of(driver, ".thumb img"))
+        say(driver, "look at this")
+        panel = wait(driver, lambda: all_of(driver, ".ask")[0])
+        assert f"Outside the workspace: {tmp_path / 'out.txt'}" in panel.text
+        assert "+a⟨U+202E⟩bred" in panel.text
+        assert driver.find_element("css selector", "#todo summary").text == "1/2 mend"
+        driver.execute_script("mode.value = 'plan'; mode.dispatchEvent(new Event('change'))")
+        all_of(driver, "[data-decision=no]")[0].click()
+        wait(driver, lambda: "tokens" in shown(driver))
+        assert "image_url" in str(provider.requests[0].messages[-1]["content"])
+        assert "completed" not in shown(driver)
+        (row,) = server.get("/api/sessions")
+        assert (row["cwd"], row["mode"]) == (str(other), "plan")
+        say_in(driver, "text", "/ini")
+        wait(driver, lambda: [each.text.split()[0] for each in all_of(driver, "#completions li")] == ["/init"])
+        say_in(driver, "text", "\ue007")
+        assert driver.find_element("id", "text").get_attribute("value") == "/init "
+        driver.back()
+        wait(driver, lambda: "What shall we do?" in shown(driver))
+        server.stop()
+        driver.find_element("id", "text").clear()
+        say(driver, "anyone?")
+        wait(driver, lambda: "cannot be reached" in shown(driver))
+        assert driver.find_element("id", "text").get_attribute("value") == "anyone?"
 
 
 def test_a_page_of_another_site_gets_nothing(server: Server) -> None:

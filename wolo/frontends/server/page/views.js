@@ -23,6 +23,7 @@ function output(text, command = "") {
 
 function argument(name, input) {
   if (Array.isArray(input.items ?? input.todos)) return "";
+  if (Array.isArray(input.questions)) return shorten(String(input.questions[0]?.question ?? ""), 200);
   const value = input.command ?? input.path ?? input.pattern ?? input.url ?? input.query ?? input.description ?? input.prompt ?? input.name;
   if (typeof value === "string") return shorten(value.split("\n")[0], 200);
   const text = JSON.stringify(input);
@@ -35,7 +36,7 @@ function argumentsOf(input) {
   if (typeof input.patch === "string") return diff(input.patch);
   if (typeof input.content === "string" && typeof input.path === "string") return diff(prefixed(`+++ ${input.path}`, input.content, "+"));
   if (typeof input.command === "string" && Object.keys(input).length === 1) return output(input.command);
-  const lines = Object.entries(input).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const lines = Object.entries(input).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value, null, 1)}`);
   return lines.length ? output(lines.join("\n")) : null;
 }
 
@@ -96,9 +97,9 @@ export class CallView {
       return [output(view.text, view.command)];
     }
     if (view?.type === "delegated") {
-      const facts = [view.ended === "done" ? "" : view.ended, `${view.calls.length} calls`, `${tokens(view.tokens)} tokens`, money(view.cost_usd), seconds(view.seconds)];
+      const facts = [view.ended === "done" ? "" : view.ended, `${view.calls.length} call${view.calls.length === 1 ? "" : "s"}`, `${tokens(view.tokens)} tokens`, money(view.cost_usd), seconds(view.seconds)];
       this.sum.textContent = facts.filter(Boolean).join(" · ");
-      return [el("ol", { class: "steps" }, ...view.calls.map((call) => el("li", {}, call))), answerNode(text)];
+      return [el("ol", { class: "steps" }, ...view.calls.map((call) => el("li", {}, call))), answerNode(text.replace(/\n+\[[^\n]*\]\s*$/, ""))];
     }
     const items = view?.type === "todo_list" ? view.items : this.isTodo ? this.input.items ?? this.input.todos : null;
     if (Array.isArray(items)) {
@@ -107,7 +108,7 @@ export class CallView {
     }
     if (view?.type === "listing") this.sum.textContent = `${view.total}${view.incomplete ? "+" : ""} found`;
     if (view?.type === "fetched") this.sum.textContent = `${view.status} · ${tokens(view.size_bytes)} bytes`;
-    return [argumentsOf(this.input), text ? output(text) : null];
+    return [this.input.questions ? null : argumentsOf(this.input), text ? output(text) : null];
   }
 }
 
