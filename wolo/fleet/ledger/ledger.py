@@ -1,0 +1,354 @@
+"""The ledger of a batch: hands out tasks by lease, takes their outcomes, and knows the state of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from wolo.fleet.ledger.hosts import Host, boot_of
+from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
+from wolo.fleet.ledger.outcomes import Ended, Failure, Lease, Outcome, Owner, Spent
+from wolo.fleet.ledger.results_file import ResultsFile, write_summary
+from wolo.fleet.ledger.run_rows import Added, Beat, Meta, Row, Totals
+from wolo.fleet.tasks import Task
+
+T = TypeVar("T")
+_ROWS_AT_ONCE = 500
+_NOTE_CHARS = 500
+NEXT = "SELECT key, attempt, task, seq FROM tasks WHERE state = 'queued' ORDER BY retries, seq LIMIT 1"
+_LEASE = """UPDATE tasks SET state = 'leased', attempt = ?, fence = ?, host = ?, pid = ?, started = ?, expires = ?, cancelling = 0
+    WHERE seq = ?"""
+_BEGIN = "INSERT INTO attempts (fence, seq, key, attempt, state, host, began) VALUES (?, ?, ?, ?, 'leased', ?, ?)"
+_END = """INSERT INTO attempts (fence, seq, key, attempt, state, host, began, outcome, number)
+    VALUES (?, ?, ?, ?, 'cancelled', ?, '', ?, ?)"""
+_ROWS = """SELECT t.task, t.key, t.state, t.attempt, t.fence, a.host, a.began, a.note, a.tokens, a.cost_usd, a.outcome
+    FROM tasks t LEFT JOIN attempts a ON a.fence = t.fence"""
+
+
+class Ledger:
+    """Used by any thread and by any number of processes at once. Calls block; all raise LedgerError."""
+
+    def __init__(self, store: Store, folder: Path, host: Host) -> None:
+        self._store, self._host = store, host
+        self._results = ResultsFile(folder, store)
+        self._folder = folder
+        self._seen: dict[int, tuple[float, float]] = {}
+        """Leases of other boots: their expiry as read, and the time on our clock at which it was first read."""
+        self._rival = ""
+        """Another machine that is at work on a ledger made for one."""
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def close(self) -> None:
+        self._store.close()
+
+    def meta(self) -> Meta:
+        return self._store.transaction(_meta)
+
+    def limit(self, *, max_cost_usd: float | None, max_tokens: int | None) -> None:
+        """Changes the limits of the whole run."""
+
+        def change(execute: Execute) -> None:
+            meta = msgspec.structs.replace(_meta(execute), max_cost_usd=max_cost_usd, max_tokens=max_tokens)
+            execute("UPDATE run SET meta = ?", (_text(meta),))
+
+        self._store.transaction(change)
+
+    def add(self, tasks: Iterable[tuple[Task, str]]) -> Added:
+        """Queues tasks with their keys. A known key is left as it is; another key for a known id queues that task again."""
+        wanted = list(tasks)
+
+        def work(execute: Execute) -> Added:
+            execute(f"SELECT 1 FROM run{self._store.lock_row}", ())
+            rows = execute("SELECT id, key, state, seq FROM tasks", ())
+            known = {row[0]: row[1:] for row in rows}
+            fresh = [each for each in wanted if each[0].id not in known]
+            changed = [each for each in wanted if each[0].id in known and known[each[0].id][0] != each[1]]
+            for task, key in changed:
+                if known[task.id][1] == "leased":
+                    raise LedgerError(f"Task {task.id} has changed while it runs.", hint="Let it end, or cancel it first.")
+                execute(
+                    "UPDATE tasks SET key = ?, task = ?, state = 'queued', retries = 0, cancelling = 0 WHERE id = ?",
+                    (key, _text(task), task.id),
+                )
+            last = max((row[3] for row in rows), default=0)
+            for some in _parts(list(enumerate(fresh, last + 1))):
+                values = [value for seq, (task, key) in some for value in (seq, task.id, key, _text(task), "queued")]
+                marks = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
+                execute(f"INSERT INTO tasks (seq, id, key, task, state) VALUES {marks}", values)
+            return Added(len(fresh), len(wanted) - len(fresh) - len(changed), len(changed))
+
+        return self._store.transaction(work)
+
+    def lease(self, owner: Owner) -> Lease | None:
+        """None: nothing is queued, or the run's budget is used up."""
+        if self._rival:
+            raise LedgerError(
+                f"{self._rival} is at work on this run too, and its ledger is a file for the workers of one machine.",
+                hint="For several machines: wolo batch run … --store postgresql://…",
+            )
+        return self._store.transaction(lambda execute: self._lease(execute, owner))
+
+    def _lease(self, execute: Execute, owner: Owner) -> Lease | None:
+        meta = _meta(execute)
+        if _used_up(meta, _totals(execute)) or (self._store.one_host and self._is_elsewhere(execute)):
+            return None
+        found = execute(NEXT + self._store.skip_locked, ())
+        if not found:
+            return None
+        key, attempt, task, seq = found[0]
+        fence = self._fence(execute)
+        expires = self._store.now(execute) + meta.lease_s
+        execute(_LEASE, (attempt + 1, fence, owner.host, owner.pid, owner.started, expires, seq))
+        execute(_BEGIN, (fence, seq, key, attempt + 1, owner.host, self._host.utc()))
+        return Lease(_task(task), key, attempt + 1, fence, owner)
+
+    def _is_elsewhere(self, execute: Execute) -> bool:
+        others = "SELECT 1 FROM tasks WHERE state = 'leased' AND started NOT LIKE ? LIMIT 1"
+        return bool(execute(others, (f"{self._host.boot}/%",)))
+
+    def heartbeat(self, lease: Lease, spent: Spent | None = None, note: str = "") -> Beat:
+        """Keeps the lease. `spent`: by the attempt so far; `note`: one line for those who watch."""
+
+        def work(execute: Execute) -> Beat:
+            meta = _meta(execute)
+            held = execute(
+                "UPDATE tasks SET expires = ? WHERE id = ? AND fence = ? AND state = 'leased' RETURNING cancelling",
+                (self._store.now(execute) + meta.lease_s, lease.task.id, lease.fence),
+            )
+            if not held:
+                return "lost"
+            if spent is not None:
+                _spend(execute, lease.fence, spent)
+            if note:
+                execute("UPDATE attempts SET note = ? WHERE fence = ?", (note.replace("\0", "")[:_NOTE_CHARS], lease.fence))
+            if held[0][0]:
+                return "cancelled"
+            return "budget" if _used_up(meta, _totals(execute)) else "held"
+
+        return self._store.transaction(work)
+
+    def publish(self, lease: Lease, outcome: Outcome) -> bool:
+        """Ends the attempt; False, and nothing is written, when another worker has the task.
+
+        A retryable outcome queues the task again while it has retries left. It may be called again with the same outcome.
+        """
+        published = self._store.transaction(lambda execute: self._publish(execute, lease.task.id, lease.fence, outcome))
+        if published:
+            self._results.complete()
+        return published
+
+    def _publish(self, execute: Execute, task_id: str, fence: int, outcome: Outcome, *, expires: float | None = None) -> bool:
+        """With `expires`: only if the lease still ends then."""
+        more, values = (" AND expires = ?", (expires,)) if expires is not None else ("", ())
+        held = execute(
+            f"UPDATE tasks SET state = ? WHERE id = ? AND fence = ? AND state = 'leased'{more} RETURNING retries, cancelling",
+            (outcome.state, task_id, fence, *values),
+        )
+        if not held:
+            return execute("SELECT outcome FROM attempts WHERE fence = ?", (fence,)) == [(_text(outcome),)]
+        retries, cancelling = held[0]
+        _spend(execute, fence, outcome.usage)
+        number = None
+        if not cancelling and outcome.retryable and outcome.state in ("errored", "lost") and retries < _meta(execute).retries:
+            execute("UPDATE tasks SET state = 'queued', retries = retries + 1 WHERE id = ?", (task_id,))
+        else:
+            number = _next_number(execute)
+        ended = "UPDATE attempts SET state = ?, outcome = ?, number = ? WHERE fence = ?"
+        execute(ended, (outcome.state, _text(outcome), number, fence))
+        return True
+
+    def expire(self) -> int:
+        """Takes tasks from dead owners: of this machine at once, others when their lease has run out. Returns how many."""
+        leased = "SELECT id, fence, host, pid, started, expires, cancelling FROM tasks WHERE state = 'leased'"
+        now, rows = self._store.transaction(lambda execute: (self._store.now(execute), execute(leased, ())))
+        self._seen = {fence: seen for fence, seen in self._seen.items() if fence in {row[1] for row in rows}}
+        count = 0
+        for task_id, fence, host, pid, started, expires, cancelling in rows:
+            if self._has_expired(Owner(host, pid, started), fence, expires, now):
+                count += self._lose(task_id, fence, host, expires, cancelled=bool(cancelling))
+        if count:
+            self._results.complete()
+        return count
+
+    def _has_expired(self, owner: Owner, fence: int, expires: float, now: float) -> bool:
+        if self._host.is_dead(owner):
+            return True
+        if not self._store.one_host or boot_of(owner) == self._host.boot:
+            return expires <= now
+        if self._host.was_restarted_since(owner):
+            return True
+        read, since = self._seen.setdefault(fence, (expires, now))
+        if read != expires:
+            self._rival = owner.host
+        return now - since >= self.meta().lease_s
+
+    def _lose(self, task_id: str, fence: int, host: str, expires: float, *, cancelled: bool) -> bool:
+        def work(execute: Execute) -> bool:
+            began, input_tokens, cost = execute("SELECT began, tokens, cost_usd FROM attempts WHERE fence = ?", (fence,))[0]
+            outcome = Outcome(
+                state="cancelled" if cancelled else "lost",
+                usage=Spent(input_tokens=input_tokens, cost_usd=cost),
+                started=began,
+                ended=self._host.utc(),
+                host=host,
+                engine="",
+                error=Failure("lost", "Its worker ended or no longer answers."),
+                retryable=True,
+            )
+            return self._publish(execute, task_id, fence, outcome, expires=expires)
+
+        return self._store.transaction(work)
+
+    def release(self, lease: Lease) -> None:
+        """Gives back a task that was not begun; the attempt is forgotten."""
+
+        def work(execute: Execute) -> None:
+            held = "id = ? AND fence = ? AND state = 'leased'"
+            back = f"UPDATE tasks SET state = 'queued', attempt = attempt - 1 WHERE {held} RETURNING 1"
+            if execute(back, (lease.task.id, lease.fence)):
+                execute("DELETE FROM attempts WHERE fence = ?", (lease.fence,))
+
+        self._store.transaction(work)
+
+    def cancel(self, ids: Collection[str] | None = None) -> int:
+        """Ends queued tasks and tells the workers of running ones. None: all. Returns how many."""
+        count = 0
+        for some in self._chosen(("leased",), ids):
+            asked = f"UPDATE tasks SET cancelling = 1 WHERE state = 'leased' AND id IN ({_marks(some)}) RETURNING 1"
+            count += len(self._run(asked, some))
+        for some in self._chosen(("queued",), ids):
+            count += self._store.transaction(partial(self._cancel_queued, some))
+        self._results.complete()
+        return count
+
+    def _cancel_queued(self, ids: Sequence[str], execute: Execute) -> int:
+        execute("UPDATE run SET published = published", ())  # first, so that two of these do not wait for each other
+        ended = (
+            f"UPDATE tasks SET state = 'cancelled' WHERE state = 'queued' AND id IN ({_marks(ids)}) RETURNING seq, key, attempt"
+        )
+        rows = execute(ended, ids)
+        now = self._host.utc()
+        outcome = _text(Outcome(state="cancelled", started=now, ended=now, host=self._host.name, engine=""))
+        for seq, key, attempt in sorted(rows):
+            fence = self._fence(execute)
+            execute("UPDATE tasks SET fence = ? WHERE seq = ?", (fence, seq))
+            execute(_END, (fence, seq, key, attempt, self._host.name, outcome, _next_number(execute)))
+        return len(rows)
+
+    def retry(self, states: Collection[Ended], ids: Collection[str] | None = None) -> int:
+        """Queues ended tasks again, with all their retries. Returns how many."""
+        count = 0
+        for some in self._chosen(tuple(states), ids):
+            again = (
+                "UPDATE tasks SET state = 'queued', retries = 0, cancelling = 0 "
+                f"WHERE state IN ({_marks(states)}) AND id IN ({_marks(some)}) RETURNING 1"
+            )
+            count += len(self._run(again, (*states, *some)))
+        return count
+
+    def _chosen(self, states: Sequence[str], ids: Collection[str] | None) -> Iterator[list[str]]:
+        if not states:
+            return
+        query = f"SELECT id FROM tasks WHERE state IN ({_marks(states)}) ORDER BY seq"
+        found = [row[0] for row in self._run(query, states)]
+        yield from _parts([each for each in found if ids is None or each in ids])
+
+    def rows(self, states: Collection[str] = (), task_id: str = "") -> list[Row]:
+        """Tasks in the order of their file. No states: all."""
+        where = [f"t.state IN ({_marks(states)})"] if states else []
+        where += ["t.id = ?"] if task_id else []
+        query = f"{_ROWS} {'WHERE ' + ' AND '.join(where) if where else ''} ORDER BY t.seq"
+        values = (*states, *((task_id,) if task_id else ()))
+        return [_row(*row) for row in self._run(query, values)]
+
+    def counts(self) -> dict[str, int]:
+        """Tasks by state; only states that some task has."""
+        return dict(self._run("SELECT state, count(*) FROM tasks GROUP BY state"))
+
+    def spent(self) -> Totals:
+        return self._store.transaction(_totals)
+
+    def is_used_up(self) -> bool:
+        """Tells whether the run's budget keeps tasks in the queue."""
+        return self._store.transaction(lambda execute: _used_up(_meta(execute), _totals(execute)))
+
+    def attempts(self) -> dict[str, int]:
+        """Attempts by state, also those that were repeated."""
+        return dict(self._run("SELECT state, count(*) FROM attempts GROUP BY state"))
+
+    def complete_files(self) -> None:
+        """Adds to results.jsonl what a crash left out, and writes summary.json."""
+        self._results.complete()
+        write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.spent(), self._host.utc())
+
+    def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        return self._store.transaction(lambda execute: execute(statement, values))
+
+    def _fence(self, execute: Execute) -> int:
+        return int(execute(self._store.next_fence, ())[0][0])
+
+
+def _meta(execute: Execute) -> Meta:
+    return msgspec.json.decode(execute("SELECT meta FROM run", ())[0][0], type=Meta)
+
+
+def _totals(execute: Execute) -> Totals:
+    return Totals(*execute("SELECT tokens, cost_usd FROM run", ())[0])
+
+
+def _used_up(meta: Meta, totals: Totals) -> bool:
+    over_cost = meta.max_cost_usd is not None and totals.cost_usd >= meta.max_cost_usd
+    return over_cost or (meta.max_tokens is not None and totals.tokens >= meta.max_tokens)
+
+
+def _spend(execute: Execute, fence: int, spent: Spent) -> None:
+    tokens, cost = execute("SELECT tokens, cost_usd FROM attempts WHERE fence = ?", (fence,))[0]
+    more, dearer = max(spent.tokens - tokens, 0), max((spent.cost_usd or 0.0) - cost, 0.0)
+    if more or dearer:
+        execute("UPDATE attempts SET tokens = tokens + ?, cost_usd = cost_usd + ? WHERE fence = ?", (more, dearer, fence))
+        execute("UPDATE run SET tokens = tokens + ?, cost_usd = cost_usd + ?", (more, dearer))
+
+
+def _next_number(execute: Execute) -> int:
+    return int(execute("UPDATE run SET published = published + 1 RETURNING published", ())[0][0])
+
+
+def _row(task: str, key: str, state: Any, attempt: int, fence: int, *newest: Any) -> Row:
+    host, began, note, tokens, cost, outcome = newest
+    return Row(
+        task=_task(task),
+        key=key,
+        state=state,
+        attempt=attempt,
+        fence=fence,
+        host=host or "",
+        began=began or "",
+        note=note or "",
+        tokens=tokens or 0,
+        cost_usd=cost or 0.0,
+        outcome=msgspec.json.decode(outcome, type=Outcome) if outcome else None,
+    )
+
+
+def _task(text: str) -> Task:
+    return msgspec.json.decode(text, type=Task)
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _parts(values: list[T]) -> Iterator[list[T]]:
+    for at in range(0, len(values), _ROWS_AT_ONCE):
+        yield values[at : at + _ROWS_AT_ONCE]

@@ -1,0 +1,63 @@
+"""Creates and opens the ledger of a run's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from wolo.fleet.ledger.hosts import Host
+from wolo.fleet.ledger.ledger import Ledger
+from wolo.fleet.ledger.ledger_store import LedgerError, Store
+from wolo.fleet.ledger.run_rows import Meta
+from wolo.fleet.ledger.sqlite_store import NAME, SqliteStore
+
+SQLITE = "sqlite"
+STORE = "store.json"
+
+
+class StoreAddress(Struct, frozen=True):
+    """Content of store.json, which is there unless the ledger is in the folder."""
+
+    url: str
+    """Without a password."""
+    schema: str
+
+
+def create_ledger(folder: Path, meta: Meta, store: str = SQLITE, host: Host | None = None) -> Ledger:
+    """Makes an empty ledger; the folder must be there and have none. Raises LedgerError."""
+    host = host or Host()
+    if has_ledger(folder):
+        raise LedgerError(f"{folder} has a ledger.", hint=f"wolo batch resume {folder}")
+    text = msgspec.json.encode(meta).decode()
+    if store == SQLITE:
+        return Ledger(SqliteStore.create(folder / NAME, host, text), folder, host)
+    from wolo.fleet.ledger.postgresql_store import PostgresStore, new_schema, without_password  # noqa: PLC0415  # few runs need it
+
+    schema = new_schema()
+    opened: Store = PostgresStore.create(store, schema, text)
+    address = StoreAddress(without_password(store), schema)
+    try:
+        (folder / STORE).write_bytes(msgspec.json.encode(address) + b"\n")
+    except OSError as error:
+        raise LedgerError(f"Cannot write {folder / STORE}: {(error.strerror or str(error)).lower()}.") from error
+    return Ledger(opened, folder, host)
+
+
+def open_ledger(folder: Path, host: Host | None = None) -> Ledger:
+    """Raises LedgerError."""
+    host = host or Host()
+    if not (folder / STORE).is_file():
+        return Ledger(SqliteStore(folder / NAME, host), folder, host)
+    from wolo.fleet.ledger.postgresql_store import PostgresStore  # noqa: PLC0415  # few runs need it
+
+    try:
+        address = msgspec.json.decode((folder / STORE).read_bytes(), type=StoreAddress)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise LedgerError(f"Cannot read {folder / STORE}: {error}.", hint="It names the database of the run.") from error
+    return Ledger(PostgresStore(address.url, address.schema), folder, host)
+
+
+def has_ledger(folder: Path) -> bool:
+    return (folder / NAME).exists() or (folder / STORE).exists()

@@ -1,0 +1,156 @@
+"""Writes results.jsonl, one line for each published result, and summary.json."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
+from wolo.fleet.ledger.outcomes import Outcome
+from wolo.fleet.ledger.run_rows import Meta, Totals
+from wolo.sessions.locks import LockHeld, acquire
+
+RESULTS, SUMMARY = "results.jsonl", "summary.json"
+_LOCK = "results.lock"
+_LOCK_S = 60.0
+_LINES_AT_ONCE = 1000
+_SELECT = "SELECT t.id, a.key, a.attempt, a.outcome FROM attempts a JOIN tasks t ON t.seq = a.seq WHERE a.number "
+
+
+class ResultsFile:
+    """Grows only; line n is the result that the ledger numbered n. A torn or foreign end is written again."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        self._path, self._store = folder / RESULTS, store
+        self._lock = folder / _LOCK
+        self._bytes = self._lines = 0
+        """As far as this process has checked."""
+        self._checked = False
+
+    def complete(self) -> None:
+        """Appends the results that it lacks. Raises LedgerError; the ledger has them in any case."""
+        try:
+            lock = acquire(self._lock, _LOCK_S)
+        except LockHeld as other:
+            raise LedgerError(
+                f"Another wolo has locked {self._lock} and does not answer.", hint="Quit it and try again."
+            ) from other
+        except OSError as error:
+            raise _explained(error, self._path) from error
+        try:
+            self._append()
+        except OSError as error:
+            self._checked = False
+            raise _explained(error, self._path) from error
+        finally:
+            os.close(lock)
+
+    def _append(self) -> None:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._read_on(descriptor)
+            if not self._checked and not self._ends_as_numbered(descriptor):
+                os.ftruncate(descriptor, 0)
+                self._bytes = self._lines = 0
+            self._checked = True
+            while lines := self._store.transaction(self._missing):
+                data = b"".join(lines)
+                _write(descriptor, data, self._bytes)
+                self._bytes += len(data)
+                self._lines += len(lines)
+        finally:
+            os.close(descriptor)
+
+    def _read_on(self, descriptor: int) -> None:
+        """Counts the lines that others added, and removes a torn one."""
+        size = os.fstat(descriptor).st_size
+        if size < self._bytes:
+            self._bytes = self._lines = 0
+            self._checked = False
+        while data := os.pread(descriptor, 1 << 20, self._bytes):
+            whole = data.rfind(b"\n") + 1
+            if not whole and len(data) == 1 << 20 and size > self._bytes + len(data):
+                data = os.pread(descriptor, size - self._bytes, self._bytes)
+                whole = data.find(b"\n") + 1
+            if not whole:
+                os.ftruncate(descriptor, self._bytes)
+                return
+            self._lines += data.count(b"\n", 0, whole)
+            self._bytes += whole
+
+    def _ends_as_numbered(self, descriptor: int) -> bool:
+        if not self._lines:
+            return True
+        rows = self._store.transaction(lambda execute: execute(f"{_SELECT} = ?", (self._lines,)))
+        if not rows:
+            return False
+        line = _line(*rows[0])
+        return os.pread(descriptor, len(line), max(self._bytes - len(line), 0)) == line
+
+    def _missing(self, execute: Execute) -> list[bytes]:
+        rows = execute(f"{_SELECT} > ? ORDER BY a.number LIMIT {_LINES_AT_ONCE}", (self._lines,))
+        return [_line(*row) for row in rows]
+
+
+def _line(task_id: str, key: str, attempt: int, outcome: str) -> bytes:
+    ended = msgspec.json.decode(outcome, type=Outcome)
+    line: dict[str, Any] = {
+        "id": task_id,
+        "key": key,
+        "attempt": attempt,
+        "state": ended.state,
+        "session_id": ended.session_id,
+        "exit_code": ended.exit_code,
+        "patch": ended.patch,
+        "verify": ended.verify,
+        "usage": ended.usage,
+        "cost_usd": ended.usage.cost_usd,
+        "started": ended.started,
+        "ended": ended.ended,
+        "host": ended.host,
+        "engine": ended.engine,
+        "error": ended.error,
+    }
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _write(descriptor: int, data: bytes, at: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        count = os.pwrite(descriptor, rest, at)
+        at, rest = at + count, rest[count:]
+
+
+def write_summary(
+    folder: Path, meta: Meta, counts: Mapping[str, int], attempts: Mapping[str, int], totals: Totals, now: str
+) -> None:
+    """Replaces summary.json: counts by state, totals."""
+    summary = {
+        "version": meta.version,
+        "written": now,
+        "tasks": sum(counts.values()),
+        "states": dict(sorted(counts.items())),
+        "attempts": sum(attempts.values()),
+        "attempts_lost": attempts.get("lost", 0),
+        "tokens": totals.tokens,
+        "cost_usd": round(totals.cost_usd, 6),
+        "max_cost_usd": meta.max_cost_usd,
+        "max_tokens": meta.max_tokens,
+    }
+    fresh = folder / f".{SUMMARY}.{os.getpid()}"
+    try:
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+        fresh.replace(folder / SUMMARY)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise _explained(error, folder / SUMMARY) from error
+
+
+def _explained(error: OSError, path: Path) -> LedgerError:
+    reason = (error.strerror or str(error)).lower()
+    hint = f"Nothing is lost: the ledger has every result, and `wolo batch resume {path.parent}` completes the file."
+    return LedgerError(f"Cannot write {path}: {reason}.", hint=hint)

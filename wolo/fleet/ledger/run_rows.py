@@ -1,0 +1,63 @@
+"""Values that describe a run and the state of its tasks."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from wolo.fleet.ledger.outcomes import Outcome, State
+from wolo.fleet.tasks import Task
+
+Beat = Literal["held", "cancelled", "budget", "lost"]
+"""`cancelled`, `budget`: stop, then publish with that state; `lost`: stop, another worker has the task."""
+
+
+class Meta(Struct, frozen=True, kw_only=True):
+    """Fixed when the run is created."""
+
+    version: str
+    """Of the wolo that made the queue."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What all attempts share: the model, the mode, and what the front end adds."""
+    max_cost_usd: float | None = None
+    max_tokens: int | None = None
+    lease_s: float = 60.0
+    """Time after which an owner that does not answer has lost its task; it should answer in a quarter of it."""
+    retries: int = 2
+    """Repeated attempts when infrastructure failed."""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A task and its newest attempt."""
+
+    task: Task
+    key: str
+    state: State
+    attempt: int
+    """0: it was never started."""
+    fence: int
+    host: str
+    began: str
+    """ISO 8601, UTC; empty: never."""
+    note: str
+    """What its worker last reported."""
+    tokens: int
+    cost_usd: float
+    outcome: Outcome | None
+    """Of the newest attempt, if that ended."""
+
+
+class Totals(Struct, frozen=True):
+    """Used by all attempts so far, also those that run or were lost."""
+
+    tokens: int
+    cost_usd: float
+
+
+class Added(Struct, frozen=True):
+    """Numbers of tasks: new ones, known ones, and those that changed and are queued again."""
+
+    new: int
+    known: int
+    changed: int
