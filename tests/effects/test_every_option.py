@@ -31,6 +31,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "base_url": Effect(("--base-url", "{url}/elsewhere"), args=GO),
     "api_key": Effect(("--api-key", "k-0123456789abcdef"), args=("--base-url", "{url}", *GO)),
     "api": Effect(("--api", "xml"), args=("--base-url", "{url}", *GO)),
+    "drive": Effect(("--drive", "written")),
     "thinking": Effect(("--thinking", "high")),
     "agent": Effect(("--agent", "explore")),
     "mode": Effect(("--mode", "plan"), PLAIN, script=(writes, fine)),

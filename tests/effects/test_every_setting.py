@@ -138,6 +138,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
         '[providers.here]\nbase_url = "{url}"\ndefault_model = "small"', BARE, ("-p", "-m", "here/", "go")
     ),
     "providers.*.loopback": Effect(f"{BARE}\nkey_env = ['NO_SUCH_KEY']\nloopback = true", f"{BARE}\nkey_env = ['NO_SUCH_KEY']"),
+    "providers.*.drive": provider('drive = "written"', GO),
     "providers.*.any_model": provider("any_model = false", ("-p", "-m", "here/unknown", "go")),
     "mcp_servers.*.command": Elsewhere(CLIENT, "test_another_command_line_is_another_server_whose_tools_nobody_knows"),
     "mcp_servers.*.args": Elsewhere(CLIENT, "test_another_command_line_is_another_server_whose_tools_nobody_knows"),

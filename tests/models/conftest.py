@@ -14,7 +14,7 @@ from tests.fakes.turns import PromptRunner
 from wolo.models.catalog import find
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.embedded import DEFAULT, EmbeddedProcess, ServerAddress, has_engine
-from wolo.models.local.local_chat import LocalChat
+from wolo.models.local.local_chat import ChatServer, LocalChat
 from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.local.weight_sources import PartPackages
 from wolo.models.local.weights import ensure_weights, find_weights
@@ -51,7 +51,7 @@ def serving(weights: Path, real_places: Places) -> Iterator[ServerAddress]:
 @pytest.fixture
 async def chat(serving: ServerAddress) -> AsyncIterator[LocalChat]:
     transport = HttpTransport({})
-    yield LocalChat(transport, serving.url, serving.key)
+    yield LocalChat(transport, ChatServer(url=serving.url, headers={"authorization": f"Bearer {serving.key}"}))
     await transport.close()
 
 

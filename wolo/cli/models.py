@@ -150,9 +150,15 @@ def _only_model(url: str, api_key: str) -> str:
 
 
 async def _run(choice: Choice, window: int | None, *, quiet: bool) -> ProbeResult:
+    from msgspec.structs import replace
+
+    from wolo.models import probe_cache
+    from wolo.models.driving import decide, known_facts
     from wolo.models.http.http_transport import HttpTransport
     from wolo.models.probe import Probe
-    from wolo.models.probe_cache import SIGNS
+    from wolo.models.probe_cache import SIGNS, Finding
+    from wolo.models.provider import ProviderSettings
+    from wolo.places import find_places
 
     def on_finding(finding: Finding) -> None:
         if not quiet:
@@ -160,6 +166,11 @@ async def _run(choice: Choice, window: int | None, *, quiet: bool) -> ProbeResul
 
     transport = HttpTransport()
     try:
-        return await Probe(choice, transport, on_finding).run(window)
+        found = await Probe(choice, transport, on_finding).run(window)
+        facts = await known_facts(transport, choice, find_places().cache, elsewhere=True)
+        decision = decide(probe_cache.apply_probe(choice, found, own=ProviderSettings(), keeps_format=False), facts)
+        finding = Finding("driving mode", True, f"{decision.mode}: {decision.reason}")
+        on_finding(finding)
+        return replace(found, facts=facts, drive=decision.mode, findings=(*found.findings, finding))
     finally:
         await transport.close()

@@ -164,6 +164,8 @@ class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):
     api_key: str = ""
     api: str = ""
     """API format; empty: openai-chat."""
+    drive: str = ""
+    """Driving mode; empty: the provider's, or chosen by what the model can do."""
 
 
 class Config(Struct, frozen=True, kw_only=True):

@@ -127,6 +127,7 @@ def _apply_settings(provider: Provider, settings: ProviderSettings) -> Provider:
         "default_model": settings.default_model,
         "loopback": settings.loopback,
         "any_model": settings.any_model,
+        "drive": settings.drive,
     }
     if settings.api is not None:
         provider = in_format(provider, settings.api)

@@ -7,15 +7,16 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from wolo.models.address import display_url
+from wolo.models.address import display_url, is_loopback
 from wolo.models.catalog_files import in_format
-from wolo.models.provider import MEDIA, Ability, Choice, ModelSettings, ProviderSettings
+from wolo.models.provider import MEDIA, Ability, Choice, DriveMode, ModelSettings, ProviderSettings
 from wolo.places import make_private
 
 SIGNS = {True: "yes", False: "no", None: "?"}
@@ -28,6 +29,22 @@ class Finding(Struct, frozen=True):
     works: bool | None
     """None: unknown."""
     words: str = ""
+
+
+ServerKind = Literal["llama.cpp", "ollama", "lmstudio", "vllm", "other"]
+
+
+class ServerFacts(Struct, frozen=True, kw_only=True):
+    """Facts about one model at one server; equal facts mean the same model."""
+
+    kind: ServerKind = "other"
+    parameters: int | None = None
+    tools: bool | None = None
+    """Support of calls by server and chat template; None: not reported."""
+    thinks: bool = False
+    """The chat template can turn thinking on and off."""
+    context: int | None = None
+    quantization: str = ""
 
 
 class ProbeResult(Struct, frozen=True, kw_only=True):
@@ -44,6 +61,15 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
     context: int | None = None
     """Window in tokens, if reported."""
     findings: tuple[Finding, ...] = ()
+    facts: ServerFacts | None = None
+    """As the server reported them then."""
+    drive: DriveMode | None = None
+    """Driving mode for this model."""
+
+
+def is_near(choice: Choice) -> bool:
+    """Check for an address on this machine."""
+    return is_loopback(urlsplit(choice.base_url).hostname or "")
 
 
 def place_of(cache: Path, base_url: str, model: str) -> Path:
@@ -74,6 +100,28 @@ def write(cache: Path, card: ProbeResult) -> Path:
     return place
 
 
+def remember(cache: Path, choice: Choice, found: ServerFacts | None) -> ServerFacts | None:
+    """Keep what the server says about a model, or recall it if it says nothing now.
+
+    When it says something else than before, it serves another model: a probe of the earlier one is removed.
+    """
+    place = place_of(cache, choice.base_url, choice.model.id)
+    kept = place.with_suffix(".facts")
+    try:
+        known = msgspec.json.decode(kept.read_bytes(), type=ServerFacts)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        known = None
+    if found is None or found == known:
+        return known
+    with contextlib.suppress(OSError):  # a read-only cache
+        make_private(kept.parent)
+        kept.write_bytes(msgspec.json.encode(found))
+        card = read(cache, choice)
+        if card is not None and card.facts not in (None, found):
+            place.unlink()
+    return found
+
+
 def apply_probe(choice: Choice, card: ProbeResult, *, own: ProviderSettings, keeps_format: bool) -> Choice:
     """Apply probe results to a choice; the user's settings (`own`) take precedence.
 
@@ -89,6 +137,8 @@ def apply_probe(choice: Choice, card: ProbeResult, *, own: ProviderSettings, kee
         dialect={**model.dialect, **card.dialect, **own.dialect, **media, **(row.dialect or {})},
         abilities=model.abilities if card.abilities is None or row.abilities is not None else card.abilities,
     )
+    choice = replace(choice, drive=choice.drive or card.drive) if not is_near(choice) else choice
+    keeps_format = keeps_format or choice.drive == "native"
     if not card.format or keeps_format or own.api is not None or row.format is not None or row.abilities is not None:
         return replace(choice, model=changed)
     return replace(choice, model=replace(changed, format=card.format), provider=in_format(choice.provider, card.format))

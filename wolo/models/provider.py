@@ -22,6 +22,12 @@ EditTool = Literal["edit", "apply_patch"]
 """Editing tool a model was trained on: text replacement or patches."""
 EDIT_TOOLS: tuple[EditTool, ...] = ("edit", "apply_patch")
 
+DriveMode = Literal["native", "written", "constrained", "simple"]
+"""Calls of the API, calls as text, one JSON object per step that the server enforces, or one small question at a time."""
+DRIVE_MODES: tuple[DriveMode, ...] = ("native", "written", "constrained", "simple")
+DRIVEN: tuple[DriveMode, ...] = ("constrained", "simple")
+"""Modes with a driver of their own, which makes the calls."""
+
 Tokens = Annotated[int, Meta(gt=0)]
 Dollars = Annotated[float, Meta(ge=0)]
 
@@ -97,6 +103,8 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     """A server on this machine: needs no key, and has no silence timeout."""
     any_model: bool = False
     """The list of models is incomplete: unknown names are sent as they are."""
+    drive: DriveMode | None = None
+    """Driving mode of its models; None: chosen by what the model can do."""
     hint: str = ""
     """Advice for rejected keys."""
 
@@ -149,6 +157,8 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A server on this machine: needs no key, and has no silence timeout."""
     any_model: bool | None = None
     """Send unknown model names as they are."""
+    drive: DriveMode | None = None
+    """Driving mode of its models: `native`, `written`, `constrained` or `simple`; unset: chosen by what the model can do."""
 
 
 class Choice(Struct, frozen=True):
@@ -161,6 +171,8 @@ class Choice(Struct, frozen=True):
     thinking: ThinkingLevel | None = None
     temperature: float | None = None
     """None: provider default."""
+    drive: DriveMode | None = None
+    """Driving mode, forced or settled; None: settled at the first request."""
 
     @property
     def format(self) -> str:

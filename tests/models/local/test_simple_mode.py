@@ -22,7 +22,7 @@ from wolo.messages.message import Message, UsageCost, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import find
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.local.local_chat import LocalChat, Sampling
+from wolo.models.local.local_chat import ChatServer, LocalChat, Sampling
 from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.protocol import Question
 
@@ -46,7 +46,7 @@ class Script:
     def __init__(self, server: ProviderServer, directory: Path) -> None:
         self.server = server
         self.transport = HttpTransport({})
-        self.chat = LocalChat(self.transport, server.base_url.removesuffix("/v1"), "key")
+        self.chat = LocalChat(self.transport, ChatServer(url=server.base_url.removesuffix("/v1"), headers={}))
         self.mode = SimpleMode(self.chat, find("local", environ={}), Path.cwd())
         self.runner = PromptRunner(self.mode, directory)
 

@@ -16,10 +16,10 @@ from wolo.config import keys, layers
 from wolo.config.schema import Config, Endpoint, Settings
 from wolo.errors import ConfigError, UsageError
 from wolo.guard.secrets.redactor import Secrets
-from wolo.models import catalog, probe_cache
+from wolo.models import catalog, driving, probe_cache
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
 from wolo.models.protocol import LazyModelClient, ModelClient
-from wolo.models.provider import Choice, ProviderSettings, is_known
+from wolo.models.provider import DRIVEN, Choice, ProviderSettings, is_known
 from wolo.places import Places, find_places
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from wolo.models.http.transport import Transport
+    from wolo.models.probe_cache import ServerFacts
 
 NO_MODEL = "No model is set up. Do one of these:"
 WAYS = """\
@@ -151,6 +152,7 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
         raise ConfigError("--base-url needs a model.", hint="Name it with -m MODEL.")
     if endpoint.api and endpoint.api not in FORMATS:
         raise unknown_format(endpoint.api)
+    drive = driving.as_mode(endpoint.drive) if endpoint.drive else None
     choice = catalog.find(
         spec,
         environ=environ,
@@ -159,7 +161,10 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
         api=endpoint.api or None,
         overrides=config.settings.providers,
     )
-    return follow_card(config, choice, keeps_format=bool(endpoint.api)) if follows_card else choice
+    drive = drive or choice.provider.drive
+    choice = replace(choice, drive=drive) if drive else choice
+    choice = follow_card(config, choice, keeps_format=bool(endpoint.api)) if follows_card else choice
+    return driving.forced(choice, drive) if drive else choice
 
 
 def follow_card(config: Config, choice: Choice, *, keeps_format: bool) -> Choice:
@@ -271,7 +276,7 @@ def _over_network(
     from wolo.models.http.http_transport import HttpTransport
     from wolo.models.http.tls import load_certificates
 
-    settings = access.settings
+    settings, cache = access.settings, access.places.cache
     options = ClientOptions(
         headers=settings.headers,
         retries=settings.retry,
@@ -283,4 +288,17 @@ def _over_network(
         secrets=lambda: access.secrets.exact,
     )
     transport = access.transport or HttpTransport(certificates=certificates or load_certificates(choice.base_url))
-    return HttpModelClient(choice, format_of(choice), transport, options)
+
+    def open_plain(choice: Choice) -> ModelClient:
+        return HttpModelClient(choice, format_of(choice), transport, options)
+
+    def open_driver(choice: Choice, facts: ServerFacts) -> ModelClient:
+        if choice.drive not in DRIVEN:
+            return open_plain(driving.as_written(choice) if choice.drive == "written" else choice)
+        from wolo.models.local.drivers import driver_of
+
+        return driver_of(choice, facts, transport, Path.cwd())
+
+    if access.transport is None and driving.may_differ(choice):
+        return driving.DrivenModelClient(choice, transport, cache, open_driver)
+    return open_plain(choice)

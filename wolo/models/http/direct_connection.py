@@ -50,7 +50,7 @@ class DirectConnections:
         """
         target = _parse(call.url)
         place = (target.scheme, target.hostname or "", target.port or DEFAULT_PORTS[target.scheme])
-        request = (_request_head(target, headers, len(call.body)), call.body)
+        request = (_request_head(call.method, target, headers, len(call.body)), call.body)
         if (kept := self._take(place)) is not None:
             try:
                 return await self._ask(kept, place, request, call)
@@ -366,12 +366,12 @@ def _ascii_host(host: str) -> str:
     return idna.encode(host, uts46=True).decode()
 
 
-def _request_head(target: SplitResult, headers: Mapping[str, str], body_bytes: int) -> bytes:
+def _request_head(method: str, target: SplitResult, headers: Mapping[str, str], body_bytes: int) -> bytes:
     """Raises InvalidRequest for a header that would change the request."""
     host = target.netloc.removesuffix(f":{DEFAULT_PORTS[target.scheme]}")
     path = quote(target.path or "/", safe="/%:@!$&'()*+,;=~")
     query = f"?{quote(target.query, safe='/%:@!$&()*+,;=~?')}" if target.query else ""
-    lines = [f"POST {path}{query} HTTP/1.1", f"host: {host}"]
+    lines = [f"{method} {path}{query} HTTP/1.1", f"host: {host}"]
     for name, value in headers.items():
         if not (may_be_set(name) and value.isascii() and value.replace("\t", " ").isprintable()):
             raise InvalidRequest(f"unusable header {name!r}")

@@ -51,7 +51,7 @@ class ProxiedConnections:
             limits = {"connect": CONNECT_S, "write": call.first_byte_s or None, "read": call.first_byte_s or None, "pool": None}
             extensions: dict[str, Any] = {"timeout": limits, "trace": trace}
             try:
-                request = httpx2.Request("POST", call.url, headers=headers, content=call.body, extensions=extensions)
+                request = httpx2.Request(call.method, call.url, headers=headers, content=call.body, extensions=extensions)
                 response = await self._engine.handle_async_request(request)
             except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
                 if trace.is_new or not stale_ones:

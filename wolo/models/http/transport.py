@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -30,6 +30,7 @@ class Call(Struct, frozen=True):
     tap: Callable[[bytes], None] | None = None
     """Receives all bytes unchanged."""
     framing: Framing = "sse"
+    method: Literal["POST", "GET"] = "POST"
 
 
 class Batch(Struct, frozen=True):

@@ -22,13 +22,13 @@ from wolo.errors import ConfigError, ProviderError, Unavailable, WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Message
 from wolo.models.capabilities import AttachmentNotices
+from wolo.models.driving import as_written, decide
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.local.local_chat import LocalChat
-from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.local.weight_sources import Progress, WeightSpec
 from wolo.models.local.weights import MissingWeights, cached, ensure_weights, find_weights, format_size, is_available, own_file
+from wolo.models.probe_cache import ServerFacts
 from wolo.models.protocol import Listener, ModelClient, Question
-from wolo.models.provider import Choice, Price
+from wolo.models.provider import DRIVEN, Choice, Price
 from wolo.places import Places, make_private
 
 STOP_S: Final = 1.0
@@ -161,8 +161,6 @@ def _permanent(message: str, hint: str) -> ProviderError:
 DEFAULT: Final = "qwen2.5-coder-0.5b"
 ENGINE: Final = "xllamacpp"
 CONTEXT_TOKENS: Final = 8192
-SMALLEST_WITH_TOOLS: Final = 3_000_000_000
-"""Parameters; smaller models run in simple mode because they cannot use tools."""
 FREE: Final = Price(input=0.0, output=0.0, cache_read=0.0, cache_write=0.0, source="runs on this machine")
 
 
@@ -265,13 +263,21 @@ class EmbeddedModel:
             stop.set()
 
     def _for_size(self, serving: ServerAddress) -> ModelClient:
-        if serving.n_params < SMALLEST_WITH_TOOLS:
-            return SimpleMode(LocalChat(self._transport, serving.url, serving.key), self._choice, self._cwd)
+        facts = ServerFacts(kind="llama.cpp", parameters=serving.n_params, context=CONTEXT_TOKENS)
+        drive = self._choice.drive or decide(self._choice, facts).mode
+        self._choice = replace(self._choice, drive=drive)
+        choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
+        if drive not in DRIVEN:
+            return self._plain(as_written(choice) if drive == "written" else choice)
+        from wolo.models.local.drivers import driver_of  # noqa: PLC0415  # only for small models
+
+        return driver_of(choice, facts, self._transport, self._cwd)
+
+    def _plain(self, choice: Choice) -> ModelClient:
         from wolo.models import retry  # noqa: PLC0415
         from wolo.models.client import ClientOptions, HttpModelClient  # noqa: PLC0415  # only for large models
         from wolo.models.format_selection import format_of  # noqa: PLC0415
 
-        choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
         around = ClientOptions(retries=retry.Settings(tries=retry.SERVER_FAILURE.tries))  # a process that ended does not return
         return HttpModelClient(choice, format_of(choice), self._transport, around)
 

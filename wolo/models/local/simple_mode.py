@@ -21,7 +21,7 @@ from wolo.messages.deltas import CallDelta, TextDelta
 from wolo.messages.message import Message, Producer, Usage, UsageCost
 from wolo.messages.parts import TextPart, ToolPart, new_id
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.local_chat import Completion, LocalChat, Sampling, Turn
+from wolo.models.local.local_chat import Completion, LocalChat, Sampling, Turn, sentence
 from wolo.models.local.simple_context import (
     PLAN_KEY,
     Plan,
@@ -75,7 +75,7 @@ class SimpleMode:
         return self._choice
 
     def think(self, level: ThinkingLevel) -> None:
-        """Embedded models do not think."""
+        """Small models are not made to think."""
 
     async def close(self) -> None:
         """The owner of the chat closes the connection."""
@@ -111,10 +111,10 @@ class _Step:
         if self._turn.calls:
             return
         if self._turn.has_media:
-            await self._listener.on_notice("The embedded model reads text only; other attachments are omitted.")
+            await self._listener.on_notice(f"{sentence(self._chat.server.label)} reads text only; other attachments are omitted.")
         if len(self._request) < len(self._turn.request):
             await self._listener.on_notice(
-                "The prompt is too long for the embedded model; it sees only the beginning and the end."
+                f"The prompt is too long for {self._chat.server.label}; it sees only the beginning and the end."
             )
 
     # First step
@@ -261,7 +261,7 @@ class _Step:
         return await self._write(path, file.text)
 
     async def _write(self, path: str, old: str | None = None) -> Message:
-        writer = FileWriter(self._complete, self._announce_attempt, self._listener, self._max_tokens)
+        writer = FileWriter(self._complete, self._announce_attempt, self._listener, self._max_tokens, self._chat.server.label)
         call_id, text = await writer.write(FileRequest(path=path, request=self._request, old=old))
         return self._calling("write", {"path": path, "content": text}, call_id)
 

@@ -18,7 +18,7 @@ from wolo.errors import BadAnswer
 from wolo.messages.deltas import CallDelta
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.local_chat import Completion, Sampling, Turn
+from wolo.models.local.local_chat import Completion, Sampling, Turn, sentence
 from wolo.models.protocol import Listener
 
 FILE_TOKENS: Final = 1024
@@ -51,28 +51,36 @@ class FileRequest(Struct, frozen=True, kw_only=True):
 
 class FileWriter:
     def __init__(
-        self, complete: Complete, announce_attempt: Callable[[int], Awaitable[None]], listener: Listener, max_tokens: int
+        self,
+        complete: Complete,
+        announce_attempt: Callable[[int], Awaitable[None]],
+        listener: Listener,
+        max_tokens: int,
+        label: str,
     ) -> None:
         self._complete = complete
         self._announce_attempt = announce_attempt
         self._listener = listener
         self._max_tokens = max_tokens
+        self._label = label
 
     async def write(self, order: FileRequest) -> tuple[str, str]:
         """Call id used for display, and the text. Raises BadAnswer if every attempt failed."""
         fault = ""
         for attempt in range(1, TRIES + 1):
             if fault:
-                error = BadAnswer(f"The embedded model wrote a {order.path} that cannot be used ({fault}).", hint=OTHER_MODEL)
+                error = BadAnswer(
+                    f"{sentence(self._label)} wrote a {order.path} that cannot be used ({fault}).", hint=OTHER_MODEL
+                )
                 await self._listener.on_attempt_failed(error, attempt - 1, TRIES, 0.0)
                 await self._announce_attempt(attempt)
             call_id = new_id("call")
-            text, fault = await self._write_once(order, call_id, retry=attempt > 1)
+            text, fault = await self._write_once(order, call_id, attempt)
             if not fault:
                 return call_id, text
-        raise BadAnswer(f"The embedded model could not write {order.path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
+        raise BadAnswer(f"{sentence(self._label)} could not write {order.path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
 
-    async def _write_once(self, order: FileRequest, call_id: str, *, retry: bool) -> tuple[str, str]:
+    async def _write_once(self, order: FileRequest, call_id: str, attempt: int) -> tuple[str, str]:
         """The text, and its problem if any."""
         turns = _turns(order)
         prefill = turns[-1][1]
@@ -81,7 +89,7 @@ class FileWriter:
         sampling = Sampling(
             max_tokens=min(self._max_tokens, PROSE_TOKENS if is_new_prose else FILE_TOKENS),
             stop=(f"\n{order.fence}",),
-            retry=retry,
+            attempt=attempt,
             shun_repeats=order.is_prose,
         )
         completion = await self._complete(turns, sampling, stream)

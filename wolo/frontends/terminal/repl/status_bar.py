@@ -73,7 +73,7 @@ class StatusBar:
         facts = {
             "dir": short_place(talk.info.cwd),
             "branch": clean_line(self._branch),
-            "model": clean_line(f"{talk.info.model}:{self._level}" if self._level else talk.info.model),
+            "model": clean_line(f"{talk.info.model}:{self._level}" if self._level else talk.info.model) + _drive(talk),
             "mode": how_held(talk.info.mode, talk.info.sandbox),
             "context": f"context {self._in_window / self._most:.0%}" if self._most and self._in_window is not None else "",
             "cache": cache_share(self._used),
@@ -81,6 +81,11 @@ class StatusBar:
             "jobs": f"{running} · /{'jobs' if 'job' in running else 'tasks'}" if (running := self._state.running_jobs) else "",
         }
         return [[("class:dim", spread({name: facts[name] for name in talk.info.ui.status if facts[name]}, width))]]
+
+
+def _drive(talk: Conversation) -> str:
+    """Driving mode once it is settled, unless it is the usual one."""
+    return f" {mode}" if (mode := talk.choice.drive) not in (None, "native") else ""
 
 
 def spread(facts: Mapping[str, str], columns: int) -> str:

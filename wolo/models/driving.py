@@ -1,0 +1,290 @@
+"""Settles how to drive a model by what its server says about it, once, before its first request."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.errors import ConfigError, WoloError
+from wolo.formats.format import ThinkingLevel
+from wolo.messages.message import Message
+from wolo.models import probe_cache
+from wolo.models.address import join_url
+from wolo.models.catalog_files import in_format
+from wolo.models.format_selection import request_headers
+from wolo.models.http.transport import Call, HttpStatusError, Transport
+from wolo.models.probe_cache import ServerFacts, ServerKind, is_near
+from wolo.models.protocol import Listener, ModelClient, Question
+from wolo.models.provider import DRIVE_MODES, Choice, DriveMode
+
+LOOK_UP_S: Final = 2.0
+"""Limit of the whole look-up; a server that is busy answers it meanwhile."""
+LEAST_FOR_CALLS: Final = 3e9
+"""Parameters; smaller models are driven with small questions."""
+LEAST_FOR_NATIVE: Final = 6.5e9
+"""Parameters from which calls of the API are relied on where the server supports them."""
+MOST_FOR_CONSTRAINED: Final = 15e9
+PARAMETERS: Final = r"(?<![a-z0-9.])(?:(\d+)x)?e?(\d+(?:\.\d+)?)(b|m)(?![a-z0-9])"
+"""Parameter count in a model name: `0.5b`, `8x7B`, `270m`."""
+CARRIERS: Final = ("openai-chat", "ollama", "xml")
+"""Formats of servers that also take prompts of other modes."""
+
+_KINDS: Final[Mapping[str, ServerKind]] = {
+    "llama-cpp": "llama.cpp",
+    "llamacpp": "llama.cpp",
+    "ollama": "ollama",
+    "library": "ollama",
+    "lmstudio": "lmstudio",
+    "organization_owner": "lmstudio",
+    "vllm": "vllm",
+}
+"""Kinds by provider name, and by the owner that model lists name."""
+
+
+class Decision(Struct, frozen=True):
+    mode: DriveMode
+    reason: str
+
+
+def decide(choice: Choice, facts: ServerFacts) -> Decision:
+    """Choose the mode for a model. A finished probe has set `choice.drive` and the format already."""
+    parameters = facts.parameters or parameters_in(choice.model.id)
+    has_tools = facts.tools is not False and "tools" in choice.model.abilities and choice.format != "xml"
+    if parameters is None:
+        return Decision("native", "size unknown") if has_tools else Decision("written", "no calls in its API")
+    size = in_billions(parameters)
+    if parameters < LEAST_FOR_CALLS:
+        return Decision("simple", f"{size} parameters")
+    if parameters >= LEAST_FOR_NATIVE and has_tools:
+        return Decision("native", f"{size} parameters, calls in its API")
+    if parameters < MOST_FOR_CONSTRAINED and facts.kind != "other":
+        return Decision("constrained", f"{size} parameters")
+    return Decision("native" if has_tools else "written", f"{size} parameters")
+
+
+def parameters_in(name: str) -> int | None:
+    """Number of parameters that a model name states, such as `qwen2.5-coder:0.5b`."""
+    found = [
+        float(count) * float(experts or 1) * (1e9 if unit == "b" else 1e6)
+        for experts, count, unit in re.findall(PARAMETERS, name.lower().replace("_", "-"))
+    ]
+    return int(max(found)) if found else None
+
+
+def in_billions(parameters: int) -> str:
+    return f"{parameters / 1e9:.1f}B" if parameters >= 950_000_000 else f"{parameters / 1e6:.0f}M"
+
+
+def as_mode(name: str) -> DriveMode:
+    """Raises ConfigError for an unknown mode."""
+    mode = next((mode for mode in DRIVE_MODES if mode == name), None)
+    if mode is None:
+        raise ConfigError(f"There is no driving mode `{name}`.", hint=f"They are {', '.join(DRIVE_MODES)}.")
+    return mode
+
+
+def forced(choice: Choice, mode: DriveMode) -> Choice:
+    """The choice in a mode of the user. Raises ConfigError where its server cannot be driven so."""
+    if choice.format not in CARRIERS and mode != "native":
+        raise ConfigError(
+            f"{choice.label} cannot be driven in {mode} mode: its API is {choice.format}.",
+            hint="Other modes than native need Chat Completions or Ollama.",
+        )
+    return replace(as_written(choice) if mode == "written" else choice, drive=mode)
+
+
+def as_written(choice: Choice) -> Choice:
+    """The choice in the text protocol."""
+    if choice.format == "xml":
+        return choice
+    provider = in_format(choice.provider, "xml")
+    path = "/v1" if choice.format == "ollama" else ""
+    return replace(
+        choice,
+        provider=provider,
+        model=replace(choice.model, format="xml"),
+        base_url=choice.base_url.rstrip("/").removesuffix(path) + path if path else choice.base_url,
+    )
+
+
+def may_differ(choice: Choice) -> bool:
+    """Whether another mode than native may be right for this model.
+
+    At another machine only its name and its provider count: nothing is looked up there.
+    """
+    if choice.drive in ("native", "written") or choice.format not in CARRIERS:
+        return False
+    return choice.drive is not None or is_near(choice) or _is_own(choice)
+
+
+def _is_own(choice: Choice) -> bool:
+    """A server of the user's elsewhere, with a small model."""
+    count = parameters_in(choice.model.id)
+    is_self_hosted = choice.provider.loopback or choice.provider.name == "custom"
+    return is_self_hosted and count is not None and count < LEAST_FOR_CALLS
+
+
+OpenDriver = Callable[[Choice, ServerFacts], ModelClient]
+"""Opens the client of the mode that was settled, `choice.drive`."""
+
+
+class DrivenModelClient:
+    """Settles the mode at the first question, and passes every question to the client of that mode."""
+
+    def __init__(self, choice: Choice, transport: Transport, cache: Path, open_driver: OpenDriver) -> None:
+        self._choice = choice
+        self._transport = transport
+        self._cache = cache
+        self._open_driver = open_driver
+        self._client: ModelClient | None = None
+
+    @property
+    def choice(self) -> Choice:
+        return self._client.choice if self._client else self._choice
+
+    def think(self, level: ThinkingLevel) -> None:
+        if self._client:
+            self._client.think(level)
+        self._choice = replace(self._choice, thinking=level)
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        if self._client is None:
+            self._client = await self._settle(listener)
+        return await self._client.ask(question, listener)
+
+    async def close(self) -> None:
+        if self._client:
+            await self._client.close()
+        await self._transport.close()
+
+    async def _settle(self, listener: Listener) -> ModelClient:
+        choice = self._choice
+        facts = await known_facts(self._transport, choice, self._cache)
+        if choice.drive is None:
+            decision = decide(choice, facts)
+            choice = replace(choice, drive=decision.mode)
+            if decision.mode != "native":
+                await listener.on_notice(f"{choice.label} runs in {decision.mode} mode ({decision.reason}).", "info")
+        return self._open_driver(choice, facts)
+
+
+# Looking up
+
+
+async def known_facts(transport: Transport, choice: Choice, cache: Path, *, elsewhere: bool = False) -> ServerFacts:
+    """Facts from the server if it is on this machine, else those it said last, else what the name says.
+
+    `elsewhere`: also ask a server on another machine.
+    """
+    from_name = ServerFacts(kind=_KINDS.get(choice.provider.name, "other"), parameters=parameters_in(choice.model.id))
+    if not (is_near(choice) or elsewhere):
+        return from_name
+    found = await look_up(transport, choice)
+    if found == from_name:
+        return from_name
+    return await asyncio.to_thread(probe_cache.remember, cache, choice, found) or from_name
+
+
+async def look_up(transport: Transport, choice: Choice) -> ServerFacts | None:
+    """Facts about a model, in one to three small requests; None: the server does not answer in time."""
+    try:
+        async with asyncio.timeout(LOOK_UP_S):
+            return await _facts(transport, choice)
+    except TimeoutError:
+        return None
+
+
+async def _facts(transport: Transport, choice: Choice) -> ServerFacts | None:
+    root = root_of(choice.base_url)
+    listing = await _get(transport, choice, join_url(f"{root}/v1", "/models", choice.provider.query))
+    rows = [row for row in _list(listing, "data") if isinstance(row.get("id"), str)]
+    named = [row for row in rows if row["id"] == choice.model.id]
+    row = next(iter(named or (rows if len(rows) == 1 else [])), {})
+    kind = _KINDS.get(str(row.get("owned_by", "")), _KINDS.get(choice.provider.name, "other"))
+    names = (choice.model.id, str(row.get("id", "")), str(row.get("root", "")))
+    counted = next((count for name in names if (count := parameters_in(Path(name).name))), None)
+    match kind:
+        case "llama.cpp":
+            props = await _get(transport, choice, f"{root}/props")
+            return None if listing is None and props is None else _of_llama_cpp(row, props or {}, counted)
+        case "ollama":
+            body = msgspec.json.encode({"model": choice.model.id})
+            shown = await _get(transport, choice, f"{root}/api/show", body)
+            return None if shown is None else _of_ollama(shown, counted)
+        case "lmstudio":
+            shown = await _get(transport, choice, f"{root}/api/v0/models/{choice.model.id}") or {}
+            context = _int(shown.get("loaded_context_length")) or _int(shown.get("max_context_length"))
+            tools = "tool_use" in shown["capabilities"] if isinstance(shown.get("capabilities"), list) else None
+            named_kind = str(shown.get("quantization", ""))
+            return ServerFacts(kind=kind, parameters=counted, tools=tools, context=context, quantization=named_kind)
+        case _:
+            if listing is None:
+                return None
+            return ServerFacts(kind=kind, parameters=counted, context=_int(row.get("max_model_len")))
+
+
+def _of_llama_cpp(row: Mapping[str, Any], props: Mapping[str, Any], counted: int | None) -> ServerFacts:
+    meta, caps, settings = _map(row, "meta"), _map(props, "chat_template_caps"), _map(props, "default_generation_settings")
+    template = props.get("chat_template")
+    tools = caps.get("supports_tools", "tools" in template if isinstance(template, str) else None)
+    return ServerFacts(
+        kind="llama.cpp",
+        parameters=_int(meta.get("n_params")) or counted or parameters_in(Path(str(props.get("model_path", ""))).name),
+        tools=tools if isinstance(tools, bool) else None,
+        thinks=isinstance(template, str) and "enable_thinking" in template,
+        context=_int(settings.get("n_ctx")) or _int(meta.get("n_ctx")),
+        quantization=str(meta.get("ftype") or props.get("model_ftype") or ""),
+    )
+
+
+def _of_ollama(shown: Mapping[str, Any], counted: int | None) -> ServerFacts:
+    details, info = _map(shown, "details"), _map(shown, "model_info")
+    can = shown.get("capabilities")
+    return ServerFacts(
+        kind="ollama",
+        parameters=_int(info.get("general.parameter_count")) or parameters_in(str(details.get("parameter_size", ""))) or counted,
+        tools="tools" in can if isinstance(can, list) else None,
+        thinks=isinstance(can, list) and "thinking" in can,
+        context=next((_int(value) for name, value in info.items() if name.endswith(".context_length")), None),
+        quantization=str(details.get("quantization_level", "")),
+    )
+
+
+def root_of(base_url: str) -> str:
+    """Address of the server without the path of its API."""
+    return base_url.rstrip("/").removesuffix("/v1")
+
+
+async def _get(transport: Transport, choice: Choice, url: str, body: bytes = b"") -> Mapping[str, Any] | None:
+    """None for anything but a JSON object."""
+    headers = {**request_headers(choice), "accept": "application/json"}
+    method: Literal["POST", "GET"] = "POST" if body else "GET"
+    call = Call(url=url, body=body, headers=headers, first_byte_s=LOOK_UP_S, idle_s=LOOK_UP_S, method=method)
+    said: Any = None
+    try:
+        async for batch in transport.send(call):
+            said = msgspec.json.decode(batch.whole) if batch.whole is not None else said
+    except (WoloError, HttpStatusError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _list(page: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
+    rows = page.get(name) if page else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _map(page: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    inner = page.get(name)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
