@@ -90,5 +90,5 @@ def _unusable(name: str, command: Command | None, commands: tuple[Command, ...],
     try:
         find(name, commands, untrusted)
     except UsageError as error:
-        return UsageError(error.message, hint=f"{error.hint.removesuffix(' /help lists all commands.')} {AS_TEXT}".strip())
+        return UsageError(error.message, hint=f"{error.hint.removesuffix('/help lists all commands.').strip()} {AS_TEXT}".strip())
     raise AssertionError(name)

@@ -174,7 +174,12 @@ async def test_commands_that_need_no_terminal_run_in_the_editor(provider: Provid
                 assert client.of("config_option_update")[-1].config_options[0].current_value == "plan"
         assert not (work / "a.py").exists()
         assert (await client.say(session, "again")).stop_reason == "end_turn"
-        for line, words in (("/mode yolo", "command line"), ("/exit", "interactive session"), ("/undo --nothing", "no option")):
+        for line, words in (
+            ("/mode yolo", "command line"),
+            ("/exit", "interactive session"),
+            ("/undo --nothing", "no option"),
+            ("/nosuch", "/nosuch. A blank"),
+        ):
             with pytest.raises(RequestError, match=words):
                 await client.say(session, line)
     assert len(provider.requests) == 3
@@ -261,6 +266,18 @@ async def test_errors_say_what_to_do(provider: ProviderServer, work: Path) -> No
                 await client.agent.new_session(cwd=folder, mcp_servers=[])
         with pytest.raises(RequestError, match="session"):
             await client.agent.load_session(cwd=str(work), session_id="session_nowhere", mcp_servers=[])
+        provider.script(text("Fine."))
+        session = (await client.new(work)).session_id
+        await client.say(session, "a title")
+        for method, given in (("session/delete", "title"), ("session/delete", session[:-1]), ("session/load", session[:-1])):
+            params = {"sessionId": given, "cwd": str(work), "mcpServers": []}
+            with pytest.raises(RequestError, match="no session"):
+                await client.agent._conn.send_request(method, params)
+        with pytest.raises(RequestError, match="sessionId is missing"):
+            await client.agent._conn.send_request("session/delete", {})
+        await client.agent._conn.send_request("session/delete", {"sessionId": session})
+        with pytest.raises(RequestError, match="no session"):
+            await client.agent.load_session(cwd=str(work), session_id=session, mcp_servers=[])
         with pytest.raises(RequestError, match="no authentication method"):
             await client.agent.authenticate(method_id="oauth")
 

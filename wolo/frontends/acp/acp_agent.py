@@ -15,10 +15,12 @@ from wolo.config.cli_options import Given, many
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp.client_files import ClientFiles
+from wolo.messages.terminal_text import clean_line
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.startup import StartOptions
     from wolo.frontends.acp.session import Session
+    from wolo.sessions.store import Store
 
 PAGE = 50
 """Sessions in one answer of `session/list`."""
@@ -147,11 +149,11 @@ class Agent:
         return sdk.SetSessionConfigOptionResponse(config_options=options)
 
     async def set_session_model(self, params: dict[str, Any]) -> Any:
-        await self._session(str(params.get("sessionId"))).set_option("model", str(params.get("modelId", "")))
+        await self._session(_text(params, "sessionId")).set_option("model", _text(params, "modelId"))
         return {}
 
     async def delete_session(self, params: dict[str, Any]) -> Any:
-        session_id = str(params.get("sessionId"))
+        session_id = _text(params, "sessionId")
         if session := self._sessions.pop(session_id, None):
             await session.close()
         await asyncio.to_thread(_delete, session_id)
@@ -185,6 +187,8 @@ class Agent:
         from wolo.conversation.factory import open_conversation  # noqa: PLC0415  # after `initialize`
         from wolo.frontends.acp.session import Session  # noqa: PLC0415
 
+        if resume:
+            await asyncio.to_thread(_require, resume)
         files = ClientFiles(self.client)
         options = self._options(_directory(cwd), directories or (), servers or (), editor=files, resume=resume, fork=fork)
         async with self._opening:
@@ -251,16 +255,37 @@ def _server_document(servers: Sequence[Any]) -> str:
 
 
 def _listed(cwd: str | None) -> list[Any]:
-    from wolo.places import find_places  # noqa: PLC0415  # after `initialize`
-    from wolo.sessions.store import Store  # noqa: PLC0415
-
-    with Store.open(find_places().data) as store:
+    with _store() as store:
         return store.list(None if cwd is None else os.path.realpath(cwd))
 
 
+def _require(session_id: str) -> None:
+    """Raises SessionError unless there is a session of exactly this id."""
+    with _store() as store:
+        _find(store, session_id)
+
+
 def _delete(session_id: str) -> None:
+    with _store() as store:
+        store.delete(_find(store, session_id))
+
+
+def _find(store: Store, session_id: str) -> str:
+    """Ids only: part of a title names no session of a client."""
+    found = store.named(session_id)
+    if found is None or found.id != session_id:
+        raise SessionError(f"There is no session {clean_line(session_id)}.", hint="session/list lists them.")
+    return found.id
+
+
+def _store() -> Store:
     from wolo.places import find_places  # noqa: PLC0415  # after `initialize`
     from wolo.sessions.store import Store  # noqa: PLC0415
 
-    with Store.open(find_places().data) as store:
-        store.delete(store.find(session_id).id)
+    return Store.open(find_places().data)
+
+
+def _text(params: dict[str, Any], name: str) -> str:
+    if not isinstance(params.get(name), str):
+        raise UsageError(f"{name} is missing, or no text.")
+    return str(params[name])
