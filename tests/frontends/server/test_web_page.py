@@ -142,7 +142,7 @@ def test_a_session_is_set_up_and_used_from_the_page(server: Server, provider: Pr
     with browser(width=400) as driver:
         driver.get(server.address)
         wait(driver, lambda: all_of(driver, "#mode option"))
-        driver.find_element("id", "folder").clear()
+        say_in(driver, "folder", "\ue009a\ue000")
         say_in(driver, "folder", f"{other}\n")
         wait(driver, lambda: driver.find_element("id", "folder").get_attribute("value") == str(other))
         driver.execute_script("mode.value = 'edit'; mode.dispatchEvent(new Event('change'))")

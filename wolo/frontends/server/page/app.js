@@ -130,7 +130,9 @@ function show(id) {
 // Mode, model and folder
 
 async function choose(cwd = "") {
-  choices = await json("GET", `/api/choices?cwd=${encodeURIComponent(cwd)}`);
+  const found = await json("GET", `/api/choices?cwd=${encodeURIComponent(cwd)}`);
+  if (choices && cwd !== $("folder").value) return;
+  choices = found;
   $("mode").value = $("model").value = "";
   drawBar();
 }
