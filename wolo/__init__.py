@@ -94,3 +94,7 @@ def __getattr__(name: str) -> object:
 
             return getattr(import_module(f"wolo.{room}"), name)
     raise AttributeError(f"module 'wolo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

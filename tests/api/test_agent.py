@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import anyio
 import pytest
 from pydantic import BaseModel
 
-from wolo import Agent, ToolContext, tool
+from wolo import Agent, AgentMessage, AssistantMessage, ImagePart, Message, TextPart, ToolContext, UserMessage, tool
 from wolo.api.agent import RunError
 from wolo.api.run_events import Result
 from wolo.conversation.structured_output import OutputError
@@ -317,3 +319,188 @@ async def test_a_command_of_the_user_is_expanded(isolated: Path) -> None:
         with pytest.raises(UsageError, match="gret"):
             await ours.run("/gret Ada")
     assert result.messages[0].text == "Greet Ada politely."
+
+
+async def test_an_abandoned_stream_does_not_block_the_next_run() -> None:
+    async with agent("one\ntwo\nthree", "fine") as ours:
+        async for event in ours.run_stream("count"):
+            if event.output:
+                break
+        assert (await ours.run("again")).output == "fine"
+    assert [message.role for message in ours.history] == ["user", "assistant", "user", "assistant"]
+
+
+async def test_history_may_be_messages_by_role() -> None:
+    before: list[AgentMessage] = [
+        UserMessage(contents=(TextPart(text="Hi"),)),
+        AssistantMessage(contents=(TextPart(text="Hello."),)),
+    ]
+    async with agent("fine", session="memory") as ours:
+        await ours.run("again", history=before)
+    assert roles(sent(ours)[0]) == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"cwd": "missing"}, "no directory"),
+        ({"tools": "read"}, "is a list"),
+        ({"tools": [climb, climb]}, "Two tools are named climb"),
+        ({"hooks": {"PreTool": print}}, "no hook event"),
+        ({"hooks": {"PreToolUse": 5}}, "no function"),
+        ({"on_approval": True}, "no function"),
+        ({"api": "gemini"}, "own endpoint"),
+        ({"system": "@file"}, "begin with @"),
+    ],
+)
+async def test_wrong_arguments_are_usage_errors(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        await agent("never sent", **given).run("go")
+
+
+@pytest.mark.parametrize("prompt", [5, None, b"hi", ["look", 5], Message(role="assistant", parts=(TextPart(text="I am"),))])
+async def test_what_is_no_prompt_is_refused(prompt: Any) -> None:
+    with pytest.raises(UsageError, match="prompt"):
+        await agent("never sent").run(prompt)
+
+
+@pytest.mark.parametrize("history", ["hi", [{"role": "user", "content": "hi"}], [5]])
+async def test_what_is_no_history_is_refused(history: Any) -> None:
+    with pytest.raises(UsageError, match="history"):
+        await agent("never sent").run("go", history=history)
+
+
+def test_an_agent_belongs_to_one_loop_at_a_time() -> None:
+    async def synchronously() -> None:
+        agent("never sent").run_sync("go")
+
+    with pytest.raises(UsageError, match="running event loop"):
+        asyncio.run(synchronously())
+    ours = agent("one", "two")
+    asyncio.run(ours.run("first"))
+    with pytest.raises(UsageError, match="another event loop"):
+        ours.run_sync("second")
+
+
+@pytest.mark.parametrize(
+    ("answers", "heard"),
+    [
+        ("blue", "blue"),
+        (["blue"], "blue"),
+        ({"Which?": ["blue"]}, "blue"),
+        (["a", "b"], None),
+        (7, None),
+        ({}, None),
+        ([7], None),
+    ],
+)
+async def test_questions_are_answered_by_a_function(answers: Any, heard: str | None) -> None:
+    asks = [{"tool": "ask", "input": {"questions": [{"question": "Which?", "options": ["red", "blue"]}]}}]
+    async with agent(asks, "Done.", on_question=lambda questions: answers) as ours:
+        if heard is None:
+            with pytest.raises(UsageError, match="on_question"):
+                await ours.run("go")
+        else:
+            await ours.run("go")
+            assert heard in sent(ours)[1]["messages"][-1]["content"]
+
+
+async def test_a_run_that_a_budget_ended_is_not_repaired() -> None:
+    async with agent(WRITES, "5", max_turns=1) as ours:
+        with pytest.raises(OutputError, match="max_turns"):
+            await ours.run_for("count", int)
+    assert len(sent(ours)) == 1
+
+
+async def test_errors_pass_between_processes() -> None:
+    with pytest.raises(RunError) as failed:
+        await agent(BadRequest("No.")).run("go")
+    again = pickle.loads(pickle.dumps(failed.value))
+    assert (str(again), again.result) == ("No.", failed.value.result)
+    wrong = pickle.loads(pickle.dumps(OutputError("it is no JSON.", "raw")))
+    assert (wrong.problem, wrong.raw) == ("it is no JSON.", "raw")
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Pets(TypedDict):
+    pet: Dog
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer", "value"),
+    [
+        (Dog | Cat, 'Not {"kind": "dog"}, but {"kind": "cat"} [sic].', Cat(kind="cat")),
+        (Pets, '{"pet": {"kind": "dog"}}', {"pet": Dog(kind="dog")}),
+        (list[Pets], '[{"pet": {"kind": "dog"}}]', [{"pet": Dog(kind="dog")}]),
+        (Pets | None, "null", None),
+        ({"$defs": {"n": {"type": "integer"}}, "items": {"$ref": "#/$defs/n"}}, "[1]", [1]),
+    ],
+)
+async def test_typed_answers_of_compound_types(wanted: Any, answer: str, value: Any) -> None:
+    async with agent(answer) as ours:
+        assert (await ours.run_for("what?", wanted)).output == value
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ['{"type": "object"}', Point(1), print.__class__, {"$ref": "#/$defs/none"}, {"items": {"$ref": "http://127.0.0.1:9/s"}}],
+)
+async def test_what_has_no_schema_is_refused_before_anything_is_sent(wanted: Any) -> None:
+    ours = agent("never sent")
+    with pytest.raises(UsageError):
+        await ours.run_for("what?", wanted)
+    assert sent(ours) == []
+
+
+async def test_numbers_that_json_lacks_are_no_answer() -> None:
+    async with agent("NaN", "[Infinity]") as ours:
+        with pytest.raises(OutputError):
+            await ours.run_for("how many?", float)
+
+
+class Greeter:
+    """Greet somebody."""
+
+    def __call__(self, name: str) -> str:
+        return f"Hello {name}."
+
+
+def greet(name: str, greeting: str, context: ToolContext | None = None) -> str:
+    """Greet somebody."""
+    assert context is not None
+    return f"{greeting} {name}."
+
+
+def draw() -> list[Any]:
+    """Draw a picture."""
+    return ["A cat:", ImagePart(media_type="image/png", data=b"\x89PNG")]
+
+
+def fetch_bytes() -> bytes:
+    """Fetch bytes."""
+    return b"plain"
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "returned"),
+    [
+        (Greeter(), {"name": "Ada"}, "Hello Ada."),
+        (partial(greet, greeting="Good day"), {"name": "Ada"}, "Good day Ada."),
+        (draw, {}, "A cat:\n[image/png, 4 bytes]"),
+        (fetch_bytes, {}, "plain"),
+    ],
+)
+async def test_any_callable_is_a_tool(function: Any, given: dict[str, Any], returned: str) -> None:
+    name = getattr(function, "__name__", None) or getattr(getattr(function, "func", None), "__name__", "Greeter")
+    async with agent([{"tool": name, "input": given}], "Done.", tools=[function]) as ours:
+        result = await ours.run("go")
+    assert [*sent(ours)[0]["tools"][-1]["function"]["parameters"]["properties"]] == [*given]
+    assert result.messages[1].calls[0].output == returned
+    assert ("image_url" in str(sent(ours)[1])) == (function is draw)

@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from inspect import isawaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from weakref import ref
 
 from msgspec.structs import asdict, replace
 
 from wolo.agent.budget import add
 from wolo.agent.events import ApprovalAsked, Event, QuestionsAsked, Scope
 from wolo.api.function_tools import as_tool
+from wolo.api.program_input import (
+    Answers,
+    History,
+    Prompt,
+    check_function,
+    literal,
+    setting,
+    to_directory,
+    to_history,
+    to_hooks,
+    to_message,
+    to_replies,
+    to_tools,
+)
 from wolo.api.run_events import MessagesCompleted, Notice, Result, RunEvent, RunResult, TypedResult
 from wolo.api.run_recorder import RunRecorder
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Message
-from wolo.messages.parts import AnyPart, TextPart
-from wolo.tools.tool_values import Question, Reply
+from wolo.tools.tool_values import Question
 
 if TYPE_CHECKING:
     from wolo.conversation.conversation import Conversation
@@ -30,13 +45,10 @@ if TYPE_CHECKING:
     from wolo.tools.tool import ExternalTool
 
 T = TypeVar("T")
-Prompt = str | Message | Sequence[str | AnyPart]
 Decision = bool | str | None
 OnApproval = Callable[[ApprovalAsked], Decision | Awaitable[Decision]]
 """Returns True or `once`, `session` or `always`; anything else denies the call."""
-OnQuestion = Callable[[Sequence[Question]], "Answers | Awaitable[Answers]"]
-Answers = Sequence["str | Sequence[str] | Reply"] | None
-"""One answer per question, each a text or the chosen labels; None skips all questions."""
+OnQuestion = Callable[[Sequence[Question]], Answers | Awaitable[Answers]]
 MEMORY = "memory"
 """Name of a session that is not saved."""
 _RAISED = frozenset(("model_error", "unavailable", "session_error"))
@@ -50,6 +62,17 @@ class RunError(WoloError):
         assert result.error is not None
         super().__init__(result.error.message, hint=result.error.hint)
         self.result = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RunError, (self.result,)
+
+
+class _Running:
+    """A run that has not ended; `stream` gives None once the program has dropped its iterator."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.stream: Callable[[], object] = lambda: self
 
 
 class Agent:
@@ -88,16 +111,19 @@ class Agent:
         """
         self._cwd = Path(cwd)
         self._session = session
+        check_function(on_approval, "on_approval")
+        check_function(on_question, "on_question")
         self._on_approval, self._on_question = on_approval, on_question
-        self._tools = None if tools is None else tuple(tools)
-        self._hooks = dict(hooks or {})
+        self._tools = to_tools(tools)
+        self._hooks = to_hooks(hooks)
+        check_function(None if transport is None else getattr(transport, "send", transport), "transport.send")
         self._transport = transport
         self._trust = trust
         self._given: dict[str, str | bool | list[str]] = {
             name: str(value)
             for name, value in {
                 "model": model,
-                "system_prompt": _literal(system),
+                "system_prompt": literal(system),
                 "mode": mode,
                 "name": name,
                 "base_url": base_url,
@@ -110,10 +136,11 @@ class Agent:
             }.items()
             if value not in (None, "")
         }
-        self._given["set"] = [f"{key}={_setting(value)}" for key, value in (settings or {}).items()]
+        self._given["set"] = [f"{key}={setting(value)}" for key, value in (settings or {}).items()]
         self._conversation: Conversation | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._history: tuple[Message, ...] = ()
-        self._is_running = False
+        self._running: _Running | None = None
         self._fork = False
 
     @property
@@ -126,7 +153,7 @@ class Agent:
         """Empty before the first run."""
         return self._conversation.info.session_id if self._conversation else self._session or ""
 
-    async def run(self, prompt: Prompt, *, history: Sequence[Message] | None = None) -> RunResult:
+    async def run(self, prompt: Prompt, *, history: History | None = None) -> RunResult:
         """Runs one prompt to its end.
 
         `history` is the conversation before it; None: this agent's own. Raises RunError when the model or the session fails,
@@ -138,16 +165,20 @@ class Agent:
         assert isinstance(last, Result)
         return last.result
 
-    async def run_stream(self, prompt: Prompt, *, history: Sequence[Message] | None = None) -> AsyncGenerator[RunEvent, None]:
+    def run_stream(self, prompt: Prompt, *, history: History | None = None) -> AsyncGenerator[RunEvent, None]:
         """Yields the events of one run; the last one is a `Result`.
 
-        Closing the iterator early interrupts the run. Raises as `run`, a RunError after the result.
+        Closing the iterator early, or leaving its loop, interrupts the run. Raises as `run`, a RunError after the result.
         """
-        if self._is_running:
-            raise UsageError("This agent is running already.", hint="Await its run first, or use another Agent.")
-        self._is_running = True
+        running = _Running()
+        stream = self._run_events(prompt, history, running)
+        running.stream = ref(stream)
+        return stream
+
+    async def _run_events(self, prompt: Prompt, history: History | None, running: _Running) -> AsyncGenerator[RunEvent, None]:
+        await self._begin(running)
         try:
-            message = _message(prompt)
+            message = to_message(prompt)
             conversation = await self._opened(history)
             if isinstance(prompt, str) and prompt.startswith("/"):
                 notices: list[str] = []
@@ -167,9 +198,28 @@ class Agent:
             if result.cause in _RAISED:
                 raise RunError(result)
         finally:
-            self._is_running = False
+            self._running = None
+            running.ended.set()
 
-    async def run_for(self, prompt: Prompt, output: Any, *, history: Sequence[Message] | None = None) -> TypedResult[Any]:
+    async def _begin(self, running: _Running) -> None:
+        """Waits for the end of a run whose stream was abandoned. Raises UsageError while another one is read."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError as error:
+            raise UsageError("Agents need an event loop of asyncio.", hint="With anyio, choose its backend asyncio.") from error
+        if self._conversation is not None and self._loop is not loop:
+            raise UsageError("This agent was used in another event loop.", hint="Close it there first; it can then go on here.")
+        while self._running is not None:
+            if self._running.stream() is not None:
+                raise UsageError("This agent is running already.", hint="Await its run first, or use another Agent.")
+            await self._running.ended.wait()
+        self._running, self._loop = running, loop
+
+    @overload
+    async def run_for(self, prompt: Prompt, output: type[T], *, history: History | None = None) -> TypedResult[T]: ...
+    @overload
+    async def run_for(self, prompt: Prompt, output: Any, *, history: History | None = None) -> TypedResult[Any]: ...
+    async def run_for(self, prompt: Prompt, output: Any, *, history: History | None = None) -> TypedResult[Any]:
         """Runs a prompt whose answer is a value of the type `output`, or fits that JSON schema.
 
         `output` is a pydantic model, dataclass, TypedDict, msgspec Struct or other type; an answer that does not fit is sent back
@@ -178,18 +228,24 @@ class Agent:
         from wolo.conversation.structured_output import OutputError, OutputForm  # noqa: PLC0415  # loads the schema library
 
         form = OutputForm(output)
-        first = await self.run(form.asking(_message(prompt)), history=history)
+        first = await self.run(form.asking(to_message(prompt)), history=history)
         try:
             return _typed(first, form.parse(first.answer))
         except OutputError as error:
+            if first.is_error:
+                raise OutputError(f"the run ended early ({first.cause}).", first.answer) from error
             repaired = await self.run(form.repair(error))
         return _typed(_joined(first, repaired), form.parse(repaired.answer))
 
-    def run_sync(self, prompt: Prompt, *, history: Sequence[Message] | None = None) -> RunResult:
+    def run_sync(self, prompt: Prompt, *, history: History | None = None) -> RunResult:
         """Like `run`, for scripts without an event loop. Servers and background commands end with each call."""
-        return asyncio.run(self._run_and_close(prompt, history))
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self._run_and_close(prompt, history))
+        raise UsageError("run_sync cannot be called in a running event loop.", hint="Use `await agent.run(…)` there.")
 
-    async def _run_and_close(self, prompt: Prompt, history: Sequence[Message] | None) -> RunResult:
+    async def _run_and_close(self, prompt: Prompt, history: History | None) -> RunResult:
         try:
             return await self.run(prompt, history=history)
         finally:
@@ -199,14 +255,14 @@ class Agent:
         """Returns an agent that continues from here in a copy of the session; this one is not affected."""
         other = Agent.__new__(Agent)
         other.__dict__.update(self.__dict__)
-        other._conversation, other._is_running, other._history = None, False, self.history
+        other._conversation, other._running, other._history = None, None, self.history
         if self._session != MEMORY and self.session_id:
             other._session, other._fork = self.session_id, True
         return other
 
     def interrupt(self) -> bool:
         """Stops the run; its result still comes. False: no run has begun."""
-        if self._conversation is None or not self._is_running:
+        if self._conversation is None or self._running is None:
             return False
         self._conversation.interrupt()
         return True
@@ -226,8 +282,8 @@ class Agent:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _opened(self, history: Sequence[Message] | None) -> Conversation:
-        wanted = None if history is None else tuple(history)
+    async def _opened(self, history: History | None) -> Conversation:
+        wanted = None if history is None else to_history(history)
         if wanted is not None and [each.id for each in wanted] != [each.id for each in self.history]:
             await self.close()
             self._session = MEMORY if self._session == MEMORY else None
@@ -251,28 +307,33 @@ class Agent:
         if "model" not in self._given:
             conversation = self._conversation = await answered_by(made.model, conversation, notices.append)
         notices += made.notices
-        return _message(made.text), conversation
+        return to_message(made.text), conversation
 
     def _options(self) -> StartOptions:
-        given = dict(self._given)
+        given, cwd = dict(self._given), to_directory(self._cwd)
         functions: tuple[ExternalTool, ...] = ()
         if self._session == MEMORY:
             given["no_session"] = True
         elif self._session:
             given |= {"resume": self._session, **({"fork": True} if self._fork else {})}
         if self._trust:
-            given["trust"] = str(self._cwd.resolve())
+            given["trust"] = str(cwd)
         if self._tools is not None:
             names = [each for each in self._tools if isinstance(each, str)]
             functions = tuple(as_tool(each) for each in self._tools if not isinstance(each, str))
+            if twice := [name for name, count in Counter((*names, *(each.name for each in functions))).items() if count > 1]:
+                raise UsageError(f"Two tools are named {twice[0]}.", hint="@tool(name=…) gives a function another name.")
             if names or not functions:
                 given["tools"] = ",".join((*names, *(each.name for each in functions)))
         if self._transport is not None:
-            given = {**given, **{name: str(value) for name, value in getattr(self._transport, "endpoint", {}).items()}}
+            endpoint = getattr(self._transport, "endpoint", {})
+            if both := sorted(given.keys() & endpoint.keys()):
+                raise UsageError(f"The transport has its own endpoint, so {both[0]} would have no effect.")
+            given = {**given, **{name: str(value) for name, value in endpoint.items()}}
         return StartOptions(
             given=given,
             attended=False,
-            cwd=self._cwd.resolve(),
+            cwd=cwd,
             answers_approvals=self._on_approval is not None,
             answers_questions=self._on_question is not None,
             transport=self._transport,
@@ -314,7 +375,7 @@ class Agent:
             if isinstance(asked, QuestionsAsked):
                 assert self._on_question is not None
                 answers = await _value(self._on_question(asked.questions))
-                conversation.questions.answer(asked.id, None if answers is None else tuple(map(_reply, answers)))
+                conversation.questions.answer(asked.id, to_replies(answers, asked.questions))
             else:
                 assert self._on_approval is not None
                 _decide(conversation, asked, await _value(self._on_approval(asked)))
@@ -333,48 +394,8 @@ def _decide(conversation: Conversation, asked: ApprovalAsked, decision: Decision
         raise UsageError(f"on_approval returned {scope!r}.", hint='It may return True, False, "once", "session" or "always".')
 
 
-def _reply(answer: str | Sequence[str] | Reply) -> Reply:
-    if isinstance(answer, Reply):
-        return answer
-    return Reply(text=answer) if isinstance(answer, str) else Reply(chosen=tuple(answer))
-
-
 async def _value(result: T | Awaitable[T]) -> T:
     return await result if isawaitable(result) else result
-
-
-def _message(prompt: Prompt) -> Message:
-    """Raises UsageError for an empty prompt."""
-    if isinstance(prompt, Message):
-        return prompt
-    given = (prompt,) if isinstance(prompt, str) else tuple(prompt)
-    parts = tuple(TextPart(text=each) if isinstance(each, str) else each for each in given)
-    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
-        raise UsageError("The prompt is empty.")
-    return Message(role="user", parts=parts, finished=True)
-
-
-def _literal(system: str) -> str:
-    """A text that begins with @ would name a file on the command line."""
-    if system.startswith("@"):
-        raise UsageError("`system` is the text itself and cannot begin with @.", hint="Read the file and pass its content.")
-    return system
-
-
-def _setting(value: Any) -> str:
-    """Formats a value as `--set` reads it."""
-    return value if isinstance(value, str) else _inline(value)
-
-
-def _inline(value: Any) -> str:
-    """TOML on one line."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_inline(str(key))} = {_inline(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_inline, value))}]"
-    import tomlkit  # noqa: PLC0415  # few agents have settings
-
-    return str(tomlkit.item(value).as_string())
 
 
 def _typed(result: RunResult, value: T) -> TypedResult[T]:

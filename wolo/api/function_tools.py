@@ -6,10 +6,11 @@ import inspect
 import time
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +19,7 @@ from wolo.errors import ToolError, UsageError
 from wolo.extensions.custom_tools.function_schema import ArgumentError, FunctionTool, UnusableFunctionError, as_json
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent
+from wolo.messages.parts import MediaPart
 from wolo.tools.clipping import clip_and_keep
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Answered, Result
@@ -43,7 +45,8 @@ class ProgramTool:
 
     def __init__(self, function: Callable[..., Any], *, name: str = "", description: str = "", reads_only: bool = False) -> None:
         """`reads_only`: calls may run in parallel. Raises UsageError for a function that cannot be a tool."""
-        shown = getattr(function, "__name__", repr(function))
+        function = _named(function)
+        shown = function.__name__
         try:
             self._tool = FunctionTool(_without_context(function))
         except UnusableFunctionError as error:
@@ -67,7 +70,7 @@ class ProgramTool:
         token = _context.set(ToolContext(call.call_id, services.shell.cwd, services.workspace.root, call.progress))
         try:
             value = await self._tool.call(args)
-            text = value if isinstance(value, str) else msgspec.json.encode(as_json(value)).decode()
+            text, media = _content(value)
         except ArgumentError as error:
             raise ToolError(str(error)) from error
         except Exception as error:
@@ -76,9 +79,13 @@ class ProgramTool:
             _context.reset(token)
         data = services.secrets.hide(text).encode(errors="replace")
         clipped = clip_and_keep(data, name=f"{self.name}-{call.call_id or 'output'}.txt", keep=services.save_output)
-        return Result(clipped, Answered(clipped, time.monotonic() - began))
+        return Result(clipped, Answered(clipped, time.monotonic() - began), media=media)
 
 
+@overload
+def tool(function: Callable[..., Any], *, name: str = "", description: str = "", reads_only: bool = False) -> ProgramTool: ...
+@overload
+def tool(*, name: str = "", description: str = "", reads_only: bool = False) -> Callable[[Callable[..., Any]], ProgramTool]: ...
 def tool(function: Any = None, *, name: str = "", description: str = "", reads_only: bool = False) -> Any:
     """Marks a function as a tool: `@tool`, or `@tool(name=…)`. Its types and docstring become the schema.
 
@@ -98,6 +105,49 @@ def as_tool(given: Any) -> ProgramTool:
     return ProgramTool(given)
 
 
+def _content(value: Any) -> tuple[str, tuple[MediaPart, ...]]:
+    """What the model gets: text, JSON for other values, and images and files as such."""
+    if isinstance(value, str):
+        return value, ()
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode(), ()
+    several = value if isinstance(value, list | tuple) else (value,)
+    media = tuple(each for each in several if isinstance(each, MediaPart))
+    if not media:
+        return msgspec.json.encode(as_json(value)).decode(), ()
+    return "\n".join(_shown(each) if isinstance(each, MediaPart) else _content(each)[0] for each in several), media
+
+
+def _shown(part: MediaPart) -> str:
+    return f"[{part.media_type}, {len(part.data or b''):,} bytes]"
+
+
+def _named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A `partial`, or an object with `__call__`, as a function with a name and a docstring."""
+    if hasattr(function, "__name__"):
+        return function
+    bound: Mapping[str, Any] = {}
+    if isinstance(function, partial):
+        inner, bound = _named(function.func), function.keywords
+        name, text = inner.__name__, inner.__doc__
+    else:
+        inner = type(function).__call__
+        name, text = type(function).__name__, inner.__doc__ or type(function).__doc__
+
+    def call(**arguments: Any) -> Any:
+        return function(**arguments)
+
+    call.__name__, call.__doc__ = name, text
+    with suppress(NameError, TypeError, ValueError):  # the schema says what is wrong with it
+        signature = inspect.signature(function)
+        kept = [each for each in signature.parameters.values() if each.name not in bound]
+        call.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]  # read by `inspect`
+        hints = typing.get_type_hints(inner, include_extras=True)
+        call.__annotations__ = {each.name: hints[each.name] for each in kept if each.name in hints}
+    return call
+
+
 def _without_context(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function without the parameters of type ToolContext, which gets them from the running call."""
     try:
@@ -105,7 +155,11 @@ def _without_context(function: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(function)
     except (NameError, TypeError, ValueError):
         return function  # the schema says what is wrong with it
-    names = [name for name, kind in hints.items() if kind is ToolContext and name in signature.parameters]
+    names = [
+        name
+        for name, kind in hints.items()
+        if name in signature.parameters and (kind is ToolContext or ToolContext in typing.get_args(kind))
+    ]
     if not names:
         return function
 

@@ -14,7 +14,7 @@ HookFunction = Callable[[dict[str, Any]], Any]
 
 
 class HookFunctions:
-    """By event. A function gets the event's fields and returns None, or what a hook may print as JSON; an exception denies."""
+    """By event. An exception denies. A function takes its fields and returns None, a text, or the JSON of a hook as a dict."""
 
     def __init__(
         self, functions: Mapping[str, HookFunction], facts: Callable[[], Mapping[str, Any]], run: RunHook | None
@@ -40,7 +40,10 @@ class HookFunctions:
         try:
             said = function({**self._facts(), "hook_event_name": event, **payload})
             said = await said if isawaitable(said) else said
-            answer = read_answer(event, 0, b"" if said is None else json.dumps(said).encode(), b"")
+            if said is not None and not isinstance(said, str | Mapping):
+                raise TypeError(f"it returned {said!r:.80}, not None, a text or a dict")
+            printed = said if isinstance(said, str) else json.dumps(dict(said or {}))
+            answer = read_answer(event, 0, printed.encode(errors="replace"), b"")
         except Exception as error:
             answer = f"failed: {type(error).__name__}: {error}"
         if isinstance(answer, Answer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, is_typeddict
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from wolo.agent.budget import add
 from wolo.agent.events import ErrorInfo, TurnEnded
 from wolo.errors import UsageError, WoloError
+from wolo.extensions.custom_tools.function_schema import made, schema_of
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart
 
@@ -39,6 +41,9 @@ class OutputError(WoloError):
         self.problem = problem
         self.raw = raw
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OutputError, (self.problem, self.raw)
+
 
 class Structured(Struct, frozen=True):
     value: Any
@@ -57,19 +62,13 @@ class OutputForm:
 
     def parse(self, answer: str) -> Any:
         """Returns the value of an answer, also of one with words or a code fence around it. Raises OutputError."""
-        problem = "it contains no JSON."
-        for text in _candidates(answer):
-            try:
-                value = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                problem = f"it is no JSON ({error})."
-                continue
+        problem = ""
+        for value in _values(answer):
             try:
                 return self._check.validate(value)
             except ValueError as error:
-                problem = str(error)
-                break
-        raise OutputError(problem, answer)
+                problem = problem or str(error)
+        raise OutputError(problem or _no_json(answer), answer)
 
     def asking(self, prompt: Message) -> Message:
         """Returns the prompt with the words that ask for the value."""
@@ -130,7 +129,7 @@ def _joined(first: TurnEnded, second: TurnEnded) -> TurnEnded:
 class _SchemaCheck:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         from jsonschema.exceptions import SchemaError  # noqa: PLC0415  # loads slowly; most runs need no schema
-        from jsonschema.validators import validator_for  # noqa: PLC0415  # the same
+        from jsonschema.validators import SPECIFICATIONS, validator_for  # noqa: PLC0415  # the same
 
         self.schema = schema
         kind = validator_for(schema)
@@ -138,7 +137,22 @@ class _SchemaCheck:
             kind.check_schema(schema)
         except SchemaError as error:
             raise UsageError(f"The JSON schema is invalid: {error.message}.") from error
-        self._validator = kind(schema)
+        self._validator = kind(schema, registry=SPECIFICATIONS)  # without a retriever: nothing is fetched
+        self._check_references(schema)
+
+    def _check_references(self, value: Any) -> None:
+        """Raises UsageError for a reference to something that the schema does not contain."""
+        if isinstance(value, Mapping):
+            if isinstance(reference := value.get("$ref"), str):
+                try:
+                    next(self._validator.evolve(schema={"$ref": reference}).iter_errors(None), None)
+                except Exception as error:  # of several libraries, and private
+                    raise UsageError(f"The JSON schema refers to {reference}, which it does not contain.") from error
+            for each in value.values():
+                self._check_references(each)
+        elif isinstance(value, list):
+            for each in value:
+                self._check_references(each)
 
     def validate(self, value: Any) -> Any:
         """Raises ValueError that names the places."""
@@ -148,6 +162,10 @@ class _SchemaCheck:
         return value
 
 
+class _UnknownTypedDict(Exception):
+    """Before Python 3.12 pydantic reads only the TypedDict of typing_extensions."""
+
+
 class _TypeCheck:
     def __init__(self, wanted: Any) -> None:
         from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter  # noqa: PLC0415  # loads slowly
@@ -155,8 +173,10 @@ class _TypeCheck:
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(wanted)
             self.schema: Mapping[str, Any] = self._adapter.json_schema()
-        except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError) as error:
-            raise UsageError(f"{wanted!r} has no JSON schema: {error}") from error
+        except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError, AttributeError) as error:
+            if getattr(error, "code", None) == "typed-dict-version":
+                raise _UnknownTypedDict from error
+            raise _without_schema(wanted, error) from error
 
     def validate(self, value: Any) -> Any:
         """Raises ValueError that names the places."""
@@ -172,30 +192,72 @@ class _TypeCheck:
 class _MsgspecCheck:
     def __init__(self, wanted: Any) -> None:
         self._wanted = wanted
-        self.schema = msgspec.json.schema(wanted)
+        try:
+            schema, definitions = schema_of(wanted)
+        except (TypeError, NotImplementedError, ValueError) as error:
+            raise _without_schema(wanted, error) from error
+        self.schema = {**schema, **({"$defs": definitions} if definitions else {})}
 
     def validate(self, value: Any) -> Any:
         """Raises ValueError that names the place."""
-        return msgspec.convert(value, self._wanted)  # its ValidationError is a ValueError
+        return msgspec.convert(value, self._wanted, dec_hook=made)  # its ValidationError is a ValueError
 
 
 def _check_of(wanted: Any) -> _SchemaCheck | _TypeCheck | _MsgspecCheck:
     if isinstance(wanted, Mapping):
         return _SchemaCheck(wanted)
-    if is_typeddict(wanted) or (isinstance(wanted, type) and issubclass(wanted, Struct)):  # pydantic wants typing_extensions' own
+    if isinstance(wanted, str | bytes):
+        raise UsageError(f"{wanted!r} is no type.", hint="Pass the type itself, or a JSON schema as a dict.")
+    if is_typeddict(wanted) or (isinstance(wanted, type) and issubclass(wanted, Struct)):
         return _MsgspecCheck(wanted)
-    return _TypeCheck(wanted)
+    try:
+        return _TypeCheck(wanted)
+    except _UnknownTypedDict:
+        return _MsgspecCheck(wanted)
 
 
-def _candidates(answer: str) -> Iterator[str]:
-    """Texts that may be the value: the whole answer, its last code fence, and from the first bracket to the last one."""
+def _without_schema(wanted: Any, error: Exception) -> UsageError:
+    return UsageError(f"{wanted!r} has no JSON schema: {' '.join(str(error).split())[:300]}")
+
+
+def _values(answer: str) -> Iterator[Any]:
+    """JSON values that may be meant: the whole answer, then those in code fences and between words, the last one first."""
     text = answer.strip()
-    if not text:
+    with suppress(ValueError, RecursionError):
+        yield _DECODER.decode(text)
         return
-    yield text
-    if fences := _FENCED.findall(text):
-        yield fences[-1]
-    starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
-    end = max(text.rfind("}"), text.rfind("]"))
-    if starts and end > min(starts):
-        yield text[min(starts) : end + 1]
+    for fenced in reversed(_FENCED.findall(text)):
+        with suppress(ValueError, RecursionError):
+            yield _DECODER.decode(fenced.strip())
+    yield from reversed(_between_words(text))
+
+
+def _between_words(text: str) -> list[Any]:
+    """Objects and lists in a text, from the first to the last."""
+    found: list[Any] = []
+    at, tries = 0, 0
+    while tries < _MOST_TRIES and (match := _BRACKET.search(text, at)):
+        try:
+            value, at = _DECODER.raw_decode(text, match.start())
+            found.append(value)
+        except (ValueError, RecursionError):
+            at, tries = match.end(), tries + 1
+    return found
+
+
+def _no_json(answer: str) -> str:
+    try:
+        _DECODER.decode(answer.strip())
+    except (ValueError, RecursionError) as error:
+        return f"it is no JSON ({error})." if answer.strip() else "it contains no JSON."
+    return "it contains no JSON."
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON value")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_BRACKET = re.compile(r"[{\[]")
+_MOST_TRIES = 200
+"""Brackets that begin no JSON."""

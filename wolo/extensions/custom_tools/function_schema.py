@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import PurePath
 from typing import Annotated, Any, get_args, get_origin
@@ -36,7 +36,9 @@ class FunctionTool:
         self.name: str = function.__name__
         self.description, texts = read_docstring(function.__doc__ or "")
         self._parameters = _parameters(function)
-        self.parameters: dict[str, Any] = _schema(self._parameters, texts)
+        self._adapters: dict[str, Any] = {}
+        """Types that only pydantic knows, by parameter."""
+        self.parameters: dict[str, Any] = _schema(self._parameters, texts, self._adapters)
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
         """Raises ArgumentError, and whatever the function raises."""
@@ -54,7 +56,15 @@ class FunctionTool:
         needed = [name for name, each in self._parameters.items() if each.default is inspect.Parameter.empty]
         if missing := [name for name in needed if name not in arguments]:
             raise ArgumentError(f"{self.name} needs {', '.join(missing)}.")
-        return {name: _convert(name, value, self._parameters[name].annotation) for name, value in arguments.items()}
+        return {name: self._value(name, value) for name, value in arguments.items()}
+
+    def _value(self, name: str, value: Any) -> Any:
+        if name not in self._adapters:
+            return _convert(name, value, self._parameters[name].annotation)
+        try:
+            return self._adapters[name].validate_json(msgspec.json.encode(value))
+        except ValueError as error:
+            raise ArgumentError(f"`{name}`: {_problems(error)}") from error
 
 
 def as_json(value: Any) -> Any:
@@ -73,7 +83,8 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: each.replace(annotation=_with_meta(hints.get(name, Any))) for name, each in signature.parameters.items()}
 
 
-def _schema(parameters: Mapping[str, inspect.Parameter], texts: Mapping[str, str]) -> dict[str, Any]:
+def schema_of(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON schema of a type and its definitions. Raises TypeError, NotImplementedError and ValueError for one without."""
     definitions: dict[str, Any] = {}
 
     def of_class(kind: type) -> dict[str, Any]:
@@ -85,12 +96,21 @@ def _schema(parameters: Mapping[str, inspect.Parameter], texts: Mapping[str, str
             return {"type": "string", "format": "path"}
         raise NotImplementedError
 
+    (schema,), more = msgspec.json.schema_components([kind], schema_hook=of_class, ref_template=_REFERENCES)
+    return schema, definitions | more
+
+
+def _schema(
+    parameters: Mapping[str, inspect.Parameter], texts: Mapping[str, str], adapters: MutableMapping[str, Any]
+) -> dict[str, Any]:
+    definitions: dict[str, Any] = {}
     properties: dict[str, Any] = {}
     for name, each in parameters.items():
         try:
-            (schema,), more = msgspec.json.schema_components([each.annotation], schema_hook=of_class, ref_template=_REFERENCES)
-        except (TypeError, NotImplementedError, ValueError) as error:
-            raise UnusableFunctionError(f"the type of {name} has no JSON schema: {_first_line(error)}") from error
+            schema, more = schema_of(each.annotation)
+        except (TypeError, NotImplementedError, ValueError):
+            adapters[name], schema = _adapted(name, each.annotation)
+            more = schema.pop("$defs", {})
         definitions |= more
         properties[name] = _described(schema, texts.get(name, ""), each.default)
     needed = [name for name, each in parameters.items() if each.default is inspect.Parameter.empty]
@@ -101,6 +121,17 @@ def _schema(parameters: Mapping[str, inspect.Parameter], texts: Mapping[str, str
         "additionalProperties": False,
         **({"$defs": definitions} if definitions else {}),
     }
+
+
+def _adapted(name: str, kind: Any) -> tuple[Any, dict[str, Any]]:
+    """Pydantic's reader of a type that msgspec does not know, such as a union of models, and its schema."""
+    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter  # noqa: PLC0415  # few tools need it
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        return adapter, adapter.json_schema()
+    except (PydanticSchemaGenerationError, PydanticUserError, ImportError) as error:
+        raise UnusableFunctionError(f"the type of {name} has no JSON schema: {_first_line(error)}") from error
 
 
 def _described(schema: dict[str, Any], text: str, default: Any) -> dict[str, Any]:
@@ -137,25 +168,35 @@ def _with_meta(kind: Any) -> Any:
 def _convert(name: str, value: Any, kind: Any) -> Any:
     for strict in (True, False):
         try:
-            return msgspec.convert(value, kind, strict=strict, dec_hook=_made)
+            return msgspec.convert(value, kind, strict=strict, dec_hook=made)
         except msgspec.ValidationError as error:
             if not strict:
                 raise ArgumentError(f"`{name}`: {_first_line(error)}") from error
     raise AssertionError
 
 
-def _made(kind: type, value: Any) -> Any:
+def made(kind: type, value: Any) -> Any:
+    """A value of a class that msgspec does not know."""
     if _is_model(kind):
         try:
             return kind.model_validate(value)  # type: ignore[attr-defined]  # pydantic's
         except ValueError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(_problems(error)) from error
     return kind(value)
 
 
 def _is_model(kind: Any) -> bool:
     """True for a class of pydantic, which is not imported to find out."""
     return isinstance(kind, type) and hasattr(kind, "model_json_schema") and hasattr(kind, "model_validate")
+
+
+def _problems(error: ValueError) -> str:
+    """Places and complaints of pydantic, for the model."""
+    errors = getattr(error, "errors", None)
+    if errors is None:
+        return _first_line(error)
+    places = ((".".join(map(str, each["loc"])), each["msg"]) for each in errors())
+    return "; ".join(f"{place}: {said}" if place else said for place, said in places)[:400]
 
 
 def _dumped(value: Any) -> Any:

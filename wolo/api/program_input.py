@@ -1,0 +1,152 @@
+"""Checks what a program passes to an agent: prompts, histories, functions, settings and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wolo.errors import UsageError
+from wolo.messages.message import Message
+from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
+from wolo.tools.tool_values import Question, Reply
+
+if TYPE_CHECKING:
+    from wolo.messages.roles import AgentMessage
+
+Prompt = str | Message | Sequence[str | AnyPart]
+History = Sequence["Message | AgentMessage"]
+Answers = str | Sequence["str | Sequence[str] | Reply"] | Mapping[str, "str | Sequence[str] | Reply"] | None
+"""An answer per question, in their order or by their texts; each a text or the chosen labels. None skips all questions."""
+_PROMPT_PARTS = (TextPart, ImagePart, AudioPart, FilePart)
+
+
+def to_message(prompt: Any) -> Message:
+    """Raises UsageError for an empty prompt, and for what is no prompt."""
+    if isinstance(prompt, Message):
+        if prompt.role != "user":
+            raise UsageError(f"A prompt is a message of the user, not of the role {prompt.role}.")
+        return prompt
+    given = (prompt,) if isinstance(prompt, str) else prompt
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise UsageError(f"{_shown(given)} is no prompt.", hint="Pass a text, a Message, or a list of texts and parts.")
+    parts = tuple(TextPart(text=each) if isinstance(each, str) else each for each in given)
+    if wrong := [part for part in parts if not isinstance(part, _PROMPT_PARTS)]:
+        raise UsageError(f"A prompt cannot contain {_shown(wrong[0])}.", hint="Pass texts, or parts such as ImagePart.")
+    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
+        raise UsageError("The prompt is empty.")
+    return Message(role="user", parts=parts, finished=True)
+
+
+def to_history(given: Any) -> tuple[Message, ...]:
+    """Messages of a result, or messages by role. Raises UsageError for anything else."""
+    messages = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else (given,)
+    if all(isinstance(each, Message) for each in messages):
+        return messages
+    from wolo.messages.roles import BaseMessage, to_messages  # noqa: PLC0415  # few programs keep messages by role
+
+    if wrong := [each for each in messages if not isinstance(each, Message | BaseMessage)]:
+        raise UsageError(
+            f"`history` cannot contain {_shown(wrong[0])}.",
+            hint="Pass `messages` of a result, or UserMessage, AssistantMessage and ToolMessage.",
+        )
+    try:
+        return to_messages(messages)
+    except ValueError as error:
+        raise UsageError(f"`history` is inconsistent: {error}") from error
+
+
+def to_directory(path: Path) -> Path:
+    """Raises UsageError for a path that is no directory."""
+    if not path.is_dir():
+        raise UsageError(f"There is no directory {path} to work in.")
+    return path.resolve()
+
+
+def to_tools(given: Iterable[Any] | None) -> tuple[Any, ...] | None:
+    """Raises UsageError for one tool in place of a list."""
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise UsageError("`tools` is a list.", hint="Pass [my_function], or names of built-in tools.")
+    return tuple(given)
+
+
+def check_function(function: Any, name: str) -> None:
+    """Raises UsageError for something that cannot be called."""
+    if function is not None and not callable(function):
+        raise UsageError(f"`{name}` is no function: {_shown(function)}.")
+
+
+def to_hooks(given: Mapping[str, Callable[[dict[str, Any]], Any]] | None) -> dict[str, Callable[[dict[str, Any]], Any]]:
+    """Raises UsageError for an unknown event."""
+    if not given:
+        return {}
+    from wolo.extensions.hooks.definitions import EVENTS  # noqa: PLC0415  # few agents have hooks
+
+    if not isinstance(given, Mapping):
+        raise UsageError("`hooks` are functions by event.", hint='Pass {"PreToolUse": my_function}.')
+    for event, function in given.items():
+        if event not in EVENTS:
+            near = get_close_matches(str(event), EVENTS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"The events are {', '.join(EVENTS)}."
+            raise UsageError(f"There is no hook event {event!r}.", hint=hint)
+        check_function(function, f"hooks[{event!r}]")
+    return dict(given)
+
+
+def literal(system: Any) -> str:
+    """A text that begins with @ would name a file on the command line."""
+    if not isinstance(system, str):
+        raise UsageError(f"`system` is a text, not {_shown(system)}.")
+    if system.startswith("@"):
+        raise UsageError("`system` is the text itself and cannot begin with @.", hint="Read the file and pass its content.")
+    return system
+
+
+def setting(value: Any) -> str:
+    """Formats a value as `--set` reads it."""
+    return value if isinstance(value, str) else _inline(value)
+
+
+def _inline(value: Any) -> str:
+    """TOML on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_inline(str(key))} = {_inline(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_inline, value))}]"
+    import tomlkit  # noqa: PLC0415  # few agents have settings
+
+    return str(tomlkit.item(value).as_string())
+
+
+def to_replies(answers: Answers, questions: Sequence[Question]) -> tuple[Reply, ...] | None:
+    """One reply per question; None skips them. Raises UsageError for answers that do not fit the questions."""
+    if answers is None:
+        return None
+    if isinstance(answers, str):
+        answers = (answers,)
+    if isinstance(answers, Mapping):
+        if missing := [question.text for question in questions if question.text not in answers]:
+            raise UsageError(f"on_question returned no answer to {missing[0]!r}.")
+        answers = [answers[question.text] for question in questions]
+    if not isinstance(answers, Sequence):
+        raise UsageError(f"on_question returned {_shown(answers)}.", hint="It returns a list with one answer per question.")
+    if len(answers) != len(questions):
+        raise UsageError(f"on_question returned {len(answers)} answers to {len(questions)} questions.")
+    return tuple(map(_reply, answers))
+
+
+def _reply(answer: str | Sequence[str] | Reply) -> Reply:
+    if isinstance(answer, Reply):
+        return answer
+    if isinstance(answer, str):
+        return Reply(text=answer)
+    if not isinstance(answer, Iterable):
+        raise UsageError(f"on_question returned the answer {_shown(answer)}.", hint="An answer is a text or a list of labels.")
+    return Reply(chosen=tuple(answer))
+
+
+def _shown(value: object) -> str:
+    return f"{value!r:.80}"
