@@ -1,0 +1,148 @@
+"""Ledgers in PostgreSQL: restarts, cut networks, clocks of many machines, and the password."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.clocks import TestHost, leased, outcome, results, tasks
+from tests.fleet.postgresql import PostgresServer
+from wolo.fleet.ledger.ledger import Ledger
+from wolo.fleet.ledger.ledger_folder import create_ledger, open_ledger
+from wolo.fleet.ledger.ledger_store import LedgerError
+from wolo.fleet.ledger.outcomes import Owner
+from wolo.fleet.ledger.run_rows import Meta
+
+
+@pytest.fixture
+def store(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    return postgres.url
+
+
+def test_a_restart_of_the_server_is_waited_for(ledger: Ledger, host: TestHost, run: Path, postgres: PostgresServer) -> None:
+    ledger.add(tasks("a", "b"))
+    lease = leased(ledger, host.owner())
+    postgres.stop()
+    starting = threading.Timer(0.3, postgres.start)
+    starting.start()
+    assert ledger.publish(lease, outcome())
+    starting.join()
+    postgres.stop("fast")
+    postgres.start()
+    assert ledger.publish(leased(ledger, host.owner()), outcome("failed"))
+    assert [line["id"] for line in results(run)] == ["a", "b"]
+
+
+def test_the_clock_of_the_database_decides(ledger: Ledger, run: Path) -> None:
+    ledger.add(tasks("a"))
+    early, late = TestHost("early", "1"), TestHost("late", "2")
+    early.time, late.time = 0.0, 1e12
+    first, second = open_ledger(run, early), open_ledger(run, late)
+    held = leased(first, Owner("early", 1, "1/1/1"))
+    assert second.expire() == first.expire() == 0
+    second._store.transaction(lambda execute: execute("UPDATE tasks SET expires = expires - 61", ()))
+    assert second.expire() == 1
+    assert leased(second, Owner("late", 1, "2/1/1")).attempt == 2
+    assert not first.publish(held, outcome())
+    first.close()
+    second.close()
+
+
+def test_the_password_is_neither_saved_nor_shown(
+    ledger: Ledger, run: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = (run / "store.json").read_text()
+    assert "cret" not in saved
+    assert "wolo@127.0.0.1" in saved
+    monkeypatch.delenv("PGPASSWORD")
+    with pytest.raises(LedgerError, match="password") as caught:
+        open_ledger(run)
+    assert "PGPASSWORD" in caught.value.hint
+    with pytest.raises(LedgerError) as caught:
+        create_ledger(run.parent, Meta(version="1"), postgres.url.replace("cret", "wrong"))
+    assert "wrong" not in caught.value.message + caught.value.hint
+
+
+def test_a_reference_to_the_password_is_saved_as_it_is(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("SECRET", "se%2Fcret-word")
+    create_ledger(tmp_path, Meta(version="1"), postgres.url.replace("se%2Fcret-word", "${SECRET}")).close()
+    assert "${SECRET}" in (tmp_path / "store.json").read_text()
+    open_ledger(tmp_path).close()
+    monkeypatch.delenv("SECRET")
+    with pytest.raises(LedgerError, match="SECRET"):
+        open_ledger(tmp_path)
+
+
+def test_a_cut_connection_is_made_again(run: Path, host: TestHost, postgres: PostgresServer, store: str) -> None:
+    with Cable(postgres.port) as cable:
+        ledger = create_ledger(run, Meta(version="1"), postgres.url.replace(str(postgres.port), str(cable.port)), host)
+        ledger.add(tasks("a"))
+        lease = leased(ledger, host.owner())
+        cable.cut()
+        assert ledger.heartbeat(lease) == "held"
+        cable.cut()
+        assert ledger.publish(lease, outcome())
+        ledger.close()
+    assert [line["id"] for line in results(run)] == ["a"]
+
+
+class Cable:
+    """Passes connections on to a server, until it is cut."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._ends: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._accepting = threading.Thread(target=self._accept)
+        self._copying: list[threading.Thread] = []
+
+    def __enter__(self) -> Cable:
+        self._accepting.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._accepting.join()
+        self.cut()
+        for each in self._copying:
+            each.join()
+        for end in self._ends:
+            end.close()
+
+    def cut(self) -> None:
+        for end in self._ends:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near = self._listening.accept()[0]
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._target))
+            self._ends += [near, far]
+            for pair in ((near, far), (far, near)):
+                self._copying.append(threading.Thread(target=_copy, args=pair))
+                self._copying[-1].start()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return
