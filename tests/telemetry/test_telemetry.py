@@ -120,6 +120,9 @@ async def test_agent_requests_and_calls_are_spans_without_content(provider: Prov
     assert tokens["output"].sum == result.usage.output_tokens
     [duration] = receiver.metrics["gen_ai.client.operation.duration"]
     assert duration.count == 2
+    [waiting] = receiver.metrics["gen_ai.client.operation.time_to_first_chunk"]
+    assert waiting.count == 2
+    assert 0 < asked["gen_ai.response.time_to_first_chunk"] <= duration.sum
     assert chats[0].end_time_unix_nano - chats[0].start_time_unix_nano > 0
     assert receiver.resources[0]["service.name"] == "wolo"
 

@@ -20,12 +20,15 @@ from wolo.agent.events import (
     AttemptFailed,
     CallEnded,
     CallStarted,
+    CallStreamed,
     ErrorInfo,
     Event,
     ModelReplaced,
     RequestStarted,
     TaskEnded,
     TaskStarted,
+    TextStreamed,
+    ThinkingStreamed,
     TurnEnded,
     TurnStarted,
 )
@@ -78,6 +81,12 @@ class Spans:
             description="GenAI operation duration.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
+        self._waits = meter.create_histogram(
+            "gen_ai.client.operation.time_to_first_chunk",
+            unit="s",
+            description="Time to receive the first chunk.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
 
     def on_event(self, event: Event, task: str = "") -> None:
         """`task` is the call whose subagent emitted the event. Never raises: telemetry is not worth a turn."""
@@ -108,6 +117,8 @@ class Spans:
 
     def _inside(self, run: _Run, event: Event) -> None:
         match event:
+            case TextStreamed() | ThinkingStreamed() | CallStreamed():
+                run.first_chunk()
             case RequestStarted():
                 run.end_chat("superseded")
                 provider, _, model = event.model.partition("/")
@@ -133,7 +144,7 @@ class Spans:
         )
         if self._identity.content and prompt is not None:
             span.set_attribute("gen_ai.input.messages", _as_json([_message(prompt)]))
-        self._runs[task] = _Run(self._tracer, self._durations, span, session_id)
+        self._runs[task] = _Run(self._tracer, self._durations, self._waits, span, session_id)
 
     def _end(
         self, run: _Run, usage: Usage, cause: str, error: ErrorInfo | None, answer: list[Any], finish_reason: str = ""
@@ -181,7 +192,7 @@ class Spans:
 class _Run:
     """The open spans of one agent."""
 
-    def __init__(self, tracer: Tracer, durations: Any, span: Span, session_id: str) -> None:
+    def __init__(self, tracer: Tracer, durations: Any, waits: Any, span: Span, session_id: str) -> None:
         self.span = span
         self.session_id = session_id
         self.context = set_span_in_context(span)
@@ -192,6 +203,8 @@ class _Run:
         """Of the metrics of the current request."""
         self._tracer = tracer
         self._durations = durations
+        self._waits = waits
+        self._is_waiting = False
         self._began = 0.0
 
     def inside(self, part_id: str) -> Context:
@@ -205,8 +218,17 @@ class _Run:
             "gen_ai.request.model": model,
             **_server(address),
         }
+        self._is_waiting = True
         more: dict[str, Any] = {"gen_ai.request.stream": True, "gen_ai.conversation.id": self.session_id}
         self.chat = self._tracer.start_span(f"chat {model}", self.context, SpanKind.CLIENT, {**self.attributes, **more})
+
+    def first_chunk(self) -> None:
+        """Does nothing for those that follow it."""
+        if self._is_waiting and self.chat is not None:
+            self._is_waiting = False
+            waited = perf_counter() - self._began
+            self.chat.set_attribute("gen_ai.response.time_to_first_chunk", waited)
+            self._waits.record(waited, self.attributes)
 
     def end_chat(self, error: str = "", message: str = "") -> None:
         if self.chat is None:
@@ -242,7 +264,9 @@ def _input(usage: Usage) -> int:
 
 
 def _usage(usage: Usage) -> dict[str, int]:
+    thinking = {"gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens} if usage.reasoning_tokens else {}
     return {
+        **thinking,
         "gen_ai.usage.input_tokens": _input(usage),
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
