@@ -138,6 +138,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "import-config": (),
     "acp": (),
     "serve": (),
+    "attach": (),
     "doctor": (),
     "undo": (),
     "redo": (),
@@ -146,7 +147,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 """Each subcommand with the words that may follow it."""
 SUBCOMMANDS["help"] = tuple(SUBCOMMANDS)
 
-TAKES_ONE = frozenset({"replay"})
+TAKES_ONE = frozenset({"replay", "attach"})
 """Subcommands that take one argument of any kind."""
 OWN_OPTIONS = frozenset({("mcp", "add"), ("mcp", "add-json"), ("mcp", "serve")})
 """Subcommands whose options may be spelled like ours: `-p 8080` of a server's command."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from wolo.errors import UsageError
+
+TOKEN = "WOLO_SERVER_TOKEN"
 
 
 def serve(
@@ -27,3 +32,54 @@ def serve(
     log_to_file()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
     raise typer.Exit(asyncio.run(serve(port, exit_codes, webbrowser.open if open_page else None)))
+
+
+def attach(
+    address: Annotated[str, typer.Argument(metavar="URL", help="The address that `wolo serve` printed.", show_default=False)],
+    session: Annotated[str, typer.Option("--session", metavar="ID", help="Session to follow; else you choose.")] = "",
+    new: Annotated[bool, typer.Option("--new", help="Begin a session in this folder.")] = False,
+) -> None:
+    """Follow and steer a session of a running `wolo serve`.
+
+    Lines are prompts, or steer the running turn. Ctrl-C interrupts it; Ctrl-C again, Ctrl-D or /quit leave the session running.
+    """
+    if session and new:
+        raise UsageError("--session and --new exclude each other.", hint="--new begins another session.")
+    import asyncio
+
+    raise typer.Exit(asyncio.run(_attach(address, session, new=new)))
+
+
+async def _attach(address: str, session: str, *, new: bool) -> int:
+    import getpass
+
+    from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
+    from wolo.frontends.attach.attached_session import AttachedSession, choose_session, new_session
+    from wolo.frontends.attach.server_client import ServerClient, split_address
+    from wolo.frontends.attach.typed_lines import typed_lines
+    from wolo.frontends.streams import OutputLost
+
+    origin, token = split_address(address)
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    token = token or os.environ.get(TOKEN, "") or (getpass.getpass("Token: ") if is_terminal else "")
+    if not token:
+        raise UsageError("The address has no token.", hint=f"Use the line that `wolo serve` printed, or set {TOKEN}.")
+    server = ServerClient(origin, token.strip())
+    try:
+        await server.check()
+        lines = typed_lines(0)
+        if not session and not new:
+            chosen = await choose_session(server, lines, is_terminal=is_terminal)
+            if chosen is None:
+                if is_terminal:
+                    return 0
+                raise UsageError("No session was chosen.", hint="Choose one with --session ID, or begin one with --new.")
+            session, new = chosen, not chosen
+        if new:
+            session = await new_session(server, str(Path.cwd()))
+        exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
+        return await AttachedSession(server, session, is_terminal=is_terminal).run(lines, exit_codes)
+    except OutputLost as lost:
+        return lost.exit_code
+    finally:
+        await server.close()

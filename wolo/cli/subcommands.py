@@ -53,6 +53,7 @@ TABLE = {
     "undo": Subcommand("undo", "undo", "Undo the last turns, conversation and files together."),
     "redo": Subcommand("undo", "redo", "Redo what was undone last."),
     "serve": Subcommand("serve", "serve", "Serve a web page and an HTTP API on this machine."),
+    "attach": Subcommand("serve", "attach", "Follow and steer a session of `wolo serve` from a terminal."),
     "doctor": Subcommand("doctor", "doctor", "Check what works here and what does not."),
     "login": Subcommand("auth", "login", "Save the API key of a provider; same as `auth login`."),
     "logout": Subcommand("auth", "logout", "Remove a saved API key; same as `auth logout`."),

@@ -1,0 +1,194 @@
+"""`wolo attach`: a real process, in a pipe and in a terminal, with a real server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, call, text
+from tests.frontends.server.running_server import Server, running
+
+ASK = {"path": "made.py", "content": "print(1)\n"}
+
+
+@pytest.fixture
+def server(provider: ProviderServer) -> Iterator[Server]:
+    with running(provider) as server:
+        yield server
+
+
+def attach(*arguments: str, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "wolo", "attach", *arguments]
+    return subprocess.run(
+        command, input=typed, capture_output=True, text=True, timeout=30, env=os.environ | environment, check=False
+    )
+
+
+def test_a_pipe_drives_a_session(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("write", ASK), text("Done \x1b[31mred."), text("Again."))
+    id = server.new(mode="ask")
+    done = attach(server.address, "--session", id, typed="create it\nperhaps\nyes\nonce more")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("> ")] == ["> create it", "> once more"]
+    assert lines.count("    +print(1)") == 3, "asked twice, then done"
+    assert "Done \\x1b[31mred." in lines
+    assert lines[-1] == "Again."
+    assert Path("made.py").read_text() == "print(1)\n"
+    again = attach(server.origin, "--session", id, WOLO_SERVER_TOKEN=server.token).stdout.splitlines()
+    assert [line for line in again if line in lines] == again, "the history looks as it looked live"
+    assert again[-1] == "Again."
+
+
+def test_what_nobody_approves_waits_and_is_said(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("write", ASK), text("Then not."))
+    id = server.new(mode="ask")
+    left = attach(server.address, "--session", id, typed="create it\n")
+    assert left.returncode == 4
+    assert "waits for an answer" in left.stderr
+    assert server.get(f"/api/sessions/{id}")["busy"]
+    done = attach(server.address, "--session", id, typed="no use TypeScript\n")
+    assert done.returncode == 4, "a call was denied"
+    assert "Then not." in done.stdout
+    assert "use TypeScript" in provider.requests[1].results[0]
+
+
+def test_questions_are_answered_in_order(server: Server, provider: ProviderServer) -> None:
+    questions = [
+        {"question": "Which one?", "options": [{"label": "red"}, {"label": "blue"}]},
+        {"question": "Why?", "options": [{"label": "because"}, {"label": "why not"}]},
+    ]
+    provider.script(call("ask", {"questions": questions}), text("Blue it is."))
+    done = attach(server.address, "--new", typed="ask me\n2\nit is calm\n")
+    assert done.stdout.endswith("Blue it is.\n"), done
+    assert "blue" in provider.requests[1].results[0]
+    assert "it is calm" in provider.requests[1].results[0]
+
+
+def test_mistakes_are_sentences(server: Server, provider: ProviderServer) -> None:
+    id = server.new()
+    for arguments, code, words in (
+        ((server.address + "x", "--session", id), 2, "token is missing or wrong"),
+        ((server.origin, "--session", id), 2, "has no token"),
+        ((server.address, "--session", "no-such"), 3, "no session"),
+        ((server.address, "--session", ".."), 3, "no session"),
+        ((server.address, "--session", id, "--new"), 2, "exclude each other"),
+        ((server.address,), 2, "No session was chosen"),
+        (("http://127.0.0.1:1/?token=a", "--session", id), 75, "No server answers"),
+        ((f"{provider.base_url}/?token=a", "--session", id), 2, "no wolo server"),
+        (("ftp://127.0.0.1/?token=a",), 2, "not the address"),
+        (("http://127.0.0.1:99999/?token=a",), 2, "not the address"),
+    ):
+        refused = attach(*arguments)
+        assert (refused.returncode, words in refused.stderr) == (code, True), (arguments, refused)
+        assert "Traceback" not in refused.stderr
+    assert id in attach(server.address).stdout, "without a session it lists them"
+
+
+def test_a_terminal_chooses_steers_interrupts_and_leaves(server: Server, provider: ProviderServer) -> None:
+    holds = Hold(), Hold()
+    provider.script(
+        call("shell", {"command": "echo one"}),
+        (steered := text("Steered words.")).__class__(pieces=(holds[0], *steered.pieces)),
+        (slow := text("one two three four")).__class__(pieces=(*slow.pieces[:2], holds[1], *slow.pieces[2:])),
+    )
+    id = server.new(mode="yolo")
+    terminal = pexpect.spawn(sys.executable, ["-m", "wolo", "attach", server.address], encoding="utf-8", timeout=20)
+    terminal.expect("1. " + id)
+    terminal.expect("n for a new session: ")
+    terminal.sendline("1")
+    terminal.expect(f"Session {id}.*\r\n> ")
+    terminal.sendline("go")
+    holds[0].wait_until_reached()
+    terminal.sendline("and this")
+    server.events(id).wait(lambda line: line.get("subtype") == "steered")
+    holds[0].release()
+    terminal.expect("Steered words")
+    holds[1].wait_until_reached()
+    assert "and this" in str(provider.requests[2].messages[-1])
+    terminal.sendintr()
+    terminal.expect("Interrupting")
+    terminal.expect("\r\n> ")
+    terminal.sendline("/quit")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0
+    assert not server.get(f"/api/sessions/{id}")["busy"]
+
+
+@contextmanager
+def cutting_proxy(server: Server, sizes: list[int]) -> Iterator[str]:
+    """Passes connections on; each that listens to events is cut after so many bytes."""
+    port = int(server.origin.rpartition(":")[2])
+    listener = socket.create_server(("127.0.0.1", 0))
+    here, there = (f"127.0.0.1:{each}".encode() for each in (listener.getsockname()[1], port))
+
+    def pump(source: socket.socket, target: socket.socket, cuts: dict[str, int]) -> None:
+        with suppress(OSError):
+            while data := source.recv(100):
+                if b"/events " in data and sizes:
+                    cuts["left"] = sizes.pop(0)
+                target.sendall(data.replace(here, there))
+                if source.getpeername()[1] == port and "left" in cuts:
+                    cuts["left"] -= len(data)
+                    if cuts["left"] < 0:
+                        break
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        source.close()
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                one, other = listener.accept()[0], socket.create_connection(("127.0.0.1", port))
+                cuts: dict[str, int] = {}
+                for pair in ((one, other), (other, one)):
+                    threading.Thread(target=pump, args=(*pair, cuts), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://{here.decode()}/?token={server.token}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def test_a_lost_connection_loses_and_doubles_nothing(server: Server, provider: ProviderServer) -> None:
+    words = " ".join(f"word{n}" for n in range(60))
+    provider.script(text(words), text("The end."))
+    id = server.new()
+    sizes = [1500, 900, 2500, 1200]
+    with cutting_proxy(server, sizes) as address:
+        done = attach(address, "--session", id, typed="count\nand end\n")
+    assert not sizes, "every cut was made"
+    assert "connection is lost" in done.stderr
+    assert done.stdout.splitlines()[1:] == ["> count", words, "> and end", "The end."]
+
+
+def test_the_end_of_the_server_is_said(server: Server) -> None:
+    id = server.new()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wolo", "attach", server.address, "--session", id],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert id in process.stdout.readline()
+    server.stop(signal.SIGKILL)
+    _, errors = process.communicate(timeout=30) if process.wait(timeout=30) else ("", "")
+    assert process.returncode == 75
+    assert f"`wolo --resume {id}`" in errors

@@ -1,0 +1,257 @@
+"""Follows one session: events are printed, typed lines become prompts, steering, decisions and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from wolo.errors import WoloError
+from wolo.frontends.attach.line_printer import LinePrinter
+from wolo.frontends.attach.server_client import Refused, ServerClient, path_of
+from wolo.frontends.streams import print_message, show_error
+
+LEAVING = ("/quit", "/exit")
+DECISIONS = {"y": "once", "yes": "once", "s": "session", "a": "always", "n": "no", "no": "no"}
+NEEDS_APPROVAL = 4
+UNREADABLE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
+
+
+class AttachedSession:
+    """With a terminal, lines steer a running turn; from a pipe, each waits until it can be a prompt."""
+
+    def __init__(self, server: ServerClient, session_id: str, *, is_terminal: bool) -> None:
+        self._server, self._id, self._is_terminal = server, session_id, is_terminal
+        self._printer = LinePrinter(is_terminal=is_terminal)
+        self._busy = self._caught_up = self._stopped = False
+        self._exit_code = 0
+        self._newest = 0
+        """Events up to this id are older than what was sent last, or than the start."""
+        self._idle_since = 0
+        """Id of the latest event that says no turn runs."""
+        self._pending: dict[str, dict[str, Any]] = {}
+        """Approvals and questions, by their ids, oldest first."""
+        self._replies: list[dict[str, Any]] = []
+        self._changed = asyncio.Event()
+        self._left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def run(self, lines: AsyncIterator[str], exit_codes: Mapping[signal.Signals, int]) -> int:
+        """Returns the exit code. Raises WoloError; the session goes on in any case."""
+        found = await self._server.ask("GET", path_of(self._id))
+        try:
+            self._newest, self._busy = int(found["last_event_id"]), bool(found["busy"])
+        except UNREADABLE:
+            raise Refused(502, "The server's answer cannot be read.", "") from None
+        for number, code in exit_codes.items():
+            asyncio.get_running_loop().add_signal_handler(number, self._on_signal, number, code)
+        tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._read(lines))]
+        for task in tasks:
+            task.add_done_callback(self._on_end)
+        try:
+            return await self._left
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _leave(self, code: int) -> None:
+        if not self._left.done():
+            self._left.set_result(code)
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._left.done():
+            self._left.set_exception(error)
+
+    def _on_signal(self, number: signal.Signals, code: int) -> None:
+        if number != signal.SIGINT or not self._busy or self._stopped:
+            self._leave(0 if number == signal.SIGINT and self._is_terminal else code)
+            return
+        self._stopped = True
+        self._exit_code = code
+        print_message("Interrupting. Ctrl-C again leaves; the session stays.")
+        self._interrupting = asyncio.create_task(self._send("interrupt", {}))
+
+    async def _follow(self) -> None:
+        async for id, line in self._server.events(self._id, lambda: print_message("The connection is lost. Trying again.")):
+            try:
+                self._on_line(id, line)
+            except UNREADABLE:
+                print_message("An event of the server cannot be read.")
+            if not self._caught_up and id >= self._newest:
+                self._caught_up = True
+                self._prompt()
+            self._changed.set()
+
+    def _on_line(self, id: int, line: dict[str, Any]) -> None:
+        kind = line.get("subtype") if line.get("type") == "system" else line.get("type")
+        self._printer.on_line(line)
+        match kind:
+            case "approval" | "questions":
+                self._pending[str(line["approval_id" if kind == "approval" else "question_id"])] = line
+                if self._caught_up and len(self._pending) == 1:
+                    self._prompt()
+            case "approval_given" | "questions_answered":
+                self._settle(str(line["approval_id" if kind == "approval_given" else "question_id"]))
+            case "init":
+                self._pending.clear()
+                self._replies = []
+            case "status" if id > self._newest:
+                self._busy = bool(line["busy"])
+                if not self._busy:
+                    self._idle_since = id
+                    self._stopped = False
+                    self._pending.clear()
+                    self._prompt()
+            case "result" if id > self._newest:
+                self._exit_code = int(line["exit_code"])
+
+    def _settle(self, id: str) -> None:
+        was_first = next(iter(self._pending), None) == id
+        if self._pending.pop(id, None) is not None and was_first:
+            self._replies = []
+            self._prompt()
+
+    def _prompt(self) -> None:
+        """Says what the next line is for."""
+        if not self._caught_up:
+            return
+        first = next(iter(self._pending.values()), None)
+        if first is None:
+            if self._is_terminal and not self._busy:
+                self._printer.ask("> ")
+        elif "questions" in first:
+            self._printer.question(first["questions"][len(self._replies)])
+            self._printer.ask("Number or words (empty skips): ")
+        else:
+            if not self._replies:
+                self._printer.approval(first)
+            letters = {"once": "y", "session": "s (for this session)", "always": "a (always)", "no": "n [reason]"}
+            self._printer.ask(f"Approve? {', '.join(letters[each] for each in first['decisions'] if each in letters)}: ")
+
+    async def _read(self, lines: AsyncIterator[str]) -> None:
+        await self._until_ready(anything=True)
+        async for line in lines:
+            self._printer.entered()
+            if line.strip() in LEAVING:
+                self._leave(0)
+                return
+            await self._until_ready(anything=self._is_terminal)
+            try:
+                await self._on_typed(line)
+            except Refused as error:
+                show_error(error)
+                if error.status == 401:
+                    raise
+                self._exit_code = error.exit_code
+                self._prompt()
+        if self._is_terminal:
+            self._leave(0)
+            return
+        await self._until_ready()
+        if self._pending:
+            print_message("The session waits for an answer.", hint="Attach from a terminal, or open the page.")
+            self._exit_code = NEEDS_APPROVAL
+        self._leave(self._exit_code)
+
+    async def _until_ready(self, *, anything: bool = False) -> None:
+        """Returns when a line can be used: for an answer, or as a prompt."""
+        while not self._caught_up or (self._busy and not self._pending and not anything):
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _on_typed(self, line: str) -> None:
+        if self._pending:
+            id, first = next(iter(self._pending.items()))
+            await (self._answer(id, first, line) if "questions" in first else self._decide(id, first, line))
+        elif line.strip():
+            if self._is_terminal:
+                self._printer.own[line] += 1
+            await self._say(line)
+        else:
+            self._prompt()
+
+    async def _say(self, text: str) -> None:
+        """Steers a turn that runs, else begins one; another client may have begun or ended it meanwhile."""
+        for attempt in range(2):
+            kind = "steer" if self._busy != bool(attempt) else "prompt"
+            try:
+                found = await self._send(kind, {"text": text})
+            except Refused as error:
+                if error.status == 409 and not attempt:
+                    continue
+                self._printer.own[text] = 0
+                raise
+            if kind == "prompt":
+                self._newest = max(self._newest, int(found.get("last_event_id", 0)))
+                self._busy = self._idle_since <= self._newest
+            return
+
+    async def _decide(self, id: str, asked: dict[str, Any], line: str) -> None:
+        word, _, rest = line.strip().partition(" ")
+        decision = DECISIONS.get(word.lower().rstrip(",.:"), "")
+        if decision not in asked["decisions"] or (rest and decision != "no"):
+            self._prompt()
+            return
+        await self._settled("approve", id, {"call_id": id, "decision": decision, "reason": rest.strip()})
+
+    async def _answer(self, id: str, asked: dict[str, Any], line: str) -> None:
+        self._replies.append(_reply(asked["questions"][len(self._replies)], line.strip()))
+        if len(self._replies) < len(asked["questions"]):
+            self._prompt()
+            return
+        replies, self._replies = self._replies, []
+        await self._settled("answer", id, {"call_id": id, "answers": replies})
+
+    async def _settled(self, what: str, id: str, body: dict[str, Any]) -> None:
+        try:
+            await self._send(what, body)
+        except Refused as error:
+            if error.status not in (404, 409):
+                raise
+            show_error(error)
+        self._settle(id)
+
+    async def _send(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
+        found = await self._server.ask("POST", path_of(self._id, what), body)
+        return found if isinstance(found, dict) else {}
+
+
+def _reply(question: dict[str, Any], line: str) -> dict[str, Any]:
+    """Numbers or labels of options, else words."""
+    labels = [str(option["label"]) for option in question.get("options") or ()]
+    given = [each.strip() for each in line.split(",")] if question.get("several") else [line]
+    chosen = [labels[int(each) - 1] if each.isdecimal() and 0 < int(each) <= len(labels) else each for each in given]
+    return {"chosen": chosen} if line and set(chosen) <= set(labels) else {"text": line}
+
+
+async def choose_session(server: ServerClient, lines: AsyncIterator[str], *, is_terminal: bool) -> str | None:
+    """Lists the sessions and asks for one; None: nobody chose."""
+    rows, printer = (await server.ask("GET", "/api/sessions")), LinePrinter(is_terminal=is_terminal)
+    rows = [each for each in rows if isinstance(each, dict)] if isinstance(rows, list) else []
+    for at, row in enumerate(rows[:30], 1):
+        title = " ".join(str(row.get("name") or row.get("title") or "").split())[:60]
+        printer.line(f"{at}. {row.get('id')}  {'busy' if row.get('busy') else 'idle'}  {title}  {row.get('cwd')}")
+    if not is_terminal:
+        return None
+    while True:
+        printer.ask("Number or id, n for a new session: ")
+        given = (await anext(lines, "")).strip()
+        printer.entered()
+        if not given or given in LEAVING:
+            return None
+        if given in ("n", "new"):
+            return ""
+        if not given.isdecimal():
+            return given
+        if 0 < int(given) <= len(rows[:30]):
+            return str(rows[int(given) - 1].get("id"))
+
+
+async def new_session(server: ServerClient, cwd: str) -> str:
+    """Raises WoloError."""
+    found = await server.ask("POST", "/api/sessions", {"cwd": cwd})
+    if not isinstance(found, dict) or not isinstance(found.get("id"), str):
+        raise WoloError("The server's answer cannot be read.")
+    return str(found["id"])

@@ -1,0 +1,187 @@
+"""Prints the events of a served session as plain text; everything that came from afar is spelled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from wolo.frontends.streams import visible, write
+
+SHOWN_LINES = 40
+"""Of a result without a diff."""
+MARKS = {"completed": "x", "in_progress": ">", "cancelled": "-"}
+
+
+class LinePrinter:
+    def __init__(self, *, is_terminal: bool) -> None:
+        self._is_terminal = is_terminal
+        self._streamed = ""
+        """Text of the answer that has been printed before it was complete."""
+        self._at_start = True
+        self._shown: Counter[str] = Counter()
+        self._again: Counter[str] = Counter()
+        """Messages that have been printed and come once more, because the server began its log anew."""
+        self.own: Counter[str] = Counter()
+        """Prompts that were typed here and stand on the screen already."""
+
+    def line(self, text: str = "", *, before: str = "") -> None:
+        """Prints lines of their own, each behind `before`."""
+        write(("" if self._at_start else "\n") + "".join(f"{before}{each}\n" for each in visible(text).split("\n")))
+        self._at_start, self._streamed = True, ""
+
+    def ask(self, text: str) -> None:
+        """Leaves the cursor of a terminal behind the text."""
+        if not self._is_terminal:
+            self.line(text.rstrip())
+            return
+        write(("" if self._at_start else "\n") + visible(text))
+        self._at_start = False
+
+    def entered(self) -> None:
+        """The user has typed Enter, which began a new line of a terminal."""
+        self._at_start = self._at_start or self._is_terminal
+
+    def on_line(self, line: dict[str, Any]) -> None:
+        kind = str(line.get("subtype") if line.get("type") == "system" else line.get("type"))
+        if (show := getattr(self, f"_on_{kind}", None)) is not None:
+            show(line)
+
+    def _is_again(self, key: str) -> bool:
+        self._shown[key] += 1
+        if self._again[key] > 0:
+            self._again[key] -= 1
+            return True
+        return False
+
+    def _on_init(self, line: dict[str, Any]) -> None:
+        self._again, self._shown = self._shown, Counter()
+        if not self._again:
+            self.line(f"Session {line['session_id']}: {line['model']}, {line['mode']}, in {line['cwd']}")
+        self._streamed = ""
+
+    def _on_status(self, line: dict[str, Any]) -> None:
+        self._again.clear()
+
+    def _on_request(self, line: dict[str, Any]) -> None:
+        if self._streamed:
+            self.line("(The answer begins again.)")
+
+    def _on_stream_event(self, line: dict[str, Any]) -> None:
+        event = line["event"]
+        if event["type"] == "text_delta" and event["text"]:
+            text = str(event["text"])
+            write(("" if self._streamed or self._at_start else "\n") + visible(text))
+            self._streamed += text
+            self._at_start = text.endswith("\n")
+
+    def _on_assistant(self, line: dict[str, Any]) -> None:
+        message = line["message"]
+        if self._is_again(f"assistant {message['id']}"):
+            return
+        text = "".join(each["text"] for each in message["content"] if each["type"] == "text")
+        if text.startswith(self._streamed):
+            write(visible(text[len(self._streamed) :]))
+            self._at_start = self._at_start if text == self._streamed else text.endswith("\n")
+        else:
+            self.line(text)
+        if not self._at_start:
+            write("\n")
+        self._streamed, self._at_start = "", True
+        for each in message["content"]:
+            if each["type"] == "tool_use":
+                self.line(f"* {each['name']} {_short(each['input'])}")
+
+    def _on_user(self, line: dict[str, Any]) -> None:
+        message = line["message"]
+        for each in message["content"]:
+            if each["type"] == "tool_result":
+                if not self._is_again(f"result {each['tool_use_id']}"):
+                    self._result(each, line.get("view"))
+                continue
+            if each["type"] == "image":
+                each = {"text": f"[{each['media_type']}, {each['size_bytes']} bytes]"}
+            text = str(each["text"])
+            if self._is_again(f"user {message.get('id')} {text}"):
+                continue
+            if self.own[text] > 0:
+                self.own[text] -= 1
+            else:
+                self.line(text, before="> ")
+
+    def _result(self, block: dict[str, Any], view: Any) -> None:
+        view = view if isinstance(view, dict) else {}
+        if not self._view(view):
+            content = block["content"]
+            text = content if isinstance(content, str) else "\n".join(str(each.get("text", each["type"])) for each in content)
+            self._excerpt(("failed: " if block.get("is_error") else "") + text)
+
+    def _view(self, view: dict[str, Any]) -> bool:
+        if view.get("type") == "diff":
+            self.line(f"{view['path']} +{view['added']} -{view['removed']}\n{str(view['text']).rstrip()}", before="    ")
+        elif view.get("type") == "output":
+            self._excerpt(f"{str(view['text']).rstrip()}\n(exit code {view['exit_code']})".lstrip("\n"))
+        return view.get("type") in ("diff", "output", "todo_list")
+
+    def _excerpt(self, text: str) -> None:
+        lines = text.rstrip().split("\n")
+        self.line("\n".join(lines[:SHOWN_LINES]), before="    ")
+        if len(lines) > SHOWN_LINES:
+            self.line(f"… {len(lines) - SHOWN_LINES} more lines", before="    ")
+
+    def _on_todo(self, line: dict[str, Any]) -> None:
+        if not self._again:
+            self.line("\n".join(f"[{MARKS.get(each['status'], ' ')}] {each['text']}" for each in line["items"]), before="    ")
+
+    def _on_notice(self, line: dict[str, Any]) -> None:
+        if not self._is_again(f"notice {line['text']}"):
+            self.line(f"({line['text']})")
+
+    def _on_activity(self, line: dict[str, Any]) -> None:
+        self.line(f"({line['text']} …)")
+
+    def _on_denied(self, line: dict[str, Any]) -> None:
+        self.line(f"denied: {line['reason']}", before="    ")
+
+    def _on_retry(self, line: dict[str, Any]) -> None:
+        self.line(f"({(line['error'] or {}).get('message', 'The attempt failed.')} Retrying in {line['delay_s']:.0f} s.)")
+
+    def _on_fallback(self, line: dict[str, Any]) -> None:
+        self.line(f"({line['model']} answers instead.)")
+
+    def _on_compaction(self, line: dict[str, Any]) -> None:
+        self.line("(The conversation was compacted.)")
+
+    def _on_result(self, line: dict[str, Any]) -> None:
+        if line["is_error"]:
+            error = line.get("error") or {}
+            words = [str(error.get("message") or line["subtype"]), str(error.get("hint") or "")]
+            self.line(f"({' '.join(filter(None, words))})")
+
+    def approval(self, line: dict[str, Any]) -> None:
+        """A call that waits for a decision, with its change."""
+        who = f" ({line['agent']})" if line.get("agent") else ""
+        self.line(f"? {line['name']}{who} {_short(line['input'], 2000)}")
+        if line.get("reason"):
+            self.line(str(line["reason"]), before="    ")
+        self._view(line["view"] if isinstance(line.get("view"), dict) else {})
+        for path in line.get("outside") or ():
+            self.line(f"outside the workspace: {path}", before="    ")
+        if line.get("rule"):
+            self.line(f"“always” adds the rule {line['rule']}", before="    ")
+
+    def question(self, question: dict[str, Any]) -> None:
+        self.line(f"? {question['text']}")
+        for at, option in enumerate(question.get("options") or (), 1):
+            self.line(
+                f"{at}. {option['label']}" + (f": {option['description']}" if option.get("description") else ""), before="    "
+            )
+
+
+def _short(given: Any, limit: int = 200) -> str:
+    if isinstance(given, dict) and len(given) == 1:
+        (given,) = given.values()
+    text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[:limit]}…"
