@@ -70,7 +70,7 @@ PARAGRAPH = "WHAT IS SAID IS KEPT ON THE DISK BEFORE ANYBODY SEES IT, SO NOTHING
 @pytest.mark.parametrize(
     ("answer", "most"),
     [
-        pytest.param("".join(f"LINE {number} OF AN ANSWER IN MANY WORDS.\n" for number in range(35)), 2.0, id="lines"),
+        pytest.param("".join(f"LINE {number} OF AN ANSWER IN MANY WORDS.\n" for number in range(35)), 2.4, id="lines"),
         pytest.param((PARAGRAPH * 3 + "\n\n") * 9, 2.8, id="paragraphs"),
     ],
 )
