@@ -1,0 +1,100 @@
+"""Exports of one row per task: JSON Lines and CSV."""
+
+from __future__ import annotations
+
+import csv
+from datetime import datetime
+from typing import Any, TextIO
+
+import msgspec
+
+from wolo.fleet.exports.exported_run import ExportedRun
+from wolo.fleet.ledger.outcomes import Outcome
+from wolo.fleet.ledger.run_rows import Row
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a text that begins so for a formula (OWASP, CSV injection)."""
+
+
+def write_jsonl(run: ExportedRun, out: TextIO) -> list[str]:
+    """The fields of results.jsonl, with `tags` and `meta`; a task without a result has its state and nulls."""
+    for row in run.rows:
+        out.write(msgspec.json.encode(as_line(row)).decode() + "\n")
+    return []
+
+
+def as_line(row: Row) -> dict[str, Any]:
+    ended = row.outcome
+    return {
+        "id": row.task.id,
+        "key": row.key,
+        "attempt": row.attempt,
+        "state": row.state,
+        "session_id": ended.session_id if ended else "",
+        "exit_code": ended.exit_code if ended else None,
+        "patch": ended.patch if ended else None,
+        "verify": ended.verify if ended else None,
+        "usage": ended.usage if ended else None,
+        "cost_usd": ended.usage.cost_usd if ended else row.cost_usd,
+        "started": ended.started if ended else row.began or None,
+        "ended": ended.ended if ended else None,
+        "host": ended.host if ended else row.host,
+        "engine": ended.engine if ended else "",
+        "error": ended.error if ended else None,
+        "tags": row.task.tags,
+        "meta": row.task.meta,
+    }
+
+
+def write_csv(run: ExportedRun, out: TextIO) -> list[str]:
+    """A header and one row per task (RFC 4180); times in seconds, cost in US dollars."""
+    writer: csv.DictWriter[str] | None = None
+    for row in run.rows:
+        cells = _cells(row, run.model)
+        if writer is None:
+            writer = csv.DictWriter(out, list(cells))
+            writer.writeheader()
+        writer.writerow({name: _harmless(value) for name, value in cells.items()})
+    return []
+
+
+def _cells(row: Row, model: str) -> dict[str, Any]:
+    ended = row.outcome
+    patch, verify, usage = (ended.patch, ended.verify, ended.usage) if ended else (None, None, None)
+    return {
+        "id": row.task.id,
+        "state": row.state,
+        "attempt": row.attempt,
+        "model": row.task.model or model,
+        "exit_code": ended.exit_code if ended else None,
+        "verify_exit_code": verify.exit_code if verify else None,
+        "seconds": seconds_of(ended) if ended else None,
+        "cost_usd": usage.cost_usd if usage else None,
+        "input_tokens": usage.input_tokens if usage else None,
+        "output_tokens": usage.output_tokens if usage else None,
+        "cache_read_tokens": usage.cache_read_tokens if usage else None,
+        "cache_write_tokens": usage.cache_write_tokens if usage else None,
+        "patch": patch.path if patch else "",
+        "patch_bytes": patch.size_bytes if patch else 0,
+        "patch_files": patch.files if patch else 0,
+        "session_id": ended.session_id if ended else "",
+        "started": ended.started if ended else row.began,
+        "ended": ended.ended if ended else "",
+        "host": ended.host if ended else row.host,
+        "engine": ended.engine if ended else "",
+        "error": ended.error.message if ended and ended.error else "",
+        "tags": " ".join(row.task.tags),
+    }
+
+
+def seconds_of(outcome: Outcome) -> float:
+    """Wall time of an attempt; 0 for times that make no sense."""
+    try:
+        spent = datetime.fromisoformat(outcome.ended) - datetime.fromisoformat(outcome.started)
+    except ValueError:
+        return 0.0
+    return max(round(spent.total_seconds(), 3), 0.0)
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
