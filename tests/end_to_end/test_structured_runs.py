@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, text
+from tests.fakes.replies import Hold, call, sse, text
 from tests.fakes.written import command
 from wolo.places import find_home
 
@@ -99,3 +99,40 @@ def test_a_signal_while_it_waits_for_a_line_ends_it(provider: ProviderServer) ->
             pass
         running.send_signal(signal.SIGTERM)
         assert running.wait(10) == 143
+
+
+def test_a_control_line_interrupts_the_running_turn(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(hold), text("two"))
+    with start_wolo(*provider.flags, *STREAM, stdin_pipe=True) as running:
+        stdin, stdout = running.stdin, running.stdout
+        assert stdin is not None
+        assert stdout is not None
+
+        def say(line: str) -> None:
+            stdin.write(line.encode())
+            stdin.flush()
+
+        said: list[dict[str, Any]] = []
+
+        def hear(kind: str) -> dict[str, Any]:
+            while not said or said[-1]["type"] != kind:
+                said.append(json.loads(stdout.readline()))
+            return said.pop()
+
+        say(prompt("first"))
+        hold.wait_until_reached()
+        say(control("set_model"))
+        assert hear("control_response")["response"]["subtype"] == "error"
+        say(control("interrupt"))
+        assert hear("control_response")["response"] == {"subtype": "success", "request_id": "r1"}
+        assert hear("result")["subtype"] == "error_interrupted"
+        hold.release()
+        say(prompt("second"))
+        assert hear("result")["result"] == "two"
+        stdin.close()
+        assert running.wait(10) == 130
+
+
+def control(subtype: str) -> str:
+    return json.dumps({"type": "control_request", "request_id": "r1", "request": {"subtype": subtype}}) + "\n"

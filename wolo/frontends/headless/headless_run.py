@@ -65,6 +65,10 @@ class Headless:
         self.stopped_by = exit_code
         self.stopped.set()
 
+    def interrupt(self) -> None:
+        """Stops the running turn; its result still comes."""
+        self._conversation.interrupt()
+
     async def run(self, prompt: Message, *, last_message_file: Path | None = None, form: OutputForm | None = None) -> int:
         """Returns the exit code. `form`: the answer must fit a JSON schema. Raises OutputLost when stdout cannot be written."""
         self._init_line()

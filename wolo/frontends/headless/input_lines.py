@@ -1,4 +1,4 @@
-"""Runs prompts that come as JSON lines on stdin, one turn each."""
+"""Runs prompts that come as JSON lines on stdin, one turn each, and lines that interrupt the running turn."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import UsageError
-from wolo.frontends.headless.headless_run import Headless
+from wolo.frontends.headless.headless_run import Headless, print_json
+from wolo.frontends.streams import OutputLost
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, ImagePart, TextPart
 
@@ -82,7 +84,12 @@ def _part(block: Any) -> AnyPart:
 async def _lines(front: Headless) -> AsyncIterator[bytes]:
     """Lines that are not empty, until the end of stdin or a signal."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
-    threading.Thread(target=_read, args=(sys.stdin.fileno(), loop, queue), daemon=True).start()
+
+    def take(line: bytes | None) -> None:
+        if line is None or not _answer_control(line, front):
+            queue.put_nowait(line)
+
+    threading.Thread(target=_read, args=(sys.stdin.fileno(), loop, take), daemon=True).start()
     stopped = asyncio.create_task(front.stopped.wait())
     while not front.stopped_by:
         read = asyncio.create_task(queue.get())
@@ -98,7 +105,29 @@ async def _lines(front: Headless) -> AsyncIterator[bytes]:
             yield line
 
 
-def _read(descriptor: int, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[bytes | None]) -> None:
+def _answer_control(line: bytes, front: Headless) -> bool:
+    """Obeys a control request in the form of Claude Code, at once; False: the line is none."""
+    if b"control_request" not in line:
+        return False
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(said, dict) or said.get("type") != "control_request":
+        return False
+    request = said.get("request")
+    subtype = request.get("subtype") if isinstance(request, dict) else None
+    answer: dict[str, Any] = {"subtype": "success"}
+    if subtype == "interrupt":
+        front.interrupt()
+    else:
+        answer = {"subtype": "error", "error": f"There is no control request {subtype!r}, only interrupt."}
+    with suppress(OutputLost):  # the running turn finds out too
+        print_json({"type": "control_response", "response": {**answer, "request_id": said.get("request_id")}})
+    return True
+
+
+def _read(descriptor: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes | None], None]) -> None:
     """Reads without the buffer of `sys.stdin`, which Python would wait for when it ends."""
     rest = b""
     while True:
@@ -112,9 +141,9 @@ def _read(descriptor: int, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue
             piece = b""
         try:
             for line in lines:
-                loop.call_soon_threadsafe(queue.put_nowait, line)
+                loop.call_soon_threadsafe(take, line)
             if not piece:
-                loop.call_soon_threadsafe(queue.put_nowait, None)
+                loop.call_soon_threadsafe(take, None)
                 return
         except RuntimeError:  # the loop has ended
             return
