@@ -20,6 +20,13 @@ PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4
 HOSTILE = "<img src=x onerror=document.title='owned'> [x](javascript:alert(1)) `</code><script>document.title='owned'</script>`"
 
 
+RUNS = "a".join("`" * length for length in range(1, 190))
+DRAW = """const [texts, done] = arguments;
+import("/page/markdown.js").then(({ add, markdown }) =>
+  done(texts.map((text) => add(document.createElement("div"), markdown(text)).innerHTML)));"""
+"""Draws texts that have cost quadratic time, or too many arguments."""
+
+
 @contextmanager
 def browser(*, width: int = 1200) -> Iterator[Any]:
     try:
@@ -130,6 +137,10 @@ def test_hostile_text_stays_text(server: Server, provider: ProviderServer) -> No
         assert not all_of(driver, "main img, main script, #side img, a[href^=javascript]")
         assert "owned" not in driver.title or "<img" in driver.title
         assert "<img src=x onerror" in shown(driver)
+        drawn = driver.execute_async_script(
+            DRAW, ["# a" + " " * 900_000 + "b", "a|b\n" + " " * 900_000 + "x", RUNS, "|-|\n|-|\n" + "|" * 200_000]
+        )
+        assert [each[:4] for each in drawn] == ["<h2>", "<p>a", "<p>`", "<div"]
 
 
 def test_a_session_is_set_up_and_used_from_the_page(server: Server, provider: ProviderServer, tmp_path: Path) -> None:

@@ -129,13 +129,18 @@ export class Conversation {
   }
 
   paintSoon() {
-    this.frame ??= requestAnimationFrame(() => {
+    if (this.frame) return;
+    const draw = () => {
+      const began = performance.now();
+      if (!this.isStopped) {
+        this.answer?.draw();
+        if (this.thinking) this.thinking.node.lastChild.textContent = clean(this.thinking.text);
+        follow();
+      }
+      this.rest = 4 * (performance.now() - began); // a long text must not keep the page from answering
       this.frame = null;
-      if (this.isStopped) return;
-      this.answer?.draw();
-      if (this.thinking) this.thinking.node.lastChild.textContent = clean(this.thinking.text);
-      follow();
-    });
+    };
+    this.frame = this.rest > 40 ? setTimeout(draw, this.rest) : requestAnimationFrame(draw);
   }
 
   drop() {

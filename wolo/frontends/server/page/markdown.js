@@ -7,7 +7,12 @@ export function el(tag, attributes = {}, ...children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, value);
   }
-  node.append(...children.filter((child) => child != null).map((child) => (typeof child === "string" ? clean(child) : child)));
+  return add(node, children.flat());
+}
+
+/** Appends any number of children. */
+export function add(node, children) {
+  for (const child of children) if (child != null) node.append(typeof child === "string" ? clean(child) : child);
   return node;
 }
 
@@ -32,7 +37,7 @@ export function copyButton(read, name = "Copy") {
 
 export const codeBlock = (text) => el("div", { class: "code" }, el("pre", { tabindex: "0" }, el("code", {}, text)), copyButton(() => text, "Copy code"));
 
-const INLINE = /(`+)([\s\S]*?[^`])\1(?!`)|\*\*([^\s*][\s\S]*?)\*\*|(?<![\w*])\*([^\s*][^*\n]*?)\*(?!\w)|(?<!\w)_([^\s_][^_\n]*?)_(?!\w)|~~([^~\n]+)~~|\[([^\]\n]{1,300})\]\(([^()\s]{1,2000})\)|(https?:\/\/[^\s<>"'`]{1,2000}[^\s<>"'`.,;:!?)\]])|\\([!-/:-@[-`{-~])/g;
+const INLINE = /(?<!`)(`{1,8})(?!`)([\s\S]{0,2000}?[^`])\1(?!`)|\*\*([^\s*][\s\S]*?)\*\*|(?<![\w*])\*([^\s*][^*\n]*?)\*(?!\w)|(?<!\w)_([^\s_][^_\n]*?)_(?!\w)|~~([^~\n]+)~~|\[([^\]\n]{1,300})\]\(([^()\s]{1,2000})\)|(https?:\/\/[^\s<>"'`]{1,2000}[^\s<>"'`.,;:!?)\]])|\\([!-/:-@[-`{-~])/g;
 
 function link(text, address) {
   const node = el("a", { href: address, target: "_blank", rel: "noopener noreferrer", title: address }, ...text);
@@ -62,7 +67,8 @@ export function inline(text, depth = 0) {
   return nodes;
 }
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`\s]*)/, ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/, HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
+const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`\s]*)/, ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/, HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
+const LONGEST_DIVIDER = 400;
 const RULE = /^ {0,3}([-*_])( *\1){2,}\s*$/, DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
 const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
@@ -81,7 +87,7 @@ export function markdown(text, depth = 0) {
       at += 1;
       nodes.push(found[2] === "diff" ? diff(body.join("\n")) : codeBlock(body.join("\n")));
     } else if ((found = HEADING.exec(line))) {
-      nodes.push(el(`h${Math.min(found[1].length + 1, 6)}`, {}, ...inline(found[2])));
+      nodes.push(el(`h${Math.min(found[1].length + 1, 6)}`, {}, ...inline(found[2].trimEnd().replace(/ #{1,6}$/, ""))));
       at += 1;
     } else if (RULE.test(line)) {
       nodes.push(el("hr"));
@@ -89,17 +95,17 @@ export function markdown(text, depth = 0) {
     } else if (/^ {0,3}>/.test(line) && depth < 8) {
       const body = [];
       for (; at < lines.length && /^ {0,3}>/.test(lines[at]); at += 1) body.push(lines[at].replace(/^ {0,3}> ?/, ""));
-      nodes.push(el("blockquote", {}, ...markdown(body.join("\n"), depth + 1)));
+      nodes.push(el("blockquote", {}, markdown(body.join("\n"), depth + 1)));
     } else if (ITEM.test(line) && depth < 8) {
       const [taken, node] = list(lines, at, depth);
       nodes.push(node);
       at = taken;
-    } else if (line.includes("|") && DIVIDER.test(lines[at + 1] ?? "") && lines[at + 1].includes("-")) {
-      const head = el("tr", {}, ...cells(line).map((cell) => el("th", {}, ...inline(cell)))), rows = [];
+    } else if (line.includes("|") && lines[at + 1]?.length < LONGEST_DIVIDER && DIVIDER.test(lines[at + 1]) && lines[at + 1].includes("-")) {
+      const head = el("tr", {}, cells(line).map((cell) => el("th", {}, ...inline(cell)))), rows = [];
       for (at += 2; at < lines.length && lines[at].includes("|"); at += 1) {
-        rows.push(el("tr", {}, ...cells(lines[at]).map((cell) => el("td", {}, ...inline(cell)))));
+        rows.push(el("tr", {}, cells(lines[at]).map((cell) => el("td", {}, ...inline(cell)))));
       }
-      nodes.push(el("div", { class: "table", tabindex: "0" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows))));
+      nodes.push(el("div", { class: "table", tabindex: "0" }, el("table", {}, el("thead", {}, head), el("tbody", {}, rows))));
     } else {
       const body = [line];
       for (at += 1; at < lines.length && lines[at].trim() && !begins(lines[at]); at += 1) body.push(lines[at]);
@@ -136,10 +142,10 @@ const kindOf = (line) => (/^(---|\+\+\+|@@|#)/.test(line) ? "at" : line[0] === "
 export function diff(text) {
   const lines = text.replace(/\n$/, "").split("\n");
   const rows = (part) => part.map((line) => el("span", { class: kindOf(line) }, line.length > 2000 ? `${line.slice(0, 2000)}…` : line || " "));
-  const node = el("pre", { class: "diff", tabindex: "0" }, ...rows(lines.slice(0, MOST_LINES)));
+  const node = el("pre", { class: "diff", tabindex: "0" }, rows(lines.slice(0, MOST_LINES)));
   if (lines.length > MOST_LINES) {
     const more = el("button", { type: "button", class: "more" }, `Show ${lines.length - MOST_LINES} more lines`);
-    more.addEventListener("click", () => more.replaceWith(...rows(lines.slice(MOST_LINES))));
+    more.addEventListener("click", () => { more.remove(); add(node, rows(lines.slice(MOST_LINES))); });
     node.append(more);
   }
   return node;
@@ -163,9 +169,9 @@ export class GrowingAnswer {
       if ((rest.slice(0, found.index).match(/^ {0,3}(`{3,}|~{3,})/gm) ?? []).length % 2 === 0) stable = found.index + 2;
     }
     for (const node of this.tail) node.remove();
-    if (stable) this.node.append(...markdown(rest.slice(0, stable)));
+    if (stable) add(this.node, markdown(rest.slice(0, stable)));
     this.tail = markdown(rest.slice(stable));
-    this.node.append(...this.tail);
+    add(this.node, this.tail);
     this.drawn += stable;
   }
 }

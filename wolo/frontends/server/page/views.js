@@ -127,7 +127,7 @@ export function promptNode(content) {
   return node;
 }
 
-export const answerNode = (text) => el("div", { class: "answer" }, ...markdown(text), copyButton(() => text, "Copy answer"));
+export const answerNode = (text) => el("div", { class: "answer" }, markdown(text), copyButton(() => text, "Copy answer"));
 export const noteNode = (text, level = "") => el("div", { class: `note ${["warning", "error"].includes(level) ? level : ""}` }, text);
 
 export function thinkingNode(text, open = false) {
