@@ -504,3 +504,15 @@ async def test_any_callable_is_a_tool(function: Any, given: dict[str, Any], retu
     assert [*sent(ours)[0]["tools"][-1]["function"]["parameters"]["properties"]] == [*given]
     assert result.messages[1].calls[0].output == returned
     assert ("image_url" in str(sent(ours)[1])) == (function is draw)
+
+
+async def test_a_function_is_called_when_the_session_ends() -> None:
+    seen = []
+
+    async def on_end(fields: dict[str, Any]) -> None:
+        seen.append((fields["hook_event_name"], fields["session_id"]))
+
+    async with agent("one", hooks={"SessionEnd": on_end}) as ours:
+        await ours.run("first")
+        assert seen == []
+    assert seen == [("SessionEnd", ours.session_id)]

@@ -274,7 +274,16 @@ class Agent:
             self._history = conversation.history
             if self._session != MEMORY and conversation.history:
                 self._session, self._fork = conversation.info.session_id, False
-            await conversation.close()
+            try:
+                await self._call_end_hook(conversation)
+            finally:
+                await conversation.close()
+
+    async def _call_end_hook(self, conversation: Conversation) -> None:
+        function, info = self._hooks.get("SessionEnd"), conversation.info
+        if function is not None and conversation.history:
+            fields = {"hook_event_name": "SessionEnd", "session_id": info.session_id, "cwd": str(info.cwd), "reason": "other"}
+            await _value(function(fields))
 
     async def __aenter__(self) -> Agent:
         return self
