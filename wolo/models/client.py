@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -29,6 +30,9 @@ from wolo.models.prompt_cache import PrefixWatch, find_miss
 from wolo.models.protocol import MUST_BE_SENT, Listener, Question, has_media, producer_of, request_for
 from wolo.models.provider import MEDIA, Choice, cost_of
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
+
+if TYPE_CHECKING:
+    from wolo.models.shared_limiter import SharedLimiter
 
 IDLE_S = 300.0
 FIRST_BYTE_S = 120.0
@@ -59,6 +63,8 @@ class ClientOptions(msgspec.Struct, frozen=True):
     """Name of the working directory."""
     max_answer_bytes: int = MOST_BYTES
     wire_log: Path | None = None
+    limiter: str = ""
+    """Socket of a limiter that several processes share."""
     secrets: Callable[[], ValueRedactor] | None = None
     """Values to redact from the log; None: the key."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -77,6 +83,7 @@ class HttpModelClient:
         self._producer = producer_of(choice, format.name)
         secrets = self._options.secrets or partial(key_of, choice)
         self._log = WireLog(self._options.wire_log, secrets) if self._options.wire_log else None
+        self._shared = self._shared_limiter()
         self._estimate = TokenEstimate()
         self._prefixes = PrefixWatch()
         self._dropped: frozenset[str] = frozenset()
@@ -84,6 +91,13 @@ class HttpModelClient:
         self._attachment_notices: AttachmentNotices | None = None
         self._without_media: tuple[Message, ...] = ()
         """The last messages that had no attachments."""
+
+    def _shared_limiter(self) -> SharedLimiter | None:
+        if not self._options.limiter:
+            return None
+        from wolo.models.shared_limiter import SharedLimiter  # noqa: PLC0415  # only in a batch
+
+        return SharedLimiter(self._options.limiter, self._choice.base_url, self._choice.api_key, self._options.sleep)
 
     @property
     def choice(self) -> Choice:
@@ -114,6 +128,8 @@ class HttpModelClient:
                     raise
                 if isinstance(error, RateLimited):
                     limiter.on_rate_limit(now, wait_s)
+                    if self._shared:
+                        await self._shared.refused(wait_s)
                 await listener.on_attempt_failed(error, attempt, self._tries(error), wait_s)
             await self._options.sleep(wait_s)
             attempt += 1
@@ -156,16 +172,22 @@ class HttpModelClient:
         body = self._format.encode(request)
         blocks = self._format.blocks()
         prompt_tokens = self._estimate.request(question.messages, system=question.system, tools=question.tools)
+        if self._shared:
+            await self._shared.enter(prompt_tokens, listener)
         await listener.on_request(attempt, prompt_tokens)
         exchange = self._log.begin(body) if self._log else None
         try:
             assembler = await self._receive(request, self._call(question, body, exchange), listener)
         except HttpStatusError as refused:
+            if self._shared:
+                self._shared.learn(refused.headers)
             raise self._error_from(refused, prompt_tokens) from None
         finally:
             if exchange:
                 exchange.close()
         message = self._with_usage(assembler.message(producer=self._producer), prompt_tokens)
+        if self._shared:
+            await self._shared.answered(message.usage, prompt_tokens)
         message = self._prefixes.answered(message, question.messages, blocks)
         if miss := find_miss(message, question.messages, self._choice.model.price):
             await listener.on_notice(miss.sentence, "info")

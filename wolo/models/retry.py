@@ -120,6 +120,8 @@ def system_random() -> float:
     return int.from_bytes(os.urandom(4)) / 2**32
 
 
+LIMITER_VARIABLE = "WOLO_LIMITER"
+"""Names the socket of the limiter that all agents of a batch share."""
 MOST_AT_ONCE = 8
 """Requests with one key at once."""
 

@@ -20,6 +20,7 @@ from wolo.models import catalog, driving, probe_cache
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
 from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import DRIVEN, Choice, ProviderSettings, is_known
+from wolo.models.retry import LIMITER_VARIABLE
 from wolo.places import Places, find_places
 
 if TYPE_CHECKING:
@@ -285,6 +286,7 @@ def _over_network(
         project=access.project,
         max_answer_bytes=settings.limits.max_answer_bytes,
         wire_log=access.wire_log,
+        limiter=os.environ.get(LIMITER_VARIABLE, ""),
         secrets=lambda: access.secrets.exact,
     )
     transport = access.transport or HttpTransport(certificates=certificates or load_certificates(choice.base_url))

@@ -14,6 +14,7 @@ from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
 from wolo.fleet.ledger.outcomes import Ended, Failure, Lease, Outcome, Owner, Spent
 from wolo.fleet.ledger.results_file import ResultsFile, write_summary
 from wolo.fleet.ledger.run_rows import Added, Beat, Meta, Row, Totals
+from wolo.fleet.ledger.shared_limits import Limits
 from wolo.fleet.tasks import Task
 
 T = TypeVar("T")
@@ -47,6 +48,10 @@ class Ledger:
 
     def close(self) -> None:
         self._store.close()
+
+    def limits(self, *, requests: float | None = None, tokens: float | None = None) -> Limits:
+        """Limits of provider keys that all workers share; `requests` and `tokens` a minute, where the user knows them."""
+        return Limits(self._store, self._host, requests=requests, tokens=tokens)
 
     def meta(self) -> Meta:
         return self._store.transaction(_meta)
