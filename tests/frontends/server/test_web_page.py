@@ -126,7 +126,8 @@ def test_reloading_in_mid_stream_loses_nothing(server: Server, provider: Provide
 
 
 def test_hostile_text_stays_text(server: Server, provider: ProviderServer) -> None:
-    provider.script(call("shell", {"command": f"echo {HOSTILE!r}"}), text(HOSTILE))
+    broken = call("edit", {"path": "a", "edits": [5, {"old": 5, "new": {"toString": None}}]})
+    provider.script(broken, call("shell", {"command": f"echo {HOSTILE!r}"}), text(HOSTILE))
     with browser() as driver:
         driver.get(server.address)
         wait(driver, lambda: "What shall we do?" in shown(driver))

@@ -105,7 +105,12 @@ export class Conversation {
     const id = /^id: (\d+)$/m.exec(block), data = /^data: (.*)$/m.exec(block);
     if (!id || !data || this.isStopped) return;
     this.last = id[1];
-    this.line(JSON.parse(data[1]));
+    try {
+      this.line(JSON.parse(data[1]));
+    } catch (error) {
+      console.warn(error);
+      this.put(noteNode("Something could not be shown here.", "warning"));
+    }
   }
 
   line(line) {

@@ -40,7 +40,7 @@ function argumentsOf(input) {
   return lines.length ? output(lines.join("\n")) : null;
 }
 
-const prefixed = (head, text, sign) => [head, ...text.replace(/\n$/, "").split("\n").map((line) => sign + line)].join("\n");
+const prefixed = (head, text, sign) => [head, ...String(text).replace(/\n$/, "").split("\n").map((line) => sign + line)].join("\n");
 
 function change(edits, path) {
   const pieces = edits.map((edit) => prefixed(prefixed("@@", edit?.old ?? "", "-"), edit?.new ?? "", "+"));
@@ -190,7 +190,7 @@ export function questionsNode(line, answer) {
 
 const TODO = { pending: "○", in_progress: "◐", completed: "●", cancelled: "⊘" };
 const todoItems = (items) => el("ul", { class: "todo" }, ...items.map((item) => {
-  const status = item?.status in TODO ? item.status : "pending";
+  const status = Object.hasOwn(TODO, item?.status) ? item.status : "pending";
   return el("li", { class: status }, `${TODO[status]} ${typeof item === "string" ? item : item?.text ?? item?.content ?? ""}`);
 }));
 
