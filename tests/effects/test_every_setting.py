@@ -89,6 +89,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "tasks.timeout_s": Elsewhere(SUBAGENTS, "test_one_that_stalls_is_timed_out_and_the_parent_goes_on"),
     "tasks.max_turns": Elsewhere(SUBAGENTS, "test_a_projects_agent_may_take_no_more_turns_than_the_settings_say"),
     "memory.learn": Effect("memory.learn = false"),
+    "batch.lease_s": Elsewhere("fleet/test_batch.py", "test_a_queue_is_made_first_and_worked_on_later"),
     "telemetry.content": Elsewhere("telemetry/test_telemetry.py", "test_content_is_exported_where_the_setting_allows_it"),
     "verify.command": Effect('verify.command = "test ! -e written.txt"', script=(writes, fine)),
     "verify.rounds": Elsewhere(

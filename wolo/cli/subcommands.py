@@ -45,6 +45,7 @@ TABLE = {
     "import-config": Subcommand("extensions.import_config", "import_config", "Take over settings of other coding agents."),
     "skills": Subcommand("extensions.skills", "app", "Skills: list, show, add, remove."),
     "plugin": Subcommand("extensions.plugin", "app", "Plugins: add, list, update, remove, allow, search …"),
+    "batch": Subcommand("fleet.batch", "app", "Many tasks: run, resume, status, retry, apply …"),
     "completion": Subcommand("completion.install", "completion", "Print the completion script for bash, zsh or fish."),
     "stats": Subcommand("stats", "stats", "Show tokens, cache, cost and tool calls of all sessions."),
     "replay": Subcommand("replay", "replay", "Run a saved session again, without a model, and compare."),

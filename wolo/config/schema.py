@@ -48,6 +48,11 @@ class Shell(Struct, frozen=True, forbid_unknown_fields=True):
     """Variables that commands see in addition to a few standard ones (`GOPATH`, `CARGO_*`). Secrets are never passed."""
 
 
+class Batch(Struct, frozen=True, forbid_unknown_fields=True):
+    lease_s: Annotated[float, Meta(ge=1)] = 60.0
+    """Time after which a worker on another machine that does not answer has lost its task."""
+
+
 class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     offer: tuple[str, ...] | None = None
     """Offer only these tools; an empty list offers none."""
@@ -148,6 +153,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     web_search: WebSearch = WebSearch()
     lsp: Lsp = Lsp()
     tasks: Tasks = Tasks()
+    batch: Batch = Batch()
     verify: verification.Settings = verification.Settings()
     memory: Memory = Memory()
     telemetry: Telemetry = Telemetry()

@@ -19,10 +19,6 @@ class RunFolder(Struct, frozen=True):
         return self.path / "tasks.jsonl"
 
     @property
-    def settings(self) -> Path:
-        return self.path / "run.json"
-
-    @property
     def mirrors(self) -> Path:
         return self.path / "work/mirrors"
 

@@ -1,0 +1,196 @@
+"""`wolo batch` as a user runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import run_wolo, start_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import text
+from tests.fakes.repositories import commit, files, git, repository
+from tests.fleet.batches import results, serve, write_tasks
+from wolo.fleet.agent_run import AgentSettings
+from wolo.fleet.coordinator import BatchOptions, Limits, create_run, make_engine
+from wolo.fleet.ledger.hosts import Host
+from wolo.fleet.ledger.outcomes import Owner
+from wolo.fleet.tasks import Task
+from wolo.fleet.workers import Workers
+
+
+@pytest.fixture
+def env(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    served = serve(provider)
+    for name, value in served.items():
+        monkeypatch.setenv(name, value)
+    return served
+
+
+def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None:
+    source = repository(tmp_path / "source", {"a.txt": "one\n"})
+    tasks = write_tasks(tmp_path / "t.jsonl", 20, repo="source", verify="test -f made.txt && ! test -f no")
+    with tasks.open("a") as file:
+        file.write(json.dumps({"id": "bad", "prompt": "go", "mode": "yolo", "verify": "exit 1"}))
+    done = run_wolo("batch", "run", str(tasks), "--out", "runs/x", "-j", "4", timeout=120)
+    assert done.exit_code == 1, done.stderr
+    assert done.stdout.startswith("20 passed, 1 failed · ")
+    found = results(Path("runs/x"))
+    assert sorted(result["id"] for result in found) == sorted([f"t{number}" for number in range(20)] + ["bad"])
+    assert {result["attempt"] for result in found} == {1}
+    assert git(source, "status", "--short") == ""
+    assert json.loads(Path("runs/x/summary.json").read_text())["states"] == {"failed": 1, "passed": 20}
+    again = run_wolo("batch", "resume", "runs/x")
+    assert (again.exit_code, results(Path("runs/x"))) == (1, found), "what has ended is not run again"
+    assert run_wolo("batch", "retry", "runs/x", "--state", "failed").stdout == "1 tasks are queued again.\n"
+    assert run_wolo("batch", "status", "runs/x", "--json").json["states"] == {"queued": 1, "passed": 20}
+
+
+def test_mistakes_of_a_task_file_are_all_named_and_no_folder_is_made(env: dict[str, str]) -> None:
+    Path("t.jsonl").write_text('{"id": "a"}\n{"id": "b", "prompt": "x", "model": "a b"}\n')
+    done = run_wolo("batch", "run", "t.jsonl", "--out", "runs/x")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "t.jsonl:1:1: a prompt is missing",
+        "t.jsonl:2:28: model: 'a b' is not a model; write PROVIDER/MODEL",
+    ]
+    assert not Path("runs").exists()
+
+
+def test_a_queue_is_made_first_and_worked_on_later(env: dict[str, str], tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 3)
+    assert run_wolo("batch", "run", str(tasks), "--out", "q", "-j", "0", "--set", "batch.lease_s=7").exit_code == 0
+    with sqlite3.connect("q/ledger.db") as database:
+        assert database.execute("SELECT json_extract(meta, '$.lease_s') FROM run").fetchone() == (7.0,)
+    refused = run_wolo("batch", "run", str(tasks), "--out", "q")
+    assert (refused.exit_code, "batch resume" in refused.stderr) == (2, True)
+    assert run_wolo("batch", "work", "q", "--max", "1").exit_code == 0
+    assert run_wolo("batch", "status", "q", "--json").json["states"] == {"queued": 2, "done": 1}
+    with sqlite3.connect("q/ledger.db") as database:
+        database.execute("UPDATE run SET meta = json_set(meta, '$.version', '0.0.1')")
+    other = run_wolo("batch", "work", "q")
+    assert (other.exit_code, "--any-version" in other.stderr) == (2, True)
+    assert run_wolo("batch", "work", "q", "--any-version").exit_code == 0
+    assert [result["state"] for result in results(Path("q"))] == ["done"] * 3
+
+
+def test_the_budget_of_the_run_leaves_tasks_in_the_queue(env: dict[str, str], tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 3)
+    done = run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "1", "--max-tokens", "300")
+    states = run_wolo("batch", "status", "x", "--json").json["states"]
+    assert (done.exit_code, states) == (1, {"queued": 1, "done": 1, "budget": 1})
+
+
+def _wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _agents(run: Path) -> list[int]:
+    """Processes at work in the run's folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and (entry / "cwd").resolve().is_relative_to(run.resolve() / "work"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_one_interrupt_drains_and_two_cancel(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+    write_tasks(tmp_path / "t.jsonl", 3, prompt="HOLD ON")
+    with start_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "2", forked=False) as running:
+        provider.wait_for_requests(2, 60)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        assert b"Finishing 2 running tasks" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 1
+    assert run_wolo("batch", "status", "x", "--json").json["states"] == {"queued": 1, "cancelled": 2}
+    assert _agents(Path("x")) == []
+
+
+def test_a_killed_coordinator_leaves_nothing_running_and_resume_ends_every_task_once(
+    env: dict[str, str], tmp_path: Path, provider: ProviderServer
+) -> None:
+    write_tasks(tmp_path / "t.jsonl", 5, prompt="HOLD ON")
+    with start_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "2", forked=False) as running:
+        provider.wait_for_requests(2, 60)
+        running.kill()
+        running.wait(30)
+    _wait_until(lambda: not _agents(Path("x")))
+    provider.otherwise = text("Done.")
+    done = run_wolo("batch", "resume", "x", "-j", "2", timeout=60)
+    assert done.exit_code == 0, done.stderr
+    assert sorted((result["id"], result["state"]) for result in results(Path("x"))) == [(f"t{n}", "done") for n in range(5)]
+    assert {result["attempt"] for result in results(Path("x"))} == {1, 2}
+
+
+def test_a_killed_agent_is_lost_and_its_task_runs_again(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+    write_tasks(tmp_path / "t.jsonl", 1, prompt="HOLD ON")
+    with start_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", forked=False) as running:
+        for attempt in (1, 2, 3):
+            provider.wait_for_requests(attempt, 60)
+            os.kill(min(_agents(Path("x"))), signal.SIGKILL)
+        assert running.wait(60) == 2
+    (result,) = results(Path("x"))
+    assert (result["state"], result["attempt"], result["error"]["kind"]) == ("lost", 3, "killed")
+
+
+async def test_a_worker_that_was_given_up_publishes_nothing(env: dict[str, str], tmp_path: Path) -> None:
+    run = tmp_path / "x"
+    options = BatchOptions(agent=AgentSettings(mode="yolo"))
+    ledger = create_run(run, [Task(id="t", prompt="HOLD ON")], options, Limits(), {}, lease_s=2)
+    here = Host().owner()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    zombie = Workers(ledger, make_engine(run, options), Owner(here.host, ended.pid, here.started), 1)
+    await asyncio.wait_for(zombie.run(), 60)
+    assert [(result["state"], result["attempt"]) for result in results(run)] == [("lost", 3)]
+    assert list((run / "attempts/t").iterdir()) == []
+    ledger.close()
+
+
+def test_a_patch_is_shown_applied_once_and_merged(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+    source = repository(tmp_path / "source", {"made.txt": "".join(f"{n}\n" for n in range(20))})
+    write_tasks(tmp_path / "t.jsonl", 1, repo="source")
+    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x").exit_code == 0
+    shown = run_wolo("batch", "apply", "x", "t0")
+    assert (shown.exit_code, "+made" in shown.stdout) == (2, True)
+    files(source, {"made.txt": "unsaved\n"})
+    refused = run_wolo("batch", "apply", "x", "t0", "--yes")
+    assert (refused.exit_code, "uncommitted changes" in refused.stderr) == (1, True)
+    git(source, "checkout", "made.txt")
+    commit(source, {"made.txt": "first\n" + "".join(f"{n}\n" for n in range(20))})
+    assert run_wolo("batch", "apply", "x", "t0", "--yes").exit_code == 0
+    assert (source / "made.txt").read_text().endswith("19\nmade\n")
+    again = run_wolo("batch", "apply", "x", "t0", "--yes")
+    assert (again.exit_code, "already has these changes" in again.stderr) == (0, True)
+    assert run_wolo("batch", "apply", "x", "t9").exit_code == 2
+    assert "made.txt" not in run_wolo("batch", "show", "x", "t0").stdout
+
+
+def test_tasks_are_made_from_files_and_rows(tmp_path: Path) -> None:
+    files(Path(), {"src/a.py": "", "src/deep/b.py": "", "t.csv": 'name,id\n"x, ""y""",one\nz,\n'})
+    made = run_wolo("batch", "make", "fix {path} {{now}}", "src/**/*.py", "--verify", "true").lines
+    here = str(Path.cwd())
+    assert made == [
+        {"id": "src-a.py", "prompt": "fix src/a.py {now}", "repo": here, "verify": "true"},
+        {"id": "src-deep-b.py", "prompt": "fix src/deep/b.py {now}", "repo": here, "verify": "true"},
+    ]
+    rows = run_wolo("batch", "make", "do {name}", "--csv", "t.csv").lines
+    assert [(row["id"], row["prompt"]) for row in rows] == [("one", 'do x, "y"'), ("z", "do z")]
+    for argv in (("{pat}", "*"), ("x", "*.none"), ("{", "*"), ("x",), ("{nam}", "--csv", "t.csv"), ("x", "--csv", "gone")):
+        refused = run_wolo("batch", "make", *argv)
+        assert (refused.exit_code, refused.stdout) == (2, ""), argv

@@ -1,0 +1,364 @@
+"""`wolo batch`: runs many tasks, each in a worktree of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wolo.cli.listing import AsJson, money, print_json
+from wolo.errors import UsageError
+from wolo.frontends.streams import print_json_text, print_line, print_message, visible
+
+if TYPE_CHECKING:
+    from wolo.fleet.agent_run import AgentSettings
+    from wolo.fleet.coordinator import Limits
+    from wolo.fleet.ledger.ledger import Ledger
+    from wolo.fleet.ledger.outcomes import Lease, Outcome
+    from wolo.fleet.ledger.run_rows import Row
+    from wolo.fleet.tasks import Task
+    from wolo.fleet.workers import Watcher, Workers
+
+app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.", show_default=False)]
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Id of the task.", show_default=False)]
+Jobs = Annotated[int | None, typer.Option("-j", "--jobs", help="Tasks at a time.", metavar="N", show_default=False)]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", help="Limit for the whole run.", metavar="USD", show_default=False)]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="Limit for the whole run.", metavar="N", show_default=False)]
+_JOBS = 4
+
+
+@app.command()
+def run(
+    tasks: Annotated[str, typer.Argument(metavar="TASKS", help="JSON Lines, one task a line; - for stdin.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run, which is made.", metavar="RUN", show_default=False)],
+    jobs: Jobs = None,
+    engine: Annotated[str, typer.Option("--engine", help="Where attempts run: local.", metavar="NAME")] = "local",
+    store: Annotated[str, typer.Option("--store", help="Ledger: sqlite, or postgresql://…", metavar="STORE")] = "sqlite",
+    model: Annotated[str, typer.Option("-m", "--model", help="For tasks that name none.", metavar="MODEL")] = "",
+    mode: Annotated[str, typer.Option("--mode", help="For tasks that name none.", metavar="MODE")] = "",
+    thinking: Annotated[str, typer.Option("--thinking", help="For all tasks.", metavar="LEVEL")] = "",
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override one setting for all tasks.", metavar="KEY=VALUE", show_default=False),
+    ] = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+) -> None:
+    """Check a task file and run all its tasks.
+
+    Ctrl-C lets the running tasks end and starts no more; a second one cancels them. -j 0 only makes the queue.
+    Exit status: 0 all passed; 1 some failed or are left; 2 some could not be run.
+    """
+    from wolo.fleet.agent_run import AgentSettings
+    from wolo.fleet.coordinator import ENGINES, BatchOptions, create_run
+    from wolo.fleet.preflight import ModelCheck
+
+    if engine not in ENGINES:
+        raise UsageError(f"There is no engine {engine}.", hint=f"Engines: {', '.join(ENGINES)}.")
+    if jobs is not None and jobs < 0:
+        raise UsageError("-j takes 0 or more.")
+    settings = AgentSettings(model=model, mode=mode, thinking=thinking, sets=tuple(sets or ()))
+    limits = _limits(max_cost, max_tokens)
+    check = ModelCheck(settings)
+    found = _read(tasks, settings)
+    if max_cost is not None or any(not task.model for task in found):
+        check.default(priced=max_cost is not None)
+    if max_cost is not None:
+        for name in {task.model for task in found if task.model}:
+            if said := check(name, True):
+                raise UsageError(f"--max-cost: {said}.")
+    options = BatchOptions(agent=settings, engine=engine, jobs=_JOBS if jobs is None else jobs)
+    with closing(
+        create_run(out.absolute(), found, options, limits, check.identity(settings), store=store, lease_s=check.lease_s)
+    ) as ledger:
+        if options.jobs == 0:
+            print_line(f"{len(found)} tasks are queued in {out}. `wolo batch work {out}` works on them.")
+            return
+        raise typer.Exit(_work(ledger, out, options.jobs))
+
+
+@app.command()
+def status(
+    run: Run,
+    as_json: AsJson = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Print again whenever something has changed, until all have ended.")
+    ] = False,
+) -> None:
+    """Show how many tasks are in which state, what runs, and the cost."""
+    with closing(_open(run)) as ledger:
+        before = None
+        while True:
+            now = _status(ledger)
+            if now != before:
+                print_json(now) if as_json else _print_status(now)
+            before = now
+            if not watch or not {"queued", "leased"} & {*now["states"]}:
+                return
+            time.sleep(1)
+            ledger.expire()
+
+
+@app.command()
+def resume(run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: MaxTokens = None) -> None:
+    """Continue a run: tasks that have ended are not run again.
+
+    --max-cost and --max-tokens replace the limits of the run.
+    """
+    from wolo import __version__
+    from wolo.fleet.coordinator import options_of
+
+    with closing(_open(run)) as ledger:
+        meta = ledger.meta()
+        if meta.version != __version__:
+            print_message(f"The run was begun by wolo {meta.version}; this is wolo {__version__}.")
+        if max_cost is not None or max_tokens is not None:
+            limits = _limits(max_cost, max_tokens)
+            ledger.limit(
+                max_cost_usd=meta.max_cost_usd if limits.usd is None else limits.usd,
+                max_tokens=meta.max_tokens if limits.tokens is None else limits.tokens,
+            )
+        count = jobs if jobs is not None else options_of(meta).jobs or _JOBS
+        if count < 1:
+            raise UsageError("-j takes 1 or more here.")
+        raise typer.Exit(_work(ledger, run, count))
+
+
+@app.command()
+def work(
+    run: Run,
+    jobs: Jobs = None,
+    most: Annotated[
+        int | None, typer.Option("--max", help="Stop after this many attempts.", metavar="N", show_default=False)
+    ] = None,
+    any_version: Annotated[bool, typer.Option("--any-version", help="Also on a queue of another version of wolo.")] = False,
+) -> None:
+    """Work on a queue until it is empty; for schedulers, and for further machines.
+
+    Exit status 0 when nothing is left to start, whatever became of the tasks.
+    """
+    from wolo.fleet.preflight import check_version
+
+    if (jobs is not None and jobs < 1) or (most is not None and most < 1):
+        raise UsageError("-j and --max take 1 or more.")
+    with closing(_open(run)) as ledger:
+        check_version(ledger.meta(), any_version=any_version)
+        raise typer.Exit(_work(ledger, run, jobs or 1, most=most, waits=False))
+
+
+@app.command()
+def cancel(
+    run: Run,
+    tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASK]...", help="Only these.", show_default=False)] = None,
+) -> None:
+    """Cancel tasks that are queued or run; workers learn of it within seconds."""
+    with closing(_open(run)) as ledger:
+        _known(ledger, tasks or ())
+        count = ledger.cancel(tasks or None)
+        ledger.complete_files()
+        print_line(f"{count} tasks are cancelled.")
+
+
+@app.command()
+def retry(
+    run: Run,
+    states: Annotated[str, typer.Option("--state", help="States, with commas: errored,lost,failed …", metavar="STATES")],
+    tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASK]...", help="Only these.", show_default=False)] = None,
+) -> None:
+    """Queue tasks again that have ended; `resume` or `work` runs them."""
+    from typing import get_args
+
+    from wolo.fleet.ledger.outcomes import Ended
+
+    wanted = [state.strip() for state in states.split(",") if state.strip()]
+    if unknown := [state for state in wanted if state not in get_args(Ended)] or not wanted:
+        named = unknown[0] if isinstance(unknown, list) else states
+        raise UsageError(f"{named!r} is no state of a task that has ended.", hint=f"States: {', '.join(get_args(Ended))}.")
+    with closing(_open(run)) as ledger:
+        _known(ledger, tasks or ())
+        count = ledger.retry(wanted, tasks or None)  # type: ignore[arg-type]  # checked above
+        ledger.complete_files()
+        print_line(f"{count} tasks are queued again.")
+
+
+@app.command()
+def show(run: Run, task: TaskId, as_json: AsJson = False) -> None:
+    """Show the newest attempt of a task: state, cost, files, and the end of its verify command."""
+    from msgspec import to_builtins
+
+    with closing(_open(run)) as ledger:
+        row = _row(ledger, task)
+    if as_json:
+        print_json(to_builtins(row))
+        return
+    outcome, place = row.outcome, run / "attempts" / row.task.id / f"{row.attempt}-{row.fence}"
+    lines = [("task", row.task.id), ("state", row.state), ("attempts", str(row.attempt))]
+    if outcome is not None:
+        lines += [("error", outcome.error.message if outcome.error else ""), ("session", outcome.session_id)]
+        lines += [("tokens", f"{outcome.usage.tokens:,}"), ("cost", money(outcome.usage.cost_usd))]
+        lines += [("time", f"{outcome.started} to {outcome.ended} on {outcome.host}")]
+        if outcome.patch is not None:
+            lines.append(("patch", f"{run / outcome.patch.path} ({outcome.patch.files} files)"))
+    lines += [("files", str(place) if place.is_dir() else "")]
+    for name, value in lines:
+        if value:
+            print_line(f"{name:9} {value}")
+    if outcome is not None and outcome.verify is not None:
+        code = "took too long" if outcome.verify.exit_code is None else f"status {outcome.verify.exit_code}"
+        print_line(f"verify    {code}, {outcome.verify.seconds:.1f} s\n{outcome.verify.tail.rstrip()}".rstrip())
+
+
+@app.command()
+def apply(
+    run: Run,
+    task: TaskId,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Folder to change; the task's repository if not given.", metavar="DIR", show_default=False),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Show the patch of a task and apply it; git merges where the files have changed since."""
+    from wolo.fleet.applying import apply_patch, prepare_patch
+
+    with closing(_open(run)) as ledger:
+        row = _row(ledger, task)
+    ready = prepare_patch(run.absolute(), row, to)
+    print_line(ready.text.rstrip("\n"))
+    if ready.is_applied:
+        print_message(f"{ready.target} already has these changes.")
+        return
+    how = "merge this into" if ready.needs_merge else "apply this to"
+    if not yes:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise UsageError("Nothing was applied: nobody could be asked.", hint="--yes applies it.")
+        print(visible(f"{how.capitalize()} {ready.target}? [y/N] "), end="", flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            print_message("Nothing was applied.")
+            raise typer.Exit(1)
+    apply_patch(ready)
+    print_message(f"Applied to {ready.target}.")
+
+
+@app.command()
+def make(
+    template: Annotated[str, typer.Argument(help="The prompt, with {path}, {name} or columns.", metavar="TEMPLATE")],
+    patterns: Annotated[list[str] | None, typer.Argument(metavar="[GLOB]...", help="A task a file.", show_default=False)] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="A task a row.", metavar="FILE", show_default=False)] = None,
+    setup: Annotated[str, typer.Option("--setup", help="For every task.", metavar="COMMAND")] = "",
+    verify: Annotated[str, typer.Option("--verify", help="For every task.", metavar="COMMAND")] = "",
+) -> None:
+    """Print tasks as JSON Lines: one for each file that matches, or for each row of a CSV file."""
+    import msgspec
+
+    from wolo.fleet.templates import tasks_of_files, tasks_of_rows
+
+    if bool(patterns) == bool(csv):
+        raise UsageError("Name files or --csv FILE.", hint="wolo batch make 'fix lint in {path}' 'src/**/*.py'")
+    more = {name: value for name, value in (("setup", setup), ("verify", verify)) if value}
+    made = tasks_of_rows(template, csv, more, Path.cwd()) if csv else tasks_of_files(template, patterns or [], more, Path.cwd())
+    for task in list(made):
+        print_json_text(msgspec.json.encode(task).decode())
+
+
+def _read(name: str, settings: AgentSettings) -> list[Task]:
+    """Prints the mistakes of a task file, each on a line; then raises Exit."""
+    from wolo.fleet.preflight import ModelCheck
+    from wolo.fleet.task_file import TaskFileError, read_tasks
+
+    path = Path(name)
+    check = ModelCheck(settings)
+    try:
+        if name == "-":
+            return read_tasks("<stdin>", sys.stdin.buffer, Path.cwd(), check)
+        with path.open("rb") as file:
+            return read_tasks(name, file, path.absolute().parent, check)
+    except OSError as error:
+        raise UsageError(f"Cannot read {name}: {error.strerror}.") from error
+    except TaskFileError as error:
+        for line in error.message.splitlines():
+            print(visible(line), file=sys.stderr)
+        raise typer.Exit(2) from error
+
+
+def _limits(usd: float | None, tokens: int | None) -> Limits:
+    from wolo.fleet.coordinator import Limits
+
+    if (usd is not None and not usd > 0) or (tokens is not None and tokens <= 0):
+        raise UsageError("--max-cost and --max-tokens take more than 0.")
+    return Limits(usd, tokens)
+
+
+def _open(run: Path) -> Ledger:
+    from wolo.fleet.coordinator import open_run
+
+    return open_run(run.absolute())
+
+
+def _row(ledger: Ledger, task: str) -> Row:
+    _known(ledger, (task,))
+    return ledger.rows(task_id=task)[0]
+
+
+def _known(ledger: Ledger, tasks: Sequence[str]) -> None:
+    for task in tasks:
+        if not ledger.rows(task_id=task):
+            raise UsageError(f"The run has no task {task}.", hint="`wolo batch status RUN --json` and tasks.jsonl list them.")
+
+
+def _work(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True) -> int:
+    from wolo.cli.crash_log import log_to_file
+    from wolo.fleet.coordinator import exit_code_of, make_engine, options_of, work_on
+
+    log_to_file()
+    engine = make_engine(ledger.folder, options_of(ledger.meta()))
+    try:
+        signalled = asyncio.run(work_on(ledger, engine, jobs, most=most, waits=waits, watch=_watcher, say=print_message))
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write to {run}: {error.strerror}.", hint=f"Nothing is lost; `wolo batch resume {run}` continues."
+        ) from error
+    now = _status(ledger)
+    _print_status(now)
+    if left := now["states"].get("queued"):
+        print_message(f"{left} tasks are left: wolo batch resume {run}")
+    return signalled or (0 if not waits else exit_code_of(now["states"]))
+
+
+def _watcher(workers: Workers) -> Watcher:
+    from wolo.fleet.workers import Watcher
+
+    def ended(lease: Lease, outcome: Outcome) -> None:
+        said = f": {outcome.error.message}" if outcome.error else ""
+        print_message(f"{outcome.state:9} {lease.task.id}  {money(outcome.usage.cost_usd)}{said}")
+
+    return Watcher(ended=ended)
+
+
+def _status(ledger: Ledger) -> dict[str, Any]:
+    spent, running = ledger.spent(), ledger.rows(states=("leased",))
+    return {
+        "states": ledger.counts(),
+        "tokens": spent.tokens,
+        "cost_usd": spent.cost_usd,
+        "running": [
+            {"id": row.task.id, "attempt": row.attempt, "host": row.host, "began": row.began, "note": row.note} for row in running
+        ],
+    }
+
+
+_ORDER: Collection[str] = ("queued", "leased", "passed", "done", "failed", "timeout", "budget", "errored", "lost", "cancelled")
+
+
+def _print_status(now: dict[str, Any]) -> None:
+    states = [f"{now['states'][state]} {state}" for state in _ORDER if now["states"].get(state)]
+    print_line(f"{', '.join(states)} · {now['tokens']:,} tokens · {money(now['cost_usd'])}")
+    for row in now["running"]:
+        print_line(f"  {row['id']}  {row['host']}  {row['note']}")

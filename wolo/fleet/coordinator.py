@@ -1,0 +1,158 @@
+"""Runs a batch from this process: makes the queue, works on it, and tells how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from wolo import __version__
+from wolo.errors import UsageError, WoloError
+from wolo.fleet.agent_run import AgentSettings
+from wolo.fleet.engines.engine import Engine
+from wolo.fleet.engines.local import LocalEngine
+from wolo.fleet.ledger.hosts import Host
+from wolo.fleet.ledger.ledger import Ledger
+from wolo.fleet.ledger.ledger_folder import SQLITE, create_ledger, has_ledger, open_ledger
+from wolo.fleet.ledger.run_rows import Meta
+from wolo.fleet.run_folder import RunFolder
+from wolo.fleet.tasks import Task, key_of
+from wolo.fleet.workers import Watcher, Workers
+
+ENGINES = ("local",)
+
+
+class BatchOptions(Struct, frozen=True, kw_only=True):
+    """Saved with the run, for those who resume it or work on it elsewhere."""
+
+    agent: AgentSettings = AgentSettings()
+    engine: str = "local"
+    jobs: int = 1
+
+
+class Limits(Struct, frozen=True):
+    """Of the whole run; None: no limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+
+
+def create_run(
+    path: Path,
+    tasks: Sequence[Task],
+    options: BatchOptions,
+    limits: Limits,
+    identity: Mapping[str, Any],
+    *,
+    store: str = SQLITE,
+    lease_s: float = 60.0,
+) -> Ledger:
+    """Makes the folder of a run and its queue. Raises UsageError if there is one, LedgerError, OSError."""
+    folder = RunFolder(path)
+    if has_ledger(path):
+        raise UsageError(f"{path} holds a run already.", hint=f"`wolo batch resume {path}` continues it; --out names another.")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"{path} is there and is not an empty folder.", hint="Name another one with --out.")
+    folder.make()
+    settings = msgspec.to_builtins(options)
+    meta = Meta(version=__version__, settings=settings, max_cost_usd=limits.usd, max_tokens=limits.tokens, lease_s=lease_s)
+    folder.tasks.write_bytes(b"".join(msgspec.json.encode(task) + b"\n" for task in tasks))
+    ledger = create_ledger(path, meta, store)
+    ledger.add((task, key_of(task, identity)) for task in tasks)
+    ledger.complete_files()
+    return ledger
+
+
+def open_run(path: Path) -> Ledger:
+    """Raises UsageError if the folder holds no run, LedgerError."""
+    if not has_ledger(path):
+        raise UsageError(f"{path} holds no run.", hint="`wolo batch run TASKS --out FOLDER` makes one.")
+    return open_ledger(path)
+
+
+def options_of(meta: Meta) -> BatchOptions:
+    return msgspec.convert(meta.settings, BatchOptions)
+
+
+def make_engine(path: Path, options: BatchOptions) -> Engine:
+    return LocalEngine(RunFolder(path), options.agent)
+
+
+class Interruption(Struct):
+    """Signals that have come."""
+
+    exit_code: int = 0
+    """0: none that ends the process."""
+
+
+async def work_on(
+    ledger: Ledger,
+    engine: Engine,
+    jobs: int,
+    *,
+    most: int | None = None,
+    waits: bool = True,
+    watch: Callable[[Workers], Watcher] = lambda workers: Watcher(),
+    say: Callable[[str], None] = lambda text: None,
+) -> int:
+    """Works until nothing is left to do; returns the exit status of a signal, or 0. Raises WoloError, OSError."""
+    workers = Workers(ledger, engine, Host().owner(), jobs, most=most, waits=waits)
+    workers.watcher = watch(workers)
+    seen = Interruption()
+    _answer_signals(workers, seen, say)
+    try:
+        await asyncio.to_thread(ledger.expire)
+        await workers.run()
+    finally:
+        engine.close()
+        await asyncio.to_thread(_complete, ledger)
+    return seen.exit_code
+
+
+def _complete(ledger: Ledger) -> None:
+    """The results are in the ledger in any case; whoever opens it next completes the files."""
+    try:
+        ledger.complete_files()
+    except WoloError:
+        if ledger.counts().get("leased", 0) == 0:
+            raise
+
+
+def _answer_signals(workers: Workers, seen: Interruption, say: Callable[[str], None]) -> None:
+    """The first Ctrl-C drains, the second cancels; TERM and HUP give the running tasks back."""
+    loop, count = asyncio.get_running_loop(), 0
+
+    def interrupted() -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            running = len(workers.views)
+            say(f"Finishing {running} running tasks; nothing more is started. Ctrl-C again cancels them.")
+            workers.drain()
+        else:
+            say("Cancelling the running tasks.")
+            workers.stop("cancelled")
+
+    def ended(status: int) -> None:
+        seen.exit_code = status
+        workers.stop("lost")
+
+    for number, answer in (
+        (signal.SIGINT, interrupted),
+        (signal.SIGTERM, lambda: ended(143)),
+        (signal.SIGHUP, lambda: ended(129)),
+    ):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, answer)
+
+
+def exit_code_of(counts: Mapping[str, int]) -> int:
+    """0: all passed or done; 2: infrastructure failed; 1: anything else."""
+    if counts.get("errored") or counts.get("lost"):
+        return 2
+    return 0 if {state for state, count in counts.items() if count} <= {"passed", "done"} else 1

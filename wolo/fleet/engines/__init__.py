@@ -1,0 +1,1 @@
+"""Engines place attempts: on this machine, or on a cluster."""

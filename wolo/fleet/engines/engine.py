@@ -1,0 +1,25 @@
+"""The interface of engines."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from wolo.fleet.agent_run import Allowance
+from wolo.fleet.attempts import AttemptView
+from wolo.fleet.ledger.outcomes import Lease, Outcome
+
+
+class Engine(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
+        """Runs an attempt and puts its folder in place. A cancellation ends it and is passed on.
+
+        A machine that was lost is an outcome `lost`. Raises WoloError or OSError when no attempt can be run any more.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends everything that still runs."""
+        ...

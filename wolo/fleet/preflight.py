@@ -1,0 +1,74 @@
+"""Checks before a batch starts: its models, its options, and the queue's version."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wolo import __version__
+from wolo.config import keys, layers
+from wolo.config.cli_options import Given
+from wolo.config.schema import Config
+from wolo.conversation.resources.model_selection import choose
+from wolo.errors import UsageError
+from wolo.fleet.agent_run import AgentSettings
+from wolo.fleet.ledger.run_rows import Meta
+from wolo.models.provider import Choice, is_known
+from wolo.places import find_places
+
+
+class ModelCheck:
+    """Finds the models of tasks as their agents will, without asking them."""
+
+    def __init__(self, settings: AgentSettings) -> None:
+        """Raises WoloError for settings that cannot be used."""
+        given: Given = {
+            name: value
+            for name, value in (("model", settings.model), ("mode", settings.mode), ("thinking", settings.thinking))
+            if value
+        }
+        places = find_places()
+        self._config: Config = layers.load(places, os.environ, given, settings.sets, Path.cwd())
+        self._environ = keys.with_stored_keys(os.environ, places, [], self._config.settings.providers)
+
+    @property
+    def lease_s(self) -> float:
+        return self._config.settings.batch.lease_s
+
+    def __call__(self, model: str, priced: bool) -> str:
+        """As `CheckModel` of task files."""
+        try:
+            choice = choose(self._config, self._environ, named=model)
+        except UsageError as error:
+            return error.message
+        if priced and not is_known(choice.model.price):
+            return f"the price of {choice.label} is unknown, so a limit in USD cannot be enforced"
+        return ""
+
+    def default(self, *, priced: bool) -> Choice:
+        """The model of tasks that name none. Raises ConfigError, UsageError."""
+        choice = choose(self._config, self._environ)
+        if priced and not is_known(choice.model.price):
+            raise UsageError(
+                f"--max-cost cannot be enforced: the price of {choice.label} is unknown.",
+                hint="Set it in providers.NAME.models of the settings, or limit the tokens with --max-tokens.",
+            )
+        return choice
+
+    def identity(self, settings: AgentSettings) -> dict[str, Any]:
+        """What belongs to the key of every task."""
+        own = self._config.settings
+        label = self.default(priced=False).label
+        return {**msgspec.to_builtins(settings), "model": label, "mode": own.mode, "thinking": own.thinking}
+
+
+def check_version(meta: Meta, *, any_version: bool) -> None:
+    """Raises UsageError for a queue that another version of wolo has made."""
+    if meta.version != __version__ and not any_version:
+        raise UsageError(
+            f"The queue was made by wolo {meta.version}, and this is wolo {__version__}.",
+            hint="Install the same version, or pass --any-version.",
+        )
