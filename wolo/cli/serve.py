@@ -24,11 +24,8 @@ def serve(
 
     from wolo.cli.crash_log import log_to_file
     from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
+    from wolo.frontends.server.http_server import serve
 
-    try:
-        from wolo.frontends.server.http_server import serve
-    except ModuleNotFoundError as error:
-        raise UsageError(f"wolo serve needs the package {error.name}.", hint="pip install 'wolo-cli[web]'") from error
     log_to_file()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
     raise typer.Exit(asyncio.run(serve(port, exit_codes, webbrowser.open if open_page else None)))

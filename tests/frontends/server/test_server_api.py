@@ -289,3 +289,12 @@ def test_a_port_in_use_is_a_usage_error(server: Server, provider: ProviderServer
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"Port {port} cannot be used" in done.stderr
+
+
+def test_the_page_is_opened_in_the_browser(provider: ProviderServer, tmp_path: Path) -> None:
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}.new && mv {seen}.new {seen}\n')
+    browser.chmod(0o755)
+    with running(provider, "--open", BROWSER=str(browser)) as server:
+        server.get("/api/sessions")
+        assert seen.read_text().strip() == server.address

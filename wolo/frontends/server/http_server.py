@@ -60,7 +60,9 @@ async def serve(port: int, exit_codes: Mapping[signal.Signals, int], open_page: 
     write(f"{address}\n")
     if open_page is not None:
         open_page(address)
+    idle = asyncio.create_task(hub.let_go_of_idle())
     await server.serve(sockets=[listener])
+    idle.cancel()
     await asyncio.gather(*closing)
     return ended_by[0] if ended_by else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -49,6 +50,8 @@ class LiveSession:
         self.is_busy = False
         self.settled: set[str] = set()
         """Ids of answered approvals and questions, and of their calls."""
+        self.used = time.monotonic()
+        """Time of the latest request, or of the end of a turn or a listener."""
         self._turn: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
         self._saved = tuple(history)
@@ -132,7 +135,7 @@ class LiveSession:
                 message = user("\n\n".join(each.text for each in left)) if left else None
         finally:
             self.is_busy = False
-            self._length = len(self.conversation.history)
+            self._length, self.used = len(self.conversation.history), time.monotonic()
             self.emit(self._status())
 
     async def _run_turn(self, conversation: Conversation, message: Message) -> None:
@@ -253,6 +256,24 @@ class LiveSession:
     @property
     def can_be_dropped(self) -> bool:
         return self.conversation is None and not self.is_busy and not self.log.listeners
+
+    @property
+    def can_be_let_go(self) -> bool:
+        """Nobody listens, nothing runs or waits, and it is saved."""
+        if (open := self.conversation) is None or self.is_busy or self.log.listeners or not self._length:
+            return False
+        jobs = open.jobs.running if open.jobs is not None else ()
+        return not (jobs or open.is_asking or open.subagents.is_running)
+
+    async def let_go(self) -> None:
+        """Closes the conversation, so that another process can continue the session; the next prompt opens it again."""
+        async with self._opening:
+            if not self.can_be_let_go:
+                return
+            conversation, self.conversation = self.conversation, None
+            assert conversation is not None
+            self._saved = tuple(conversation.history)
+            await conversation.close()
 
     async def close(self) -> None:
         """Interrupts the turn; the session is saved."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Message, Send
 
 from wolo.frontends.server import request_bodies as bodies
 from wolo.frontends.server.access import MAX_BODY_BYTES, too_large
@@ -19,6 +21,8 @@ from wolo.frontends.server.session_hub import SessionHub
 
 PING_S = 15.0
 """Pause after which an idle stream sends a comment, so that a dead connection is noticed."""
+STALLED_S = 60.0
+"""Time after which a listener that takes nothing is dropped."""
 EXPORT_TYPES = {"html": "text/html; charset=utf-8", "markdown": "text/markdown; charset=utf-8", "openai": "application/json"}
 
 
@@ -145,11 +149,31 @@ async def _search(call: Call) -> Response:
 async def _events(call: Call) -> Response:
     given = call.request.headers.get("last-event-id", "").strip()
     position = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else -1
-    stream = _stream(await call.session(), position)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    body = stream(await call.session(), position)
+    return Events(body)
 
 
-async def _stream(live: LiveSession, position: int) -> AsyncIterator[bytes]:
+class Events(StreamingResponse):
+    """Ends for a listener that takes nothing; it can come back with the id of its last event."""
+
+    def __init__(self, lines: AsyncGenerator[bytes]) -> None:
+        super().__init__(lines, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._lines = lines
+
+    async def stream_response(self, send: Send) -> None:
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(STALLED_S):
+                await send(message)
+
+        try:
+            await super().stream_response(send_in_time)
+        except TimeoutError:
+            return
+        finally:
+            await self._lines.aclose()  # at once, not when it is collected: it counts as a listener
+
+
+async def stream(live: LiveSession, position: int) -> AsyncGenerator[bytes]:
     """All lines after a position, at the pace of the listener."""
     live.log.listeners += 1
     try:
@@ -168,6 +192,7 @@ async def _stream(live: LiveSession, position: int) -> AsyncIterator[bytes]:
                     yield b": ping\n\n"
     finally:
         live.log.listeners -= 1
+        live.used = time.monotonic()
 
 
 ONE = "/api/sessions/{id}"

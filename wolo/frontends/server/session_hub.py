@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,11 +30,16 @@ from wolo.sessions.timestamps import iso
 from wolo.workspace.root import Workspace, find_root
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+IDLE_S = 60.0
+"""Time after which a session is let go that nobody uses."""
 
 
 class SessionHub:
-    def __init__(self, cwd: Path) -> None:
-        self._cwd = cwd
+    def __init__(self, cwd: Path, idle_s: float = IDLE_S) -> None:
+        self._cwd, self._idle_s = cwd, idle_s
         self._places = find_places()
         self._live: dict[str, LiveSession] = {}
         self._loading: dict[str, asyncio.Lock] = {}
@@ -81,8 +87,11 @@ class SessionHub:
         info = conversation.info
         live = LiveSession(info.session_id, cwd, (), mode=info.mode, model=info.model)
         live.adopt(conversation)
-        self._live[live.id] = live
+        self.adopt(live)
         return self._unsaved_row(live)
+
+    def adopt(self, live: LiveSession) -> None:
+        self._live[live.id] = live
 
     async def choices(self, cwd: str) -> dict[str, Any]:
         """Raises HttpError for a missing folder, and WoloError for settings that cannot be read."""
@@ -107,6 +116,7 @@ class SessionHub:
         try:
             async with lock:
                 if (live := self._live.get(session_id)) and not live.can_be_dropped:
+                    live.used = time.monotonic()
                     return live
                 info = await self._info(session_id)
                 if info.id not in self._live or self._live[info.id].can_be_dropped:
@@ -187,6 +197,16 @@ class SessionHub:
             return [hit_row(hit) for hit in index_update.ask(store, lambda index: search(index, sessions, query))]
 
         return await self._read(look)
+
+    async def let_go_of_idle(self) -> None:
+        """Runs as long as the server."""
+        while True:
+            await asyncio.sleep(self._idle_s / 4)
+            for live in [each for each in self._live.values() if each.used + self._idle_s <= time.monotonic()]:
+                try:
+                    await live.let_go()
+                except Exception:
+                    log.exception("a session could not be closed")
 
     async def close(self) -> None:
         """Ends all turns and saves all sessions."""
