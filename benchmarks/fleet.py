@@ -86,7 +86,7 @@ class Simulation:
             ledger.complete_files()
 
     def is_unfinished(self) -> bool:
-        return bool(self.ledgers[0].counts().keys() & {"queued", "leased"})
+        return not self.ledgers[0].is_finished()
 
     def sweep(self) -> None:
         self.counts["expired"] += self.random.choice(self.ledgers).expire()

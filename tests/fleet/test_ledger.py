@@ -32,6 +32,7 @@ def test_tasks_are_leased_in_order_and_each_result_is_written_once(ledger: Ledge
         usage=Spent(input_tokens=7, output_tokens=3, cost_usd=0.5),
     )
     assert ledger.publish(second, whole)
+    assert not ledger.is_finished()
     assert ledger.publish(first, outcome("failed"))
     assert ledger.publish(first, outcome("failed"))  # as after an answer that was lost
     line = results(run)[0]
@@ -40,6 +41,7 @@ def test_tasks_are_leased_in_order_and_each_result_is_written_once(ledger: Ledge
         *("started", "ended", "host", "engine", "error"),
     ]
     assert [(line["id"], line["state"]) for line in results(run)] == [("b", "passed"), ("a", "failed")]
+    assert ledger.is_finished()
     assert ledger.counts() == {"passed": 1, "failed": 1}
     assert (ledger.spent().tokens, ledger.spent().cost_usd) == (10, 0.5)
     assert ledger.rows(["passed"])[0].outcome == whole

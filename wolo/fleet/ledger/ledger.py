@@ -21,6 +21,8 @@ T = TypeVar("T")
 _ROWS_AT_ONCE = 500
 _NOTE_CHARS = 500
 NEXT = "SELECT key, attempt, task, seq FROM tasks WHERE state = 'queued' ORDER BY retries, seq LIMIT 1"
+ELSEWHERE = """SELECT 1 FROM tasks WHERE state = 'leased' AND started < ?
+    UNION ALL SELECT 1 FROM tasks WHERE state = 'leased' AND started >= ? LIMIT 1"""
 _LEASE = """UPDATE tasks SET state = 'leased', attempt = ?, fence = ?, host = ?, pid = ?, started = ?, expires = ?, cancelling = 0
     WHERE seq = ?"""
 _BEGIN = "INSERT INTO attempts (fence, seq, key, attempt, state, host, began) VALUES (?, ?, ?, ?, 'leased', ?, ?)"
@@ -54,13 +56,13 @@ class Ledger:
         return Limits(self._store, self._host, requests=requests, tokens=tokens)
 
     def meta(self) -> Meta:
-        return self._store.transaction(_meta)
+        return self._store.transaction(_run_of)[0]
 
     def limit(self, *, max_cost_usd: float | None, max_tokens: int | None) -> None:
         """Changes the limits of the whole run."""
 
         def change(execute: Execute) -> None:
-            meta = msgspec.structs.replace(_meta(execute), max_cost_usd=max_cost_usd, max_tokens=max_tokens)
+            meta = msgspec.structs.replace(_run_of(execute)[0], max_cost_usd=max_cost_usd, max_tokens=max_tokens)
             execute("UPDATE run SET meta = ?", (_text(meta),))
 
         self._store.transaction(change)
@@ -101,8 +103,8 @@ class Ledger:
         return self._store.transaction(lambda execute: self._lease(execute, owner))
 
     def _lease(self, execute: Execute, owner: Owner) -> Lease | None:
-        meta = _meta(execute)
-        if _used_up(meta, _totals(execute)) or (self._store.one_host and self._is_elsewhere(execute)):
+        meta, totals = _run_of(execute)
+        if _used_up(meta, totals) or (self._store.one_host and self._is_elsewhere(execute)):
             return None
         found = execute(NEXT + self._store.skip_locked, ())
         if not found:
@@ -115,14 +117,14 @@ class Ledger:
         return Lease(_task(task), key, attempt + 1, fence, owner)
 
     def _is_elsewhere(self, execute: Execute) -> bool:
-        others = "SELECT 1 FROM tasks WHERE state = 'leased' AND started NOT LIKE ? LIMIT 1"
-        return bool(execute(others, (f"{self._host.boot}/%",)))
+        boot = self._host.boot
+        return bool(execute(ELSEWHERE, (f"{boot}/", f"{boot}0")))  # 0 comes after the slash
 
     def heartbeat(self, lease: Lease, spent: Spent | None = None, note: str = "") -> Beat:
         """Keeps the lease. `spent`: by the attempt so far; `note`: one line for those who watch."""
 
         def work(execute: Execute) -> Beat:
-            meta = _meta(execute)
+            meta, _ = _run_of(execute)
             held = execute(
                 "UPDATE tasks SET expires = ? WHERE id = ? AND fence = ? AND state = 'leased' RETURNING cancelling",
                 (self._store.now(execute) + meta.lease_s, lease.task.id, lease.fence),
@@ -135,7 +137,7 @@ class Ledger:
                 execute("UPDATE attempts SET note = ? WHERE fence = ?", (note.replace("\0", "")[:_NOTE_CHARS], lease.fence))
             if held[0][0]:
                 return "cancelled"
-            return "budget" if _used_up(meta, _totals(execute)) else "held"
+            return "budget" if _used_up(*_run_of(execute)) else "held"
 
         return self._store.transaction(work)
 
@@ -161,7 +163,12 @@ class Ledger:
         retries, cancelling = held[0]
         _spend(execute, fence, outcome.usage)
         number = None
-        if not cancelling and outcome.retryable and outcome.state in ("errored", "lost") and retries < _meta(execute).retries:
+        if (
+            not cancelling
+            and outcome.retryable
+            and outcome.state in ("errored", "lost")
+            and retries < _run_of(execute)[0].retries
+        ):
             execute("UPDATE tasks SET state = 'queued', retries = retries + 1 WHERE id = ?", (task_id,))
         else:
             number = _next_number(execute)
@@ -277,12 +284,17 @@ class Ledger:
         """Tasks by state; only states that some task has."""
         return dict(self._run("SELECT state, count(*) FROM tasks GROUP BY state"))
 
+    def is_finished(self) -> bool:
+        """Tells whether every task has ended; fast, unlike `counts`."""
+        left = " OR ".join(f"EXISTS (SELECT 1 FROM tasks WHERE state = '{state}')" for state in ("queued", "leased"))
+        return not self._run(f"SELECT 1 WHERE {left}")
+
     def spent(self) -> Totals:
-        return self._store.transaction(_totals)
+        return self._store.transaction(_run_of)[1]
 
     def is_used_up(self) -> bool:
         """Tells whether the run's budget keeps tasks in the queue."""
-        return self._store.transaction(lambda execute: _used_up(_meta(execute), _totals(execute)))
+        return self._store.transaction(lambda execute: _used_up(*_run_of(execute)))
 
     def attempts(self) -> dict[str, int]:
         """Attempts by state, also those that were repeated."""
@@ -300,12 +312,9 @@ class Ledger:
         return int(execute(self._store.next_fence, ())[0][0])
 
 
-def _meta(execute: Execute) -> Meta:
-    return msgspec.json.decode(execute("SELECT meta FROM run", ())[0][0], type=Meta)
-
-
-def _totals(execute: Execute) -> Totals:
-    return Totals(*execute("SELECT tokens, cost_usd FROM run", ())[0])
+def _run_of(execute: Execute) -> tuple[Meta, Totals]:
+    meta, tokens, cost = execute("SELECT meta, tokens, cost_usd FROM run", ())[0]
+    return msgspec.json.decode(meta, type=Meta), Totals(tokens, cost)
 
 
 def _used_up(meta: Meta, totals: Totals) -> bool:

@@ -67,7 +67,7 @@ SCHEMA = (
         cancelling INTEGER NOT NULL DEFAULT 0
     )""",
     "CREATE INDEX queue ON tasks (retries, seq) WHERE state = 'queued'",
-    "CREATE INDEX leases ON tasks (seq) WHERE state = 'leased'",
+    "CREATE INDEX leases ON tasks (started) WHERE state = 'leased'",
     """CREATE TABLE attempts (
         fence BIGINT PRIMARY KEY,
         seq BIGINT NOT NULL,
