@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -46,6 +47,9 @@ def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None
     found = results(Path("runs/x"))
     assert sorted(result["id"] for result in found) == sorted([f"t{number}" for number in range(20)] + ["bad"])
     assert {result["attempt"] for result in found} == {1}
+    with contextlib.closing(sqlite3.connect("runs/x/ledger.db")) as ledger:
+        ((limit,),) = ledger.execute("SELECT state FROM limits")
+    assert json.loads(limit)["count"] + json.loads(limit).get("before", 0) >= 21, "all agents share one limit"
     assert git(source, "status", "--short") == ""
     assert json.loads(Path("runs/x/summary.json").read_text())["states"] == {"failed": 1, "passed": 20}
     again = run_wolo("batch", "resume", "runs/x")

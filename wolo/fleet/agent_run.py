@@ -14,6 +14,7 @@ from msgspec import Struct
 from wolo.fleet.ledger.outcomes import Ended, Failure, Spent
 from wolo.fleet.tasks import Task
 from wolo.messages.terminal_text import clean_line
+from wolo.models.retry import LIMITER_VARIABLE
 from wolo.places import DATA_VARIABLE
 
 _LONGEST_LINE = 200
@@ -65,9 +66,9 @@ def agent_argv(task: Task, settings: AgentSettings, allowance: Allowance, passed
     return [sys.executable, "-P", "-m", "wolo", "-p", "--output-format", "stream-json", *words, *_each("--set", sets), "-"]
 
 
-def agent_environment(data: Path) -> dict[str, str]:
-    """The user's own, with a folder of its own for the session."""
-    return {**os.environ, DATA_VARIABLE: str(data)}
+def agent_environment(data: Path, limiter: str) -> dict[str, str]:
+    """The user's own, with a folder of its own for the session, and the socket of the shared limits."""
+    return {**os.environ, DATA_VARIABLE: str(data), LIMITER_VARIABLE: limiter}
 
 
 def _least(one: float | None, other: float | None) -> float | int | None:

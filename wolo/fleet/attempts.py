@@ -62,6 +62,8 @@ class AttemptRunner:
         self.folder = folder
         self.settings = settings
         self.engine = engine
+        self.limiter = ""
+        """Socket of the limits that all workers share."""
         self.places = find_places()
         self.processes = Processes(self.places.state / "commands")
         self.git = Git(self.processes)
@@ -162,7 +164,7 @@ class _Attempt:
             start = ProgramStart(
                 argv=argv,
                 cwd=self._worktree.folder,
-                env=agent_environment(data),
+                env=agent_environment(data, self._runner.limiter),
                 stdin=prompt.fileno(),
                 stdout=output.fileno(),
             )

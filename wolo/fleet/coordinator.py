@@ -19,6 +19,7 @@ from wolo.fleet.engines.local import LocalEngine
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import SQLITE, create_ledger, has_ledger, open_ledger
+from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.run_folder import RunFolder
 from wolo.fleet.tasks import Task, key_of
@@ -107,7 +108,9 @@ async def work_on(
     _answer_signals(workers, seen, say)
     try:
         await asyncio.to_thread(ledger.expire)
-        await workers.run()
+        async with LimitService(ledger.limits()) as service:
+            engine.limit_by(service.path)
+            await workers.run()
     finally:
         engine.close()
         await asyncio.to_thread(_complete, ledger)

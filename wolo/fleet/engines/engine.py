@@ -13,6 +13,10 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    def limit_by(self, path: str) -> None:
+        """Names the socket of the limits that all workers share, for agents on this machine."""
+        ...
+
     async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
         """Runs an attempt and puts its folder in place. A cancellation ends it and is passed on.
 

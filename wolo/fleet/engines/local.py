@@ -14,6 +14,9 @@ class LocalEngine:
     def __init__(self, folder: RunFolder, settings: AgentSettings) -> None:
         self._runner = AttemptRunner(folder, settings, self.name)
 
+    def limit_by(self, path: str) -> None:
+        self._runner.limiter = path
+
     async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
         return await self._runner.run(lease, allowance, view)
 
