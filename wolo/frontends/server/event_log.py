@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-KEPT_DELTAS = 4_000
+KEPT_DELTAS = 500
 """Newest lines that are kept whole; older deltas are dropped once the complete message has been logged."""
 BATCH_BYTES = 256 * 1024
 
