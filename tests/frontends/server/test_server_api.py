@@ -193,6 +193,9 @@ def test_bad_requests_get_a_sentence_and_the_right_status(server: Server, provid
         return response.status_code
 
     prompt = f"/api/sessions/{id}/prompt"
+    for body in ({"name": "a\nb"}, {"name": "n" * 201}, {"model": "custom/\0"}, {"model": "m\x9b31m"}):
+        server.post("/api/sessions", 422, **body)
+    assert server.request("GET", f"/api/sessions/{id}/export").status_code == 409, "it has no messages yet"
     assert status(prompt, b"{") == 400
     assert status(prompt, b"\xff") == 400
     assert status(prompt, b'{"txt": "a"}') == 422

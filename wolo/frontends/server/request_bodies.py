@@ -16,6 +16,8 @@ from wolo.messages.parts import ImagePart
 from wolo.tools.tool_values import Reply
 
 Text = Annotated[str, Meta(min_length=1)]
+Name = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""Of a model or a session: one line."""
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,15 +30,15 @@ ModeName = Literal["", "plan", "ask", "edit", "auto", "yolo"]
 class NewSession(Body, frozen=True):
     cwd: str = ""
     """Folder to work in; empty: where the server was started."""
-    model: str = ""
+    model: Name = ""
     mode: ModeName = ""
-    name: str = ""
+    name: Name = ""
 
 
 class Change(Body, frozen=True):
     """Empty fields stay as they are."""
 
-    model: str = ""
+    model: Name = ""
     mode: ModeName = ""
 
 

@@ -141,6 +141,8 @@ class SessionHub:
             return info if session_id in (info.id, info.name) else None
 
         if (info := await self._read(look)) is None:
+            if session_id in self._live:
+                raise HttpError(409, "The session has no messages yet.")
             raise HttpError(404, f"There is no session {session_id!r}.", "GET /api/sessions lists them.")
         return info
 
