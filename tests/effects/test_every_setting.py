@@ -90,6 +90,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "tasks.max_turns": Elsewhere(SUBAGENTS, "test_a_projects_agent_may_take_no_more_turns_than_the_settings_say"),
     "memory.learn": Effect("memory.learn = false"),
     "batch.lease_s": Elsewhere("fleet/test_batch.py", "test_a_queue_is_made_first_and_worked_on_later"),
+    "batch.requests_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
+    "batch.tokens_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
     "telemetry.content": Elsewhere("telemetry/test_telemetry.py", "test_content_is_exported_where_the_setting_allows_it"),
     "verify.command": Effect('verify.command = "test ! -e written.txt"', script=(writes, fine)),
     "verify.rounds": Elsewhere(

@@ -58,6 +58,15 @@ def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None
     assert run_wolo("batch", "status", "runs/x", "--json").json["states"] == {"queued": 1, "passed": 20}
 
 
+def test_limits_of_the_settings_hold_for_all_agents(env: dict[str, str], tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 1)
+    limits = ("--set", "batch.requests_per_minute=9000", "--set", "batch.tokens_per_minute=8000000")
+    assert run_wolo("batch", "run", str(tasks), "--out", "q", *limits).exit_code == 0
+    with contextlib.closing(sqlite3.connect("q/ledger.db")) as ledger:
+        ((limit,),) = ledger.execute("SELECT state FROM limits")
+    assert (json.loads(limit)["requests"], json.loads(limit)["tokens"]) == (9000, 8000000)
+
+
 def test_mistakes_of_a_task_file_are_all_named_and_no_folder_is_made(env: dict[str, str]) -> None:
     Path("t.jsonl").write_text('{"id": "a"}\n{"id": "b", "prompt": "x", "model": "a b"}\n')
     done = run_wolo("batch", "run", "t.jsonl", "--out", "runs/x")

@@ -51,6 +51,10 @@ class Shell(Struct, frozen=True, forbid_unknown_fields=True):
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
     lease_s: Annotated[float, Meta(ge=1)] = 60.0
     """Time after which a worker on another machine that does not answer has lost its task."""
+    requests_per_minute: Annotated[float, Meta(gt=0)] | None = None
+    """Limit of all workers of a batch with one key; none: as the provider says when it refuses."""
+    tokens_per_minute: Annotated[float, Meta(gt=0)] | None = None
+    """The same for tokens, of prompts and answers."""
 
 
 class Tools(Struct, frozen=True, forbid_unknown_fields=True):

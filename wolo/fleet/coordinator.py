@@ -34,6 +34,9 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
     agent: AgentSettings = AgentSettings()
     engine: str = "local"
     jobs: int = 1
+    requests_per_minute: float | None = None
+    """Of all workers with one key; None: as the provider says when it refuses."""
+    tokens_per_minute: float | None = None
 
 
 class Limits(Struct, frozen=True):
@@ -108,7 +111,9 @@ async def work_on(
     _answer_signals(workers, seen, say)
     try:
         await asyncio.to_thread(ledger.expire)
-        async with LimitService(ledger.limits()) as service:
+        options = options_of(await asyncio.to_thread(ledger.meta))
+        limits = ledger.limits(requests=options.requests_per_minute, tokens=options.tokens_per_minute)
+        async with LimitService(limits) as service:
             engine.limit_by(service.path)
             await workers.run()
     finally:

@@ -11,7 +11,7 @@ import msgspec
 from wolo import __version__
 from wolo.config import keys, layers
 from wolo.config.cli_options import Given
-from wolo.config.schema import Config
+from wolo.config.schema import Batch, Config
 from wolo.conversation.resources.model_selection import choose
 from wolo.errors import UsageError
 from wolo.fleet.agent_run import AgentSettings
@@ -35,8 +35,8 @@ class ModelCheck:
         self._environ = keys.with_stored_keys(os.environ, places, [], self._config.settings.providers)
 
     @property
-    def lease_s(self) -> float:
-        return self._config.settings.batch.lease_s
+    def batch(self) -> Batch:
+        return self._config.settings.batch
 
     def __call__(self, model: str, priced: bool) -> str:
         """As `CheckModel` of task files."""

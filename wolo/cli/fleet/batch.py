@@ -74,9 +74,15 @@ def run(
         for name in {task.model for task in found if task.model}:
             if said := check(name, True):
                 raise UsageError(f"--max-cost: {said}.")
-    options = BatchOptions(agent=settings, engine=engine, jobs=_JOBS if jobs is None else jobs)
+    options = BatchOptions(
+        agent=settings,
+        engine=engine,
+        jobs=_JOBS if jobs is None else jobs,
+        requests_per_minute=check.batch.requests_per_minute,
+        tokens_per_minute=check.batch.tokens_per_minute,
+    )
     with closing(
-        create_run(out.absolute(), found, options, limits, check.identity(settings), store=store, lease_s=check.lease_s)
+        create_run(out.absolute(), found, options, limits, check.identity(settings), store=store, lease_s=check.batch.lease_s)
     ) as ledger:
         if options.jobs == 0:
             print_line(f"{len(found)} tasks are queued in {out}. `wolo batch work {out}` works on them.")
