@@ -192,3 +192,13 @@ def test_the_end_of_the_server_is_said(server: Server) -> None:
     _, errors = process.communicate(timeout=30) if process.wait(timeout=30) else ("", "")
     assert process.returncode == 75
     assert f"`wolo --resume {id}`" in errors
+
+
+def test_it_loads_neither_the_server_nor_a_conversation() -> None:
+    program = (
+        "import sys; from wolo.frontends.attach import attached_session, server_client, typed_lines; "
+        "print(*(name for name in sys.modules if name.partition('.')[0] in sys.argv[1:] or name in sys.argv[1:]))"
+    )
+    heavy = ("starlette", "uvicorn", "mcp", "pydantic", "prompt_toolkit", "wolo.conversation", "wolo.agent", "wolo.sessions")
+    done = subprocess.run([sys.executable, "-c", program, *heavy], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.split() == []
