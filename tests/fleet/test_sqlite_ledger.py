@@ -98,13 +98,16 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(ledger: Ledger, run: Pa
 
 
 def test_results_that_could_not_be_written_are_completed(ledger: Ledger, run: Path, host: TestHost) -> None:
-    ledger.add(tasks("a"))
-    (run / "results.jsonl").mkdir()
-    with pytest.raises(LedgerError, match=r"results\.jsonl"):
-        ledger.publish(leased(ledger, host.owner()), outcome())
-    (run / "results.jsonl").rmdir()
+    for name in ("results.jsonl", "results.lock"):
+        (run / name).unlink(missing_ok=True)
+        (run / name).mkdir()
+        ledger.add(tasks(name))
+        with pytest.raises(LedgerError, match=name) as caught:
+            ledger.publish(leased(ledger, host.owner()), outcome())
+        assert caught.value.exit_code == 2
+        (run / name).rmdir()
     ledger.complete_files()
-    assert [line["id"] for line in results(run)] == ["a"]
+    assert [line["id"] for line in results(run)] == ["results.jsonl", "results.lock"]
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all" * 99])

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from wolo.errors import SessionError
 from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
 from wolo.fleet.ledger.outcomes import Outcome
 from wolo.fleet.ledger.run_rows import Meta, Totals
@@ -39,8 +40,11 @@ class ResultsFile:
             raise LedgerError(
                 f"Another wolo has locked {self._lock} and does not answer.", hint="Quit it and try again."
             ) from other
+        except SessionError as error:
+            cause = error.__cause__
+            raise _explained(cause if isinstance(cause, OSError) else OSError("it cannot be locked"), self._lock) from error
         except OSError as error:
-            raise _explained(error, self._path) from error
+            raise _explained(error, self._lock) from error
         try:
             self._append()
         except OSError as error:
