@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -143,11 +145,13 @@ def test_a_killed_coordinator_leaves_nothing_running_and_resume_ends_every_task_
         running.kill()
         running.wait(30)
     _wait_until(lambda: not _agents(Path("x")))
+    assert len(list(Path("x/work").iterdir())) == 2
     provider.otherwise = text("Done.")
     done = run_wolo("batch", "resume", "x", "-j", "2", timeout=60)
     assert done.exit_code == 0, done.stderr
     assert sorted((result["id"], result["state"]) for result in results(Path("x"))) == [(f"t{n}", "done") for n in range(5)]
     assert {result["attempt"] for result in results(Path("x"))} == {1, 2}
+    assert [*Path("x/work").iterdir(), *Path("x/attempts").glob("*/.*")] == [], "what the killed one left is removed"
 
 
 def test_a_killed_agent_is_lost_and_its_task_runs_again(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
@@ -207,3 +211,44 @@ def test_tasks_are_made_from_files_and_rows(tmp_path: Path) -> None:
     for argv in (("{pat}", "*"), ("x", "*.none"), ("{", "*"), ("x",), ("{nam}", "--csv", "t.csv"), ("x", "--csv", "gone")):
         refused = run_wolo("batch", "make", *argv)
         assert (refused.exit_code, refused.stdout) == (2, ""), argv
+
+
+def test_a_full_disk_stops_the_run_in_words_and_resume_goes_on(env: dict[str, str], tmp_path: Path) -> None:
+    write_tasks(tmp_path / "t.jsonl", 2, verify="head -c 3000000 /dev/zero | tr '\\0' x > big; cat big")
+    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
+    limited = "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)); os.execv(sys.executable, sys.argv[1:])"
+    limit = f"import os, resource, sys; {limited}"
+    argv = [sys.executable, "-c", limit, sys.executable, "-m", "wolo", "batch", "resume", "x", "-j", "1"]
+    full = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert full.returncode == 2, full.stderr
+    assert "Traceback" not in full.stderr
+    done = run_wolo("batch", "resume", "x")
+    assert done.exit_code in (0, 2), done.stderr
+    assert len(results(Path("x"))) == 2
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_two_hundred_tasks_through_kills_of_agents_and_coordinators(env: dict[str, str], tmp_path: Path) -> None:
+    repository(tmp_path / "source", {"a.txt": "one\n"})
+    write_tasks(tmp_path / "t.jsonl", 200, repo="source", verify="test -f made.txt")
+    run = Path("x")
+    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
+    chance, kills = random.Random(7), 0
+    for _ in range(20):
+        with start_wolo("batch", "resume", "x", "-j", "4", forked=False) as running:
+            for _ in range(3):
+                time.sleep(chance.uniform(0.5, 2))  # any moment will do
+                if running.poll() is None and (agents := _agents(run)) and kills < 50:
+                    os.kill(chance.choice(agents), signal.SIGKILL)
+                    kills += 1
+            running.kill()
+            running.wait()
+        _wait_until(lambda: not _agents(run))
+    run_wolo("batch", "resume", "x", "-j", "4", timeout=600)
+    while run_wolo("batch", "retry", "x", "--state", "lost,errored,failed").stdout != "0 tasks are queued again.\n":
+        run_wolo("batch", "resume", "x", "-j", "4", timeout=600)
+    assert run_wolo("batch", "status", "x", "--json").json["states"] == {"passed": 200}
+    passed = [result["id"] for result in results(run) if result["state"] == "passed"]
+    assert len(passed) == len(set(passed)) == 200
+    assert [path.name for path in (run / "work").iterdir() if path.name != "mirrors"] == []

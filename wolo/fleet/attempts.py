@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import secrets
 import shutil
 import socket
 import tempfile
@@ -15,10 +16,11 @@ from typing import IO
 from wolo.errors import WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, spent_of
 from wolo.fleet.bounded_programs import run_bounded
+from wolo.fleet.containers import Container, make_container
 from wolo.fleet.git_commands import Git, GitFailed
 from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Patch, Spent, Verified
 from wolo.fleet.mirrors import Mirrors
-from wolo.fleet.run_folder import RunFolder
+from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.task_commands import CommandEnd, TaskCommands
 from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebased, remove_tree
 from wolo.places import find_places, make_private
@@ -77,12 +79,12 @@ class AttemptRunner:
         place = self.folder.path / lease.folder
         private = place.with_name(f".{place.name}.part")
         await asyncio.to_thread(_begin, private)
-        work = self.folder.work(f"{lease.task.id}-{lease.attempt}-{lease.fence}")
+        work = self.folder.work(work_name(lease))
         attempt = _Attempt(self, lease, private, work, allowance, view)
         try:
             outcome = await attempt.run()
         finally:
-            attempt.close()
+            await asyncio.shield(asyncio.to_thread(attempt.close))
             await asyncio.shield(asyncio.to_thread(_finish, private, place, work))
         return outcome
 
@@ -100,6 +102,7 @@ class _Attempt:
         self._started = now()
         self._commands: TaskCommands | None = None
         self._worktree: Worktree | None = None
+        self._container: Container | None = None
         self._exit_code: int | None = None
         self._verified: Verified | None = None
         self._usage = Spent()
@@ -134,13 +137,16 @@ class _Attempt:
         return self._outcome(end, patch)
 
     async def _prepare(self) -> None:
-        if self._task.image:
-            raise WoloError("Containers are not supported by this engine yet.")
         self._view.phase = "worktree"
-        git = self._runner.git
+        git, mirrors = self._runner.git, self._runner.folder.mirrors
+        if self._task.image:
+            name = f"wolo-{self._lease.fence}-{secrets.token_hex(4)}"
+            self._container = make_container(self._task, name, (self._work, self._private), (mirrors,), self._runner.places)
+            make_private(mirrors)
         self._worktree = await make_worktree(self._task, self._work, self._runner.mirrors, git, self._note)
         folder, places, seat = self._worktree.folder, self._runner.places, self._lease.fence
         self._commands = TaskCommands(self._task, self._runner.settings, folder, places, self._runner.processes, seat)
+        self._commands.container = self._container
         if not self._task.setup:
             return
         self._view.phase = "setup"
@@ -159,6 +165,8 @@ class _Attempt:
         stream_file, data = self._private / STREAM, self._private / SESSION
         self._view.stream = stream = AgentStream(stream_file)
         argv = agent_argv(self._task, self._runner.settings, self._allowance, self._commands.variables)
+        if self._container is not None:
+            argv = [*self._container.agent_argv(argv, self._worktree.folder)]
         left = None if deadline is None else max(deadline - asyncio.get_running_loop().time(), 0.0)
         with stream_file.open("wb") as output, _prompt_file(self._private, self._task.prompt) as prompt:
             start = ProgramStart(
@@ -241,6 +249,8 @@ class _Attempt:
     def close(self) -> None:
         if self._commands is not None:
             self._commands.close()
+        if self._container is not None:
+            self._container.remove()
         self._log.close()
 
 

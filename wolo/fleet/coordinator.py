@@ -21,9 +21,10 @@ from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import SQLITE, create_ledger, has_ledger, open_ledger
 from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.run_folder import RunFolder
+from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.tasks import Task, key_of
 from wolo.fleet.workers import Watcher, Workers
+from wolo.fleet.worktrees import remove_tree
 
 ENGINES = ("local",)
 
@@ -110,7 +111,7 @@ async def work_on(
     seen = Interruption()
     _answer_signals(workers, seen, say)
     try:
-        await asyncio.to_thread(ledger.expire)
+        await asyncio.to_thread(_clear, ledger)
         options = options_of(await asyncio.to_thread(ledger.meta))
         limits = ledger.limits(requests=options.requests_per_minute, tokens=options.tokens_per_minute)
         async with LimitService(limits) as service:
@@ -120,6 +121,17 @@ async def work_on(
         engine.close()
         await asyncio.to_thread(_complete, ledger)
     return seen.exit_code
+
+
+def _clear(ledger: Ledger) -> None:
+    """Removes what killed workers have left in the run's folder."""
+    left = RunFolder(ledger.folder).leftovers()
+    ledger.expire()
+    running = ledger.rows(states=("leased",))
+    kept = {work_name(row) for row in running} | {f".{row.attempt}-{row.fence}.part" for row in running}
+    for path in left:
+        if path.name not in kept:
+            remove_tree(path)
 
 
 def _complete(ledger: Ledger) -> None:

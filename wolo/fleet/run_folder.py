@@ -6,7 +6,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.fleet.ledger.outcomes import Lease
+from wolo.fleet.ledger.run_rows import Row
 from wolo.places import make_private
+
+
+def work_name(lease: Lease | Row) -> str:
+    """Name of the folder with the worktree of an attempt."""
+    return f"{lease.task.id}-{lease.attempt}-{lease.fence}"
 
 
 class RunFolder(Struct, frozen=True):
@@ -21,6 +28,11 @@ class RunFolder(Struct, frozen=True):
     @property
     def mirrors(self) -> Path:
         return self.path / "work/mirrors"
+
+    def leftovers(self) -> list[Path]:
+        """Folders of attempts that run, or whose worker was killed."""
+        works = [path for path in self.path.glob("work/*") if path != self.mirrors]
+        return [*works, *self.path.glob("attempts/*/.*.part")]
 
     def work(self, name: str) -> Path:
         """Of one attempt; removed after it."""

@@ -16,6 +16,7 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.tool_environment import SandboxPlan, make_judge, passed_variables, plan_sandbox, sandbox_profile
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.bounded_programs import ProgramEnd, run_bounded
+from wolo.fleet.containers import Container
 from wolo.fleet.tasks import Task
 from wolo.guard.judge import Judge
 from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
@@ -68,6 +69,8 @@ class TaskCommands:
         self._config = layers.load(places, os.environ, given, settings.sets, folder)
         self._walls: Sandbox | None = None
         self._is_planned = False
+        self.container: Container | None = None
+        """Instead of the sandbox."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -76,7 +79,7 @@ class TaskCommands:
 
     async def run(self, command: str, timeout_s: float | None) -> CommandEnd:
         """Does not raise for a failing command. A cancellation ends it with all it started. Raises OSError, ToolError."""
-        if not self._is_planned:
+        if not self._is_planned and self.container is None:
             self._walls = await asyncio.to_thread(self._make_walls)
             self._is_planned = True
         folder = self._workspace.root
@@ -86,6 +89,9 @@ class TaskCommands:
         for _ in range(MOST_TRIES):
             printed = CapturedOutput(_KEPT_BYTES)
             enclosed = await self._enclosed((shell, *options, "-c", command), folder)
+            if self.container is not None:
+                enclosed = SandboxedCommand(self.container.command_argv(command, folder))
+                env = dict(os.environ)  # of the program that starts the container
             start = ProgramStart(
                 argv=enclosed.argv, cwd=folder, env=env, pass_fds=enclosed.pass_fds, cleanup=enclosed.cleanup, is_alone=True
             )
