@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.models.local.simple_writer import loses_content, restore_definitions, syntax_problem, whole_paragraphs
+from wolo.models.local.code_check import loses_content, restore_definitions, syntax_problem
+from wolo.models.local.simple_writer import whole_paragraphs
 
 OLD = '''#!/usr/bin/env python3
 """Sums."""

@@ -17,9 +17,12 @@ from wolo.models.http.transport import Call, HttpStatusError, Transport
 from wolo.models.probe_cache import ServerFacts
 from wolo.models.provider import Choice
 
-LATER_TEMPERATURE: Final = 0.4
-"""At temperature 0 another seed would repeat the text."""
+TEMPERATURES: Final = (0.0, 0.4, 0.8)
+"""By attempt; at temperature 0 another seed would repeat the text."""
+REPEATED_CHARS: Final = 240
+LONGEST_REPEATED: Final = 60
 BAD_REQUEST: Final = 400
+CHECKED_PIECES: Final = 16
 
 Turn = tuple[str, str]
 """Role and text."""
@@ -41,7 +44,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
     @property
     def temperature(self) -> float:
-        return LATER_TEMPERATURE if self.attempt > 1 else 0.0
+        return TEMPERATURES[min(self.attempt, len(TEMPERATURES)) - 1]
 
 
 class Completion(Struct, frozen=True, kw_only=True):
@@ -116,6 +119,9 @@ class LocalChat:
                 pieces.append(chunk.text)
                 if on_text and chunk.text:
                     await on_text(chunk.text)
+                if len(pieces) % CHECKED_PIECES == 0 and repeats("".join(pieces[-REPEATED_CHARS:])):
+                    finish = "length"
+                    break
         if not finish:
             raise Unavailable(f"{sentence(self.server.label)} stopped in the middle of its response.")
         return Completion(
@@ -235,6 +241,12 @@ def _for_ollama(server: ChatServer, turns: Sequence[Turn], sampling: Sampling) -
 def _stops(server: ChatServer, sampling: Sampling) -> list[str]:
     """Without a given start, the end of a code block cannot be told from its beginning."""
     return [stop for stop in sampling.stop if server.continues or not stop.strip().startswith(("```", "~~~"))]
+
+
+def repeats(text: str) -> bool:
+    """Check whether the end of a text is one short piece over and over."""
+    end = text[-REPEATED_CHARS:]
+    return len(end) == REPEATED_CHARS and any(end[unit:] == end[:-unit] for unit in range(1, LONGEST_REPEATED + 1))
 
 
 class _Cached(Struct):

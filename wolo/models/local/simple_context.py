@@ -15,8 +15,10 @@ from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ToolPa
 from wolo.models.local.local_chat import Turn
 from wolo.models.local.simple_texts import LANGUAGES, PROSE
 
-Plan = Literal["", "change", "project"]
-"""Reason for reading a file or listing: to rewrite the file, or to describe the project. Empty: to answer."""
+Plan = Literal["", "change", "project", "repair", "check", "try"]
+"""Reason for a call: to rewrite a file, to describe the project, to repair a file after a failed command, to check a file that
+was written, to see how a command fails. Empty: to answer."""
+PLANS: Final[tuple[Plan, ...]] = ("change", "project", "repair", "check", "try")
 
 PLAN_KEY: Final = "simple_mode"
 """Metadata key for the plan of a call."""
@@ -38,6 +40,16 @@ class SimpleTurn(Struct, frozen=True, kw_only=True):
     """File written last in this conversation."""
     earlier: tuple[Turn, ...] = ()
     """Previous exchange, truncated."""
+
+    @property
+    def written(self) -> tuple[ToolPart, ...]:
+        """Files that this turn wrote, oldest first."""
+        return tuple(call for call in self.calls if call.tool in ("write", "edit") and not call.is_error)
+
+    @property
+    def failed_run(self) -> ToolPart | None:
+        """Last trial run of this turn; a file is only written after it if it failed."""
+        return next((call for call in reversed(self.calls) if call.tool == "shell"), None)
 
     @property
     def has_attachment(self) -> bool:
@@ -63,13 +75,8 @@ def read_turn(messages: Sequence[Message]) -> SimpleTurn:
 
 
 def _plan(since: Sequence[Message]) -> Plan:
-    match next((message.metadata.get(PLAN_KEY) for message in reversed(since) if message.calls), ""):
-        case "change":
-            return "change"
-        case "project":
-            return "project"
-        case _:
-            return ""
+    noted = next((message.metadata.get(PLAN_KEY) for message in reversed(since) if message.calls), "")
+    return next((plan for plan in PLANS if plan == noted), "")
 
 
 def _recent_path(messages: Sequence[Message]) -> str:
@@ -92,6 +99,7 @@ def _earlier(messages: Sequence[Message]) -> tuple[Turn, ...]:
     return ()
 
 
+MAX_BEGINNING: Final = 8_000
 MAX_NAMES: Final = 60
 MAX_ENTRIES: Final = 2_000
 _NOISE: Final = frozenset(("node_modules", "__pycache__", "venv", "env", "build", "dist", "target"))
@@ -116,6 +124,14 @@ class ProjectNames(Struct, frozen=True):
             return (self.folder / name).is_dir()
         except (OSError, ValueError):
             return False
+
+    def beginning(self, name: str) -> str:
+        """First characters of a text file; empty if it cannot be read."""
+        try:
+            with (self.folder / name).open(encoding="utf-8") as file:
+                return file.read(MAX_BEGINNING)
+        except (OSError, ValueError):
+            return ""
 
     @property
     def programs(self) -> tuple[str, ...]:

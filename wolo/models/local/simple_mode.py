@@ -8,44 +8,53 @@ file, writes it and reports, at most.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
+from wolo.errors import BadAnswer
 from wolo.formats.format import ThinkingLevel
-from wolo.messages.deltas import CallDelta, TextDelta
-from wolo.messages.message import Message, Producer, Usage, UsageCost
-from wolo.messages.parts import TextPart, ToolPart, new_id
+from wolo.messages.message import Message
+from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.local_chat import Completion, LocalChat, Sampling, Turn, sentence
+from wolo.models.local.local_chat import LocalChat, Sampling, sentence
 from wolo.models.local.simple_context import (
-    PLAN_KEY,
-    Plan,
-    ProjectNames,
-    SimpleTurn,
     free_name,
     list_names,
     meant_file,
     named_files,
     read_turn,
 )
+from wolo.models.local.simple_response import SimpleResponse, json_text
+from wolo.models.local.simple_runs import (
+    RUN_S,
+    RUNNERS,
+    error_of,
+    example_command,
+    file_to_fix,
+    find_command,
+    is_fix,
+    needs_input,
+    next_file,
+    printed_nothing,
+    run_command,
+    shows_something,
+    takes_arguments,
+    wants_run,
+)
 from wolo.models.local.simple_texts import Action, describe_failure, describe_output, describe_success, file_text, listing_of
-from wolo.models.local.simple_writer import FILE_TOKENS, OTHER_MODEL, CallStream, FileRequest, FileWriter
+from wolo.models.local.simple_writer import OTHER_MODEL, FileRequest, FileWriter
 from wolo.models.protocol import Listener, Question
 from wolo.models.provider import Choice
-from wolo.models.tokens import estimate_text
 
 ACTION_TOKENS: Final = 8
 PATH_TOKENS: Final = 24
 COMMAND_TOKENS: Final = 80
-ANSWER_TOKENS: Final = 300
 MAX_NAMES_SAID: Final = 8
-PROMPT_TOKENS: Final = 200
-"""Estimated tokens of instructions and examples."""
+REPAIRS: Final = 3
+"""Writes in one turn after which a failing program is reported."""
+MAX_CHANGED_LINES: Final = 200
 MAX_CHANGED_CHARS: Final = 4_000
 """Maximum size of a file to rewrite; larger ones would take minutes and lose content."""
 
@@ -89,22 +98,8 @@ class SimpleMode:
         return await (step.follow_up(turn.calls[-1]) if turn.calls else step.start())
 
 
-class _Step:
+class _Step(SimpleResponse):
     """One response: several questions to the model, one message."""
-
-    def __init__(
-        self, chat: LocalChat, choice: Choice, turn: SimpleTurn, names: ProjectNames, question: Question, listener: Listener
-    ) -> None:
-        self._chat = chat
-        self._choice = choice
-        self._turn = turn
-        self._names = names
-        self._tools = frozenset(tool.name for tool in question.tools)
-        self._max_tokens = question.max_tokens or FILE_TOKENS
-        self._listener = listener
-        self._request = texts.shorten(turn.request, texts.MAX_REQUEST_CHARS)
-        self._question = texts.shorten(turn.question, texts.MAX_QUESTION_CHARS)
-        self._usage = Usage(cost=UsageCost())
 
     async def announce(self) -> None:
         await self._announce_attempt(1)
@@ -122,6 +117,8 @@ class _Step:
     async def start(self) -> Message:
         if not re.search(r"\w", self._turn.request):
             return await self._say("Say in a few words what to make or change, such as: create a calculator")
+        if is_fix(self._question) and find_command(self._question) and "write" in self._tools and (tried := await self._fix()):
+            return tried
         match await self._choose_action():
             case "create":
                 return await self._create()
@@ -155,7 +152,18 @@ class _Step:
             path = free_name(path, self._names)
         return await self._write(path)
 
+    async def _fix(self) -> Message | None:
+        """Run the command that fails, or the program with the bug; None: there is none to run."""
+        if not is_fix(self._question) or "shell" not in self._tools or self._turn.calls:
+            return None
+        command = find_command(self._question)
+        if not command and (path := self._known_file(named_files(self._question, self._names))):
+            command = run_command(path, self._names.beginning(path))
+        return await self._call("shell", {"command": command, "timeout_s": RUN_S}, plan="try") if command else None
+
     async def _change(self) -> Message:
+        if tried := await self._fix():
+            return tried
         named = named_files(self._question, self._names)
         missing = [name for name in named if not self._names.exists(name)]
         if missing and _MAKING.search(self._question):
@@ -196,7 +204,7 @@ class _Step:
     async def _name_new_file(self) -> str:
         sampling = Sampling(max_tokens=PATH_TOKENS, schema=texts.text_like(texts.PATH_PATTERN))
         completion = await self._complete(texts.new_path(self._question), sampling)
-        return _json_text(completion.text) or "program.py"
+        return json_text(completion.text) or "program.py"
 
     def _where_to_list(self) -> dict[str, str]:
         words = re.findall(r"[\w./-]+", self._question)
@@ -232,7 +240,7 @@ class _Step:
         if call.is_error:
             return await self._after_failure(call)
         match call.tool:
-            case "read" if self._turn.plan == "change" and "write" in self._tools:
+            case "read" if self._turn.plan in ("change", "repair") and "write" in self._tools:
                 return await self._rewrite(str(call.input.get("path", "")), call.output)
             case "read":
                 excerpt = texts.shorten(file_text(call.output).text, texts.MAX_EXCERPT_CHARS)
@@ -240,13 +248,73 @@ class _Step:
             case "glob" if self._turn.plan == "project" and listing_of(call.output):
                 names = "\n".join(listing_of(call.output)[:40])
                 return await self._answer(texts.about(self._request, "The files of the project", names))
+            case "shell" if self._turn.plan == "try":
+                return await self._change()
+            case "shell" if self._turn.plan == "check":
+                is_silent = printed_nothing(call) and shows_something(self._question) and len(self._turn.written) < REPAIRS
+                return await (self._after_failed_run(call) if is_silent else self._say_written(call))
             case "glob" | "shell":
                 return await self._say(describe_output(call))
+            case "write" | "edit":
+                return await self._after_write(call)
             case _:
                 return await self._say(describe_success(call))
 
+    async def _after_write(self, call: ToolPart) -> Message:
+        """Write the next file, run what was written, or report it."""
+        if name := next_file(self._question, self._names, [str(each.input.get("path")) for each in self._turn.written]):
+            return await self._write(name)
+        command = ""
+        if "shell" in self._tools:
+            tried = next((each for each in self._turn.calls if each.tool == "shell"), None)
+            path, asked = str(call.input.get("path", "")), wants_run(self._question)
+            text = str(call.input.get("content") or self._names.beginning(path))
+            command = str(tried.input["command"]) if tried else run_command(path, text, asked=asked)
+            if not command and takes_arguments(text):
+                command = await self._example_command(path)
+        if command:
+            return await self._call("shell", {"command": command, "timeout_s": RUN_S}, plan="check")
+        return await self._say_written()
+
+    async def _after_failed_run(self, call: ToolPart) -> Message:
+        """Let the model see why a program fails, and write it again."""
+        if needs_input(call) and self._turn.plan == "check":
+            return await self._say_written()
+        written = self._turn.written
+        path = file_to_fix(call, self._question, self._names) or (str(written[-1].input["path"]) if written else "")
+        if len(written) >= REPAIRS or not path:
+            return await self._say_failing(call)
+        last = next((each for each in reversed(written) if each.input.get("path") == path), None)
+        if last is None or last.tool == "edit":
+            return await self._call("read", {"path": path}, plan="repair")
+        return await self._write(path, str(last.input["content"]))
+
+    async def _example_command(self, path: str) -> str:
+        runner = RUNNERS.get(Path(path).suffix.lower(), "")
+        if not runner or not self._chat.server.continues:
+            return ""
+        turns = texts.example_run(path, runner, self._question)
+        completion = await self._complete(turns, Sampling(max_tokens=COMMAND_TOKENS, stop=("\n",)))
+        return example_command(path, runner, completion.text)
+
+    async def _say_written(self, run: ToolPart | None = None) -> Message:
+        by_path = {call.input.get("path"): call for call in self._turn.written}
+        lines = [describe_success(call, is_run=run is not None) for call in by_path.values()]
+        return await self._say("\n".join(lines) + (f"\n\n{describe_output(run)}" if run and not printed_nothing(run) else ""))
+
+    async def _say_failing(self, call: ToolPart) -> Message:
+        """End without success: the work that was asked for does not run."""
+        by_path = dict.fromkeys(str(call.input.get("path")) for call in self._turn.written)
+        begin = f"{', '.join(by_path)} {'was' if len(by_path) == 1 else 'were'} written, but " if by_path else ""
+        raise BadAnswer(f"{begin}{describe_failure(call)}", hint=OTHER_MODEL)
+
     async def _after_failure(self, call: ToolPart) -> Message:
-        """Read an unexpected existing file once; report other failures."""
+        """Repair after a failed run; read an unexpected existing file once; report other failures."""
+        if call.tool == "shell" and self._turn.plan in ("try", "check"):
+            if call.outcome == "error" and "write" in self._tools:
+                return await self._after_failed_run(call)
+            if self._turn.written:
+                return await self._say_written()
         has_read = any(earlier.tool == "read" for earlier in self._turn.calls)
         if call.tool == "write" and call.outcome == "error" and not has_read and "read" in self._tools:
             path = str(call.input.get("path", ""))
@@ -256,83 +324,42 @@ class _Step:
 
     async def _rewrite(self, path: str, output: str) -> Message:
         file = file_text(output)
-        if not file.is_whole or len(file.text) > MAX_CHANGED_CHARS:
+        is_long = not file.is_whole or len(file.text) > MAX_CHANGED_CHARS or file.text.count("\n") > MAX_CHANGED_LINES
+        if is_long and "edit" in self._tools:
+            from wolo.models.local.simple_edits import ask_replacement  # noqa: PLC0415  # few files are long
+
+            failed = self._turn.failed_run
+            error = error_of(failed) if failed is not None else ""
+            found = await ask_replacement(self._complete, self._chat.server, path, file.text, self._request, error)
+            return await self._call("edit", {"path": path, "old": found.old, "new": found.new})
+        if is_long:
             return await self._say(f"{path} is too long for this small model to change. {OTHER_MODEL}")
         return await self._write(path, file.text)
 
     async def _write(self, path: str, old: str | None = None) -> Message:
-        writer = FileWriter(self._complete, self._announce_attempt, self._listener, self._max_tokens, self._chat.server.label)
-        call_id, text = await writer.write(FileRequest(path=path, request=self._request, old=old))
+        failed = self._turn.failed_run
+        error = error_of(failed) if failed is not None and old is not None else ""
+        drafts = [call for call in self._turn.written if call.input.get("path") == path]
+        is_draft = bool(drafts) and not any(call.tool == "read" for call in self._turn.calls)
+        around = "" if old is not None else await asyncio.to_thread(self._around, path)
+        order = FileRequest(
+            path=path,
+            request=self._request,
+            old=old,
+            error=error,
+            around=around,
+            is_draft=is_draft,
+            first_attempt=1 + len(self._turn.written),
+        )
+        writer = FileWriter(self._complete, self._announce_attempt, self._listener, self._max_tokens, self._chat.server)
+        call_id, text = await writer.write(order)
         return self._calling("write", {"path": path, "content": text}, call_id)
 
-    # Model requests
-
-    async def _complete(self, turns: Sequence[Turn], sampling: Sampling, stream: CallStream | None = None) -> Completion:
-        completion = await self._chat.complete(turns, sampling, stream.add if stream else None)
-        self._count(completion)
-        return completion
-
-    async def _choose(self, turns: Sequence[Turn], values: Sequence[str], max_tokens: int) -> str:
-        completion = await self._complete(turns, Sampling(max_tokens=max_tokens, schema=texts.one_of(values)))
-        return _json_text(completion.text)
-
-    async def _answer(self, turns: Sequence[Turn]) -> Message:
-        """Stream a free-text answer."""
-
-        async def show(text: str) -> None:
-            await self._listener.on_deltas((TextDelta(text=text),))
-
-        sampling = Sampling(max_tokens=min(ANSWER_TOKENS, self._max_tokens), shun_repeats=True)
-        completion = await self._chat.complete(turns, sampling, show)
-        self._count(completion)
-        if not completion.text.strip():
-            return await self._say("I have no answer to that. Rephrase it, or use a larger model with --model.")
-        if completion.cut_off:
-            await show(" …")
-        return self._message((TextPart(text=completion.text + (" …" if completion.cut_off else "")),))
-
-    def _count(self, completion: Completion) -> None:
-        self._usage = msgspec.structs.replace(
-            self._usage,
-            input_tokens=self._usage.input_tokens + completion.prompt_tokens - completion.cached_tokens,
-            cache_read_tokens=self._usage.cache_read_tokens + completion.cached_tokens,
-            output_tokens=self._usage.output_tokens + completion.output_tokens,
-        )
-
-    async def _announce_attempt(self, attempt: int) -> None:
-        await self._listener.on_request(attempt, PROMPT_TOKENS + estimate_text(self._request))
-
-    # Messages
-
-    async def _say(self, text: str) -> Message:
-        await self._listener.on_deltas((TextDelta(text=text),))
-        return self._message((TextPart(text=text),))
-
-    async def _call(self, tool: str, input: dict[str, Any], *, plan: Plan = "") -> Message:
-        call_id = new_id("call")
-        written = json.dumps(input, ensure_ascii=False)
-        await self._listener.on_deltas((CallDelta(slot=0, call_id=call_id, tool=tool, arguments=written, part_id=call_id),))
-        return self._calling(tool, input, call_id, plan=plan)
-
-    def _calling(self, tool: str, input: dict[str, Any], call_id: str, *, plan: Plan = "") -> Message:
-        raw_input = json.dumps(input, ensure_ascii=False)
-        part = ToolPart(id=call_id, tool=tool, input=input, raw_input=raw_input, call_id=call_id)
-        return self._message((part,), plan=plan)
-
-    def _message(self, parts: tuple[TextPart | ToolPart, ...], *, plan: Plan = "") -> Message:
-        return Message(
-            role="assistant",
-            parts=parts,
-            finished=True,
-            finish_reason="tool_calls" if any(isinstance(part, ToolPart) for part in parts) else "stop",
-            usage=self._usage,
-            producer=Producer(provider=self._choice.provider.name, format="simple", model=self._choice.model.id),
-            metadata={PLAN_KEY: plan} if plan else {},
-        )
-
-
-def _json_text(text: str) -> str:
-    try:
-        return msgspec.json.decode(text.encode("utf-8", "replace"), type=str)
-    except msgspec.MsgspecError:
-        return ""  # cut off before the closing quote
+    def _around(self, path: str) -> str:
+        """Beginnings of the files that the request names, and of those written in this turn."""
+        written = {str(call.input.get("path")): str(call.input.get("content")) for call in self._turn.written}
+        excerpts = [texts.excerpt(name, text) for name, text in written.items()]
+        for name in named_files(self._question, self._names)[:2]:
+            if name not in (path, *written) and self._names.exists(name):
+                excerpts.append(texts.excerpt(name, self._names.beginning(name)))
+        return "".join(excerpts)

@@ -18,6 +18,7 @@ MAX_QUESTION_CHARS: Final = 400
 """Length of a request when only its purpose matters."""
 MAX_REQUEST_CHARS: Final = 4_000
 """Length of a request when all of it matters."""
+EXCERPT_LINES: Final = 6
 MAX_EXCERPT_CHARS: Final = 3_000
 """Length of a file or listing that a question is about."""
 
@@ -76,6 +77,34 @@ _GREETING: Final = (
     'if __name__ == "__main__":\n'
     "    main()"
 )
+_SHOUT: Final = (
+    "import sys\n\n\ndef shout(text):\n    return text.upper()\n\n\n"
+    'def main():\n    print(shout(sys.argv[1]))\n\n\nif __name__ == "__main__":\n    main()'
+)
+_DOUBLE: Final = (
+    "import sys\n\n\ndef main():\n    for line in sys.stdin:\n        print(int(line) * 2)\n\n\n"
+    'if __name__ == "__main__":\n    main()'
+)
+_PYTHON_EXAMPLES: Final = (
+    (r"\bargument|command.?line|\bargv\b|\bparameter", "shout.py", "a program that prints its argument in capitals", _SHOUT),
+    (r"\bstandard input\b|\bstdin\b|\bpipe", "double.py", "a program that doubles the numbers on standard input", _DOUBLE),
+    (r"", "greet.py", "a program that greets people", _GREETING),
+)
+"""The first whose pattern occurs in the request shows the form of the answer."""
+_PYTHON_HINTS: Final = (
+    (r"\bargument|command.?line|\bargv\b", "Take the arguments from sys.argv and do not ask for input."),
+    (r"\bstandard input\b|\bstdin\b", "Read sys.stdin without prompting."),
+)
+_OTHER_EXAMPLES: Final = {
+    "javascript": (
+        "Write the complete file greet.js: a program that greets people.",
+        "```javascript\nfunction greet(name) {\n  return `Hello, ${name}!`;\n}\n\nconsole.log(greet('World'));\n```",
+    ),
+    "bash": (
+        "Write the complete file greet.sh: a script that greets people.",
+        '```bash\n#!/bin/bash\n\nname="World"\necho "Hello, $name!"\n```',
+    ),
+}
 _BEFORE: Final = 'def greet(name):\n    return "Hello"\n\n\ndef part(name):\n    return f"Bye, {name}!"\n'
 _AFTER: Final = _BEFORE + '\n\ndef thank(name):\n    return f"Thank you, {name}!"'
 
@@ -141,29 +170,65 @@ def command(request: str) -> list[Turn]:
     return _by_example("Reply with one shell command and nothing else.", _COMMAND_EXAMPLES, request)
 
 
-def new_file(request: str, path: str, language: str, fence: str) -> list[Turn]:
+def new_file(request: str, path: str, language: str, fence: str, around: str = "") -> list[Turn]:
+    """`around`: excerpts of files that the new one may read or use."""
     if language == "python":
         system = "You reply with one Python code block and nothing else."
-        asked, answer = _python_request("greet.py", "a program that greets people"), f"{fence}python\n{_GREETING}\n{fence}"
-        wanted = _python_request(path, request)
+        name, purpose, code = next(row[1:] for row in _PYTHON_EXAMPLES if re.search(row[0], request, re.IGNORECASE))
+        asked, answer = _python_request(name, purpose), f"{fence}python\n{code}\n{fence}"
+        hints = [hint for pattern, hint in _PYTHON_HINTS if re.search(pattern, request, re.IGNORECASE)]
+        wanted = " ".join((_python_request(path, request), *hints))
     else:
         system = "You reply with one code block and nothing else."
-        asked, answer = _MARKDOWN_EXAMPLE if language == "markdown" else _TEXT_EXAMPLE
+        asked, answer = _OTHER_EXAMPLES.get(language, _MARKDOWN_EXAMPLE if language == "markdown" else _TEXT_EXAMPLE)
         wanted = f"Write the complete file {path}: {request}."
-    return [("system", system), ("user", asked), ("assistant", answer), ("user", wanted), ("assistant", f"{fence}{language}\n")]
+    return [
+        ("system", system),
+        ("user", asked),
+        ("assistant", answer),
+        ("user", f"{around}{wanted}"),
+        ("assistant", f"{fence}{language}\n"),
+    ]
 
 
-def changed_file(request: str, path: str, text: str, language: str, fence: str) -> list[Turn]:
+def excerpt(name: str, text: str) -> str:
+    """Beginning of a file, as part of a prompt."""
+    lines = text.splitlines()
+    return "\n".join((f"{name} begins:", "~~~", *(line[:120] for line in lines[:EXCERPT_LINES]), "~~~", ""))
+
+
+_FAULTY: Final = "def total(numbers):\n    result = 1\n    for number in numbers:\n        result += number\n    return result\n"
+_FAILURE: Final = "    assert total([1, 2]) == 3, total([1, 2])\nAssertionError: 4"
+
+
+def changed_file(request: str, path: str, text: str, language: str, fence: str, error: str = "") -> list[Turn]:
+    """`error`: output of a command that fails because of the file."""
+    asked, answer = "Add a function that thanks, in greet.py.", _AFTER
+    before, name = _BEFORE, "greet.py"
+    if error:
+        name, before, answer = "total.py", _FAULTY, _FAULTY.replace("result = 1", "result = 0").rstrip()
+        asked = f"Running it fails:\n~~~\n{_FAILURE}\n~~~\nFix total.py."
+    failure = f"Running it fails:\n~~~\n{error}\n~~~\n" if error else ""
     return [
         (
             "system",
             "You change a file as asked and reply with the complete new file, all of it, as one code block and nothing else.",
         ),
-        ("user", f"greet.py:\n{fence}python\n{_BEFORE}{fence}\nAdd a function that thanks, in greet.py."),
-        ("assistant", f"{fence}python\n{_AFTER}\n{fence}"),
-        ("user", f"{path}:\n{fence}{language}\n{text.rstrip()}\n{fence}\n{request}"),
+        ("user", f"{name}:\n{fence}python\n{before}{fence}\n{asked}"),
+        ("assistant", f"{fence}python\n{answer}\n{fence}"),
+        ("user", f"{path}:\n{fence}{language}\n{text.rstrip()}\n{fence}\n{failure}{request}"),
         ("assistant", f"{fence}{language}\n"),
     ]
+
+
+def example_run(path: str, runner: str, request: str) -> list[Turn]:
+    """Ask for a command that tries a program out."""
+    system = "Reply with one shell command that tries the program with example arguments, and nothing else."
+    examples = (
+        ("shout.py: a program that prints its argument in capitals", "python3 shout.py hello"),
+        ("sum.py: adds the numbers that are given", "python3 sum.py 3 4"),
+    )
+    return [*_by_example(system, examples, f"{path}: {request}"), ("assistant", f"{runner} {path}")]
 
 
 def about(request: str, title: str, excerpt: str) -> list[Turn]:
@@ -205,6 +270,7 @@ def _by_example(system: str, examples: Sequence[tuple[str, str]], request: str) 
 
 
 MAX_LINES: Final = 30
+SUCCEEDED: Final = "[exit 0]"
 _NUMBERED: Final = re.compile(r"\d+→(.*)", re.DOTALL)
 _NOTE: Final = re.compile(r"\[.*\]\Z", re.DOTALL)
 _ALL_LINES: Final = re.compile(r"\[(\d+) lines?\.")
@@ -239,21 +305,25 @@ def describe_output(call: ToolPart) -> str:
             return "There are no files here."
         count = "There is 1 file" if len(names) == 1 else f"There are {len(names)} files"
         return f"{count}:\n\n{_fenced(names)}"
-    return f"`{call.input.get('command', 'The command')}` printed:\n\n{_fenced(call.output.rstrip().splitlines())}"
+    lines = [line for line in call.output.rstrip().splitlines() if line != SUCCEEDED]
+    return f"`{call.input.get('command', 'The command')}` printed:\n\n{_fenced(lines)}"
 
 
-def describe_success(call: ToolPart) -> str:
+def describe_success(call: ToolPart, *, is_run: bool = False) -> str:
+    if call.tool == "edit":
+        return f"Changed {call.input.get('path')}."
     if call.tool != "write":
         return call.output.strip() or "Done."
     path, content = str(call.input.get("path", "")), str(call.input.get("content", ""))
     count = len(content.splitlines())
-    run = f" Run it with `python3 {path}`." if path.endswith(".py") and "__main__" in content else ""
+    run = f" Run it with `python3 {path}`." if not is_run and path.endswith(".py") and "__main__" in content else ""
     return f"Wrote {path} ({count} line{'' if count == 1 else 's'}).{run}"
 
 
 def describe_failure(call: ToolPart) -> str:
     what = {
         "write": f"{call.input.get('path')} was not written",
+        "edit": f"{call.input.get('path')} was not changed",
         "read": f"{call.input.get('path')} was not read",
         "shell": f"`{call.input.get('command')}` was not run",
     }.get(call.tool, f"`{call.tool}` did not work")

@@ -1,30 +1,38 @@
-"""Writes one file with a tiny model: starts the code for it, checks the result, retries once."""
+"""Writes one file with a tiny model: starts the code for it, checks the result, retries twice."""
 
 from __future__ import annotations
 
-import ast
-import itertools
 import json
-import re
-import tomllib
-import warnings
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.errors import BadAnswer
 from wolo.messages.deltas import CallDelta
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.local_chat import Completion, Sampling, Turn, sentence
+from wolo.models.local.code_check import (
+    apply_rename,
+    complete_python,
+    does_nothing,
+    loses_content,
+    name_problem,
+    restore_definitions,
+    syntax_problem,
+)
+from wolo.models.local.local_chat import ChatServer, Completion, Sampling, Turn, sentence
+from wolo.models.local.simple_runs import is_library
 from wolo.models.protocol import Listener
 
 FILE_TOKENS: Final = 1024
 PROSE_TOKENS: Final = 400
 """Tiny models repeat themselves beyond this."""
-TRIES: Final = 2
+TRIES: Final = 3
+END_TOKENS: Final = 120
+MAIN_GUARD: Final = 'if __name__ == "__main__":'
 OTHER_MODEL: Final = "Ask for something smaller, or use a larger model with --model."
 
 Complete = Callable[[Sequence[Turn], Sampling, "CallStream | None"], Awaitable[Completion]]
@@ -35,6 +43,14 @@ class FileRequest(Struct, frozen=True, kw_only=True):
     request: str
     old: str | None = None
     """Current content; None: a new file."""
+    error: str = ""
+    """Output of a command that fails because of the file."""
+    is_draft: bool = False
+    """Written in this turn: where a repair fails, a new text is as good."""
+    around: str = ""
+    """Excerpts of files that a new one may read or use."""
+    first_attempt: int = 1
+    """Seed of the first attempt, so that a repair does not repeat the text."""
 
     @property
     def language(self) -> str:
@@ -56,28 +72,32 @@ class FileWriter:
         announce_attempt: Callable[[int], Awaitable[None]],
         listener: Listener,
         max_tokens: int,
-        label: str,
+        server: ChatServer,
     ) -> None:
         self._complete = complete
         self._announce_attempt = announce_attempt
         self._listener = listener
         self._max_tokens = max_tokens
-        self._label = label
+        self._label = server.label
+        self._continues = server.continues
 
     async def write(self, order: FileRequest) -> tuple[str, str]:
         """Call id used for display, and the text. Raises BadAnswer if every attempt failed."""
         fault = ""
         for attempt in range(1, TRIES + 1):
             if fault:
-                error = BadAnswer(
-                    f"{sentence(self._label)} wrote a {order.path} that cannot be used ({fault}).", hint=OTHER_MODEL
-                )
+                said = f"{sentence(self._label)} wrote a {order.path} that cannot be used ({fault})."
+                error = BadAnswer(said, hint=OTHER_MODEL)
                 await self._listener.on_attempt_failed(error, attempt - 1, TRIES, 0.0)
                 await self._announce_attempt(attempt)
             call_id = new_id("call")
-            text, fault = await self._write_once(order, call_id, attempt)
+            text, fault = await self._write_once(order, call_id, order.first_attempt + attempt - 1)
+            if not fault and order.language == "python" and attempt < TRIES:
+                fault = name_problem(text)
             if not fault:
                 return call_id, text
+            if order.is_draft:
+                order = replace(order, old=None)
         raise BadAnswer(f"{sentence(self._label)} could not write {order.path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
 
     async def _write_once(self, order: FileRequest, call_id: str, attempt: int) -> tuple[str, str]:
@@ -92,20 +112,54 @@ class FileWriter:
             attempt=attempt,
             shun_repeats=order.is_prose,
         )
-        completion = await self._complete(turns, sampling, stream)
+        completion = await self._complete(turns, sampling, stream if self._continues else None)
+        text = code_in(completion.text, prefill, order.fence)
+        if not self._continues:
+            await stream.add(f"{prefill}{text}")
         await stream.end()
-        text = completion.text.removeprefix(prefill).removesuffix(order.fence).strip("\n")
         if completion.cut_off:
             if not is_new_prose:
                 return text, "it did not come to an end"
             text = whole_paragraphs(text)
-        return _checked(order, f"{text}\n" if text else "")
+        text = f"{text}\n" if text else ""
+        if self._continues and order.old is None and order.language == "python" and not is_library(order.request):
+            text = await self._with_effect(turns, text)
+        return _checked(order, text)
+
+    async def _with_effect(self, turns: Sequence[Turn], text: str) -> str:
+        """Let the model end a program that only defines functions, so that it does something when run."""
+        text = complete_python(text)
+        if not does_nothing(text):
+            return text
+        begun = f"{text.rstrip()}\n\n\n{MAIN_GUARD}\n   "
+        sampling = Sampling(max_tokens=END_TOKENS, stop=("\n```", "\n\n\n"))
+        turns = [*turns[:-1], ("assistant", f"{turns[-1][1]}{begun}")]
+        try:
+            completion = await self._complete(turns, sampling, None)
+        except BadAnswer:
+            return text
+        ending = completion.text.removeprefix(turns[-1][1]).rstrip()
+        whole = f"{begun}{ending}\n"
+        return text if completion.cut_off or not ending or syntax_problem("a.py", whole) else whole
+
+
+def code_in(said: str, prefill: str, fence: str) -> str:
+    """The code of an answer: after the given start, inside its first block, or all of it."""
+    text = said.removeprefix(prefill)
+    lines = text.split("\n")
+    mark = fence[:3]
+    begins = next((at for at, line in enumerate(lines) if line.startswith(mark)), None)
+    if len(text) == len(said) and begins is not None and begins < len(lines) - 1:
+        ends = next((at for at in range(begins + 1, len(lines)) if lines[at].startswith(mark)), len(lines))
+        if begins == 0 or ends < len(lines):
+            return "\n".join(lines[begins + 1 : ends]).strip("\n")
+    return text.removesuffix(fence).strip("\n")
 
 
 def _turns(order: FileRequest) -> list[Turn]:
     if order.old is None:
-        return texts.new_file(order.request, order.path, order.language, order.fence)
-    return texts.changed_file(order.request, order.path, order.old, order.language, order.fence)
+        return texts.new_file(order.request, order.path, order.language, order.fence, order.around)
+    return texts.changed_file(order.request, order.path, order.old, order.language, order.fence, order.error)
 
 
 def _checked(order: FileRequest, text: str) -> tuple[str, str]:
@@ -113,6 +167,12 @@ def _checked(order: FileRequest, text: str) -> tuple[str, str]:
         text = restore_definitions(order.old, text, order.request)
     elif order.old is not None and loses_content(order.old, text):
         return text, "most of what was in it would be lost"
+    if order.language == "python":
+        text = apply_rename(text, order.request)
+    if order.old is not None and text.strip() == order.old.strip():
+        return text, "nothing in it was changed"
+    if order.language == "python":
+        text = complete_python(text)
     return text, syntax_problem(order.path, text)
 
 
@@ -153,112 +213,7 @@ def _inside(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-KEPT_SHARE: Final = 0.5
-"""Minimum share of lines a changed file must keep; Python is compared by definitions instead."""
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_IMPORTS: Final = (ast.Import, ast.ImportFrom)
-_REMOVING: Final = frozenset(("remove", "delete", "drop", "rename", "replace", "without"))
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-
-
-def syntax_problem(path: str, text: str) -> str:
-    """Syntax error of the text for this file type; empty if none."""
-    if not text.strip():
-        return "it is empty"
-    try:
-        match PurePath(path).suffix.lower():
-            case ".py":
-                _parse(text)
-            case ".json":
-                json.loads(text)
-            case ".toml":
-                tomllib.loads(text)
-    except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return str(error) or "it cannot be parsed"
-    return ""
-
-
-def restore_definitions(old: str, new: str, request: str) -> str:
-    """Restore definitions of the old file that the model omitted.
-
-    Tiny models answer "add a power function" with that function alone. A name is removed only if the request says so.
-    """
-    try:
-        old_tree, new_tree = _parse(old), _parse(new)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return new  # cannot be compared, so accept it
-    words = set(re.findall(r"\w+", request))
-    may_go = words if _REMOVING & {word.lower() for word in words} else set()
-    before, present = _definitions(old_tree), _definitions(new_tree)
-    if not before.keys() - present.keys() - may_go:
-        return new
-    bodies = {name: _lines_of(new, node) for name, node in present.items()}
-    old_lines = old.splitlines()
-    imports_at = _imports_end(old_lines, old_tree)
-    imports = [line for line in _imports(new, new_tree) if line not in old_lines]
-    if imports and old_lines[imports_at : imports_at + 1] not in ([], [""]):
-        imports += ["", ""]
-    joined = [*old_lines[:imports_at], *imports]
-    at = imports_at
-    for name, node in before.items():
-        first, last = _span(node)
-        joined += old_lines[at : first - 1]
-        joined += bodies.get(name, [] if name in may_go else old_lines[first - 1 : last])
-        at = last
-    added = (line for name, body in bodies.items() if name not in before for line in ("", "", *body))
-    return "\n".join([*joined, *added, *old_lines[at:]]).strip("\n") + "\n"
-
-
-def loses_content(old: str, new: str) -> bool:
-    """Check whether a changed file lost too many lines."""
-    before = {line.strip() for line in old.splitlines() if line.strip()}
-    after = {line.strip() for line in new.splitlines()}
-    return len(before & after) < len(before) * KEPT_SHARE
-
-
 def whole_paragraphs(text: str) -> str:
     """Truncate prose after the last complete sentence or line."""
     end = max(text.rfind(mark) + len(mark.rstrip()) for mark in (".\n", ". ", "!\n", "?\n", "\n\n"))
     return text[:end].rstrip() if end > len(text) // 2 else text.rpartition("\n")[0].rstrip() or text
-
-
-def _parse(text: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # do not show warnings about odd escapes
-        tree = ast.parse(text)
-        compile(text, "written", "exec", dont_inherit=True)  # finds errors the parser misses, such as a stray `return`
-    return tree
-
-
-def _definitions(tree: ast.Module) -> dict[str, _Definition]:
-    """Top-level definitions in file order; of duplicates the last wins."""
-    by_name = {node.name: node for node in tree.body if isinstance(node, _FUNCTIONS)}
-    return dict(sorted(by_name.items(), key=lambda item: item[1].lineno))
-
-
-def _span(node: _Definition) -> tuple[int, int]:
-    """First and last line, from 1, including decorators."""
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return first, node.end_lineno or node.lineno
-
-
-def _lines_of(text: str, node: _Definition) -> list[str]:
-    first, last = _span(node)
-    return text.splitlines()[first - 1 : last]
-
-
-def _imports(text: str, tree: ast.Module) -> list[str]:
-    lines = text.splitlines()
-    return [line for node in tree.body if isinstance(node, _IMPORTS) for line in lines[node.lineno - 1 : node.end_lineno]]
-
-
-def _imports_end(lines: list[str], tree: ast.Module) -> int:
-    """Number of lines before further imports: after imports, docstring or opening comments."""
-    top = itertools.takewhile(lambda node: not isinstance(node, _FUNCTIONS), tree.body)
-    ends = [node.end_lineno or 0 for node in top if isinstance(node, _IMPORTS)]
-    if not ends and ast.get_docstring(tree) is not None:
-        ends = [tree.body[0].end_lineno or 0]
-    comments = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    return max([comments, *ends])

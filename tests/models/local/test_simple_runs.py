@@ -1,0 +1,151 @@
+"""Simple mode runs what it wrote, shows failures to the model, and fixes failing commands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import text
+from tests.fakes.turns import calls_of
+from tests.models.local.test_simple_mode import Script, said
+from wolo.models.local.simple_context import list_names
+from wolo.models.local.simple_runs import example_command, find_command, next_file, run_command
+
+PRINTS = "```python\nprint(1 + 1)"
+BROKEN = "```python\nprint(1 + None)"
+TEST = "from word import longest\n\nassert longest(['a', 'bb']) == 'bb', longest(['a', 'bb'])\n"
+
+
+@pytest.fixture
+async def script(tmp_path: Path) -> AsyncIterator[Script]:
+    with ProviderServer() as server:
+        script = Script(server, tmp_path)
+        yield script
+        await script.transport.close()
+
+
+async def test_a_program_is_run_and_its_output_shown(script: Script) -> None:
+    turn = await script.turn("write two.py that prints two", said("create"), text(PRINTS))
+    assert [call.tool for call in calls_of(turn)] == ["write", "shell"]
+    assert turn.ended.answer == "Wrote two.py (1 line).\n\n`python3 two.py` printed:\n\n```\n2\n```"
+
+
+async def test_the_model_sees_why_its_program_fails_and_writes_it_again(script: Script) -> None:
+    turn = await script.turn("write two.py that prints two", said("create"), text(BROKEN), text(PRINTS))
+    assert [call.tool for call in calls_of(turn)] == ["write", "shell", "write", "shell"]
+    assert "TypeError" in script.asked(-1)
+    assert "print(1 + None)" in script.asked(-1)
+    assert turn.ended.answer.startswith("Wrote two.py")
+    assert turn.ended.exit_code == 0
+
+
+async def test_a_program_that_never_runs_is_not_called_a_success(script: Script) -> None:
+    other = "```python\nprint({} + None)"
+    turn = await script.turn("write two.py that prints two", said("create"), text(BROKEN), text(other), text(BROKEN))
+    assert [call.tool for call in calls_of(turn)] == ["write", "shell"] * 3
+    assert turn.ended.error is not None
+    assert "python3 two.py` failed" in turn.ended.error.message
+    assert turn.ended.exit_code == 1
+
+
+async def test_a_program_that_prints_nothing_though_it_should_is_written_again(script: Script) -> None:
+    silent = "```python\ntwo = int('2')"
+    turn = await script.turn("write two.py that prints two", said("create"), text(silent), text(PRINTS))
+    assert "printed nothing" in script.asked(-1)
+    assert "2" in turn.ended.answer
+
+
+async def test_a_program_of_definitions_is_ended_by_the_model(script: Script) -> None:
+    ended = text(
+        '```python\ndef two():\n    return 2\n\n\nif __name__ == "__main__":\n   print(two())'.replace("   print", "    print")
+    )
+    await script.turn("write two.py that prints two", said("create"), text("```python\ndef two():\n    return 2"), ended)
+    assert Path("two.py").read_text() == 'def two():\n    return 2\n\n\nif __name__ == "__main__":\n    print(two())\n'
+    assert script.server.requests[-1].messages[-1]["content"].endswith('if __name__ == "__main__":\n   ')
+
+
+@pytest.mark.parametrize(
+    "code", ["print(input())", "import sys\nprint(sys.stdin.read())", "import tkinter\ntkinter.Tk().mainloop()"]
+)
+async def test_a_program_that_waits_for_somebody_is_not_run(script: Script, code: str) -> None:
+    turn = await script.turn("write ask.py that prints a name", said("create"), text(f"```python\n{code}"))
+    assert [call.tool for call in calls_of(turn)] == ["write"]
+
+
+async def test_a_program_with_arguments_is_tried_with_some(script: Script) -> None:
+    code = "```python\nimport sys\n\nprint(sys.argv[1].upper())"
+    turn = await script.turn("write up.py that prints its argument in capitals", said("create"), text(code), text(" hello"))
+    assert calls_of(turn)[-1].input["command"] == "python3 up.py hello"
+    assert "HELLO" in turn.ended.answer
+
+
+async def test_a_failing_command_is_run_read_fixed_and_run_again(script: Script) -> None:
+    Path("word.py").write_text("def longest(words):\n    return min(words, key=len)\n")
+    Path("test_word.py").write_text(TEST)
+    fixed = text("```python\ndef longest(words):\n    return max(words, key=len, default='')")
+    turn = await script.turn("fix the failing test: python3 test_word.py", fixed)
+    assert [call.tool for call in calls_of(turn)] == ["shell", "read", "write", "shell"]
+    assert calls_of(turn)[1].input["path"] == "word.py"
+    assert "AssertionError: a" in script.asked(-1)
+    assert turn.ended.exit_code == 0
+
+
+async def test_two_files_in_one_task_know_each_other(script: Script) -> None:
+    page, style = text("```html\n<p>hi</p>"), text("```css\np { color: red }")
+    turn = await script.turn("create index.html and style.css for it", said("create"), page, style)
+    assert [call.input["path"] for call in calls_of(turn)] == ["index.html", "style.css"]
+    assert "<p>hi</p>" in script.asked(-1)
+    assert turn.ended.answer == "Wrote index.html (1 line).\nWrote style.css (1 line)."
+
+
+async def test_a_file_that_the_request_names_is_shown_to_the_model(script: Script) -> None:
+    Path("sales.csv").write_text("name,amount\na,1\n")
+    await script.turn("write total.py that prints the sum of sales.csv", said("create"), text(PRINTS))
+    assert "sales.csv begins:\n~~~\nname,amount" in script.asked(1)
+
+
+@pytest.mark.parametrize(
+    ("request_", "command"),
+    [
+        ("python3 app.py fails, fix it", "python3 app.py"),
+        ("`make all -k` does not work", "make all -k"),
+        ("fix the error of pytest tests/test_a.py", "pytest tests/test_a.py"),
+        ("make it faster", ""),
+        ("npm test is red", "npm test"),
+        ("node server.js crashes", "node server.js"),
+    ],
+)
+def test_a_command_is_found_in_a_request(request_: str, command: str) -> None:
+    assert find_command(request_) == command
+
+
+def test_a_name_that_a_program_writes_to_is_no_second_file() -> None:
+    names = list_names(Path.cwd())
+    assert next_file("write a.py that writes out.txt", names, ["a.py"]) == ""
+    assert next_file("write a.py and a test file test_a.py", names, ["a.py"]) == "test_a.py"
+
+
+@pytest.mark.parametrize("said", [" x; rm -rf /", " $(id)", " a | sh", "", " > b"])
+def test_only_plain_arguments_are_taken_from_the_model(said: str) -> None:
+    assert example_command("a.py", "python3", said) == ""
+
+
+def test_names_with_spaces_and_unknown_kinds_are_not_run() -> None:
+    assert run_command("a b.py", "print(1)") == ""
+    assert run_command("a.css", "p {}") == ""
+    assert run_command("a.js", "console.log(1)") == "node a.js"
+
+
+async def test_one_place_of_a_long_file_is_changed(script: Script) -> None:
+    lines = "".join(f"value_{number} = {number}\n" for number in range(900))
+    Path("big.py").write_text(lines)
+    wrong = text("<<<<<<< SEARCH\nvalue = 7\n=======\nvalue_7 = 70\n")
+    right = text("<<<<<<< SEARCH\nvalue_7 = 7\n=======\nvalue_7 = 70\n")
+    turn = await script.turn("set value_7 to 70 in big.py", said("change"), wrong, right)
+    assert [call.tool for call in calls_of(turn)] == ["read", "edit", "shell"]
+    assert Path("big.py").read_text() == lines.replace("value_7 = 7\n", "value_7 = 70\n")
+    assert turn.ended.answer == "Changed big.py."
+    assert "value_250" not in script.asked(-1)
