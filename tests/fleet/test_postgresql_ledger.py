@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fleet.batches import serve, write_tasks
 from tests.fleet.clocks import TestHost, leased, outcome, results, tasks
 from tests.fleet.postgresql import PostgresServer
 from wolo.fleet.ledger.ledger import Ledger
@@ -92,6 +95,28 @@ def test_a_cut_connection_is_made_again(run: Path, host: TestHost, postgres: Pos
         assert ledger.publish(lease, outcome())
         ledger.close()
     assert [line["id"] for line in results(run)] == ["a"]
+
+
+def test_a_batch_runs_and_resumes_without_a_trace_of_the_password(
+    postgres: PostgresServer, store: str, provider: ProviderServer, tmp_path: Path
+) -> None:
+    env = serve(provider)
+    given = {**env, "PGPASSWORD": ""}
+    made = run_wolo(
+        "batch", "run", str(write_tasks(tmp_path / "t.jsonl", 4)), "--out", "q", "-j", "0", "--store", store, env=given
+    )
+    assert made.exit_code == 0, made.stderr
+    kept = {**env, "PGPASSWORD": postgres.password}
+    assert run_wolo("batch", "work", "q", "--max", "1", env=kept).exit_code == 0
+    done = run_wolo("batch", "resume", "q", env=kept)
+    assert done.exit_code == 0, done.stderr
+    assert sorted(line["id"] for line in results(Path("q"))) == ["t0", "t1", "t2", "t3"]
+    refused = run_wolo("batch", "status", "q", env={**env, "PGPASSWORD": "wrong-one"})
+    assert (refused.exit_code, "PGPASSWORD" in refused.stderr, "Traceback" in refused.stderr) == (2, True, False)
+    shown = made.stdout + made.stderr + done.stdout + done.stderr + refused.stdout + refused.stderr
+    saved = "".join(each.read_text("utf-8", "replace") for each in Path("q").rglob("*") if each.is_file())
+    assert "cret-word" not in shown + saved
+    assert "wrong-one" not in shown
 
 
 class Cable:
