@@ -34,7 +34,7 @@ MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="Limit for t
 _JOBS = 4
 
 
-@app.command()
+@app.command("run")
 def run(
     tasks: Annotated[str, typer.Argument(metavar="TASKS", help="JSON Lines, one task a line; - for stdin.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Folder of the run, which is made.", metavar="RUN", show_default=False)],
@@ -90,7 +90,7 @@ def run(
         raise typer.Exit(_work(ledger, out, options.jobs))
 
 
-@app.command()
+@app.command("status")
 def status(
     run: Run,
     as_json: AsJson = False,
@@ -112,7 +112,7 @@ def status(
             ledger.expire()
 
 
-@app.command()
+@app.command("resume")
 def resume(run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: MaxTokens = None) -> None:
     """Continue a run: tasks that have ended are not run again.
 
@@ -137,7 +137,7 @@ def resume(run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: Ma
         raise typer.Exit(_work(ledger, run, count))
 
 
-@app.command()
+@app.command("work")
 def work(
     run: Run,
     jobs: Jobs = None,
@@ -159,7 +159,7 @@ def work(
         raise typer.Exit(_work(ledger, run, jobs or 1, most=most, waits=False))
 
 
-@app.command()
+@app.command("cancel")
 def cancel(
     run: Run,
     tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASK]...", help="Only these.", show_default=False)] = None,
@@ -172,7 +172,7 @@ def cancel(
         print_line(f"{count} tasks are cancelled.")
 
 
-@app.command()
+@app.command("retry")
 def retry(
     run: Run,
     states: Annotated[str, typer.Option("--state", help="States, with commas: errored,lost,failed …", metavar="STATES")],
@@ -194,7 +194,7 @@ def retry(
         print_line(f"{count} tasks are queued again.")
 
 
-@app.command()
+@app.command("show")
 def show(run: Run, task: TaskId, as_json: AsJson = False) -> None:
     """Show the newest attempt of a task: state, cost, files, and the end of its verify command."""
     from msgspec import to_builtins
@@ -221,7 +221,7 @@ def show(run: Run, task: TaskId, as_json: AsJson = False) -> None:
         print_line(f"verify    {code}, {outcome.verify.seconds:.1f} s\n{outcome.verify.tail.rstrip()}".rstrip())
 
 
-@app.command()
+@app.command("apply")
 def apply(
     run: Run,
     task: TaskId,
@@ -253,7 +253,7 @@ def apply(
     print_message(f"Applied to {ready.target}.")
 
 
-@app.command()
+@app.command("make")
 def make(
     template: Annotated[str, typer.Argument(help="The prompt, with {path}, {name} or columns.", metavar="TEMPLATE")],
     patterns: Annotated[list[str] | None, typer.Argument(metavar="[GLOB]...", help="A task a file.", show_default=False)] = None,
