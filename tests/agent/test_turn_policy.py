@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from wolo.agent.turn_policy import MAX_PAUSES, NextStep, TurnPolicy
@@ -137,3 +138,25 @@ def test_why_an_answer_was_refused_is_told() -> None:
     assert stop is not None
     assert stop.error is not None
     assert "It asks for a weapon." in stop.error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "is_call"),
+    [
+        ('{"name": "createShop", "arguments": {"path": "shop.py"}}', True),
+        ('```json\n{"name": "write", "arguments": {"path": "a.py"\n```\nThis writes a.py.', True),
+        ('I will write it:\n```json\n{"tool": "write", "parameters": {"path": "a.py"}}\n```', True),
+        ("<tool_call>\nwrite a.py", True),
+        ('It is configured with {"name": "x", "arguments": []} in the file.', False),
+        ('```json\n{"name": "shop", "version": 1}\n```', False),
+        ("```python\nprint({})\n```", False),
+    ],
+)
+def test_a_call_written_as_the_answer_of_a_local_model_is_no_success(text: str, is_call: bool) -> None:
+    answer = Message(role="assistant", parts=(TextPart(text=text),), finished=True, finish_reason="stop")
+    stop = TurnPolicy(is_local=True).after(answer).stop
+    assert stop is not None
+    assert (stop.cause == "model_error", stop.exit_code) == (is_call, int(is_call))
+    elsewhere = TurnPolicy().after(answer).stop
+    assert elsewhere is not None
+    assert elsewhere.exit_code == 0

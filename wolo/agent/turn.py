@@ -29,6 +29,7 @@ from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.messages.message import EMPTY_ANSWER, INSTRUCTIONS, JOB_ENDED, MCP_INSTRUCTIONS, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
+from wolo.models.probe_cache import is_near
 from wolo.models.protocol import Question
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class TurnRunner:
         self._history = services.history
         self._history.start_from(history)
         self._cancellation = cancellation
-        self._policy = TurnPolicy()
+        self._policy = TurnPolicy(is_local=is_near(services.asker.choice))
         self._prompt = prompt
         self._compaction: CompactionRun | None = None
         """None: nothing was compacted during this turn."""

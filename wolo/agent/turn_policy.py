@@ -27,6 +27,8 @@ ANNOUNCED = "Your last answer announced a tool call, but none arrived. Make the 
 SAME_CALL = "Note: you have made this call {times} times in a row. Try something else; the fifth time ends your work."
 SAME_TEXT = "Note: you have written the same paragraph {times} times in a row. Move on; the fifth time ends your work."
 
+UNREADABLE = "The model wrote a call that cannot be read as its answer; nothing was done."
+OTHER_DRIVE = "Try --drive simple or --drive constrained, or a larger model with --model."
 _OTHER_MODEL = "Try again, rephrase the prompt, or use another model with --model."
 
 
@@ -60,7 +62,9 @@ class NextStep(Struct, frozen=True, kw_only=True):
 class TurnPolicy:
     """Keeps the counters of one turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_local: bool = False) -> None:
+        """`is_local`: the model may be too small for calls."""
+        self._is_local = is_local
         self._circles = LoopDetector()
         self._nudged = False
         self._cut_off = 0
@@ -82,6 +86,8 @@ class TurnPolicy:
                 return self._nudge(
                     ANNOUNCED, "The model announced a tool call but made none; it was asked for it.", save_answer=True
                 )
+            if self._is_local and is_written_call(answer.text):
+                return NextStep(stop=Stop.by(BadAnswer(UNREADABLE, hint=OTHER_DRIVE)))
             return NextStep(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
         self._nudged = False
         if answer.finish_reason == "length":
@@ -158,6 +164,21 @@ def _failure(answer: Message) -> ProviderError | None:
 def _cut_text() -> Stop:
     error = BadAnswer("The answer was cut off at the output limit.", hint="The text so far is saved; ask the model to continue.")
     return Stop.by(error)
+
+
+def is_written_call(text: str) -> bool:
+    """Check whether an answer is a call: an object with name and arguments, alone or as its first or last block."""
+    text = text.strip()
+    blocks = re.findall(r"```\w*\n(.*?)(?:\n```|\Z)", text, re.DOTALL)
+    at_ends = [text, *(blocks[:1] if text.startswith("```") else []), *(blocks[-1:] if text.endswith("```") else [])]
+    return any(_is_call(each.strip()) for each in at_ends)
+
+
+def _is_call(text: str) -> bool:
+    if re.match(r"<(?:tool_call|function_call|function=|invoke\b)|\[TOOL_CALLS\]", text):
+        return True
+    keys = (r'"(?:name|tool|function|call)"\s*:\s*["{]', r'"(?:arguments|parameters|args|input)"\s*:\s*[\[{"]')
+    return text.startswith(("{", "[")) and all(re.search(key, text) for key in keys)
 
 
 WARN_AT = 3

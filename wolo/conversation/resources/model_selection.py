@@ -299,7 +299,7 @@ def _over_network(
             return open_plain(driving.as_written(choice) if choice.drive == "written" else choice)
         from wolo.models.local.drivers import driver_of
 
-        return driver_of(choice, facts, transport, Path.cwd())
+        return driver_of(choice, facts, transport, Path.cwd(), open_plain)
 
     if access.transport is None and driving.may_differ(choice):
         return driving.DrivenModelClient(choice, transport, cache, open_driver)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from wolo.models.http.transport import Transport
@@ -12,6 +13,13 @@ from wolo.models.protocol import ModelClient
 from wolo.models.provider import Choice
 
 
-def driver_of(choice: Choice, facts: ServerFacts, transport: Transport, cwd: Path) -> ModelClient:
-    """Open the driver of `choice.drive`. It does not close the transport."""
-    return SimpleMode(LocalChat(transport, server_of(choice, facts)), choice, cwd)
+def driver_of(
+    choice: Choice, facts: ServerFacts, transport: Transport, cwd: Path, open_plain: Callable[[Choice], ModelClient]
+) -> ModelClient:
+    """Open the driver of `choice.drive`. It does not close the transport. `open_plain` opens a client without a driver."""
+    chat = LocalChat(transport, server_of(choice, facts))
+    if choice.drive == "constrained":
+        from wolo.models.local.constrained_mode import ConstrainedMode  # noqa: PLC0415  # most local models are driven simply
+
+        return ConstrainedMode(chat, choice, cwd, open_plain)
+    return SimpleMode(chat, choice, cwd)

@@ -271,7 +271,7 @@ class EmbeddedModel:
             return self._plain(as_written(choice) if drive == "written" else choice)
         from wolo.models.local.drivers import driver_of  # noqa: PLC0415  # only for small models
 
-        return driver_of(choice, facts, self._transport, self._cwd)
+        return driver_of(choice, facts, self._transport, self._cwd, self._plain)
 
     def _plain(self, choice: Choice) -> ModelClient:
         from wolo.models import retry  # noqa: PLC0415

@@ -89,7 +89,8 @@ class LocalChat:
     def __init__(self, transport: Transport, server: ChatServer) -> None:
         self._transport = transport
         self.server = server
-        self._takes_schema = True
+        self.takes_schema = True
+        """False once the server refused a schema."""
 
     async def complete(
         self, turns: Sequence[Turn], sampling: Sampling, on_text: Callable[[str], Awaitable[None]] | None = None
@@ -98,14 +99,14 @@ class LocalChat:
 
         Raises ProviderError. Cancelling closes the connection and frees the model.
         """
-        if not self._takes_schema:
+        if not self.takes_schema:
             sampling = msgspec.structs.replace(sampling, schema=None)
         try:
             return await self._complete(turns, sampling, on_text)
         except BadAnswer as error:
             if sampling.schema is None or error.status != BAD_REQUEST:
                 raise
-            self._takes_schema = False
+            self.takes_schema = False
             return await self._complete(turns, msgspec.structs.replace(sampling, schema=None), on_text)
 
     async def _complete(
