@@ -16,6 +16,7 @@ from wolo.models import probe_cache
 from wolo.models.catalog import find
 from wolo.models.client import HttpModelClient
 from wolo.models.driving import (
+    LONGEST_ANSWER,
     DrivenModelClient,
     as_mode,
     decide,
@@ -136,6 +137,20 @@ async def test_the_mode_is_settled_once_and_a_silent_server_is_asked_as_ever(pro
     assert driven.choice.drive == "native"
     assert [asked.path for asked in provider.looked_up] == ["/v1/models"]
     assert not list(tmp_path.rglob("*.facts"))
+    await driven.close()
+
+
+async def test_an_answer_of_a_small_model_has_an_end_in_every_mode(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.pages.update(LLAMA)
+    transport = HttpTransport({})
+
+    def open_plain(choice: Choice, facts: ServerFacts) -> HttpModelClient:
+        return HttpModelClient(choice, format_of(choice), transport)
+
+    driven = DrivenModelClient(replace(at(provider), drive="written"), transport, tmp_path, open_plain)
+    provider.script(text("Hi."))
+    await driven.ask(Question(messages=(user("hello"),)), Listening())
+    assert LONGEST_ANSWER in provider.requests[0].json.values()
     await driven.close()
 
 

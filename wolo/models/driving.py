@@ -22,7 +22,7 @@ from wolo.models.format_selection import request_headers
 from wolo.models.http.transport import Call, HttpStatusError, Transport
 from wolo.models.probe_cache import ServerFacts, ServerKind, is_near
 from wolo.models.protocol import Listener, ModelClient, Question
-from wolo.models.provider import DRIVE_MODES, Choice, DriveMode
+from wolo.models.provider import DRIVE_MODES, DRIVEN, Choice, DriveMode
 
 LOOK_UP_S: Final = 2.0
 """Limit of the whole look-up; a server that is busy answers it meanwhile."""
@@ -31,6 +31,8 @@ LEAST_FOR_CALLS: Final = 3e9
 LEAST_FOR_NATIVE: Final = 6.5e9
 """Parameters from which calls of the API are relied on where the server supports them."""
 MOST_FOR_CONSTRAINED: Final = 15e9
+LONGEST_ANSWER: Final = 4_096
+"""Tokens of an answer of a model that is small enough to never come to an end; twice as many where it thinks."""
 PARAMETERS: Final = r"(?<![a-z0-9.])(?:(\d+)x)?e?(\d+(?:\.\d+)?)(b|m)(?![a-z0-9])"
 """Parameter count in a model name: `0.5b`, `8x7B`, `270m`."""
 CARRIERS: Final = ("openai-chat", "ollama", "xml")
@@ -115,13 +117,13 @@ def as_written(choice: Choice) -> Choice:
 
 
 def may_differ(choice: Choice) -> bool:
-    """Whether another mode than native may be right for this model.
+    """Whether another mode than native may be right for this model, or its answers need a limit.
 
     At another machine only its name and its provider count: nothing is looked up there.
     """
-    if choice.drive in ("native", "written") or choice.format not in CARRIERS:
+    if choice.format not in CARRIERS:
         return False
-    return choice.drive is not None or is_near(choice) or _is_own(choice)
+    return choice.drive in DRIVEN or is_near(choice) or (choice.drive is None and _is_own(choice))
 
 
 def _is_own(choice: Choice) -> bool:
@@ -144,6 +146,8 @@ class DrivenModelClient:
         self._cache = cache
         self._open_driver = open_driver
         self._client: ModelClient | None = None
+        self._longest: int | None = None
+        """Limit of an answer that has no other."""
 
     @property
     def choice(self) -> Choice:
@@ -157,6 +161,8 @@ class DrivenModelClient:
     async def ask(self, question: Question, listener: Listener) -> Message:
         if self._client is None:
             self._client = await self._settle(listener)
+        if self._longest and question.max_tokens is None:
+            question = replace(question, max_tokens=self._longest)
         return await self._client.ask(question, listener)
 
     async def close(self) -> None:
@@ -172,6 +178,8 @@ class DrivenModelClient:
             choice = replace(choice, drive=decision.mode)
             if decision.mode != "native":
                 await listener.on_notice(f"{choice.label} runs in {decision.mode} mode ({decision.reason}).", "info")
+        if choice.drive not in DRIVEN and (facts.parameters or MOST_FOR_CONSTRAINED) < MOST_FOR_CONSTRAINED:
+            self._longest = LONGEST_ANSWER * (2 if facts.thinks else 1)
         return self._open_driver(choice, facts)
 
 
