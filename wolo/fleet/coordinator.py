@@ -26,7 +26,7 @@ from wolo.fleet.tasks import Task, key_of
 from wolo.fleet.workers import Watcher, Workers
 from wolo.fleet.worktrees import remove_tree
 
-ENGINES = ("local",)
+ENGINES = ("local", "ray")
 
 
 class BatchOptions(Struct, frozen=True, kw_only=True):
@@ -34,6 +34,8 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
 
     agent: AgentSettings = AgentSettings()
     engine: str = "local"
+    ray_address: str = ""
+    """As for `ray.init`; empty: the cluster of this machine."""
     jobs: int = 1
     requests_per_minute: float | None = None
     """Of all workers with one key; None: as the provider says when it refuses."""
@@ -85,6 +87,11 @@ def options_of(meta: Meta) -> BatchOptions:
 
 
 def make_engine(path: Path, options: BatchOptions) -> Engine:
+    """Raises UsageError when the cluster cannot be reached."""
+    if options.engine == "ray":
+        from wolo.fleet.engines.ray_engine import RayEngine  # noqa: PLC0415  # an extra, which takes a second to load
+
+        return RayEngine(RunFolder(path), options.agent, options.ray_address)
     return LocalEngine(RunFolder(path), options.agent)
 
 
@@ -118,7 +125,7 @@ async def work_on(
             engine.limit_by(service.path)
             await workers.run()
     finally:
-        engine.close()
+        await engine.close()
         await asyncio.to_thread(_complete, ledger)
     return seen.exit_code
 

@@ -39,7 +39,10 @@ def run(
     tasks: Annotated[str, typer.Argument(metavar="TASKS", help="JSON Lines, one task a line; - for stdin.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Folder of the run, which is made.", metavar="RUN", show_default=False)],
     jobs: Jobs = None,
-    engine: Annotated[str, typer.Option("--engine", help="Where attempts run: local.", metavar="NAME")] = "local",
+    engine: Annotated[str, typer.Option("--engine", help="Where attempts run: local, or ray.", metavar="NAME")] = "local",
+    ray_address: Annotated[
+        str, typer.Option("--ray-address", help="The Ray cluster; without it that of this machine.", metavar="ADDR")
+    ] = "",
     store: Annotated[str, typer.Option("--store", help="Ledger: sqlite, or postgresql://…", metavar="STORE")] = "sqlite",
     model: Annotated[str, typer.Option("-m", "--model", help="For tasks that name none.", metavar="MODEL")] = "",
     mode: Annotated[str, typer.Option("--mode", help="For tasks that name none.", metavar="MODE")] = "",
@@ -62,6 +65,8 @@ def run(
 
     if engine not in ENGINES:
         raise UsageError(f"There is no engine {engine}.", hint=f"Engines: {', '.join(ENGINES)}.")
+    if ray_address and engine != "ray":
+        raise UsageError("--ray-address needs --engine ray.")
     if jobs is not None and jobs < 0:
         raise UsageError("-j takes 0 or more.")
     settings = AgentSettings(model=model, mode=mode, thinking=thinking, sets=tuple(sets or ()))
@@ -77,6 +82,7 @@ def run(
     options = BatchOptions(
         agent=settings,
         engine=engine,
+        ray_address=ray_address,
         jobs=_JOBS if jobs is None else jobs,
         requests_per_minute=check.batch.requests_per_minute,
         tokens_per_minute=check.batch.tokens_per_minute,

@@ -24,6 +24,6 @@ class Engine(Protocol):
         """
         ...
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Ends everything that still runs."""
         ...

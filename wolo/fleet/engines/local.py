@@ -20,5 +20,5 @@ class LocalEngine:
     async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
         return await self._runner.run(lease, allowance, view)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._runner.close()

@@ -1,0 +1,110 @@
+"""Batches on a Ray cluster of three nodes, whose workers and nodes die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.components import miss
+from tests.end_to_end.waiting import wait_for
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Hold, Reply, call, delta, finish, sse, text, usage
+from tests.fleet.batches import results, serve, write_tasks
+from tests.fleet.engines.ray_cluster import CPUS, ray_cluster
+from wolo.fleet.engines.limit_relay import LimitAddress, at_coordinator, at_node
+from wolo.fleet.engines.ray_worker import ReturnedAttempt, run_attempt
+from wolo.fleet.ledger.ledger_folder import create_ledger
+from wolo.fleet.ledger.limit_service import LimitService
+from wolo.fleet.ledger.run_rows import Meta
+
+NODES = 3
+
+
+def needs_ray() -> None:
+    if find_spec("ray") is None:
+        miss("ray (the extra `fleet`; it has no wheel for every Python)")
+
+
+def workers() -> list[int]:
+    """Pids of Ray's processes that run an attempt: they call themselves after it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                title = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if title.startswith(b"ray::wolo "):
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_worker_and_a_node_die_and_each_task_ends_once(
+    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    needs_ray()
+    for name, value in serve(provider).items():
+        monkeypatch.setenv(name, value)
+    hold, asked_first = Hold(), 0
+
+    def answer(asked: Asked) -> Reply:
+        nonlocal asked_first
+        if asked.results:
+            return text("Done.")
+        asked_first += 1
+        if asked_first > NODES * CPUS:
+            return call("shell", {"command": "echo made >> made.txt"})
+        return sse(delta("One moment."), hold, finish("stop", usage()))
+
+    provider.otherwise = answer
+    tasks = write_tasks(tmp_path / "t.jsonl", 9)
+    with ray_cluster(NODES) as cluster:
+        words = ["batch", "run", str(tasks), "--out", "x", "-j", "6", "--engine", "ray", "--ray-address", cluster.address]
+        with subprocess.Popen([sys.executable, "-m", "wolo", *words], stderr=subprocess.PIPE, text=True) as batch:
+            wait_for(lambda: asked_first == NODES * CPUS, timeout_s=60)
+            os.kill(workers()[0], signal.SIGKILL)
+            cluster.kill_node()
+            hold.release()
+            _, said = batch.communicate(timeout=120)
+    assert batch.returncode == 0, said
+    found = results(Path("x"))
+    assert sorted(result["id"] for result in found) == [f"t{number}" for number in range(9)]
+    assert {result["state"] for result in found} == {"done"}
+    assert sum(result["attempt"] > 1 for result in found) >= 2, "the lost ones were run again"
+    for result in found:
+        (place,) = Path("x/attempts", result["id"]).glob(f"{result['attempt']}-*")
+        assert {"log", "session", "stream.jsonl"} <= {path.name for path in place.iterdir()}
+
+
+def test_a_node_with_another_version_says_so() -> None:
+    sent = msgspec.json.encode({"version": "0.0.1", "lease": "of another shape"})
+    returned = msgspec.json.decode(run_attempt(sent), type=ReturnedAttempt)
+    assert returned.refusal.endswith("and the run needs 0.0.1")
+    assert returned.outcome is None
+
+
+async def test_agents_on_other_nodes_ask_for_the_shared_limits(run: Path) -> None:
+    ledger = create_ledger(run, Meta(version="1"))
+    ledger.limits().refused("key", 30.0)
+    async with LimitService(ledger.limits()) as service, at_coordinator(service.path, "127.0.0.1") as address:
+        assert 29 < await waiting_s(address) <= 30
+        assert await waiting_s(LimitAddress(address.host, address.port, "guessed")) is None
+    ledger.close()
+
+
+async def waiting_s(address: LimitAddress) -> float | None:
+    """The answer to an agent that wants to send a request; None: there was none."""
+    async with at_node(address) as path:
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b'{"do":"acquire","key":"key","tokens":1}\n')
+        line = await reader.readline()
+        writer.close()
+    return float(msgspec.json.decode(line)["wait_s"]) if line else None
