@@ -198,6 +198,28 @@ def test_a_patch_is_shown_applied_once_and_merged(env: dict[str, str], tmp_path:
     assert "made.txt" not in run_wolo("batch", "show", "x", "t0").stdout
 
 
+def test_a_run_is_exported_whole_or_not_at_all(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+    write_tasks(tmp_path / "t.jsonl", 2)
+    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
+    assert run_wolo("batch", "work", "x", "--max", "1").exit_code == 0
+    exported = run_wolo("batch", "export", "x", "--format", "jsonl")
+    assert [line["state"] for line in exported.lines] == ["done", "queued"], "also of a run that has not ended"
+    predictions = run_wolo("batch", "export", "x", "--format", "swebench")
+    assert ["made.txt" in line["model_patch"] for line in predictions.lines] == [True]
+    assert "1 tasks have no result" in predictions.stderr
+    for format in ("csv", "junit", "html"):
+        shown = run_wolo("batch", "export", "x", "--format", format)
+        written = run_wolo("batch", "export", "x", "--format", format, "--out", f"out.{format}")
+        assert (written.exit_code, written.stdout, written.stderr) == (0, "", "")
+        assert Path(f"out.{format}").read_bytes().decode() == shown.stdout != ""
+    full = run_wolo("batch", "export", "x", "--format", "html", "--out", "/dev/full")
+    assert (full.exit_code, full.stderr) == (1, "wolo: Cannot write /dev/full: no space left on device.\n")
+    gone = run_wolo("batch", "export", "x", "--format", "csv", "--out", "none/out.csv")
+    assert (gone.exit_code, "no such file or directory" in gone.stderr) == (1, True)
+    for wrong in (("x", "--format", "pdf"), ("nowhere", "--format", "csv")):
+        assert run_wolo("batch", "export", *wrong).exit_code == 2
+
+
 def test_tasks_are_made_from_files_and_rows(tmp_path: Path) -> None:
     files(Path(), {"src/a.py": "", "src/deep/b.py": "", "t.csv": 'name,id\n"x, ""y""",one\nz,\n'})
     made = run_wolo("batch", "make", "fix {path} {{now}}", "src/**/*.py", "--verify", "true").lines

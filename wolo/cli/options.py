@@ -136,7 +136,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "skills": ("list", "show", "add", "remove"),
     "plugin": ("add", "list", "show", "update", "remove", "enable", "disable", "allow", "search", "marketplace"),
     "import-config": (),
-    "batch": ("run", "status", "resume", "cancel", "retry", "work", "show", "apply", "make"),
+    "batch": ("run", "status", "resume", "cancel", "retry", "work", "show", "apply", "export", "make"),
     "acp": (),
     "serve": (),
     "attach": (),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wolo.cli.fleet.batch_export import export
 from wolo.cli.listing import AsJson, money, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_json_text, print_line, print_message, visible
@@ -257,6 +258,9 @@ def apply(
             raise typer.Exit(1)
     apply_patch(ready)
     print_message(f"Applied to {ready.target}.")
+
+
+app.command("export")(export)
 
 
 @app.command("make")
