@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -258,8 +258,6 @@ def main(argv: Sequence[str] | None = None) -> None:
                     print(
                         "ok  " if done[-1].passed else "FAIL", name, seed, task.kind, task.name, done[-1].fault[:160], flush=True
                     )
-        if asked.out:
-            Path(asked.out).write_text("".join(json.dumps(asdict(outcome)) + "\n" for outcome in done))
         print(table(done, asked.mode or "chosen by wolo"))
 
 
@@ -274,7 +272,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--tasks", action="append", default=[], metavar="NAME")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--limit", type=float, default=300, help="seconds for a task")
-    parser.add_argument("--out", default="", help="file for every outcome, as JSON lines")
+    parser.add_argument("--out", default="", help="file to which every outcome is added as a JSON line")
     return parser
 
 
