@@ -137,6 +137,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "plugin": ("add", "list", "show", "update", "remove", "enable", "disable", "allow", "search", "marketplace"),
     "import-config": (),
     "batch": ("run", "status", "resume", "cancel", "retry", "work", "show", "apply", "export", "make"),
+    "race": (),
     "acp": (),
     "serve": (),
     "attach": (),
@@ -148,7 +149,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 """Each subcommand with the words that may follow it."""
 SUBCOMMANDS["help"] = tuple(SUBCOMMANDS)
 
-TAKES_ONE = frozenset({"replay", "attach"})
+TAKES_ONE = frozenset({"replay", "attach", "race"})
 """Subcommands that take one argument of any kind."""
 OWN_OPTIONS = frozenset({("mcp", "add"), ("mcp", "add-json"), ("mcp", "serve")})
 """Subcommands whose options may be spelled like ours: `-p 8080` of a server's command."""

@@ -46,6 +46,7 @@ TABLE = {
     "skills": Subcommand("extensions.skills", "app", "Skills: list, show, add, remove."),
     "plugin": Subcommand("extensions.plugin", "app", "Plugins: add, list, update, remove, allow, search …"),
     "batch": Subcommand("fleet.batch", "app", "Many tasks: run, resume, status, retry, apply …"),
+    "race": Subcommand("fleet.race", "race", "One task by several models or tries; the best is applied."),
     "completion": Subcommand("completion.install", "completion", "Print the completion script for bash, zsh or fish."),
     "stats": Subcommand("stats", "stats", "Show tokens, cache, cost and tool calls of all sessions."),
     "replay": Subcommand("replay", "replay", "Run a saved session again, without a model, and compare."),

@@ -22,7 +22,7 @@ _COLUMNS = ("id", "repo", "ref", "setup", "verify", "model", "mode", "image")
 def tasks_of_files(template: str, patterns: Sequence[str], more: Mapping[str, str], cwd: Path) -> Iterator[dict[str, Any]]:
     """A task for each file that a pattern matches, with `{path}` relative to `cwd`. Raises UsageError."""
     _check_template(template, {"path", "name"})
-    ids, root = _Ids(), str(find_root(cwd))
+    ids, root = Ids(), str(find_root(cwd))
     paths = dict.fromkeys(path for pattern in patterns for path in _matching(pattern, cwd))
     for path in paths:
         prompt = _filled(template, {"path": path, "name": os.path.basename(path)})  # noqa: PTH119  # text all along
@@ -31,7 +31,7 @@ def tasks_of_files(template: str, patterns: Sequence[str], more: Mapping[str, st
 
 def tasks_of_rows(template: str, file: Path, more: Mapping[str, str], cwd: Path) -> Iterator[dict[str, Any]]:
     """A task for each row; the template takes values by the names of columns. Raises UsageError."""
-    ids, root = _Ids(), str(find_root(cwd))
+    ids, root = Ids(), str(find_root(cwd))
     try:
         with file.open(encoding="utf-8-sig", newline="") as opened:
             rows = csv.DictReader(opened, strict=True)
@@ -80,7 +80,7 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
     return "".join(text + (values[name] if name is not None else "") for text, name, _, _ in Formatter().parse(template))
 
 
-class _Ids:
+class Ids:
     """Makes names of folders, each once."""
 
     def __init__(self) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wolo.cli.fleet.batch_export import export
+from wolo.cli.fleet.run_progress import print_status, status_of, watch_run, work_until_done
 from wolo.cli.listing import AsJson, money, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_json_text, print_line, print_message, visible
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
     from wolo.fleet.agent_run import AgentSettings
     from wolo.fleet.coordinator import Limits
     from wolo.fleet.ledger.ledger import Ledger
-    from wolo.fleet.ledger.outcomes import Lease, Outcome
     from wolo.fleet.ledger.run_rows import Row
     from wolo.fleet.tasks import Task
-    from wolo.fleet.workers import Watcher, Workers
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.", show_default=False)]
@@ -94,29 +91,22 @@ def run(
         if options.jobs == 0:
             print_line(f"{len(found)} tasks are queued in {out}. `wolo batch work {out}` works on them.")
             return
-        raise typer.Exit(_work(ledger, out, options.jobs))
+        raise typer.Exit(work_until_done(ledger, out, options.jobs))
 
 
 @app.command("status")
 def status(
     run: Run,
     as_json: AsJson = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Print again whenever something has changed, until all have ended.")
-    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow it until all have ended.")] = False,
 ) -> None:
     """Show how many tasks are in which state, what runs, and the cost."""
     with closing(_open(run)) as ledger:
-        before = None
-        while True:
-            now = _status(ledger)
-            if now != before:
-                print_json(now) if as_json else _print_status(now)
-            before = now
-            if not watch or not {"queued", "leased"} & {*now["states"]}:
-                return
-            time.sleep(1)
-            ledger.expire()
+        if watch:
+            watch_run(ledger, as_json=as_json)
+            return
+        now = status_of(ledger)
+        print_json(now) if as_json else print_status(now)
 
 
 @app.command("resume")
@@ -141,7 +131,7 @@ def resume(run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: Ma
         count = jobs if jobs is not None else options_of(meta).jobs or _JOBS
         if count < 1:
             raise UsageError("-j takes 1 or more here.")
-        raise typer.Exit(_work(ledger, run, count))
+        raise typer.Exit(work_until_done(ledger, run, count))
 
 
 @app.command("work")
@@ -163,7 +153,7 @@ def work(
         raise UsageError("-j and --max take 1 or more.")
     with closing(_open(run)) as ledger:
         check_version(ledger.meta(), any_version=any_version)
-        raise typer.Exit(_work(ledger, run, jobs or 1, most=most, waits=False))
+        raise typer.Exit(work_until_done(ledger, run, jobs or 1, most=most, waits=False))
 
 
 @app.command("cancel")
@@ -327,54 +317,3 @@ def _known(ledger: Ledger, tasks: Sequence[str]) -> None:
     for task in tasks:
         if not ledger.rows(task_id=task):
             raise UsageError(f"The run has no task {task}.", hint="`wolo batch status RUN --json` and tasks.jsonl list them.")
-
-
-def _work(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True) -> int:
-    from wolo.cli.crash_log import log_to_file
-    from wolo.fleet.coordinator import exit_code_of, make_engine, options_of, work_on
-
-    log_to_file()
-    engine = make_engine(ledger.folder, options_of(ledger.meta()))
-    try:
-        signalled = asyncio.run(work_on(ledger, engine, jobs, most=most, waits=waits, watch=_watcher, say=print_message))
-    except OSError as error:
-        raise UsageError(
-            f"Cannot write to {run}: {error.strerror}.", hint=f"Nothing is lost; `wolo batch resume {run}` continues."
-        ) from error
-    now = _status(ledger)
-    _print_status(now)
-    if left := now["states"].get("queued"):
-        print_message(f"{left} tasks are left: wolo batch resume {run}")
-    return signalled or (0 if not waits else exit_code_of(now["states"]))
-
-
-def _watcher(workers: Workers) -> Watcher:
-    from wolo.fleet.workers import Watcher
-
-    def ended(lease: Lease, outcome: Outcome) -> None:
-        said = f": {outcome.error.message}" if outcome.error else ""
-        print_message(f"{outcome.state:9} {lease.task.id}  {money(outcome.usage.cost_usd)}{said}")
-
-    return Watcher(ended=ended)
-
-
-def _status(ledger: Ledger) -> dict[str, Any]:
-    spent, running = ledger.spent(), ledger.rows(states=("leased",))
-    return {
-        "states": ledger.counts(),
-        "tokens": spent.tokens,
-        "cost_usd": spent.cost_usd,
-        "running": [
-            {"id": row.task.id, "attempt": row.attempt, "host": row.host, "began": row.began, "note": row.note} for row in running
-        ],
-    }
-
-
-_ORDER: Collection[str] = ("queued", "leased", "passed", "done", "failed", "timeout", "budget", "errored", "lost", "cancelled")
-
-
-def _print_status(now: dict[str, Any]) -> None:
-    states = [f"{now['states'][state]} {state}" for state in _ORDER if now["states"].get(state)]
-    print_line(f"{', '.join(states)} · {now['tokens']:,} tokens · {money(now['cost_usd'])}")
-    for row in now["running"]:
-        print_line(f"  {row['id']}  {row['host']}  {row['note']}")

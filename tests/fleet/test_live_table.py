@@ -1,0 +1,41 @@
+"""The live table of a run, on a terminal of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Hold, Reply, delta, sse, text
+from tests.fakes.screen import pty_wolo
+from tests.fleet.batches import serve, write_tasks
+
+HOSTILE = "so \x1b[31m\x1b]0;owned\x07 long a line that it fits into no window of sixty columns"
+
+
+def test_a_table_is_repainted_in_place_and_interrupts_stay_readable(
+    tmp_path: Path, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in serve(provider).items():
+        monkeypatch.setenv(name, value)
+
+    def answer(asked: Asked) -> Reply:
+        return sse(delta(HOSTILE), Hold()) if "HOLD" in str(asked.messages) else text("Done.")
+
+    provider.otherwise = answer
+    tasks = write_tasks(tmp_path / "t.jsonl", 2)
+    with tasks.open("a") as file:
+        file.write('{"id": "slow", "prompt": "HOLD"}\n')
+    with pty_wolo("batch", "run", str(tasks), "--out", "x", "-j", "3", "--max-tokens", "1000000", cwd=tmp_path) as screen:
+        screen.wait_for("1 running · 2 done")
+        screen.wait_for("of 1.0M tokens")
+        screen.resize(24, 50)
+        screen.wait_for("slow  agent")
+        assert screen.times("1 running") == 1, "it is repainted"
+        screen.press("ctrl-c")
+        screen.wait_for("Finishing 1 running tasks")
+        screen.press("ctrl-c")
+        assert screen.wait_for_exit() == 1
+        assert screen.times("running ·") == 0, "the table is gone at the end"
+        assert screen.shows("2 done, 1 cancelled")

@@ -1,0 +1,73 @@
+"""`wolo race`: one task, several tries, and the best applied."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Reply, call, text
+from tests.fakes.repositories import files, git, repository
+from tests.fleet.batches import serve
+
+RACE = ("race", "go", "--mode", "yolo")
+
+
+@pytest.fixture(autouse=True)
+def env(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in serve(provider).items():
+        monkeypatch.setenv(name, value)
+
+
+def _by_model(asked: Asked) -> Reply:
+    model = json.loads(asked.body)["model"]
+    lines = {"long": 50, "wrong": 1, "short": 2}[model]
+    command = f"seq {lines} > made.txt" if model != "wrong" else "echo no > other.txt"
+    return text("Done.") if asked.results else call("shell", {"command": command})
+
+
+def test_the_smallest_patch_that_passed_is_applied_on_a_yes(tmp_path: Path, provider: ProviderServer) -> None:
+    provider.otherwise = _by_model
+    source = repository(tmp_path / "source", {"sub/a.txt": "one\n"})
+    files(source, {"sub/a.txt": "uncommitted\n"})
+    models = ("--models", "custom/long,custom/wrong,custom/short", "--verify", "test -f made.txt")
+    shown = run_wolo(*RACE, *models, cwd=source / "sub")
+    assert shown.exit_code == 0, shown.stderr
+    assert "Winner: short; smallest patch of 2 that passed with a change." in shown.stdout
+    assert "+++ b/made.txt" in shown.stdout
+    assert "the last commit" in shown.stderr
+    assert "Nothing was applied" in shown.stderr
+    assert not (source / "made.txt").exists(), "without a yes"
+    done = run_wolo(*RACE, *models, "--json", "--yes", cwd=source / "sub")
+    assert (done.exit_code, done.json["winner"], done.json["applied"]) == (0, "short", True)
+    assert {each["model"]: each["state"] for each in done.json["tries"]} == {
+        "custom/long": "passed",
+        "custom/wrong": "failed",
+        "custom/short": "passed",
+    }
+    assert all((Path(done.json["run"]) / each["patch"]["path"]).is_file() for each in done.json["tries"])
+    assert (source / "made.txt").read_text() == "1\n2\n"
+    assert git(source, "status", "--short").split() == ["M", "sub/a.txt", "??", "made.txt"]
+
+
+def test_without_a_repository_tries_work_on_copies(tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    files(folder, {"a.txt": "one\n"})
+    done = run_wolo(*RACE, "-n", "2", "--yes", cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    assert (folder / "made.txt").read_text() == "made\n"
+    none = run_wolo(*RACE, "-n", "2", "--yes", "--verify", "false", cwd=folder)
+    assert (none.exit_code, "No winner: no try passed." in none.stdout) == (1, True)
+    assert (folder / "made.txt").read_text() == "made\n"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [(), ("-n", "1"), ("-n", "2", "--models", "a,b"), ("--models", "a"), ("--models", "a,,b"), ("-n", "2", "-j", "0")],
+)
+def test_options_that_make_no_race_are_refused(wrong: tuple[str, ...]) -> None:
+    refused = run_wolo("race", "go", *wrong)
+    assert (refused.exit_code, refused.stdout) == (2, "")
