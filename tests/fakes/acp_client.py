@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,6 +26,8 @@ from acp.schema import (
     TextContentBlock,
 )
 
+from tests.fakes.command import start_wolo
+
 Choose = Callable[[Any, list[Any]], str | None]
 
 
@@ -42,7 +43,6 @@ class Editor:
         self.buffers: dict[str, str] = {}
         """Unsaved texts by path."""
         self.agent: ClientSideConnection
-        self.process: asyncio.subprocess.Process
         self._arrived = asyncio.Condition()
 
     def on_connect(self, connection: Any) -> None:
@@ -102,17 +102,9 @@ class Editor:
 async def editor(*args: str, files: bool = False, forms: bool = False) -> AsyncIterator[Editor]:
     """An initialized client of `wolo acp ARGS`. `files`: it offers its buffers; `forms`: it shows forms."""
     client = Editor()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "wolo", "acp", *args),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env=dict(os.environ),
-        limit=64 * 1024 * 1024,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    client.process = process
-    connection = ClientSideConnection(client, process.stdin, process.stdout, use_unstable_protocol=True)
+    process = start_wolo("acp", *args, stdin_pipe=True, stderr_pipe=False)
+    reader, writer = await _streams(process)
+    connection = ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
     try:
         async with asyncio.timeout(60):
             capabilities = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=files, write_text_file=files))
@@ -120,10 +112,22 @@ async def editor(*args: str, files: bool = False, forms: bool = False) -> AsyncI
                 capabilities.elicitation = ElicitationCapabilities(form=ElicitationFormCapabilities())
             await connection.initialize(protocol_version=1, client_capabilities=capabilities)
             yield client
-            process.stdin.close()
-            assert await process.wait() == 0
+            writer.close()
+            assert await asyncio.to_thread(process.wait, 60) == 0
     finally:
-        if process.returncode is None:
+        if process.poll() is None:
             process.kill()
-            await process.wait()
+            process.wait()
+        writer.close()
         await connection.close()
+
+
+async def _streams(process: subprocess.Popen[bytes]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    loop = asyncio.get_running_loop()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    reader = asyncio.StreamReader(limit=64 * 1024 * 1024)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), process.stdout)
+    protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, process.stdin)
+    return reader, asyncio.StreamWriter(transport, protocol, None, loop)

@@ -64,11 +64,16 @@ def run_wolo(
 
 
 def start_wolo(
-    *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None, forked: bool = True, stdin_pipe: bool = False
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    forked: bool = True,
+    stdin_pipe: bool = False,
+    stderr_pipe: bool = True,
 ) -> subprocess.Popen[bytes]:
     """For tests that signal, kill or watch it; use it as a context manager. It leads a process group of its own."""
     stdin = subprocess.PIPE if stdin_pipe else subprocess.DEVNULL
-    streams: dict[str, Any] = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    streams: dict[str, Any] = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE if stderr_pipe else None}
     return _start(args, env, forked, cwd=cwd, start_new_session=True, **streams)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from typing import Any, Self
 
 import httpx2
 
+from tests.fakes.command import start_wolo
 from tests.fakes.provider_server import KEY, ProviderServer
 
 
@@ -78,10 +77,10 @@ def kind(line: dict[str, Any]) -> str:
 
 
 class Server:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         assert process.stdout is not None
-        self.address = process.stdout.readline().strip()
+        self.address = process.stdout.readline().decode().strip()
         assert self.address, process.communicate()[1]
         self.origin, _, self.token = self.address.partition("/?token=")
         self.headers = {"Authorization": f"Bearer {self.token}"}
@@ -129,8 +128,6 @@ class Server:
 
 @contextmanager
 def running(provider: ProviderServer, *options: str, **environment: str) -> Iterator[Server]:
-    env = os.environ | {"WOLO_BASE_URL": provider.base_url, "WOLO_API_KEY": KEY, "WOLO_MODEL": "custom/test-model"} | environment
-    command = [sys.executable, "-m", "wolo", "serve", *options]
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with Server(process) as server:
+    env = {"WOLO_BASE_URL": provider.base_url, "WOLO_API_KEY": KEY, "WOLO_MODEL": "custom/test-model"} | environment
+    with Server(start_wolo("serve", *options, env=env)) as server:
         yield server

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, text
 from tests.frontends.server.running_server import Server, running
@@ -28,18 +28,15 @@ def server(provider: ProviderServer) -> Iterator[Server]:
         yield server
 
 
-def attach(*arguments: str, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "wolo", "attach", *arguments]
-    return subprocess.run(
-        command, input=typed, capture_output=True, text=True, timeout=30, env=os.environ | environment, check=False
-    )
+def attach(*arguments: str, typed: str = "", **environment: str) -> Completed:
+    return run_wolo("attach", *arguments, stdin=typed, env=environment)
 
 
 def test_a_pipe_drives_a_session(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", ASK), text("Done \x1b[31mred."), text("Again."))
     id = server.new(mode="ask")
     done = attach(server.address, "--session", id, typed="create it\nperhaps\nyes\nonce more")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("> ")] == ["> create it", "> once more"]
     assert lines.count("    +print(1)") == 3, "asked twice, then done"
@@ -55,11 +52,11 @@ def test_what_nobody_approves_waits_and_is_said(server: Server, provider: Provid
     provider.script(call("write", ASK), text("Then not."))
     id = server.new(mode="ask")
     left = attach(server.address, "--session", id, typed="create it\n")
-    assert left.returncode == 4
+    assert left.exit_code == 4
     assert "waits for an answer" in left.stderr
     assert server.get(f"/api/sessions/{id}")["busy"]
     done = attach(server.address, "--session", id, typed="no use TypeScript\n")
-    assert done.returncode == 4, "a call was denied"
+    assert done.exit_code == 4, "a call was denied"
     assert "Then not." in done.stdout
     assert "use TypeScript" in provider.requests[1].results[0]
 
@@ -91,7 +88,7 @@ def test_mistakes_are_sentences(server: Server, provider: ProviderServer) -> Non
         (("http://127.0.0.1:99999/?token=a",), 2, "not the address"),
     ):
         refused = attach(*arguments)
-        assert (refused.returncode, words in refused.stderr) == (code, True), (arguments, refused)
+        assert (refused.exit_code, words in refused.stderr) == (code, True), (arguments, refused)
         assert "Traceback" not in refused.stderr
     assert id in attach(server.address).stdout, "without a session it lists them"
 
