@@ -46,7 +46,7 @@ def first_run(folder: Path, machine: str, *args: str, rows: int = 24, columns: i
 
 @pytest.fixture
 def ollama(provider: ProviderServer) -> ProviderServer:
-    provider.pages["/v1/models"] = whole({"object": "list", "data": [{"id": "qwen3:8b"}, {"id": "gemma3:4b"}]})
+    provider.pages["/v1/models"] = whole({"object": "list", "data": [{"id": "qwen3:8b"}, {"id": "gemma3:27b"}]})
     return provider
 
 
@@ -59,7 +59,7 @@ def test_a_model_server_on_this_machine_is_offered_and_the_choice_saved(ollama: 
         terminal.enter("2")
         terminal.wait_for("Hello from Gemma.")
         assert terminal.wait_for_exit() == 0
-    assert ollama.requests[0].json["model"] == "gemma3:4b"
+    assert ollama.requests[0].json["model"] == "gemma3:27b"
     assert run_wolo("-p", "again", env={"OLLAMA_HOST": ollama.origin}).stdout == "Hello again.\n"
 
 
@@ -84,10 +84,10 @@ def test_before_a_conversation_it_is_chosen_from_a_list(ollama: ProviderServer, 
         assert terminal.shows("   3  GitHub Models  API key in $GITHUB_TOKEN")
         assert not ollama.requests, "a server was used unasked"
         terminal.press("down")
-        terminal.wait_for("›  2  ollama/gemma3:4b")
+        terminal.wait_for("›  2  ollama/gemma3:27b")
         terminal.press("enter")
-        terminal.wait_for("ollama/gemma3:4b is now your default model.")
-        terminal.wait_for(" · ollama/gemma3:4b · ")
+        terminal.wait_for("ollama/gemma3:27b is now your default model.")
+        terminal.wait_for(" · ollama/gemma3:27b · ")
         terminal.enter("say hello")
         terminal.wait_for("Hello from Gemma.")
         terminal.press("ctrl-d")

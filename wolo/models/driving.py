@@ -172,7 +172,13 @@ class DrivenModelClient:
 
     async def _settle(self, listener: Listener) -> ModelClient:
         choice = self._choice
-        facts = await known_facts(self._transport, choice, self._cache)
+        from wolo.models.http.http_transport import HttpTransport  # noqa: PLC0415  # loaded by the first question
+
+        look_up = HttpTransport()  # the connection of a look-up is not kept: a request on it might be sent twice
+        try:
+            facts = await known_facts(look_up, choice, self._cache)
+        finally:
+            await look_up.close()
         if choice.drive is None:
             decision = decide(choice, facts)
             choice = replace(choice, drive=decision.mode)

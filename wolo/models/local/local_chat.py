@@ -22,6 +22,7 @@ TEMPERATURES: Final = (0.0, 0.4, 0.8)
 REPEATED_CHARS: Final = 240
 LONGEST_REPEATED: Final = 60
 BAD_REQUEST: Final = 400
+LOADING: Final = 503
 CHECKED_PIECES: Final = 16
 
 Turn = tuple[str, str]
@@ -185,6 +186,8 @@ class LocalChat:
         said = fault.message or (f"HTTP {status}" if status else "no reason given")
         if status in (401, 403):
             return AuthError(f"The server of {label} refused the key: {said}", status=status)
+        if status == LOADING:
+            return Unavailable(f"The server of {label} is not ready: {said}", hint="Try again when the model is loaded.")
         return BadAnswer(f"The server of {label} refused: {said}", status=status)
 
 
