@@ -243,6 +243,19 @@ async def test_mistakes_are_sentences(model: ProviderServer, tool: str, argument
     assert expected in first_text(result)
 
 
+async def test_a_session_is_named_by_its_id_alone(model: ProviderServer) -> None:
+    model.script(text("Hello."))
+    async with served() as client:
+        made = await answered(client, "run_task", {"prompt": "greet the gardener"})
+        session = made["session_id"]
+        for spelling in ("gardener", "greet the gardener", session[:-1], f" {session}", session.upper() + "x"):
+            for tool, more in (("continue_task", {"prompt": "again"}), ("read_session", {}), ("cancel", {})):
+                result = await client.call_tool(tool, {"session_id": spelling, **more})
+                assert result.is_error
+                assert "There is no session" in first_text(result)
+    assert len(model.requests) == 1
+
+
 async def test_a_failed_task_says_why_and_names_its_session(model: ProviderServer) -> None:
     model.script(Reply(status=401, headers={"content-type": "application/json"}, pieces=(b'{"error": {"message": "bad key"}}',)))
     async with served() as client:

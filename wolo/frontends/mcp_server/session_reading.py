@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from wolo.errors import SessionError
 from wolo.frontends.mcp_server.tool_values import (
     CallText,
     ListSessions,
@@ -18,6 +19,7 @@ from wolo.frontends.mcp_server.tool_values import (
 )
 from wolo.messages.call_arguments import shortened
 from wolo.messages.message import Message
+from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.replay_entries import messages
@@ -39,12 +41,20 @@ def list_sessions(asked: ListSessions, cwd: Path | None, is_running: IsRunning) 
 def read_session(asked: ReadSession, is_running: IsRunning) -> SessionContent:
     """Raises SessionError for an unknown session."""
     with Store.open_to_read(find_places().data) as store:
-        info = store.find(asked.session_id, Path.cwd())
+        info = find_session(store, asked.session_id)
         said = messages(store.load(info.id).entries)
     shown = said[-asked.last :]
     return SessionContent(
         session=_row(info, is_running), messages=[_message(each) for each in shown], omitted=len(said) - len(shown)
     )
+
+
+def find_session(store: Store, session_id: str) -> SessionInfo:
+    """Ids only: part of a title names no session of a client. Raises SessionError for an unknown one."""
+    found = store.named(session_id)
+    if found is None or found.id != session_id:
+        raise SessionError(f"There is no session {clean_line(session_id)}.", hint="list_sessions shows the ids.")
+    return found
 
 
 def list_text(sessions: SessionList) -> str:

@@ -15,6 +15,7 @@ from wolo.api.agent import Agent, RunError
 from wolo.api.run_events import Compaction, Denied, Fallback, Notice, Result, Retry, RunEvent, RunResult, ToolResult, ToolUse
 from wolo.errors import SessionError, UsageError, WoloError
 from wolo.frontends.mcp_server.forms import Form, approval_form, decision_of, question_form
+from wolo.frontends.mcp_server.session_reading import find_session
 from wolo.frontends.question_forms import replies_of
 from wolo.guard.modes import MODES, find_mode
 from wolo.messages.call_arguments import call_line
@@ -221,7 +222,7 @@ class Tasks:
 
     def _find(self, session_id: str, *, needs_directory: bool = False) -> SessionInfo:
         with Store.open_to_read(find_places().data) as store:
-            info = store.find(session_id, self._cwd)
+            info = find_session(store, session_id)
         if needs_directory and not Path(info.cwd).is_dir():
             raise SessionError(f"The directory of session {info.id} is gone: {clean_line(info.cwd)}.")
         return info
