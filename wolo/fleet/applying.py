@@ -17,6 +17,9 @@ class ReadyPatch(Struct, frozen=True):
 
     file: Path
     target: Path
+    """Where git runs."""
+    options: tuple[str, ...]
+    """For `git apply`."""
     text: str
     is_applied: bool
     """The files are already as it makes them."""
@@ -36,33 +39,43 @@ def prepare_patch(run: Path, row: Row, target: Path | None) -> ReadyPatch:
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder.", hint="Name one with --to.")
     text = file.read_text("utf-8", "replace")
-    if not _fails(folder, "--check", "--reverse", str(file)):
-        return ReadyPatch(file, folder, text, True, False)
-    if not _fails(folder, "--check", str(file)):
-        return ReadyPatch(file, folder, text, False, False)
+    folder, below = _place(folder, row.task.repo)
+    if not _fails(folder, *below, "--check", "--reverse", str(file)):
+        return ReadyPatch(file, folder, below, text, True, False)
+    if not (said := _fails(folder, *below, "--check", str(file))):
+        return ReadyPatch(file, folder, below, text, False, False)
     if not is_repository(folder):
-        raise WoloError(f"The patch does not apply to {folder}: {_fails(folder, '--check', str(file))}")
-    changed = _uncommitted(folder, file)
+        raise WoloError(f"The patch does not apply to {folder}: {said}")
+    changed = _uncommitted(folder, below, file)
     if changed:
         raise WoloError(
             f"The patch conflicts with uncommitted changes in {folder}: {', '.join(changed[:5])}.",
             hint="Commit or stash them first.",
         )
-    return ReadyPatch(file, folder, text, False, True)
+    return ReadyPatch(file, folder, below, text, False, True)
+
+
+def _place(folder: Path, repo: str) -> tuple[Path, tuple[str, ...]]:
+    """Where git runs, and options with the folder that paths of the patch start at: git passes over files outside of its own."""
+    found = _git(folder, "rev-parse", "--show-toplevel", "--show-prefix").stdout.split("\n")
+    if not found[0]:
+        return folder, ()
+    is_whole = repo and (not repo.startswith("/") or is_repository(Path(repo)))
+    return Path(found[0]), () if is_whole or not found[1] else (f"--directory={found[1]}",)
 
 
 def apply_patch(ready: ReadyPatch) -> None:
     """Raises WoloError; after a merge with conflicts it names their files."""
-    if said := _fails(ready.target, *(["--3way"] if ready.needs_merge else []), str(ready.file)):
+    if said := _fails(ready.target, *ready.options, *(["--3way"] if ready.needs_merge else []), str(ready.file)):
         conflicts = _git(ready.target, "diff", "--name-only", "--diff-filter=U").stdout.split()
         if conflicts:
             raise WoloError(f"Merged with conflicts in {', '.join(conflicts)}.", hint="They are marked in the files.")
         raise WoloError(f"The patch does not apply to {ready.target}: {said}")
 
 
-def _uncommitted(folder: Path, file: Path) -> list[str]:
+def _uncommitted(folder: Path, options: tuple[str, ...], file: Path) -> list[str]:
     """Files of the patch that differ from the last commit."""
-    listed = _git(folder, "apply", "--numstat", "-z", str(file)).stdout
+    listed = _git(folder, "apply", *options, "--numstat", "-z", str(file)).stdout
     named = [entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") == 2]
     status = _git(
         folder, "status", "--porcelain", "-z", "--untracked-files=all", "--", *(f":(top,literal){name}" for name in named)

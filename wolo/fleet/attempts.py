@@ -255,7 +255,7 @@ class _Attempt:
 
 
 def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _verified(ended: CommandEnd) -> Verified:

@@ -59,27 +59,49 @@ def create_run(
     store: str = SQLITE,
     lease_s: float = 60.0,
 ) -> Ledger:
-    """Makes the folder of a run and its queue. Raises UsageError if there is one, LedgerError, OSError."""
+    """Makes the folder of a run and its queue. Raises UsageError, LedgerError; then there is none."""
     folder = RunFolder(path)
     if has_ledger(path):
         raise UsageError(f"{path} holds a run already.", hint=f"`wolo batch resume {path}` continues it; --out names another.")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{path} is there and is not an empty folder.", hint="Name another one with --out.")
-    folder.make()
     settings = msgspec.to_builtins(options)
     meta = Meta(version=__version__, settings=settings, max_cost_usd=limits.usd, max_tokens=limits.tokens, lease_s=lease_s)
-    folder.tasks.write_bytes(b"".join(msgspec.json.encode(task) + b"\n" for task in tasks))
-    ledger = create_ledger(path, meta, store)
-    ledger.add((task, key_of(task, identity)) for task in tasks)
-    ledger.complete_files()
+    try:
+        folder.make()
+        folder.tasks.write_bytes(b"".join(msgspec.json.encode(task) + b"\n" for task in tasks))
+        ledger = create_ledger(path, meta, store)
+        try:
+            ledger.add((task, key_of(task, identity)) for task in tasks)
+            ledger.complete_files()
+        except BaseException:
+            ledger.close()
+            raise
+    except OSError as error:
+        remove_tree(path)
+        raise UsageError(f"Cannot make {path}: {error.strerror}.", hint="Name another folder with --out.") from error
+    except WoloError:
+        remove_tree(path)
+        raise
     return ledger
 
 
 def open_run(path: Path) -> Ledger:
     """Raises UsageError if the folder holds no run, LedgerError."""
     if not has_ledger(path):
+        tasks = RunFolder(path).tasks
+        if tasks.exists():
+            raise UsageError(
+                f"The ledger of {path} is gone.", hint=f"`wolo batch run {tasks} --out FOLDER` begins again elsewhere."
+            )
         raise UsageError(f"{path} holds no run.", hint="`wolo batch run TASKS --out FOLDER` makes one.")
-    return open_ledger(path)
+    ledger = open_ledger(path)
+    if not ledger.counts():  # ended between making the ledger and filling it
+        ledger.close()
+        raise UsageError(
+            f"{path} was not made to its end: its queue is empty.", hint="Remove the folder, and run the task file again."
+        )
+    return ledger
 
 
 def options_of(meta: Meta) -> BatchOptions:

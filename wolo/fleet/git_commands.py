@@ -60,14 +60,15 @@ class Git:
             raise GitFailed("git is not installed.", hint="Attempts need it to find out what was changed.")
         argv = (program, *_SETTINGS, *words)
         done = await run_with_input(
-            self._processes, argv, b"", cwd=cwd, env=_environment(env), timeout_s=TIMEOUT_S, kept_bytes=_KEPT_BYTES
+            self._processes, argv, b"", cwd=cwd, env=git_environment(env), timeout_s=TIMEOUT_S, kept_bytes=_KEPT_BYTES
         )
         if done.cause == "timed_out":
             raise GitFailed(f"git {words[0]} took longer than {TIMEOUT_S:.0f} s.")
         return done.exit_code, done.stdout.decode("utf-8", "surrogateescape").strip(), done.stderr.decode("utf-8", "replace")
 
 
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+def git_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The user's own, without what would lead git elsewhere or make it ask."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _PASSED_ON}
     environ |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "https:http:ssh:git:file", "LC_ALL": "C"}
     environ.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")

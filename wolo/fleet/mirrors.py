@@ -7,13 +7,14 @@ import fcntl
 import hashlib
 import os
 import shutil
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.fleet.git_commands import Git, GitFailed
+from wolo.fleet.git_commands import Git, GitFailed, git_environment
 from wolo.places import make_private
 
 _LOCK_POLL_S = 0.05
@@ -73,6 +74,16 @@ class Mirrors:
         words = ("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}")
         code, found, _ = await self._git.attempt(*words, cwd=mirror)
         return "" if code else found
+
+
+def is_missing(repo: Path, ref: str) -> bool:
+    """Tells whether a local repository surely has no such commit; one that git refuses to read may have it."""
+    words = ("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    try:
+        done = subprocess.run(["git", *words], cwd=repo, env=git_environment(), capture_output=True, check=False)
+    except OSError:
+        return False
+    return done.returncode == 1 and not done.stderr
 
 
 @asynccontextmanager

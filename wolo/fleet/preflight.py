@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from wolo.config.schema import Batch, Config
 from wolo.conversation.resources.model_selection import choose
 from wolo.errors import UsageError
 from wolo.fleet.agent_run import AgentSettings
+from wolo.fleet.ledger.ledger_folder import SQLITE
 from wolo.fleet.ledger.run_rows import Meta
+from wolo.fleet.tasks import Task
 from wolo.models.provider import Choice, is_known
 from wolo.places import find_places
+from wolo.sessions.database_file import is_remote
 
 
 class ModelCheck:
@@ -58,11 +62,27 @@ class ModelCheck:
             )
         return choice
 
+    def require_prices(self, tasks: Iterable[Task]) -> None:
+        """Raises UsageError when a limit in USD cannot be enforced for one of the tasks."""
+        for name in sorted({task.model for task in tasks}):
+            if not name:
+                self.default(priced=True)
+            elif said := self(name, True):
+                raise UsageError(f"--max-cost: {said}.")
+
     def identity(self, settings: AgentSettings) -> dict[str, Any]:
         """What belongs to the key of every task."""
         own = self._config.settings
         label = self.default(priced=False).label
         return {**msgspec.to_builtins(settings), "model": label, "mode": own.mode, "thinking": own.thinking}
+
+
+def slow_ledger(folder: Path, store: str) -> str:
+    """Notice for a ledger file on a network file system; empty: it is not on one."""
+    if store != SQLITE or not is_remote(folder):
+        return ""
+    said = f"{folder} is on a network file system: its ledger is slower, and as reliable as the locks there."
+    return f"{said} --store postgresql://… is made for that."
 
 
 def check_version(meta: Meta, *, any_version: bool) -> None:

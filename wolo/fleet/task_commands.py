@@ -108,8 +108,8 @@ class TaskCommands:
         return CommandEnd(end, clean(_text(printed)))
 
     async def _enclosed(self, argv: tuple[str, ...], folder: Path) -> SandboxedCommand:
-        if self._walls is None:
-            return SandboxedCommand(argv)
+        if self._walls is None:  # under a shell of its own, so that `kill $PPID` ends that one
+            return SandboxedCommand((argv[0], "-c", '"$@"; exit $?', "sh", *argv))
         await asyncio.to_thread(self._walls.prepare)
         return self._walls.wrap(argv, folder)
 

@@ -13,7 +13,9 @@ from msgspec import Struct
 
 from wolo.errors import UsageError
 from wolo.fleet.json_places import JsonMistake, Place, parse_line
+from wolo.fleet.mirrors import is_missing
 from wolo.fleet.tasks import Resources, Task, TaskBudget
+from wolo.fleet.worktrees import is_repository
 from wolo.guard.modes import MODES
 from wolo.workspace.processes.command_environment import never_passes
 
@@ -83,6 +85,7 @@ class _Reader:
         self._check_model = check_model
         self._models: dict[tuple[str, bool], str] = {}
         self._repos: dict[str, str] = {}
+        self._refs: dict[tuple[str, str], bool] = {}
         self._ids: dict[str, tuple[str, int]] = {}
         self._line = 0
 
@@ -180,7 +183,16 @@ class _Reader:
         if not self._repos[repo]:
             self._mistake(whole.fields["repo"].column, f"repo: {repo} is not a folder")
         found["repo"] = self._repos[repo]
-        return None
+        return self._check_ref(whole, found["repo"], found.get("ref", ""))
+
+    def _check_ref(self, whole: Place, folder: str, ref: str) -> None:
+        """Only where the repository is at hand and git can read it."""
+        if (folder, ref) not in self._refs:
+            self._refs[folder, ref] = bool(folder) and is_repository(Path(folder)) and is_missing(Path(folder), ref or "HEAD")
+        if self._refs[folder, ref]:
+            name = "ref" if ref else "repo"
+            said = f"{folder} has no branch, tag or commit {ref}" if ref else f"{folder} has no commit yet"
+            self._mistake(whole.fields[name].column, f"{name}: {said}")
 
     def _check_task_model(self, whole: Place, found: dict[str, Any]) -> None:
         budget = found.get("budget")

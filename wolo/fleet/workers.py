@@ -150,7 +150,7 @@ class Workers:
 
     def _allowance(self) -> Allowance:
         meta, spent = self._ledger.meta(), self._ledger.spent()
-        usd = None if meta.max_cost_usd is None else max(meta.max_cost_usd - spent.cost_usd, 0.0)
+        usd = None if meta.max_cost_usd is None else max(meta.max_cost_usd - spent.counted_usd, 0.0)
         tokens = None if meta.max_tokens is None else max(meta.max_tokens - spent.tokens, 1)
         return Allowance(usd, tokens)
 

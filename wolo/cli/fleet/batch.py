@@ -59,7 +59,7 @@ def run(
     """
     from wolo.fleet.agent_run import AgentSettings
     from wolo.fleet.coordinator import ENGINES, BatchOptions, create_run
-    from wolo.fleet.preflight import ModelCheck
+    from wolo.fleet.preflight import ModelCheck, slow_ledger
 
     if engine not in ENGINES:
         raise UsageError(f"There is no engine {engine}.", hint=f"Engines: {', '.join(ENGINES)}.")
@@ -71,12 +71,10 @@ def run(
     limits = _limits(max_cost, max_tokens)
     check = ModelCheck(settings)
     found = _read(tasks, settings)
-    if max_cost is not None or any(not task.model for task in found):
-        check.default(priced=max_cost is not None)
+    if any(not task.model for task in found):
+        check.default(priced=False)
     if max_cost is not None:
-        for name in {task.model for task in found if task.model}:
-            if said := check(name, True):
-                raise UsageError(f"--max-cost: {said}.")
+        check.require_prices(found)
     options = BatchOptions(
         agent=settings,
         engine=engine,
@@ -88,6 +86,8 @@ def run(
     with closing(
         create_run(out.absolute(), found, options, limits, check.identity(settings), store=store, lease_s=check.batch.lease_s)
     ) as ledger:
+        if said := slow_ledger(out, store):
+            print_message(said)
         if options.jobs == 0:
             print_line(f"{len(found)} tasks are queued in {out}. `wolo batch work {out}` works on them.")
             return
@@ -117,6 +117,7 @@ def resume(run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: Ma
     """
     from wolo import __version__
     from wolo.fleet.coordinator import options_of
+    from wolo.fleet.preflight import ModelCheck
 
     with closing(_open(run)) as ledger:
         meta = ledger.meta()
@@ -124,6 +125,8 @@ def resume(run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: Ma
             print_message(f"The run was begun by wolo {meta.version}; this is wolo {__version__}.")
         if max_cost is not None or max_tokens is not None:
             limits = _limits(max_cost, max_tokens)
+            if max_cost is not None:
+                ModelCheck(options_of(meta).agent).require_prices([row.task for row in ledger.rows(states=("queued", "leased"))])
             ledger.limit(
                 max_cost_usd=meta.max_cost_usd if limits.usd is None else limits.usd,
                 max_tokens=meta.max_tokens if limits.tokens is None else limits.tokens,

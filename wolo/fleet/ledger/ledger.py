@@ -162,6 +162,9 @@ class Ledger:
             return execute("SELECT outcome FROM attempts WHERE fence = ?", (fence,)) == [(_text(outcome),)]
         retries, cancelling = held[0]
         _spend(execute, fence, outcome.usage)
+        if outcome.usage.tokens:
+            kind = "unpriced" if outcome.usage.cost_usd is None else "priced"
+            execute(f"UPDATE run SET {kind} = {kind} + 1", ())
         number = None
         if (
             not cancelling
@@ -206,7 +209,7 @@ class Ledger:
             began, input_tokens, cost = execute("SELECT began, tokens, cost_usd FROM attempts WHERE fence = ?", (fence,))[0]
             outcome = Outcome(
                 state="cancelled" if cancelled else "lost",
-                usage=Spent(input_tokens=input_tokens, cost_usd=cost),
+                usage=Spent(input_tokens=input_tokens, cost_usd=None if input_tokens and not cost else cost),
                 started=began,
                 ended=self._host.utc(),
                 host=host,
@@ -313,12 +316,13 @@ class Ledger:
 
 
 def _run_of(execute: Execute) -> tuple[Meta, Totals]:
-    meta, tokens, cost = execute("SELECT meta, tokens, cost_usd FROM run", ())[0]
-    return msgspec.json.decode(meta, type=Meta), Totals(tokens, cost)
+    meta, tokens, counted, priced, unpriced = execute("SELECT meta, tokens, cost_usd, priced, unpriced FROM run", ())[0]
+    cost = None if unpriced or (tokens and not priced) else counted
+    return msgspec.json.decode(meta, type=Meta), Totals(tokens, cost, counted)
 
 
 def _used_up(meta: Meta, totals: Totals) -> bool:
-    over_cost = meta.max_cost_usd is not None and totals.cost_usd >= meta.max_cost_usd
+    over_cost = meta.max_cost_usd is not None and totals.counted_usd >= meta.max_cost_usd
     return over_cost or (meta.max_tokens is not None and totals.tokens >= meta.max_tokens)
 
 

@@ -49,7 +49,9 @@ SCHEMA = (
         fence BIGINT NOT NULL DEFAULT 0,
         published BIGINT NOT NULL DEFAULT 0,
         tokens BIGINT NOT NULL DEFAULT 0,
-        cost_usd DOUBLE PRECISION NOT NULL DEFAULT 0
+        cost_usd DOUBLE PRECISION NOT NULL DEFAULT 0,
+        priced BIGINT NOT NULL DEFAULT 0,
+        unpriced BIGINT NOT NULL DEFAULT 0
     )""",
     """CREATE TABLE tasks (
         seq BIGINT PRIMARY KEY,
@@ -87,4 +89,5 @@ SCHEMA = (
         state TEXT NOT NULL
     )""",
 )
-"""`attempts.number`: place of its line in results.jsonl; none for an attempt that was repeated."""
+"""`run.priced`, `run.unpriced`: ended attempts that used tokens of known and of unknown price.
+`attempts.number`: place of its line in results.jsonl; none for an attempt that was repeated."""

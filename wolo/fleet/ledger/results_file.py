@@ -141,7 +141,7 @@ def write_summary(
         "attempts": sum(attempts.values()),
         "attempts_lost": attempts.get("lost", 0),
         "tokens": totals.tokens,
-        "cost_usd": round(totals.cost_usd, 6),
+        "cost_usd": None if totals.cost_usd is None else round(totals.cost_usd, 6),
         "max_cost_usd": meta.max_cost_usd,
         "max_tokens": meta.max_tokens,
     }

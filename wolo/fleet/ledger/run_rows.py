@@ -52,7 +52,10 @@ class Totals(Struct, frozen=True):
     """Used by all attempts so far, also those that run or were lost."""
 
     tokens: int
-    cost_usd: float
+    cost_usd: float | None
+    """None: a price is unknown, or no attempt has ended that would tell it."""
+    counted_usd: float
+    """What is known of it; limits count this."""
 
 
 class Added(Struct, frozen=True):

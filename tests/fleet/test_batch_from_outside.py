@@ -1,0 +1,118 @@
+"""Batches that go wrong in what surrounds them: folders, limits, prices, repositories."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.repositories import git, repository
+from tests.fleet.batches import results, serve, write_tasks
+from wolo.fleet.coordinator import BatchOptions, Limits, create_run
+from wolo.fleet.ledger.ledger import Ledger
+from wolo.fleet.ledger.ledger_folder import create_ledger
+from wolo.fleet.ledger.run_rows import Meta
+from wolo.fleet.preflight import slow_ledger
+from wolo.fleet.tasks import Task
+
+
+@pytest.fixture
+def env(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    served = serve(provider)
+    for name, value in served.items():
+        monkeypatch.setenv(name, value)
+    return served
+
+
+def test_an_unknown_cost_is_never_zero(env: dict[str, str], tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 1)
+    done = run_wolo("batch", "run", str(tasks), "--out", "x")
+    assert done.stdout.startswith("1 done · ")
+    assert done.stdout.endswith(" tokens · ?\n")
+    assert run_wolo("batch", "status", "x", "--json").json["cost_usd"] is None
+    assert json.loads(Path("x/summary.json").read_text())["cost_usd"] is None
+    assert results(Path("x"))[0]["cost_usd"] is None
+
+
+def test_a_raised_limit_in_dollars_needs_prices(env: dict[str, str], tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 1)
+    assert run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "0").exit_code == 0
+    refused = run_wolo("batch", "resume", "x", "--max-cost", "3")
+    assert (refused.exit_code, "is unknown" in refused.stderr) == (2, True)
+    assert run_wolo("batch", "status", "x", "--json").json["states"] == {"queued": 1}
+
+
+def test_a_run_that_cannot_be_made_leaves_nothing(env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 1)
+    Path("file").write_text("")
+    for more in (("--out", "file/x"), ("--out", "x", "--store", "postgresql://nobody@127.0.0.1:1/none")):
+        refused = run_wolo("batch", "run", str(tasks), *more)
+        assert (refused.exit_code, "crashed" in refused.stderr) == (2, False), refused.stderr
+    assert not Path("x").exists()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched, contextlib.suppress(Exception):
+        patched.setattr(Ledger, "add", fail)
+        create_run(tmp_path / "y", [Task(id="t", prompt="go")], BatchOptions(), Limits(), {})
+    assert not (tmp_path / "y").exists()
+
+
+def test_a_queue_that_was_never_filled_is_not_a_finished_run(env: dict[str, str], tmp_path: Path) -> None:
+    Path("x").mkdir()
+    create_ledger(Path("x"), Meta(version="1")).close()
+    for command in ("resume", "status", "work"):
+        refused = run_wolo("batch", command, "x")
+        assert (refused.exit_code, "its queue is empty" in refused.stderr) == (2, True)
+    Path("x/ledger.db").unlink()
+    write_tasks(Path("x/tasks.jsonl"), 1)
+    assert "x/tasks.jsonl" in run_wolo("batch", "resume", "x").stderr
+
+
+def test_a_patch_is_applied_to_the_whole_repository_from_a_folder_in_it(env: dict[str, str], tmp_path: Path) -> None:
+    source = repository(tmp_path / "source", {"deep/a.txt": "one\n"})
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/b.txt").write_text("two\n")
+    lines = [{"id": name, "prompt": "go", "mode": "yolo", "repo": repo} for name, repo in (("r", "source"), ("p", "plain"))]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x").exit_code == 0
+    assert run_wolo("batch", "apply", "x", "r", "--to", str(source / "deep"), "--yes").exit_code == 0
+    assert git(source, "status", "--short") == "?? made.txt"
+    assert run_wolo("batch", "apply", "x", "p", "--to", str(source / "deep"), "--yes").exit_code == 0
+    assert (source / "deep/made.txt").read_text() == "made\n", "the folder of the task was no repository"
+    again = run_wolo("batch", "apply", "x", "p", "--to", str(source / "deep"), "--yes")
+    assert (again.exit_code, "already has these changes" in again.stderr) == (0, True)
+
+
+def test_commits_that_are_not_there_are_mistakes_of_the_file(env: dict[str, str], tmp_path: Path) -> None:
+    source = repository(tmp_path / "source", {"a.txt": "one\n"})
+    git(source, "branch", "there")
+    git(tmp_path, "init", "-q", "empty")
+    wanted = [("source", "there"), ("source", "gone"), ("empty", "HEAD")]
+    lines = [{"id": f"t{n}", "prompt": "go", "repo": repo, "ref": ref} for n, (repo, ref) in enumerate(wanted)]
+    lines.append({"id": "t3", "prompt": "go", "repo": "empty"})
+    Path("t.jsonl").write_text("".join(json.dumps(line | {"repo": str(tmp_path / line["repo"])}) + "\n" for line in lines))
+    refused = run_wolo("batch", "run", "t.jsonl", "--out", "x")
+    assert refused.exit_code == 2
+    assert [line.split(":")[1] for line in refused.stderr.splitlines()] == ["2", "3", "4"]
+    assert "has no branch, tag or commit gone" in refused.stderr
+    assert "has no commit yet" in refused.stderr.splitlines()[2]
+
+
+def test_a_command_that_kills_its_parent_costs_itself_only(env: dict[str, str], tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 1, verify="kill -9 $PPID; sleep 60")
+    assert run_wolo("batch", "run", str(tasks), "--out", "x").exit_code == 1
+    (result,) = results(Path("x"))
+    assert (result["state"], result["error"]["message"]) == ("failed", "The verify command was ended by SIGKILL.")
+
+
+def test_a_ledger_file_on_a_network_file_system_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert slow_ledger(tmp_path, "sqlite") == ""
+    monkeypatch.setattr("wolo.fleet.preflight.is_remote", lambda folder: True)
+    assert "network file system" in slow_ledger(tmp_path, "sqlite")
+    assert slow_ledger(tmp_path, "postgresql://x") == ""
