@@ -34,6 +34,6 @@ def test_a_server_without_tools_works_once_it_was_probed(provider: ProviderServe
     assert (done.exit_code, done.stdout) == (0, "All done.\n"), done.stderr
     assert Path("a.txt").read_text() == "made\n"
     assert len(provider.requests) == asked + 2, "nothing is tried again"
-    named = run_wolo("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "m", "--api", "openai-chat", "go")
-    assert "tools" in provider.requests[asked + 2].json, "the format that was named is kept"
+    named = run_wolo("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "m", "--drive", "native", "go")
+    assert "tools" in provider.requests[asked + 2].json, "the mode that was named is kept"
     assert named.exit_code == 1

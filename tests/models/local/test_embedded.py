@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fakes.turns import PromptRunner, calls_of
 from wolo.errors import ConfigError, ProviderError, Unavailable
@@ -222,11 +223,8 @@ async def test_an_own_file_is_free_and_driven_by_its_size(weights: Path, tmp_pat
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_a_model_large_enough_for_tools_is_asked_like_any_other(
-    real_places: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded, "SMALLEST_WITH_TOOLS", 1)
-    model = EmbeddedModel(local(), real_places)
+async def test_in_native_mode_the_model_is_asked_like_any_other(real_places: Places) -> None:
+    model = EmbeddedModel(replace(local(), drive="native"), real_places)
     try:
         answer = await model.ask(Question(messages=(user("Say hello."),), system="Be brief.", max_tokens=20), Silent())
         assert answer.text
