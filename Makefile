@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL := local/qwen2.5-coder-0.5b
+IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "PYTEST_DEBUG_TEMPROOT=/dev/shm" }')
+# the folders of the tests, where there is room: on a disk they wait for it
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
@@ -14,7 +16,7 @@ demo: .venv/.demo
 	&& "$(CURDIR)/$(BIN)/python" "$(CURDIR)/tests/end_to_end/try_calculator.py" "$$scratch"
 
 test: .venv/.test
-	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not soak and not real_model"  # half of the time is waiting
+	$(IN_MEMORY) $(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not soak and not real_model"  # half of the time is waiting
 	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py  # alone: beside others the model is several times slower
 
 test-terminals: .venv/.test  # whatever drives a terminal: in a window of 20x5, and on a slow line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ async def editor(*args: str, files: bool = False, forms: bool = False) -> AsyncI
     """An initialized client of `wolo acp ARGS`. `files`: it offers its buffers; `forms`: it shows forms."""
     client = Editor()
     process = start_wolo("acp", *args, stdin_pipe=True, stderr_pipe=False)
-    reader, writer = await _streams(process)
+    reader, writer, end_of_output = await _streams(process)
     connection = ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
     try:
         async with asyncio.timeout(60):
@@ -113,6 +113,7 @@ async def editor(*args: str, files: bool = False, forms: bool = False) -> AsyncI
             await connection.initialize(protocol_version=1, client_capabilities=capabilities)
             yield client
             writer.close()
+            await end_of_output()
             assert await asyncio.to_thread(process.wait, 60) == 0
     finally:
         if process.poll() is None:
@@ -122,12 +123,15 @@ async def editor(*args: str, files: bool = False, forms: bool = False) -> AsyncI
         await connection.close()
 
 
-async def _streams(process: subprocess.Popen[bytes]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _streams(
+    process: subprocess.Popen[bytes],
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, Callable[[], Awaitable[None]]]:
+    """Its output, its input, and a wait for the end of its output."""
     loop = asyncio.get_running_loop()
     assert process.stdin is not None
     assert process.stdout is not None
     reader = asyncio.StreamReader(limit=64 * 1024 * 1024)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), process.stdout)
-    protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
-    transport, _ = await loop.connect_write_pipe(lambda: protocol, process.stdin)
-    return reader, asyncio.StreamWriter(transport, protocol, None, loop)
+    output = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), process.stdout)
+    given = await loop.connect_write_pipe(lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), process.stdin)
+    ended = asyncio.StreamWriter(*output, reader, loop).wait_closed
+    return reader, asyncio.StreamWriter(*given, None, loop), ended

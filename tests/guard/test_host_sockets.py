@@ -20,7 +20,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox import mounts
 from wolo.guard.sandbox.mounts import host_sockets
 from wolo.guard.sandbox.selection import find
-from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
+from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 
@@ -57,6 +57,15 @@ def run(
     return enclosed, done
 
 
+def run_until_begun(walls: Sandbox, ground: Ground) -> subprocess.CompletedProcess[str]:
+    """As the tools do: sockets of other programs come and go too, those of the tests beside this one among them."""
+    for _ in range(MOST_TRIES):
+        enclosed, done = run(walls, ground)
+        if enclosed.has_begun():
+            break
+    return done
+
+
 def test_a_socket_in_a_folder_closed_to_commands_stops_none(ground: Ground) -> None:
     if os.getuid() != 0:
         pytest.skip("only root sees sockets in folders that it cannot enter without its rights")
@@ -69,10 +78,10 @@ def test_a_socket_in_a_folder_closed_to_commands_stops_none(ground: Ground) -> N
         assert f"{closed}/deep/s" in host_sockets(by_modes=False)
         walls = put_up("bubblewrap", ground.profile)
         try:
-            enclosed, done = run(walls, ground)
+            done = run_until_begun(walls, ground)
         finally:
             walls.close()
-        assert (done.stdout, done.stderr, enclosed.has_begun()) == ("ran\n", "", True)
+        assert (done.stdout, done.stderr) == ("ran\n", "")
         assert find((ground.work,), ground.folder / "state", None).backend == "bubblewrap"
         closed.chmod(0o755)
 
@@ -95,8 +104,7 @@ def test_walls_say_that_a_command_has_not_begun(ground: Ground, elsewhere: Path,
         with listening(elsewhere / "brief"):
             enclosed, done = run(walls, ground, elsewhere)
             assert (done.stdout, enclosed.has_begun()) == ("", False)
-            enclosed, done = run(walls, ground, elsewhere)
-            assert (done.stdout, enclosed.has_begun()) == ("ran\n", True)
+            assert run_until_begun(walls, ground).stdout == "ran\n"
     finally:
         walls.close()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,18 +29,25 @@ def confined(command: str, folder: Path) -> str:
     return said
 
 
-def test_a_command_writes_in_its_folder_and_nowhere_else(isolated: Path) -> None:
-    folder = isolated / "copy"
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory outside `/dev`, which is open to confined commands and may hold those of pytest."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as path:
+        yield Path(path)
+
+
+def test_a_command_writes_in_its_folder_and_nowhere_else(place: Path) -> None:
+    folder = place / "copy"
     folder.mkdir()
-    kept = isolated / "kept.txt"
+    kept = place / "kept.txt"
     kept.write_text("kept\n")
     said = confined(
-        f"cd {folder}; echo in > a; mkdir b; mv a b/a; echo x > {kept}; rm {kept}; touch {isolated}/new; true",
+        f"cd {folder}; echo in > a; mkdir b; mv a b/a; echo x > {kept}; rm {kept}; touch {place}/new; true",
         folder,
     )
     assert (folder / "b" / "a").read_text() == "in\n"
     assert kept.read_text() == "kept\n"
-    assert not (isolated / "new").exists()
+    assert not (place / "new").exists()
     assert said.count("denied") == 3
 
 
