@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.repositories import git, repository
 from tests.fleet.batches import results, serve, write_tasks
+from wolo.errors import UsageError
 from wolo.fleet.coordinator import BatchOptions, Limits, create_run
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger
@@ -57,8 +57,8 @@ def test_a_run_that_cannot_be_made_leaves_nothing(env: dict[str, str], tmp_path:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patched, contextlib.suppress(Exception):
-        patched.setattr(Ledger, "add", fail)
+    monkeypatch.setattr(Ledger, "add", fail)
+    with pytest.raises(UsageError, match="No space left"):
         create_run(tmp_path / "y", [Task(id="t", prompt="go")], BatchOptions(), Limits(), {})
     assert not (tmp_path / "y").exists()
 

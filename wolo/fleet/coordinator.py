@@ -19,6 +19,7 @@ from wolo.fleet.engines.local import LocalEngine
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import SQLITE, create_ledger, has_ledger, open_ledger
+from wolo.fleet.ledger.ledger_store import LedgerError
 from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.run_folder import RunFolder, work_name
@@ -80,9 +81,10 @@ def create_run(
     except OSError as error:
         remove_tree(path)
         raise UsageError(f"Cannot make {path}: {error.strerror}.", hint="Name another folder with --out.") from error
-    except WoloError:
+    except WoloError as error:
         remove_tree(path)
-        raise
+        hint = error.hint if store != SQLITE else "Nothing was kept."
+        raise LedgerError(error.message, hint=hint) from error
     return ledger
 
 

@@ -162,7 +162,7 @@ class Ledger:
             return execute("SELECT outcome FROM attempts WHERE fence = ?", (fence,)) == [(_text(outcome),)]
         retries, cancelling = held[0]
         _spend(execute, fence, outcome.usage)
-        if outcome.usage.tokens:
+        if outcome.usage.tokens or outcome.usage.cost_usd is None:
             kind = "unpriced" if outcome.usage.cost_usd is None else "priced"
             execute(f"UPDATE run SET {kind} = {kind} + 1", ())
         number = None

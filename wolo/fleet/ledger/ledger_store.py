@@ -89,5 +89,5 @@ SCHEMA = (
         state TEXT NOT NULL
     )""",
 )
-"""`run.priced`, `run.unpriced`: ended attempts that used tokens of known and of unknown price.
+"""`run.priced`, `run.unpriced`: ended attempts whose cost is known, and whose cost is not.
 `attempts.number`: place of its line in results.jsonl; none for an attempt that was repeated."""
