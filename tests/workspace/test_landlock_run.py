@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,25 +28,18 @@ def confined(command: str, folder: Path) -> str:
     return said
 
 
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory outside `/dev`, which is open to confined commands and may hold those of pytest."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as path:
-        yield Path(path)
-
-
-def test_a_command_writes_in_its_folder_and_nowhere_else(place: Path) -> None:
-    folder = place / "copy"
+def test_a_command_writes_in_its_folder_and_nowhere_else(isolated: Path) -> None:
+    folder = isolated / "copy"
     folder.mkdir()
-    kept = place / "kept.txt"
+    kept = isolated / "kept.txt"
     kept.write_text("kept\n")
     said = confined(
-        f"cd {folder}; echo in > a; mkdir b; mv a b/a; echo x > {kept}; rm {kept}; touch {place}/new; true",
+        f"cd {folder}; echo in > a; mkdir b; mv a b/a; echo x > {kept}; rm {kept}; touch {isolated}/new; true",
         folder,
     )
     assert (folder / "b" / "a").read_text() == "in\n"
     assert kept.read_text() == "kept\n"
-    assert not (place / "new").exists()
+    assert not (isolated / "new").exists()
     assert said.count("denied") == 3
 
 
@@ -56,6 +48,14 @@ def test_it_reads_anything_and_writes_to_devices(isolated: Path) -> None:
     folder.mkdir()
     (isolated / "there.txt").write_text("there\n")
     assert confined(f"cat {isolated}/there.txt; echo gone > /dev/null", folder) == "there\n"
+
+
+def test_shared_memory_of_the_host_stays_as_it_is(isolated: Path) -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as kept:
+        kept.write(b"kept")
+        kept.flush()
+        assert "denied" in confined(f"echo x > {kept.name}", isolated)
+        assert Path(kept.name).read_bytes() == b"kept"
 
 
 def test_whoever_waits_is_not_confined(isolated: Path) -> None:

@@ -25,6 +25,8 @@ _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
 _REFER = 1 << 13
 _ON_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
 """Rights that apply to files."""
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+"""Open to confined commands. Terminals, disks and shared memory are not: the user's own are among them."""
 _BIND_TCP, _CONNECT_TCP = 1, 2
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
@@ -155,12 +157,13 @@ class ConfinedRunner(Generic[T]):
 
 
 def restrict_writes(folder: Path) -> bool:
-    """Restricts this thread to writing below `folder` and to devices. False where the system cannot do that."""
+    """Restricts this thread to writing below `folder` and to `DEVICES`. False where the system cannot do that."""
     if version() < 1:
         return False
     handled = changes()
+    devices = ((path, WRITE_FILE | TRUNCATE) for path in DEVICES)
     try:
-        ruleset = make_ruleset(handled, ((str(folder), handled), ("/dev", WRITE_FILE | TRUNCATE)))
+        ruleset = make_ruleset(handled, ((str(folder), handled), *devices))
     except OSError:
         return False
     try:

@@ -16,8 +16,6 @@ from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for,
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.workspace import landlock
 
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-"""Terminals are excluded: the user's own is among them."""
 _MOST_ENTRIES = 20_000
 
 
@@ -95,8 +93,8 @@ class Landlock(Backend):
         everything = self._handled()
         for path in (*profile.writable, tmp):
             yield path, everything
-        for name in _DEVICES:
-            yield f"/dev/{name}", landlock.WRITE_FILE | landlock.TRUNCATE | landlock.IOCTL_DEVICE
+        for path in landlock.DEVICES:
+            yield path, landlock.WRITE_FILE | landlock.TRUNCATE | landlock.IOCTL_DEVICE
         for path in profile.shown:
             yield path, landlock.READ_FILE
         for path in _around("/", (*profile.closed, *secrets)):
