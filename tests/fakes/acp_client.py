@@ -42,6 +42,10 @@ class Editor:
         self.fill_in: Callable[[str], Any] = lambda message: DeclineElicitationResponse(action="decline")
         self.buffers: dict[str, str] = {}
         """Unsaved texts by path."""
+        self.asked_files: list[str] = []
+        self.answers_files = asyncio.Event()
+        """Clear: requests for files wait."""
+        self.answers_files.set()
         self.agent: ClientSideConnection
         self._arrived = asyncio.Condition()
 
@@ -69,6 +73,8 @@ class Editor:
     async def read_text_file(
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **_: Any
     ) -> ReadTextFileResponse:
+        self.asked_files.append(path)
+        await self.answers_files.wait()
         if path not in self.buffers:
             raise RequestError.resource_not_found(path)
         return ReadTextFileResponse(content=self.buffers[path])

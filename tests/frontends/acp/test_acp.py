@@ -264,6 +264,8 @@ async def test_errors_say_what_to_do(provider: ProviderServer, work: Path) -> No
         for folder, words in (("relative", "absolute"), (str(work / "gone"), "no directory")):
             with pytest.raises(RequestError, match=words):
                 await client.agent.new_session(cwd=folder, mcp_servers=[])
+        with pytest.raises(RequestError, match="absolute"):
+            await client.agent.list_sessions(cwd="relative")
         with pytest.raises(RequestError, match="session"):
             await client.agent.load_session(cwd=str(work), session_id="session_nowhere", mcp_servers=[])
         provider.script(text("Fine."))
@@ -334,6 +336,25 @@ async def test_reads_see_unsaved_text_and_edits_are_made_on_top_of_it(provider: 
         await client.say(session, "edit it")
         assert "unsaved" in provider.requests[1].results[0]
         assert path.read_text() == client.buffers[str(path)] == "edited\nlast\n"
+
+
+async def test_a_client_that_does_not_answer_is_asked_for_one_file_and_said_so_once(provider: ProviderServer, work: Path) -> None:
+    for name in "abc":
+        (work / f"{name}.txt").write_text(f"disk {name}\n")
+    reads = [call("read", {"path": f"{name}.txt"}) for name in "abc"]
+    provider.script(*reads, text("Done."), reads[0], text("Again."))
+    async with editor(*provider.flags, "--mode", "edit", files=True) as client:
+        client.answers_files.clear()
+        session = (await client.new(work)).session_id
+        await client.say(session, "read them")
+        assert ["disk" in asked.results[-1] for asked in provider.requests[1:4]] == [True] * 3
+        assert client.asked_files == [str(work / "a.txt")]
+        said = [each.content.text for each in client.of("agent_thought_chunk")]
+        assert sum("does not answer" in each for each in said) == 1
+        client.answers_files.set()
+        client.buffers[str(work / "a.txt")] = "unsaved\n"
+        await client.say(session, "once more")
+        assert "unsaved" in provider.requests[-1].results[-1]
 
 
 async def test_a_client_goes_no_further_than_the_project_allows(provider: ProviderServer, work: Path) -> None:

@@ -232,11 +232,15 @@ class Agent:
 
 
 def _directory(cwd: str) -> Path:
-    path = Path(cwd)
-    if not path.is_absolute():
-        raise UsageError(f"cwd must be an absolute path, and {cwd!r} is not.")
+    path = _require_absolute(cwd)
     if not path.is_dir():
         raise UsageError(f"There is no directory {cwd}.")
+    return path
+
+
+def _require_absolute(cwd: str) -> Path:
+    if not (path := Path(cwd)).is_absolute():
+        raise UsageError(f"cwd must be an absolute path, and {cwd!r} is not.")
     return path
 
 
@@ -255,6 +259,9 @@ def _server_document(servers: Sequence[Any]) -> str:
 
 
 def _listed(cwd: str | None) -> list[Any]:
+    """Raises UsageError for a relative path."""
+    if cwd is not None:
+        _require_absolute(cwd)
     with _store() as store:
         return store.list(None if cwd is None else os.path.realpath(cwd))
 
