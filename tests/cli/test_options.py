@@ -58,6 +58,8 @@ def test_a_prompt_line(argv: list[str], words: tuple[str, ...], values: dict[str
     ("argv", "subcommand"),
     [
         (["doctor"], ("doctor",)),
+        (["attach"], ("attach",)),
+        (["attach", "http://127.0.0.1:1/?token=t", "session_1"], ("attach", "http://127.0.0.1:1/?token=t", "session_1")),
         (["doctor", "--json"], ("doctor", "--json")),
         (["--json", "doctor"], ("doctor", "--json")),
         (["sessions", "list", "--all"], ("sessions", "list", "--all")),

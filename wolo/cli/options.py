@@ -296,6 +296,7 @@ def _names_subcommand(words: list[str], values: Values) -> bool:
     if not words or words[0] not in SUBCOMMANDS or "print" in values or "interactive" in values:
         return False
     takes_it = (words[0] in TAKES_ONE and len(words) == 2) or (words[0] == "undo" and _names_undone(words[1:]))
+    takes_it = takes_it or (words[0] == "attach" and "?token=" in "".join(words[1:2]))  # a prompt would show it to a model
     takes_it = takes_it or (words[0] in TAKES_NAME and len(words) == 2 and len(words[1].split()) == 1)
     return len(words) == 1 or takes_it or words[1] in SUBCOMMANDS[words[0]]
 
