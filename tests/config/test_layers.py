@@ -136,6 +136,12 @@ def test_set_reads_words_as_the_setting_needs_them(places: Places) -> None:
     assert settings.providers["my.host"].base_url == "http://h/v1"
 
 
+@pytest.mark.parametrize("text", ["shell.env.a=1", "providers.me.models.m.price=1"])
+def test_set_of_something_in_a_list_is_an_error_in_words(places: Places, text: str) -> None:
+    with pytest.raises(ConfigError, match="it takes a list"):
+        loaded(places, text)
+
+
 # What is wrong
 
 TYPOS = """

@@ -140,7 +140,7 @@ def _names(kind: Any) -> list[str]:
 
 
 def _convert(value: Any, kind: Any, key: Key, place: Place, *, is_text: bool) -> Any:
-    if is_text and any(get_origin(each) is tuple for each in (kind, *get_args(kind))):
+    if is_text and isinstance(value, str) and any(get_origin(each) is tuple for each in (kind, *get_args(kind))):
         value = _list(value)
     try:
         converted = msgspec.convert(value, kind, strict=not is_text)
