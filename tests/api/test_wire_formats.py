@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -73,3 +74,14 @@ async def test_models_are_arguments_and_answers(provider: ProviderServer, api: s
     assert typed.output == Invoice.model_validate(INVOICE)
     assert booked == [(Invoice.model_validate(INVOICE), Card(kind="card", digits="1234"), None)]
     assert len(provider.requests) == 3
+
+
+async def test_a_small_model_sees_the_folder_of_its_conversation(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.linted = False  # its questions are not those of an agent
+    (folder := tmp_path / "elsewhere").mkdir()
+    (folder / "two.py").write_text("print(3)\n")
+    provider.script(replies.text('"change"'), replies.text("```python\nprint(2)"))
+    model, settings = "custom/coder-0.5b", {"providers.custom.drive": "simple"}
+    async with Agent(model, base_url=provider.base_url, api_key="k", cwd=folder, mode="yolo", settings=settings) as ours:
+        await ours.run("change two.py so that it prints two")
+    assert (folder / "two.py").read_text() == "print(2)\n"

@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, text, whole
+from tests.models.local.test_simple_mode import Deaf
 from tests.models.test_llama_server import Listening
-from wolo.errors import ConfigError
+from wolo.errors import BadAnswer, ConfigError
+from wolo.formats.format import ToolSpec
 from wolo.messages.message import user
 from wolo.models import probe_cache
 from wolo.models.catalog import find
@@ -151,6 +153,26 @@ async def test_an_answer_of_a_small_model_has_an_end_in_every_mode(provider: Pro
     provider.script(text("Hi."))
     await driven.ask(Question(messages=(user("hello"),)), Listening())
     assert LONGEST_ANSWER in provider.requests[0].json.values()
+    await driven.close()
+
+
+@pytest.mark.parametrize("drive", ["native", "written"])
+async def test_a_small_model_that_only_talks_about_work_is_asked_once_more_and_fails(
+    drive: DriveMode, provider: ProviderServer, tmp_path: Path
+) -> None:
+    provider.pages.update(LLAMA)
+    transport = HttpTransport({})
+
+    def open_plain(choice: Choice, facts: ServerFacts) -> HttpModelClient:
+        return HttpModelClient(choice, format_of(choice), transport)
+
+    driven = DrivenModelClient(forced(at(provider), drive), transport, tmp_path, open_plain)
+    tools = (ToolSpec(name="write", description="", parameters={"type": "object", "properties": {}}),)
+    asked = Question(messages=(user("Fix the bug in a.py."),), tools=tools)
+    provider.script(text("Change line 3."), text("As I said, change line 3."))
+    with pytest.raises(BadAnswer, match="did nothing"):
+        await driven.ask(asked, Deaf())
+    assert "Nothing was done yet" in str(provider.requests[1].json)
     await driven.close()
 
 

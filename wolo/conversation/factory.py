@@ -349,6 +349,7 @@ def _model_access(state: StartupState, secrets: Secrets) -> ModelAccess:
         settings=state.config.settings,
         places=state.places,
         project=secrets.hide(state.cwd.name),
+        cwd=state.cwd,
         secrets=secrets,
         attended=state.options.attended,
         wire_log=Path(wire_log) if wire_log else None,

@@ -116,7 +116,9 @@ async def _ask(prompt: str, model: str) -> str:
     places = find_places()
     config = layers.load(places, os.environ, {})
     choice = choose_now()
-    access = ModelAccess(settings=config.settings, places=places, project=Path.cwd().name, secrets=Secrets(), attended=False)
+    access = ModelAccess(
+        settings=config.settings, places=places, project=Path.cwd().name, cwd=Path.cwd(), secrets=Secrets(), attended=False
+    )
     asker = make_asker(access, choice, None)
     try:
         return await ask_for_hook(access, config, asker, None, Account(config.settings.limits), prompt, model)

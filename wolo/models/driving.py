@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.errors import ConfigError, WoloError
+from wolo.errors import BadAnswer, ConfigError, WoloError
 from wolo.formats.format import ThinkingLevel
-from wolo.messages.message import Message
+from wolo.messages.message import EMPTY_ANSWER, Message, nudge
 from wolo.models import probe_cache
 from wolo.models.address import join_url
 from wolo.models.catalog_files import in_format
@@ -33,6 +33,8 @@ LEAST_FOR_NATIVE: Final = 6.5e9
 MOST_FOR_CONSTRAINED: Final = 15e9
 LONGEST_ANSWER: Final = 4_096
 """Tokens of an answer of a model that is small enough to never come to an end; twice as many where it thinks."""
+NOTHING_DONE: Final = "Nothing was done yet: no file was changed. Make the call that does what was asked."
+OTHER_WAYS: Final = "Try --drive simple or --drive constrained, or a larger model with --model."
 PARAMETERS: Final = r"(?<![a-z0-9.])(?:(\d+)x)?e?(\d+(?:\.\d+)?)(b|m)(?![a-z0-9])"
 """Parameter count in a model name: `0.5b`, `8x7B`, `270m`."""
 CARRIERS: Final = ("openai-chat", "ollama", "xml")
@@ -133,6 +135,15 @@ def _is_own(choice: Choice) -> bool:
     return is_self_hosted and count is not None and count < LEAST_FOR_CALLS
 
 
+def _left_undone(question: Question) -> bool:
+    """Whether the prompt asks for changed files or a command, which this turn did not bring."""
+    from wolo.models.local.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
+
+    prompt = next((message.text for message in reversed(question.messages) if message.is_prompt), "")
+    work = asks_for_files(prompt) if any(tool.name == "write" for tool in question.tools) else ""
+    return bool(work) and not was_done(work, calls_since_prompt(question.messages))
+
+
 OpenDriver = Callable[[Choice, ServerFacts], ModelClient]
 """Opens the client of the mode that was settled, `choice.drive`."""
 
@@ -146,6 +157,8 @@ class DrivenModelClient:
         self._cache = cache
         self._open_driver = open_driver
         self._client: ModelClient | None = None
+        self._nudged = ""
+        """Id of the prompt whose work was asked for again."""
         self._longest: int | None = None
         """Limit of an answer that has no other."""
 
@@ -163,7 +176,19 @@ class DrivenModelClient:
             self._client = await self._settle(listener)
         if self._longest and question.max_tokens is None:
             question = replace(question, max_tokens=self._longest)
-        return await self._client.ask(question, listener)
+        answer = await self._client.ask(question, listener)
+        if not self._longest or answer.calls or answer.finish_reason != "stop" or not _left_undone(question):
+            return answer
+        error = BadAnswer(f"{self.choice.label} was asked for work and did nothing.", hint=OTHER_WAYS)
+        if self._nudged and self._nudged == question.prompt_id:
+            raise error
+        self._nudged = question.prompt_id
+        await listener.on_attempt_failed(error, 1, 2, 0.0)
+        note = nudge(NOTHING_DONE, EMPTY_ANSWER)
+        answer = await self._client.ask(replace(question, messages=(*question.messages, answer, note)), listener)
+        if answer.calls:
+            return answer
+        raise error
 
     async def close(self) -> None:
         if self._client:

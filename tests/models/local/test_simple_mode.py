@@ -166,7 +166,7 @@ async def test_a_file_that_could_be_one_of_several_is_asked_about(script: Script
     for name in ("a.py", "b.py"):
         Path(name).write_text("x = 1\n")
     turn = await script.turn("make it faster", said("change"))
-    assert turn.ended.answer == "Which file do you mean? Repeat the request with its name. There are a.py, b.py."
+    assert turn.ended.answer == "Which file do you mean? There are a.py, b.py. Repeat the request with the name of the file."
 
 
 async def test_it_means_the_file_that_was_written_last(script: Script) -> None:
@@ -179,7 +179,22 @@ async def test_it_means_the_file_that_was_written_last(script: Script) -> None:
 async def test_a_file_that_is_not_there_is_said_to_be_missing(script: Script) -> None:
     Path("here.py").write_text("x = 1\n")
     turn = await script.turn("fix the bug in gone.py", said("change"))
-    assert turn.ended.answer == "There is no gone.py in this folder. It holds here.py."
+    assert turn.ended.answer == "There is no gone.py in this folder. It holds here.py. Repeat the request with the right name."
+
+
+@pytest.mark.parametrize("prompt", ["make it faster", "fix the bug in gone.py"])
+async def test_where_nobody_can_answer_a_change_of_an_unknown_file_is_an_error(script: Script, prompt: str) -> None:
+    for name in ("a.py", "b.py"):
+        Path(name).write_text("x = 1\n")
+    script.server.script(said("change"))
+    with pytest.raises(BadAnswer) as caught:
+        await script.mode.ask(Question(messages=(user(prompt),), tools=TOOLS), Deaf())
+    assert "Repeat the request with" in caught.value.hint
+
+
+async def test_a_request_for_work_cannot_be_answered_with_words(script: Script) -> None:
+    await script.turn("please add a subtract function to adder.py", said("create"), text(GOOD))
+    assert script.server.requests[0].json["response_format"]["json_schema"]["schema"]["enum"] == ["create", "change"]
 
 
 async def test_a_question_about_a_file_is_answered_from_what_was_read(script: Script) -> None:

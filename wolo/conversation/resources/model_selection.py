@@ -210,6 +210,7 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
     places: Places
     project: str
     """Name of the working directory."""
+    cwd: Path
     secrets: Secrets
     attended: bool
     """A user can interrupt connection attempts."""
@@ -247,7 +248,7 @@ def _bare(access: ModelAccess, choice: Choice, fallback: Choice | None, *, after
     if fallback.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
-        EmbeddedModel(fallback, access.places)  # raises ConfigError now rather than in the middle of a turn
+        EmbeddedModel(fallback, access.places, access.cwd)  # raises ConfigError now rather than in the middle of a turn
     return FallbackModelClient(first, fallback, partial(_to, access, fallback), after_any_error=after_any_error)
 
 
@@ -255,7 +256,7 @@ def _to(access: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> M
     if choice.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
-        embedded = EmbeddedModel(choice, access.places, progress=access.progress)
+        embedded = EmbeddedModel(choice, access.places, access.cwd, progress=access.progress)
         embedded.start()  # it loads while the project is read
         return embedded
     from wolo.models.http.tls import load_certificates
@@ -299,7 +300,7 @@ def _over_network(
             return open_plain(driving.as_written(choice) if choice.drive == "written" else choice)
         from wolo.models.local.drivers import driver_of
 
-        return driver_of(choice, facts, transport, Path.cwd(), open_plain)
+        return driver_of(choice, facts, transport, access.cwd, open_plain)
 
     if access.transport is None and driving.may_differ(choice):
         return driving.DrivenModelClient(choice, transport, cache, open_driver)

@@ -154,3 +154,12 @@ def read_answer(text: str, tools: Sequence[str]) -> Answer | None:
     if tool not in tools or any(name not in ARGUMENTS[tool] for name in said):
         return None
     return Answer(tool=tool, arguments=said)
+
+
+def fenced_text(said: str, start: str, fence: str) -> str:
+    """The code of an answer, with or without the given start."""
+    text = said.removeprefix(start)
+    if text == said and fence in said:
+        text = said.partition(fence)[2].partition("\n")[2]
+    text = text.partition(f"\n{fence}")[0].strip("\n")
+    return f"{text}\n" if text else ""

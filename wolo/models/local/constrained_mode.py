@@ -30,10 +30,12 @@ from wolo.models.local.constrained_history import (
     Known,
     as_json,
     conversation,
+    fenced_text,
     known_file,
     read_answer,
 )
 from wolo.models.local.local_chat import WINDOW_TOKENS, Completion, LocalChat, Sampling, Turn, sentence
+from wolo.models.local.requested_work import asks_for_files, was_done
 from wolo.models.local.simple_context import ProjectNames, list_names
 from wolo.models.local.simple_texts import one_of, shorten
 from wolo.models.protocol import Listener, ModelClient, Question
@@ -235,7 +237,11 @@ class _Step:
 
     async def is_unfinished(self) -> bool:
         """Whether work was asked for and nothing was even tried."""
-        if self.has_effect or not EFFECTS.intersection(self._tools):
+        if not EFFECTS.intersection(self._tools):
+            return False
+        if work := asks_for_files(self._request):
+            return not was_done(work, [call for message in self._since for call in message.calls])
+        if self.has_effect:
             return False
         turns: list[Turn] = [("system", texts.IS_WORK), ("user", shorten(self._request, 1_000))]
         completion = await self._complete(turns, Sampling(max_tokens=8, schema=one_of(("yes", "no"))))
@@ -283,7 +289,7 @@ class _Step:
             await self._retrying(fault, attempt)
             sampling = Sampling(max_tokens=self._content_tokens, stop=(f"\n{fence}",), attempt=attempt)
             completion = await self._complete([*turns, ("assistant", start)], sampling)
-            text = _fenced(completion.text, start, fence)
+            text = fenced_text(completion.text, start, fence)
             fault = "it did not come to an end" if completion.cut_off else ""
             if not fault and old.strip():
                 text, fault = _compared(old, text, path, self._request)
@@ -363,15 +369,6 @@ def _instructions(system: str) -> tuple[str, bool]:
     own = "" if prose.strip() == default_prompt().strip() else prose.strip()
     added = "\n\n".join(part for part in (own, rest.partition("\n\n")[2].strip()) if part)
     return added[:INSTRUCTION_CHARS], len(added) > INSTRUCTION_CHARS
-
-
-def _fenced(said: str, start: str, fence: str) -> str:
-    """The code of an answer, with or without the given start."""
-    text = said.removeprefix(start)
-    if text == said and fence in said:
-        text = said.partition(fence)[2].partition("\n")[2]
-    text = text.partition(f"\n{fence}")[0].strip("\n")
-    return f"{text}\n" if text else ""
 
 
 def _compared(old: str, new: str, path: str, request: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.local_chat import LocalChat, Sampling, sentence
+from wolo.models.local.requested_work import fulfilling
 from wolo.models.local.simple_context import (
     free_name,
     list_names,
@@ -139,8 +140,11 @@ class _Step(SimpleResponse):
             possible = [action for action in possible if action not in ("read", "list")]  # the content is already attached
         if not self._turn.question or len(possible) == 1:
             return "answer"
+        possible = [action for action in possible if action in fulfilling(self._question)] or possible
+        if len(possible) == 1:
+            return possible[0]
         chosen = await self._choose(texts.action(self._question), possible, ACTION_TOKENS)
-        return next((action for action in possible if action == chosen), "answer")
+        return next((action for action in possible if action == chosen), possible[0] if "answer" not in possible else "answer")
 
     async def _create(self) -> Message:
         named = named_files(self._question, self._names)
@@ -221,11 +225,19 @@ class _Step(SimpleResponse):
 
     async def _say_missing(self, name: str) -> Message:
         there = f"It holds {self._some_names()}." if self._names.files else "It is empty."
-        return await self._say(f"There is no {name} in this folder. {there}")
+        return await self._say_open(f"There is no {name} in this folder. {there}", "Repeat the request with the right name.")
 
     async def _ask_which(self) -> Message:
         """Ask instead of changing the wrong file."""
-        return await self._say(f"Which file do you mean? Repeat the request with its name. There are {self._some_names()}.")
+        return await self._say_open(
+            f"Which file do you mean? There are {self._some_names()}.", "Repeat the request with the name of the file."
+        )
+
+    async def _say_open(self, text: str, hint: str) -> Message:
+        """Nothing can be done before the user says more: a question to somebody who can answer, otherwise an error."""
+        if "ask" in self._tools:
+            return await self._say(f"{text} {hint}")
+        raise BadAnswer(text, hint=hint)
 
     def _some_names(self) -> str:
         more = len(self._names.files) - MAX_NAMES_SAID
@@ -320,6 +332,8 @@ class _Step(SimpleResponse):
             path = str(call.input.get("path", ""))
             if self._names.exists(path) and not self._names.is_folder(path):
                 return await self._call("read", {"path": path}, plan="change")
+        if (call.tool in ("write", "edit") and call.outcome == "error") or (self._turn.plan == "change" and call.tool == "read"):
+            raise BadAnswer(describe_failure(call), hint=OTHER_MODEL)
         return await self._say(describe_failure(call))
 
     async def _rewrite(self, path: str, output: str) -> Message:
@@ -333,7 +347,7 @@ class _Step(SimpleResponse):
             found = await ask_replacement(self._complete, self._chat.server, path, file.text, self._request, error)
             return await self._call("edit", {"path": path, "old": found.old, "new": found.new})
         if is_long:
-            return await self._say(f"{path} is too long for this small model to change. {OTHER_MODEL}")
+            raise BadAnswer(f"{path} is too long for this small model to change.", hint=OTHER_MODEL)
         return await self._write(path, file.text)
 
     async def _write(self, path: str, old: str | None = None) -> Message:

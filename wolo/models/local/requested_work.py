@@ -1,0 +1,113 @@
+"""Tells from the words of a request whether it asks for work, and from the calls of a turn whether work was done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from wolo.messages.message import Message
+from wolo.messages.parts import ToolPart
+from wolo.models.local.simple_texts import LANGUAGES, Action
+
+Work = Literal["", "change", "run", "both"]
+"""Effect that a request asks for: changed files, a command, either of them; empty: an answer."""
+
+_WORKING: Final[dict[Work, tuple[Action, ...]]] = {
+    "": ("create", "change", "read", "list", "shell", "answer"),
+    "change": ("create", "change"),
+    "both": ("create", "change", "shell"),
+    "run": ("create", "change", "shell"),
+}
+"""Actions that may fulfil a request, by the effect that it asks for."""
+_FILE_WORK: Final = re.compile(r"\b(?:delete|remove|move|rename|copy)\b", re.IGNORECASE)
+_LEAD: Final = re.compile(
+    r"(?:(?:please|kindly|now|then|also|just|next|first|finally|hi|hello|hey|ok|okay|and|so|(?:can|could|would|will) you"
+    r"|i(?: would|'d)? (?:want|need|like) you to|you (?:should|must|have to)|let'?s"
+    r"|help me(?: to)?|go ahead and|wolo)\b[,:]?\s*)*",
+    re.I,
+)
+_CHANGE: Final = re.compile(
+    r"write|create|make|generate|build|implement|develop|program|code|add|change|modify|edit|update|fix|repair|correct|rename"
+    r"|replace|remove|delete|refactor|convert|improve|extend|rewrite|move|insert|append|translate|sort|split|merge|extract"
+    r"|simplify|optimi[sz]e|clean|format|document|debug|save|store|put|turn|set|increase|decrease|port|complete|finish"
+)
+_RUN: Final = re.compile(r"run|execute|start|install|commit|launch|rerun")
+_BY_RUNNING: Final = re.compile(r"\b(?:run|running|execut\w+)\b", re.I)
+_PROSE: Final = re.compile(
+    r"\b(?:poem|haiku|limerick|joke|story|song|sentence|word|paragraph|essay|e-?mail|letter|suggestions?|guess|case|sense|sure"
+    r"|explanation|summary|comparison|regex|expression|answer|question|example)\b",
+    re.I,
+)
+_CODE: Final = re.compile(
+    r"\b(?:files?|folder|director(?:y|ies)|scripts?|programs?|apps?|application|game|web ?page|website|project|bugs?|tests?"
+    r"|read ?me|makefile|dockerfile|module|package)\b",
+    re.I,
+)
+_NAME: Final = re.compile(r"[\w./~-]*\w\.(\w{1,5})\b")
+_LOOKING: Final = re.compile(
+    r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|python3?|node|bash|sh|ruby|pytest|less|diff|date"
+    r"|git (?:status|log|diff|show|branch))\b"
+)
+_READING: Final = frozenset(
+    ("read", "grep", "glob", "todo", "ask", "fetch", "web_search", "skill", "find_tools", "expand_message", "remember")
+)
+
+
+def asks_for(request: str) -> Work:
+    """The effect that the words ask for, of whatever object: "create a calculator", "make it faster"."""
+    verbs = {word for clause in _clauses(request) if (word := _first_word(clause))}
+    changes, runs = any(map(_CHANGE.fullmatch, verbs)), any(map(_RUN.fullmatch, verbs))
+    if changes and _PROSE.search(request) and not _names_file(request):
+        changes = False
+    if changes:
+        return "both" if runs or _BY_RUNNING.search(request) else "change"
+    return "run" if runs else ""
+
+
+def fulfilling(request: str) -> tuple[Action, ...]:
+    """Actions of simple mode that bring the effect that is asked for; an explanation is no change."""
+    work = asks_for(request)
+    return _WORKING["both" if work == "change" and _FILE_WORK.search(request) else work]
+
+
+def asks_for_files(request: str) -> Work:
+    """As `asks_for`, of files and programs only: an answer may hold a function, but no bug is fixed by words."""
+    work = asks_for(request)
+    return work if _names_file(request) or _CODE.search(request) else ""
+
+
+def was_done(work: Work, calls: Iterable[ToolPart]) -> bool:
+    """Whether the effect happened, or a person or a rule did not allow it."""
+    return any(_counts(work, call) for call in calls)
+
+
+def calls_since_prompt(messages: Sequence[Message]) -> list[ToolPart]:
+    begins = max((at for at, message in enumerate(messages) if message.is_prompt), default=-1)
+    return [call for message in messages[begins + 1 :] for call in message.calls]
+
+
+def _counts(work: Work, call: ToolPart) -> bool:
+    if call.outcome in ("denied_by_person", "denied_by_rule"):
+        return True
+    if call.tool != "shell":
+        return not call.is_error and call.tool not in _READING
+    if work == "run":
+        return call.outcome != "invalid"
+    command = str(call.input.get("command", "")).strip()
+    only_looks = _LOOKING.match(command) and not re.search(r">|&&|;|\btee\b|-delete\b|-exec", command)
+    return not call.is_error and (work == "both" or not only_looks)
+
+
+def _clauses(request: str) -> list[str]:
+    return re.split(r"[.!?;:]\s+|\n|,\s*|\b(?:and|then)\b", request.strip())
+
+
+def _first_word(clause: str) -> str:
+    begin = _LEAD.match(clause.strip())
+    found = re.match(r"[A-Za-z]+", clause.strip()[begin.end() if begin else 0 :])
+    return found[0].lower() if found else ""
+
+
+def _names_file(request: str) -> bool:
+    return any(f".{extension.lower()}" in LANGUAGES for extension in _NAME.findall(request))
