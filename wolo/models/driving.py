@@ -137,7 +137,7 @@ def _is_own(choice: Choice) -> bool:
 
 def _left_undone(question: Question) -> bool:
     """Whether the prompt asks for changed files or a command, which this turn did not bring."""
-    from wolo.models.local.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
+    from wolo.models.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
 
     prompt = next((message.text for message in reversed(question.messages) if message.is_prompt), "")
     work = asks_for_files(prompt) if any(tool.name == "write" for tool in question.tools) else ""

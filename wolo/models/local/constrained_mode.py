@@ -35,11 +35,11 @@ from wolo.models.local.constrained_history import (
     read_answer,
 )
 from wolo.models.local.local_chat import WINDOW_TOKENS, Completion, LocalChat, Sampling, Turn, sentence
-from wolo.models.local.requested_work import asks_for_files, was_done
 from wolo.models.local.simple_context import ProjectNames, list_names
 from wolo.models.local.simple_texts import one_of, shorten
 from wolo.models.protocol import Listener, ModelClient, Question
 from wolo.models.provider import Choice
+from wolo.models.requested_work import asks_for_files, was_done
 from wolo.models.tokens import estimate_text
 
 STEP_TOKENS: Final = 600

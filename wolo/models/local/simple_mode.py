@@ -19,7 +19,6 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.local_chat import LocalChat, Sampling, sentence
-from wolo.models.local.requested_work import fulfilling
 from wolo.models.local.simple_context import (
     free_name,
     list_names,
@@ -44,7 +43,15 @@ from wolo.models.local.simple_runs import (
     takes_arguments,
     wants_run,
 )
-from wolo.models.local.simple_texts import Action, describe_failure, describe_output, describe_success, file_text, listing_of
+from wolo.models.local.simple_texts import (
+    Action,
+    describe_failure,
+    describe_output,
+    describe_success,
+    file_text,
+    fulfilling,
+    listing_of,
+)
 from wolo.models.local.simple_writer import OTHER_MODEL, FileRequest, FileWriter
 from wolo.models.protocol import Listener, Question
 from wolo.models.provider import Choice

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from wolo.messages.parts import ToolPart
 from wolo.models.local.local_chat import Turn
+from wolo.models.requested_work import Work, asks_for
 
 Action = Literal["create", "change", "read", "list", "shell", "answer"]
 
@@ -147,6 +148,22 @@ LANGUAGES: Final = {
 }
 """Extension → fence language; other files are `text`."""
 PROSE: Final = frozenset(("markdown", "text"))
+
+
+_WORKING: Final[dict[Work, tuple[Action, ...]]] = {
+    "": ("create", "change", "read", "list", "shell", "answer"),
+    "change": ("create", "change"),
+    "both": ("create", "change", "shell"),
+    "run": ("create", "change", "shell"),
+}
+"""Actions that may fulfil a request, by the effect that it asks for."""
+_FILE_WORK: Final = re.compile(r"\b(?:delete|remove|move|rename|copy)\b", re.IGNORECASE)
+
+
+def fulfilling(request: str) -> tuple[Action, ...]:
+    """Actions of simple mode that bring the effect that is asked for; an explanation is no change."""
+    work = asks_for(request)
+    return _WORKING["both" if work == "change" and _FILE_WORK.search(request) else work]
 
 
 def one_of(values: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.requested_work import Work, asks_for, asks_for_files, was_done
+from wolo.models.requested_work import Work, asks_for, asks_for_files, was_done
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,8 @@ from wolo.models.local.requested_work import Work, asks_for, asks_for_files, was
         ("How do I write a file in Python?", ""),
         ("What does a.py do, and why?", ""),
         ("explain utils.py", ""),
+        ("sum.py crashes with an empty list. It should return 0.", "change"),
+        ("What is wrong in a.py", ""),
         ("hello", ""),
         ("Write a haiku about rain", ""),
     ],

@@ -8,19 +8,10 @@ from typing import Final, Literal
 
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
-from wolo.models.local.simple_texts import LANGUAGES, Action
 
 Work = Literal["", "change", "run", "both"]
 """Effect that a request asks for: changed files, a command, either of them; empty: an answer."""
 
-_WORKING: Final[dict[Work, tuple[Action, ...]]] = {
-    "": ("create", "change", "read", "list", "shell", "answer"),
-    "change": ("create", "change"),
-    "both": ("create", "change", "shell"),
-    "run": ("create", "change", "shell"),
-}
-"""Actions that may fulfil a request, by the effect that it asks for."""
-_FILE_WORK: Final = re.compile(r"\b(?:delete|remove|move|rename|copy)\b", re.IGNORECASE)
 _LEAD: Final = re.compile(
     r"(?:(?:please|kindly|now|then|also|just|next|first|finally|hi|hello|hey|ok|okay|and|so|(?:can|could|would|will) you"
     r"|i(?: would|'d)? (?:want|need|like) you to|you (?:should|must|have to)|let'?s"
@@ -44,7 +35,15 @@ _CODE: Final = re.compile(
     r"|read ?me|makefile|dockerfile|module|package)\b",
     re.I,
 )
-_NAME: Final = re.compile(r"[\w./~-]*\w\.(\w{1,5})\b")
+_NAME: Final = re.compile(r"[\w/~-]\.(?!(?:g|e|com|org|net|io)\b)[A-Za-z]\w{0,4}\b")
+_FAULT: Final = re.compile(
+    r"\b(?:crash\w*|fails|failing|broken|wrong|bug|(?:does not|doesn't) work"
+    r"|should (?:return|print|be|give|handle|say|raise|accept))\b",
+    re.I,
+)
+_ASKING: Final = re.compile(
+    r"\s*(?:how|what|why|when|where|which|who|is|are|does|do|can|could|explain|describe|tell|show|list|find|summar\w+)\b", re.I
+)
 _LOOKING: Final = re.compile(
     r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|python3?|node|bash|sh|ruby|pytest|less|diff|date"
     r"|git (?:status|log|diff|show|branch))\b"
@@ -60,15 +59,11 @@ def asks_for(request: str) -> Work:
     changes, runs = any(map(_CHANGE.fullmatch, verbs)), any(map(_RUN.fullmatch, verbs))
     if changes and _PROSE.search(request) and not _names_file(request):
         changes = False
+    elif not runs:  # "average([]) crashes. It should return 0."
+        changes = bool(_FAULT.search(request)) and "?" not in request and not _ASKING.match(request)
     if changes:
         return "both" if runs or _BY_RUNNING.search(request) else "change"
     return "run" if runs else ""
-
-
-def fulfilling(request: str) -> tuple[Action, ...]:
-    """Actions of simple mode that bring the effect that is asked for; an explanation is no change."""
-    work = asks_for(request)
-    return _WORKING["both" if work == "change" and _FILE_WORK.search(request) else work]
 
 
 def asks_for_files(request: str) -> Work:
@@ -110,4 +105,4 @@ def _first_word(clause: str) -> str:
 
 
 def _names_file(request: str) -> bool:
-    return any(f".{extension.lower()}" in LANGUAGES for extension in _NAME.findall(request))
+    return _NAME.search(request) is not None
