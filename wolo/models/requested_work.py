@@ -59,7 +59,7 @@ def asks_for(request: str) -> Work:
     changes, runs = any(map(_CHANGE.fullmatch, verbs)), any(map(_RUN.fullmatch, verbs))
     if changes and _PROSE.search(request) and not _names_file(request):
         changes = False
-    elif not runs:  # "average([]) crashes. It should return 0."
+    if not changes and not runs:  # "average([]) crashes. It should return 0."
         changes = bool(_FAULT.search(request)) and "?" not in request and not _ASKING.match(request)
     if changes:
         return "both" if runs or _BY_RUNNING.search(request) else "change"
