@@ -65,7 +65,7 @@ def tree(folder: Path) -> None:
         asyncio.run(found.run(args, CallContext(services)))
 
     def bare(*argv: str) -> str:
-        program = shutil.which(argv[0])
+        program = shutil.which(argv[0]) or shutil.which(f"{argv[0]}find")  # Debian's name of fd
         if program is None:
             return f"{argv[0]} is not installed"
         run = partial(subprocess.run, [program, *argv[1:]], cwd=work, stdout=subprocess.DEVNULL, check=False)
