@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.end_to_end.waiting import wait_for
 from tests.unprivileged import NOBODY
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, find_binary
 from wolo.guard.sandbox.landlock_sandbox import Landlock
@@ -40,6 +41,13 @@ def land(user: str = "ordinary user") -> Iterator[Path]:
 
 
 @dataclass
+def can_read(path: Path) -> bool:
+    try:
+        return bool(path.read_bytes())
+    except PermissionError:
+        return False
+
+
 class Ground:
     """What is attacked. Use it as a context manager."""
 
@@ -76,6 +84,7 @@ class Ground:
             subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], "TOLD": SECRET}, start_new_session=True)
         )
         self.stack.callback(self.victim.kill)
+        wait_for(lambda: can_read(Path(f"/proc/{self.victim.pid}/environ")))  # not yet right after its start
         return self
 
     def __exit__(self, *_: object) -> None:

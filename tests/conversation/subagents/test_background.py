@@ -92,7 +92,9 @@ async def test_between_turns_the_result_waits_for_the_next_prompt(provider: Prov
         conversation.listen_while_idle(listen)
         (turn,) = of(TurnEnded, await events_of(conversation))
         assert turn.answer == "I started it."
-        assert "waiting for the model" in await said(conversation, "/tasks")
+        async with asyncio.timeout(10):
+            while "waiting for the model" not in await said(conversation, "/tasks"):
+                await asyncio.sleep(0.01)
         assert "explore: waiting for the model" in await said(conversation, "/agents")
         hold.release()
         async with asyncio.timeout(10):
