@@ -40,7 +40,6 @@ def land(user: str = "ordinary user") -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-@dataclass
 def can_read(path: Path) -> bool:
     try:
         return bool(path.read_bytes())
@@ -48,6 +47,7 @@ def can_read(path: Path) -> bool:
         return False
 
 
+@dataclass
 class Ground:
     """What is attacked. Use it as a context manager."""
 
