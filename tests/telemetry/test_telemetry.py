@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pexpect
 import pytest
 
 pytest.importorskip("opentelemetry.sdk", reason="needs the extra otel")
@@ -17,7 +20,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, error, text
+from tests.fakes.replies import Hold, call, error, text, usage
 from wolo import Agent
 from wolo.api.agent import RunError
 from wolo.telemetry import otlp_exporter
@@ -31,8 +34,18 @@ class Receiver:
         self.metrics: dict[str, list[Any]] = {}
         self.resources: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self._arrived = threading.Condition()
 
     def take(self, path: str, body: bytes) -> None:
+        with self._arrived:
+            self._take(path, body)
+            self._arrived.notify_all()
+
+    def wait_for_turns(self, count: int) -> bool:
+        with self._arrived:
+            return self._arrived.wait_for(lambda: sum("invoke_agent" in span.name for span in self.spans) >= count, 15)
+
+    def _take(self, path: str, body: bytes) -> None:
         if path.endswith("/v1/traces"):
             for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 self.resources.append(attributes(of_resource.resource))
@@ -125,6 +138,41 @@ async def test_agent_requests_and_calls_are_spans_without_content(provider: Prov
     assert 0 < asked["gen_ai.response.time_to_first_chunk"] <= duration.sum
     assert chats[0].end_time_unix_nano - chats[0].start_time_unix_nano > 0
     assert receiver.resources[0]["service.name"] == "wolo"
+
+
+async def test_reasoning_tokens_are_told_where_there_are_some(provider: ProviderServer, receiver: Receiver) -> None:
+    provider.script(call("write", WRITES), text("Done.", usage=usage(completion=10, reasoning=7)))
+    async with agent(provider) as ours:
+        await ours.run("Go.")
+    told = [attributes(span).get("gen_ai.usage.reasoning.output_tokens") for span in receiver.spans if "chat" in span.name]
+    assert told == [None, 7]
+    assert attributes(receiver.named("invoke_agent wolo"))["gen_ai.usage.reasoning.output_tokens"] == 7
+
+
+def test_a_terminal_exports_each_turn_and_what_was_interrupted(provider: ProviderServer, receiver: Receiver) -> None:
+    """The whole command: the first turn arrives while it runs, the interrupted one when it leaves."""
+    hold = Hold()
+    slow = text("one two three four five six seven eight nine")
+    provider.script(text("First."), replace(slow, pieces=(*slow.pieces[:1], hold, *slow.pieces[1:])))
+    env = {**os.environ, "OTEL_BSP_SCHEDULE_DELAY": "50", "TERM": "xterm"}
+    terminal = pexpect.spawn(sys.executable, ["-m", "wolo", *provider.flags], env=env, encoding="utf-8", timeout=30)
+    terminal.expect("test-model")
+    terminal.send("go\r")
+    terminal.expect("First")
+    assert receiver.wait_for_turns(1)
+    terminal.send("again\r")
+    hold.wait_until_reached(30)
+    terminal.send("\x03")
+    terminal.expect("(?i)interrupted")
+    terminal.send("\x04")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    hold.release()
+    first, second = (span for span in receiver.spans if span.name == "invoke_agent wolo")
+    assert first.trace_id != second.trace_id
+    assert attributes(second)["error.type"] == "interrupted"
+    assert {span.trace_id for span in receiver.spans} == {first.trace_id, second.trace_id}
+    assert receiver.metrics["gen_ai.client.operation.duration"]
 
 
 async def test_content_is_exported_where_the_setting_allows_it(provider: ProviderServer, receiver: Receiver) -> None:
