@@ -174,6 +174,30 @@ def test_a_lost_connection_loses_and_doubles_nothing(server: Server, provider: P
     assert done.stdout.splitlines()[1:] == ["> count", words, "> and end", "The end."]
 
 
+def test_an_answer_that_comes_too_late_is_no_prompt(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("write", ASK), text("Done."))
+    id = server.new(mode="ask")
+    first, second = (
+        pexpect.spawn(sys.executable, ["-m", "wolo", "attach", server.address, "--session", id], encoding="utf-8", timeout=20)
+        for _ in range(2)
+    )
+    first.expect("\n> ")
+    second.expect("\n> ")
+    first.sendline("go")
+    first.expect("Approve")
+    second.expect("Approve")
+    first.sendline("y")
+    second.expect("Done")
+    second.expect("\n> ")
+    second.sendline("n")
+    second.expect("answered elsewhere")
+    for terminal in (first, second):
+        terminal.sendline("/quit")
+        terminal.expect(pexpect.EOF)
+        terminal.close()
+    assert len(provider.requests) == 2
+
+
 def test_the_end_of_the_server_is_said(server: Server) -> None:
     id = server.new()
     process = subprocess.Popen(

@@ -33,6 +33,10 @@ class AttachedSession:
         self._pending: dict[str, dict[str, Any]] = {}
         """Approvals and questions, by their ids, oldest first."""
         self._replies: list[dict[str, Any]] = []
+        self._deciding = ""
+        """Id of what was answered here last."""
+        self._answered_elsewhere = False
+        """The latest approval was answered by another client, and nothing was typed since."""
         self._changed = asyncio.Event()
         self._left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -93,7 +97,10 @@ class AttachedSession:
                 if self._caught_up and len(self._pending) == 1:
                     self._prompt()
             case "approval_given" | "questions_answered":
-                self._settle(str(line["approval_id" if kind == "approval_given" else "question_id"]))
+                settled = str(line["approval_id" if kind == "approval_given" else "question_id"])
+                is_others = self._caught_up and settled in self._pending and settled != self._deciding
+                self._answered_elsewhere = is_others and kind == "approval_given"
+                self._settle(settled)
             case "init":
                 self._pending.clear()
                 self._replies = []
@@ -162,7 +169,11 @@ class AttachedSession:
             await self._changed.wait()
 
     async def _on_typed(self, line: str) -> None:
-        if self._pending:
+        too_late, self._answered_elsewhere = self._answered_elsewhere, False
+        if too_late and self._is_terminal and not self._pending and line.strip().lower() in DECISIONS:
+            print_message("The approval was answered elsewhere already; nothing was sent.")
+            self._prompt()
+        elif self._pending:
             id, first = next(iter(self._pending.items()))
             await (self._answer(id, first, line) if "questions" in first else self._decide(id, first, line))
         elif line.strip():
@@ -206,6 +217,7 @@ class AttachedSession:
 
     async def _settled(self, what: str, id: str, body: dict[str, Any]) -> None:
         try:
+            self._deciding = id
             await self._send(what, body)
         except Refused as error:
             if error.status not in (404, 409):
