@@ -18,6 +18,8 @@ from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, text
 from tests.frontends.server.running_server import Server, running
+from wolo.errors import Unreachable
+from wolo.frontends.attach.server_client import ServerClient
 
 ASK = {"path": "made.py", "content": "print(1)\n"}
 
@@ -223,3 +225,11 @@ def test_it_loads_neither_the_server_nor_a_conversation() -> None:
     heavy = ("starlette", "uvicorn", "mcp", "pydantic", "prompt_toolkit", "wolo.conversation", "wolo.agent", "wolo.sessions")
     done = subprocess.run([sys.executable, "-c", program, *heavy], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.split() == []
+
+
+async def test_a_server_that_was_started_again_is_told(server: Server) -> None:
+    client = ServerClient(server.origin, "the-token-of-before")
+    with pytest.raises(Unreachable, match="started again") as caught:
+        await anext(client.events("session_1", lambda: None))
+    assert "wolo --resume session_1" in caught.value.hint
+    await client.close()

@@ -84,6 +84,11 @@ class ServerClient:
                 async for id, data in self._stream(session_id, last):
                     last, tries = id, 0
                     yield id, _object(data)
+            except Refused as error:
+                if error.status != 401:
+                    raise
+                hint = f"Attach to its new address, or continue the session here with `wolo --resume {session_id}`."
+                raise Unreachable("The server was started again, and has another token.", hint=hint) from error
             except LOST as error:
                 if tries == len(PAUSES_S):
                     hint = f"`wolo --resume {session_id}` continues the session in a terminal."
