@@ -43,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a terminal of another kind only those tests are run that have one."""
+    """Long tests begin first, or all wait for them. In a terminal of another kind only those tests are run that have one."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     kind = config.getoption("--terminal")
     if kind == "usual":
         return

@@ -47,6 +47,7 @@ def workers() -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_a_worker_and_a_node_die_and_each_task_ends_once(
     provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
