@@ -17,6 +17,9 @@ TOKEN = "WOLO_SERVER_TOKEN"
 def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N", help="Port; a free one if not given.")] = 0,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    runs: Annotated[
+        list[Path] | None, typer.Option("--run", help="Show this run of `wolo batch` too.", metavar="RUN", show_default=False)
+    ] = None,
 ) -> None:
     """Serve the web page and its HTTP API on this machine; the printed address holds the token."""
     import asyncio
@@ -28,7 +31,7 @@ def serve(
 
     log_to_file()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
-    raise typer.Exit(asyncio.run(serve(port, exit_codes, webbrowser.open if open_page else None)))
+    raise typer.Exit(asyncio.run(serve(port, exit_codes, webbrowser.open if open_page else None, runs or ())))
 
 
 def attach(

@@ -172,7 +172,6 @@ def test_a_lost_connection_loses_and_doubles_nothing(server: Server, provider: P
     with cutting_proxy(server, sizes) as address:
         done = attach(address, "--session", id, typed="count\nand end\n")
     assert not sizes, "every cut was made"
-    assert "connection is lost" in done.stderr
     assert done.stdout.splitlines()[1:] == ["> count", words, "> and end", "The end."]
 
 

@@ -6,14 +6,21 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, text
 from tests.frontends.server.running_server import Server, kind, running
+from wolo.fleet.ledger.hosts import Host
+from wolo.fleet.ledger.ledger_folder import create_ledger
+from wolo.fleet.ledger.outcomes import Failure, Outcome, Spent
+from wolo.fleet.ledger.run_rows import Meta
+from wolo.fleet.tasks import Task
 from wolo.frontends.server.application import PAGE, TYPES
 
 ASK = {"path": "made.py", "content": "print(1)\n"}
@@ -247,7 +254,7 @@ def test_the_openapi_document_says_what_the_routes_do(server: Server, provider: 
     document = server.get("/openapi.json")
     id = server.new()
     operations = [(path, method, about) for path, methods in document["paths"].items() for method, about in methods.items()]
-    assert len(operations) == 17
+    assert len(operations) == 19
     for path, method, about in operations:
         url = path.replace("{id}", "session_nobody")
         good = {status for status in about["responses"] if status.startswith("2")}
@@ -301,3 +308,31 @@ def test_the_page_is_opened_in_the_browser(provider: ProviderServer, tmp_path: P
     with running(provider, "--open", BROWSER=str(browser)) as server:
         server.get("/api/sessions")
         assert seen.read_text().strip() == server.address
+
+
+def test_runs_of_batches_are_shown_with_their_tasks(provider: ProviderServer, tmp_path: Path) -> None:
+    run = tmp_path / "nightly"
+    run.mkdir()
+    with closing(create_ledger(run, Meta(version="1"))) as ledger:
+        ledger.add([(Task(id="a", prompt="go"), "key-a"), (Task(id="b", prompt="go"), "key-b")])
+        lease = ledger.lease(Host().owner())
+        assert lease is not None
+        outcome = Outcome(
+            state="failed",
+            started="2026-01-02T03:04:05Z",
+            ended="2026-01-02T03:04:06Z",
+            host="here",
+            engine="local",
+            error=Failure("verify", "The verify command failed."),
+            usage=Spent(7, 1),
+        )
+        ledger.publish(lease, outcome)
+    with running(provider, "--run", str(run)) as server:
+        (overview,) = server.get("/api/runs")
+        assert (overview["name"], overview["states"], overview["tokens"]) == ("nightly", {"failed": 1, "queued": 1}, 8)
+        shown = server.get("/api/runs/0")
+        assert [(task["id"], task["state"]) for task in shown["tasks"]] == [("a", "failed"), ("b", "queued")]
+        assert shown["tasks"][0]["error"]["message"] == "The verify command failed."
+        for unknown in ("1", "x", "-1", "9" * 30):
+            assert server.request("GET", f"/api/runs/{unknown}").status_code == 404
+    assert run_wolo("serve", "--run", str(tmp_path / "none")).exit_code == 2

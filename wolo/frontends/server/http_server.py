@@ -8,8 +8,9 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -17,6 +18,9 @@ from wolo.errors import UsageError
 from wolo.frontends.server.application import make_application
 from wolo.frontends.server.session_hub import SessionHub
 from wolo.frontends.streams import write
+
+if TYPE_CHECKING:
+    from wolo.frontends.server.batch_runs import BatchRuns
 
 GRACE_S = 1
 """Time for running requests after a signal."""
@@ -29,11 +33,14 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(port: int, exit_codes: Mapping[signal.Signals, int], open_page: Callable[[str], object] | None) -> int:
-    """Returns the exit code. Port 0: a free one. Raises UsageError for a port that is in use."""
+async def serve(
+    port: int, exit_codes: Mapping[signal.Signals, int], open_page: Callable[[str], object] | None, runs: Sequence[Path] = ()
+) -> int:
+    """Returns the exit code. Port 0: a free one. Raises UsageError for a port in use, and a folder in `runs` without a run."""
+    shown = _batch_runs(runs) if runs else None
     listener = _listen(port)
     port = listener.getsockname()[1]
-    token, hub = secrets.token_urlsafe(24), SessionHub(Path.cwd())
+    token, hub = secrets.token_urlsafe(24), SessionHub(Path.cwd(), runs=shown)
     application = make_application(hub, token, port)
     config = uvicorn.Config(
         application,
@@ -84,3 +91,9 @@ def _listen(port: int) -> socket.socket:
         raise UsageError(f"Port {port} cannot be used: {error.strerror}.", hint="Without --port a free one is chosen.") from error
     listener.listen(128)
     return listener
+
+
+def _batch_runs(folders: Sequence[Path]) -> BatchRuns:
+    from wolo.frontends.server.batch_runs import BatchRuns  # noqa: PLC0415  # few servers show batches
+
+    return BatchRuns([folder.absolute() for folder in folders])

@@ -146,6 +146,16 @@ async def _search(call: Call) -> Response:
     return JSONResponse(await call.hub.search(words))
 
 
+async def _runs(call: Call) -> Response:
+    return JSONResponse(await asyncio.to_thread(call.hub.runs.overview) if call.hub.runs else [])
+
+
+async def _run(call: Call) -> Response:
+    if call.hub.runs is None or not call.session_id.isascii() or not call.session_id.isdecimal():
+        raise HttpError(404, "There is no such run.", "GET /api/runs lists them; `wolo serve --run FOLDER` shows one.")
+    return JSONResponse(await asyncio.to_thread(call.hub.runs.run, int(call.session_id[:9])))
+
+
 async def _events(call: Call) -> Response:
     given = call.request.headers.get("last-event-id", "").strip()
     position = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else -1
@@ -223,5 +233,7 @@ ROUTES = (
         *("GET", f"{ONE}/events", "Events of stream-json as they happen; Last-Event-ID resumes after that id.", _events),
         produces="text/event-stream",
     ),
+    Route("GET", "/api/runs", "Runs of batches that were named with --run.", _runs),
+    Route("GET", "/api/runs/{id}", "One of them, with its tasks; the id is its place in the list.", _run),
     Route("GET", "/api/search", "Search the text of all sessions.", _search, query=(("q", True, "Words and filters"),)),
 )

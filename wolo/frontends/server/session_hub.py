@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.history.changed_files import changed_by, patch
@@ -29,6 +29,9 @@ from wolo.sessions.store import Store
 from wolo.sessions.timestamps import iso
 from wolo.workspace.root import Workspace, find_root
 
+if TYPE_CHECKING:
+    from wolo.frontends.server.batch_runs import BatchRuns
+
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
@@ -38,8 +41,10 @@ IDLE_S = 60.0
 
 
 class SessionHub:
-    def __init__(self, cwd: Path, idle_s: float = IDLE_S) -> None:
+    def __init__(self, cwd: Path, idle_s: float = IDLE_S, runs: BatchRuns | None = None) -> None:
         self._cwd, self._idle_s = cwd, idle_s
+        self.runs = runs
+        """None: no run of a batch is shown."""
         self._places = find_places()
         self._live: dict[str, LiveSession] = {}
         self._loading: dict[str, asyncio.Lock] = {}

@@ -260,6 +260,27 @@ action("export", async () => {
     el("button", { type: "button", on: { click: run(() => save(format, ending)) } }, name))));
 });
 
+// Runs of `wolo batch`
+
+const price = (usd) => usd === null ? "cost unknown" : `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
+const counts = (run) => [...Object.entries(run.states).map(([state, count]) => `${count} ${state}`), `${run.tokens.toLocaleString("en")} tokens`, price(run.cost_usd)].join(" · ");
+const taskRow = (task) => el("tr", {}, el("td", {}, task.id), el("td", {}, task.state), el("td", {}, task.attempt ? String(task.attempt) : ""), el("td", {}, task.attempt && task.cost_usd !== null ? price(task.cost_usd) : ""), el("td", {}, task.error?.message ?? (task.state === "leased" ? task.note : "")));
+async function showRuns() {
+  const runs = await Promise.all((await json("GET", "/api/runs")).map((_, number) => json("GET", `/api/runs/${number}`)));
+  const opened = new Set([...$("dialog").querySelectorAll("details[open]")].map((each) => each.dataset.folder));
+  dialog("Batches", ...runs.map((run) => {
+    const node = el("details", { class: "file", open: opened.has(run.folder) || runs.length === 1 }, el("summary", {}, `${run.name}: ${counts(run)}`),
+      el("div", { class: "answer" }, el("div", { class: "table" }, el("table", {}, el("tbody", {}, ...run.tasks.map(taskRow))))), ...(run.left_out ? [noteNode(`${run.left_out} more tasks: wolo batch export ${run.folder} --format html`)] : []));
+    node.dataset.folder = run.folder;
+    return node;
+  }));
+}
+$("runs").addEventListener("click", run(async () => {
+  await showRuns();
+  const again = setInterval(() => { if ($("dialog").open && $("dialogTitle").textContent === "Batches") showRuns().catch(() => {}); else clearInterval(again); }, 2000);
+}));
+json("GET", "/api/runs").then((runs) => { $("runs").hidden = !runs.length; }).catch(() => {});
+
 function here() {
   try {
     return decodeURIComponent(location.hash.slice(1));

@@ -53,6 +53,8 @@ class Signals:
         loop = asyncio.get_running_loop()
         for number in (*EXIT_STATUS, signal.SIGTSTP, signal.SIGCONT):
             loop.remove_signal_handler(number)
+        if self.exit_status == EXIT_STATUS[signal.SIGHUP]:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the shell's own may come while wolo exits
 
     @contextmanager
     def during(self, stop: Callable[[], None]) -> Iterator[None]:
