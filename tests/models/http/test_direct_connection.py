@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -316,3 +317,16 @@ async def serving(serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], 
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("steps", range(16))
+async def test_cancelling_at_any_step_leaves_no_socket_open(server: ProviderServer, steps: int) -> None:
+    server.script(sse("one"))
+    task = asyncio.create_task(ask(call_to(server)))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    del task
+    gc.collect()  # an open socket is a ResourceWarning, which fails the test

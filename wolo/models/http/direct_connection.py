@@ -329,13 +329,18 @@ async def _connect(place: Place, context: ssl.SSLContext | None) -> _Connection:
                 port,
                 ssl=context,
                 server_hostname=host if scheme == "https" else None,
-                happy_eyeballs_delay=HAPPY_EYEBALLS_S,
+                happy_eyeballs_delay=None if _is_address(host) else HAPPY_EYEBALLS_S,
             )
     except TimeoutError:
         raise ConnectTimeout from None
     except OSError as error:
         raise _single_cause(error) from error
     return connection
+
+
+def _is_address(host: str) -> bool:
+    """An address is connected to without a race, which loses its socket if it is cancelled as it ends."""
+    return ":" in host or host.replace(".", "").isdigit()
 
 
 def _single_cause(error: OSError) -> OSError:
