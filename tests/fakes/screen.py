@@ -74,6 +74,7 @@ PATIENCE_S = 30.0
 """Long enough for a machine that does many other things."""
 PROMPT = "›"
 UNDER_WAY = re.compile(r"(?:· |no data for )\d+ s$")
+LATEST_BYTES = 65_536
 NARROW_COLUMNS = 40
 """In which hardly a sentence stands on one row."""
 GOES_ON = -1
@@ -137,6 +138,12 @@ class View:
     def feed(self, written: bytes) -> None:
         self.raw += written
         self._stream.feed(written)
+
+    @property
+    def is_updating(self) -> bool:
+        """Inside a synchronized update, which a person sees as a whole; a pty hands it on in pieces."""
+        latest = self.raw[-LATEST_BYTES:]
+        return latest.rfind(b"\x1b[?2026h") > latest.rfind(b"\x1b[?2026l")
 
     @property
     def lines(self) -> list[str]:
@@ -227,10 +234,12 @@ class Terminal(View):
 
     def wait_until(self, holds: Callable[[], bool], timeout_s: float = PATIENCE_S, complaint: str = "it did not happen") -> None:
         deadline = time.monotonic() + timeout_s
-        while not holds():
+        while self.is_updating or not holds():
             if time.monotonic() > deadline:
                 raise AssertionError(f"{complaint} within {timeout_s} s; the screen shows:\n{self.text}")
-            if not self._read() and not holds():
+            if not self._read():
+                if holds():
+                    return
                 raise AssertionError(f"{complaint}, and the program has ended; the screen shows:\n{self.text}")
 
     def wait_for_exit(self, timeout_s: float = PATIENCE_S) -> int:
