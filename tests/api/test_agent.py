@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from wolo import Agent, AgentMessage, AssistantMessage, ImagePart, Message, TextPart, ToolContext, UserMessage, tool
 from wolo.api.agent import RunError
-from wolo.api.run_events import Result
+from wolo.api.run_events import Notice, Result
 from wolo.conversation.structured_output import OutputError
 from wolo.errors import BadRequest, UsageError
 from wolo.testing import ScriptedTransport
@@ -153,6 +153,20 @@ def test_what_cannot_be_a_tool_is_refused() -> None:
         agent("one", tools=[lambda: 7]).run_sync("go")
     with pytest.raises(UsageError, match="no tool"):
         agent("one", tools=[7]).run_sync("go")
+    with pytest.raises(UsageError, match="'two words' cannot be the name"):
+        tool(climb, name="two words")
+
+
+async def test_a_function_that_exits_is_a_failed_call() -> None:
+    def parse(line: str) -> None:
+        """Parse a command line."""
+        raise SystemExit(2)
+
+    async with agent([{"tool": "parse", "input": {"line": "-x"}}], "Done.", tools=[parse]) as ours:
+        result = await ours.run("go")
+    assert result.output == "Done."
+    assert result.messages[1].calls[0].is_error
+    assert "SystemExit: 2" in result.messages[1].calls[0].output
 
 
 class Line(BaseModel):
@@ -177,6 +191,9 @@ class Person(TypedDict):
         (Point, '{"x": 1}', Point(1)),
         (Person, '{"name": "Ada"}', {"name": "Ada"}),
         (list[int], "The list is [1, 2].", [1, 2]),
+        (str, '"quoted"', "quoted"),
+        (str, "Not quoted: [1].", "Not quoted: [1]."),
+        (Literal["red", "blue"], "blue", "blue"),
         ({"type": "object", "required": ["a"]}, '{"a": null}', {"a": None}),
     ],
 )
@@ -227,6 +244,35 @@ async def test_an_exception_in_a_function_ends_the_run_and_denies(isolated: Path
         with pytest.raises(KeyError, match="oops"):
             await ours.run("create it")
     assert not (isolated / "work" / "made.py").exists()
+
+
+@pytest.mark.parametrize("library", ["asyncio", "anyio"])
+async def test_a_run_is_cancelled_while_a_function_decides(isolated: Path, library: str) -> None:
+    asked, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def approve(request: Any) -> bool:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return True
+
+    async with agent(WRITES, "Done.", mode="ask", on_approval=approve) as ours:
+        if library == "asyncio":
+            running = asyncio.create_task(ours.run("create it"))
+            await asked.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        else:
+            async with anyio.create_task_group() as group:
+                group.start_soon(ours.run, "create it")
+                await asked.wait()
+                group.cancel_scope.cancel()
+        assert cancelled.is_set()
+        assert not (isolated / "work" / "made.py").exists()
+        assert (await ours.run("go on")).output == "Done."
 
 
 async def test_hooks_are_functions(isolated: Path) -> None:
@@ -319,6 +365,37 @@ async def test_a_command_of_the_user_is_expanded(isolated: Path) -> None:
         with pytest.raises(UsageError, match="gret"):
             await ours.run("/gret Ada")
     assert result.messages[0].text == "Greet Ada politely."
+
+
+@pytest.mark.parametrize("typed", [False, True])
+async def test_a_mention_attaches_a_file_that_may_be_read(isolated: Path, tmp_path: Path, typed: bool) -> None:
+    (isolated / "work" / "a.py").write_text("x = 1\n")
+    far = tmp_path / "far.txt"
+    far.write_text("far away\n")
+    async with agent("5") as ours:
+        prompt = f"read @a.py and @{far}, for me@a.py"
+        result = await (ours.run_for(prompt, int) if typed else ours.run(prompt))
+    prompt_sent = str(sent(ours)[0]["messages"][-1]["content"])
+    assert prompt_sent.startswith(prompt)
+    assert prompt_sent.count("x = 1") == 1
+    assert "far away" not in prompt_sent
+    assert result.messages[0].text.startswith(prompt)
+
+
+async def test_what_a_mention_does_not_attach_is_a_notice(tmp_path: Path) -> None:
+    far = tmp_path / "far.txt"
+    far.write_text("far away\n")
+    async with agent("fine") as ours:
+        notices = [event.text async for event in ours.run_stream(f"read @{far}") if isinstance(event, Notice)]
+    assert notices == [f"Not attached, because reading it needs an approval: {far}"]
+
+
+async def test_mentions_stay_text_without_the_tool_read(isolated: Path) -> None:
+    (isolated / "work" / "a.py").write_text("x = 1\n")
+    async with agent("fine", tools=[]) as ours, agent("fine") as parts:
+        await ours.run("read @a.py")
+        await parts.run(["read @a.py"])
+    assert [request["messages"][-1]["content"] for request in (*sent(ours), *sent(parts))] == ["read @a.py"] * 2
 
 
 async def test_an_abandoned_stream_does_not_block_the_next_run() -> None:

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
+from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
@@ -159,7 +160,10 @@ class Agent:
         `history` is the conversation before it; None: this agent's own. Raises RunError when the model or the session fails,
         UsageError for mistakes; a run that a budget ended returns.
         """
-        async with aclosing(self.run_stream(prompt, history=history)) as events:
+        return await self._run_to_end(self.run_stream(prompt, history=history))
+
+    async def _run_to_end(self, stream: AsyncGenerator[RunEvent, None]) -> RunResult:
+        async with aclosing(stream) as events:
             async for event in events:
                 last = event
         assert isinstance(last, Result)
@@ -170,21 +174,33 @@ class Agent:
 
         Closing the iterator early, or leaving its loop, interrupts the run. Raises as `run`, a RunError after the result.
         """
+        return self._stream(prompt, history)
+
+    def _stream(
+        self, prompt: Prompt, history: History | None, changed: Callable[[Message], Message] = lambda message: message
+    ) -> AsyncGenerator[RunEvent, None]:
+        """`changed` gets the message of the prompt and returns the one to send."""
         running = _Running()
-        stream = self._run_events(prompt, history, running)
+        stream = self._run_events(prompt, history, running, changed)
         running.stream = ref(stream)
         return stream
 
-    async def _run_events(self, prompt: Prompt, history: History | None, running: _Running) -> AsyncGenerator[RunEvent, None]:
+    async def _run_events(
+        self, prompt: Prompt, history: History | None, running: _Running, changed: Callable[[Message], Message]
+    ) -> AsyncGenerator[RunEvent, None]:
         await self._begin(running)
         try:
             message = to_message(prompt)
             conversation = await self._opened(history)
-            if isinstance(prompt, str) and prompt.startswith("/"):
-                notices: list[str] = []
-                message, conversation = await self._expanded(prompt, message, conversation, notices)
+            if isinstance(prompt, str) and (prompt.startswith("/") or "@" in prompt):
+                from wolo.api.prompt_text import expand_text  # noqa: PLC0415  # all commands, which few prompts need
+
+                adopt = None if "model" in self._given else partial(setattr, self, "_conversation")
+                message, notices = await expand_text(prompt, conversation, adopt)
+                conversation = self._conversation or conversation
                 for text in notices:
                     yield Notice(text=text, level="warning")
+            message = changed(message)
             recorder = RunRecorder(conversation)
             async with aclosing(self._events(conversation, message)) as events:
                 async for event in events:
@@ -228,7 +244,7 @@ class Agent:
         from wolo.conversation.structured_output import OutputError, OutputForm  # noqa: PLC0415  # loads the schema library
 
         form = OutputForm(output)
-        first = await self.run(form.asking(to_message(prompt)), history=history)
+        first = await self._run_to_end(self._stream(prompt, history, form.asking))
         try:
             return _typed(first, form.parse(first.answer))
         except OutputError as error:
@@ -304,20 +320,6 @@ class Agent:
             self._conversation = conversation
         return self._conversation
 
-    async def _expanded(
-        self, prompt: str, message: Message, conversation: Conversation, notices: list[str]
-    ) -> tuple[Message, Conversation]:
-        """The prompt of a slash command, and the conversation with its model. Raises UsageError as on the command line."""
-        from wolo.commands.expansion import answered_by, expand  # noqa: PLC0415  # all commands, which few prompts need
-
-        made = await expand(prompt, conversation, lambda event: None)
-        if made is None:
-            return message, conversation
-        if "model" not in self._given:
-            conversation = self._conversation = await answered_by(made.model, conversation, notices.append)
-        notices += made.notices
-        return to_message(made.text), conversation
-
     def _options(self) -> StartOptions:
         given, cwd = dict(self._given), to_directory(self._cwd)
         functions: tuple[ExternalTool, ...] = ()
@@ -375,6 +377,8 @@ class Agent:
                     answer.result()
         finally:
             conversation.interrupt()
+            for answer in answering:
+                answer.cancel()  # the function may wait for a person
             with _shield():
                 await _ended(reading, *answering)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import time
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,8 @@ class ToolContext(Struct, frozen=True):
     """Shows live output."""
 
 
+_NAME = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
+"""Names that all providers take."""
 _context: ContextVar[ToolContext] = ContextVar("tool_context")
 
 
@@ -55,6 +58,11 @@ class ProgramTool:
         description = description or self._tool.description
         if not description:
             raise UsageError(f"The function {shown} has no docstring.", hint="The model reads it to know what the tool does.")
+        if not re.fullmatch(_NAME, self.name):
+            raise UsageError(
+                f"{self.name!r} cannot be the name of a tool: it takes up to 64 letters (a-z), digits, `_` and `-`.",
+                hint="@tool(name=…) gives the function another name.",
+            )
         self.reads_only = reads_only
         self.spec = ToolSpec(self.name, description, self._tool.parameters)
         self.function = function
@@ -73,7 +81,7 @@ class ProgramTool:
             text, media = _content(value)
         except ArgumentError as error:
             raise ToolError(str(error)) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a parser of command lines exits
             raise ToolError(f"{self.name} failed: {type(error).__name__}: {error}") from error
         finally:
             _context.reset(token)

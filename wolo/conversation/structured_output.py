@@ -63,7 +63,7 @@ class OutputForm:
     def parse(self, answer: str) -> Any:
         """Returns the value of an answer, also of one with words or a code fence around it. Raises OutputError."""
         problem = ""
-        for value in _values(answer):
+        for value in _values(answer, takes_text=self.schema.get("type") == "string"):
             try:
                 return self._check.validate(value)
             except ValueError as error:
@@ -220,8 +220,11 @@ def _without_schema(wanted: Any, error: Exception) -> UsageError:
     return UsageError(f"{wanted!r} has no JSON schema: {' '.join(str(error).split())[:300]}")
 
 
-def _values(answer: str) -> Iterator[Any]:
-    """JSON values that may be meant: the whole answer, then those in code fences and between words, the last one first."""
+def _values(answer: str, *, takes_text: bool) -> Iterator[Any]:
+    """JSON values that may be meant: the whole answer, then those in code fences and between words, the last one first.
+
+    `takes_text`: finally the answer itself, for a model that leaves out the quotes.
+    """
     text = answer.strip()
     with suppress(ValueError, RecursionError):
         yield _DECODER.decode(text)
@@ -230,6 +233,8 @@ def _values(answer: str) -> Iterator[Any]:
         with suppress(ValueError, RecursionError):
             yield _DECODER.decode(fenced.strip())
     yield from reversed(_between_words(text))
+    if takes_text and text:
+        yield text
 
 
 def _between_words(text: str) -> list[Any]:

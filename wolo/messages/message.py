@@ -107,6 +107,8 @@ class _MessageMeta(StructMeta):
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_MessageMeta):
+    """One entry of a conversation, as it is saved. Frozen: `with_parts` and `msgspec.structs.replace` make changed copies."""
+
     id: str = field(default_factory=lambda: new_id("msg"))
     role: Role
     parts: tuple[AnyPart, ...] = ()

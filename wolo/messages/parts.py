@@ -54,6 +54,8 @@ class Part(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="typ
 
 
 class TextPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
+    """A text of the user or the model."""
+
     text: str = ""
     phase: Literal["", "commentary", "final_answer"] = ""
 
@@ -76,6 +78,8 @@ class ImagePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="image"
 
 
 class AudioPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="audio"):
+    """A sound; `data` is raw bytes."""
+
     media_type: str = ""
     data: bytes = b""
 

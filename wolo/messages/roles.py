@@ -15,6 +15,8 @@ from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, TextP
 
 
 class ToolResult(Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
+    """The result of one call."""
+
     id: str
     """The wire's id of the call."""
     content: str = ""
@@ -44,6 +46,8 @@ class BaseMessage(Struct, frozen=True, kw_only=True, tag_field="role"):
 
 
 class SystemMessage(BaseMessage, frozen=True, kw_only=True, tag="system"):
+    """The system prompt."""
+
     contents: tuple[SystemContent, ...] = ()
 
     @classmethod
@@ -52,6 +56,8 @@ class SystemMessage(BaseMessage, frozen=True, kw_only=True, tag="system"):
 
 
 class UserMessage(BaseMessage, frozen=True, kw_only=True, tag="user"):
+    """A prompt; it may contain results, too."""
+
     contents: tuple[UserContent | ToolResult, ...] = ()
 
     @classmethod
@@ -70,6 +76,8 @@ class UserMessage(BaseMessage, frozen=True, kw_only=True, tag="user"):
 
 
 class AssistantMessage(BaseMessage, frozen=True, kw_only=True, tag="assistant"):
+    """An answer of the model, with its calls."""
+
     contents: tuple[AssistantContent, ...] = ()
     usage: Usage | None = None
     stop_reason: FinishReason = ""
