@@ -178,6 +178,43 @@ def test_placeholders_go_with_the_last_who_needs_them_and_leave_what_became_some
     assert sorted({path.name for path in tmp_path.iterdir()} & {".wolo", "AGENTS.md", ".vscode"}) == [".vscode"]
 
 
+def test_placeholders_are_used_again_and_nothing_of_others_is_taken_for_one(tmp_path: Path) -> None:
+    kept, spares = Placeholders(tmp_path / "state", "/root"), tmp_path / "state" / "placeholders" / "spare"
+    folder, filled, file, link = (tmp_path / name for name in (".wolo", ".vscode", "AGENTS.md", "CLAUDE.md"))
+    inodes = []
+    for _ in range(2):
+        kept.acquire()
+        kept.create(map(str, (folder, filled, file, link)))
+        inodes.append([path.stat().st_ino for path in (folder, filled, file, link)])
+        kept.release()
+        assert not folder.exists()
+    assert inodes[0] == inodes[1]
+    kept.acquire()
+    kept.create(map(str, (folder, filled, file, link)))
+    (filled / "tasks.json").write_text("mine")
+    file.rmdir()
+    file.write_text("mine")
+    link.rmdir()
+    link.symlink_to(spares)
+    kept.release()
+    assert (filled / "tasks.json").read_text() == file.read_text() == "mine"
+    assert link.is_symlink()
+    assert not folder.exists()
+    assert [list(spare.iterdir()) for spare in spares.iterdir()] == [[]]
+
+
+def test_a_placeholder_replaces_nothing(tmp_path: Path) -> None:
+    kept, folder = Placeholders(tmp_path / "state", "/root"), tmp_path / ".wolo"
+    for others in (False, True):
+        if others:
+            folder.mkdir()
+            before = folder.stat().st_ino
+        kept.acquire()
+        kept.create([str(folder)])
+        assert not others or folder.stat().st_ino == before
+        kept.release()
+
+
 def test_what_a_killed_wolo_left_goes_with_the_next_command(tmp_path: Path) -> None:
     record = Placeholders(tmp_path / "state", "/root").record
     record.parent.mkdir(parents=True)

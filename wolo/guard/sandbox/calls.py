@@ -16,11 +16,14 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 WRITE_FILE, REFER = 1 << 1, 1 << 13
 NO_NEW_PRIVILEGES, SECCOMP, FILTER, DROP_FROM_BOUNDING_SET, AMBIENT, CLEAR = 38, 22, 2, 24, 47, 4
 CAPABILITY_VERSION = 0x20080522
+HERE, NO_REPLACE = -100, 1
 FILE_BYTES, PROCESSOR_S = 16 << 30, 14400
 FAILED = "Cannot set up the sandbox"
 NOW = 2
 """RTLD_NOW"""
 DEFAULT_PATH = b"/bin:/usr/bin"
+CHANGED_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
+"""Python changes their default."""
 
 
 class Integer(_ctypes._SimpleCData):  # type: ignore[type-arg]  # generic in its description only
@@ -42,8 +45,14 @@ class Function(_ctypes.CFuncPtr):
     _restype_ = Integer
 
 
+functions: dict[str, Function] = {}
+
+
 def function(name: str) -> Function:
-    return Function(_ctypes.dlsym(_ctypes.dlopen(None, NOW), name))  # type: ignore[arg-type]  # None: this program
+    """Raises OSError if the C library lacks it."""
+    if name not in functions:
+        functions[name] = Function(_ctypes.dlsym(_ctypes.dlopen(None, NOW), name))  # type: ignore[arg-type]  # None: this program
+    return functions[name]
 
 
 def buffer_of(data: bytes) -> "_ctypes.Array":  # type: ignore[type-arg]  # generic in its description only
@@ -72,6 +81,11 @@ def attempt(number: int, *arguments: object) -> int:
 def call(number: int, *arguments: object) -> int:
     """Passes integers as longs and bytes as a pointer. Raises OSError."""
     return check(attempt(number, *arguments))
+
+
+def rename_new(source: str, target: str) -> None:
+    """Raises OSError if `target` exists, or if the system or the file system cannot tell."""
+    check(int(function("renameat2")(Long(HERE), encoded(source), Long(HERE), encoded(target), Long(NO_REPLACE))))
 
 
 def control(*arguments: int, is_optional: bool = False) -> None:
@@ -153,14 +167,27 @@ def read_whole(fd: int) -> bytes:
 
 def become(command: list[str], variables: dict[str, str]) -> None:
     """Raises OSError if the command cannot be started."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)  # Python changes their default
+    for number in CHANGED_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    find_and_start(os.execve, command, variables)
+
+
+def spawn(command: list[str], variables: dict[str, str]) -> int:
+    """Starts a child without copying this process; returns its id. Raises OSError."""
+
+    def start(path: bytes, arguments: list[str], environment: dict[bytes, bytes]) -> int:
+        return os.posix_spawn(path, arguments, environment, setsigdef=CHANGED_SIGNALS)
+
+    return find_and_start(start, command, variables)
+
+
+def find_and_start(start, command: list[str], variables: dict[str, str]) -> int:  # type: ignore[no-untyped-def]  # typing is slow to load
     environment = {**os.environ, **{encoded(name): encoded(value) for name, value in variables.items()}}
     program, failure = encoded(command[0]), OSError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
     folders = [b""] if b"/" in program else environment.get(b"PATH", DEFAULT_PATH).split(b":")
     for folder in folders:
         try:
-            os.execve(b"/".join((folder, program)) if folder else program, command, environment)
+            return start(b"/".join((folder, program)) if folder else program, command, environment)  # type: ignore[no-any-return]
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR):
                 failure = error

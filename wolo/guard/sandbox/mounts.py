@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from wolo.errors import ToolError
+from wolo.guard.sandbox.calls import rename_new
 from wolo.guard.sandbox.cleanup import sweep
 from wolo.guard.sandbox.python_launcher import bare_python, text_of
 from wolo.places import make_private
@@ -124,10 +125,16 @@ class Placeholders:
     A name can be kept from being created only by covering something. Placeholders are recorded first, under a lock shared by all
     wolos there, so that the last one, or the next after a crash, removes them. `acquire` and `release` may be called by several
     commands at once, from one thread.
+
+    Between commands they are kept in a private folder where it is on the same file system: a file system takes many times as
+    long to make a directory as to move one.
     """
 
     def __init__(self, state: Path, root: str) -> None:
         self.record = state / "placeholders" / sha256(os.fsencode(root)).hexdigest()[:24]
+        self._spare = state / "placeholders" / "spare"
+        self._made: list[str] = []
+        """Placeholders by their number in the private folder."""
         self._fd = -1
         self._users = 0
 
@@ -135,6 +142,7 @@ class Placeholders:
         """Prevents the removal of placeholders from now on. Raises OSError."""
         if self._fd < 0:
             make_private(self.record.parent)
+            make_private(self._spare)
             self._fd = os.open(self.record, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_SH)
         self._users += 1
@@ -146,8 +154,16 @@ class Placeholders:
         if os.write(self._fd, record) < len(record):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.record))
         for path in wanted:
-            with suppress(FileExistsError):
-                os.mkdir(path, 0o755)  # noqa: PTH102  # fast path for every command
+            try:
+                rename_new(f"{self._spare}/{len(self._made)}", path)
+            except FileExistsError:
+                continue
+            except OSError:  # no spare one, or it is on another file system
+                try:
+                    os.mkdir(path, 0o755)  # noqa: PTH102  # fast path for every command
+                except FileExistsError:
+                    continue
+            self._made.append(path)
 
     def release(self) -> None:
         """Call once for every `acquire`. Does nothing while another wolo runs commands there. Must not raise."""
@@ -155,9 +171,26 @@ class Placeholders:
         if self._users > 0 or self._fd < 0:
             return
         with suppress(OSError):
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for number, path in enumerate(self._made):
+                with suppress(OSError):
+                    self._keep(number, path)
             sweep(self._fd)
+        self._made.clear()
         os.close(self._fd)
         self._fd = -1
+
+    def _keep(self, number: int, path: str) -> None:
+        """Raises OSError if it cannot be kept: then it is removed if it is empty."""
+        spare = f"{self._spare}/{number}"
+        if _is_folder(path):
+            rename_new(path, spare)
+            if not _is_folder(spare) or os.listdir(spare):  # noqa: PTH208  # fast path for every command
+                rename_new(spare, path)  # another program has replaced or filled it meanwhile
+
+
+def _is_folder(path: str) -> bool:
+    return stat.S_ISDIR(os.lstat(path).st_mode)
 
 
 class CleanupProcess:
