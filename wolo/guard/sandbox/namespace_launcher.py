@@ -13,7 +13,6 @@ import sys
 
 from wolo.guard.sandbox.calls import (
     Long,
-    become,
     call,
     check,
     close_calls,
@@ -25,6 +24,7 @@ from wolo.guard.sandbox.calls import (
     function,
     lower_limits,
     read_whole,
+    spawn,
     write_only_below,
 )
 
@@ -40,6 +40,7 @@ NO_LINKS = 0x04 | 0x02
 PRIVATE, DETACH = 1 << 18, 2
 PARENT_DEATH, KILL = 1, 9
 FILE_TYPE, FOLDER = 0o170000, 0o040000
+CLOSED = "0555"
 SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
@@ -52,6 +53,8 @@ class Root:
         self.fd = -1
         self.kinds: dict[str, str] = {}
         """Kind of each mount, by path."""
+        self.closed = -1
+        """The first mount of the empty file system that covers paths."""
 
     def find(self, path: str, above: int) -> int:
         """Opens a path as descriptor. Raises OSError if it contains a link."""
@@ -79,8 +82,9 @@ class Root:
     def finish(self) -> None:
         os.fchdir(self.fd)
         check(int(function("umount2")(b".", Long(DETACH))))
-        os.close(self.old)
-        os.close(self.fd)
+        for fd in (self.old, self.fd, self.closed):
+            if fd >= 0:
+                os.close(fd)
 
     def attach(self, mount: int, target: str, is_folder: bool = True, kind: str = "") -> None:
         place = self.make(target, is_folder)
@@ -110,14 +114,17 @@ class Root:
         nearest = max((each for each in self.kinds if f"{path}/".startswith(f"{each.rstrip('/')}/")), key=len, default="/")
         return self.kinds.get(nearest) in ("tmpfs", "own")
 
+    def cover(self, target: str) -> None:
+        """Covers a path below which nothing is mounted: clones of one mount are faster to make and to end than file systems."""
+        if self.closed < 0:
+            mount = file_system("tmpfs", NO_SUID | NO_DEVICES | READ_ONLY, mode=CLOSED)
+            self.closed = os.dup(mount)
+        else:
+            mount = call(OPEN_TREE, self.closed, b"", CLONE | EMPTY_PATH | os.O_CLOEXEC)
+        self.attach(mount, target)
+
     def new(self, kind: str, target: str, attributes: int, **options: str) -> None:
-        context = call(FSOPEN, kind.encode(), 1)
-        for name, value in options.items():
-            call(FSCONFIG, context, 1, name.encode(), value.encode(), 0)
-        call(FSCONFIG, context, 6, None, None, 0)
-        mount = call(FSMOUNT, context, 1, attributes)
-        os.close(context)
-        self.attach(mount, target, kind=kind)
+        self.attach(file_system(kind, attributes, **options), target, kind=kind)
 
     def close_to_writing(self, path: str) -> None:
         place = self.find(path, self.fd)
@@ -139,9 +146,28 @@ class Root:
         self.new("devpts", f"{target}/pts", NO_SUID | NO_PROGRAMS, ptmxmode="0666", mode="620")
 
 
+def file_system(kind: str, attributes: int, **options: str) -> int:
+    """A new file system that is mounted nowhere."""
+    context = call(FSOPEN, kind.encode(), 1)
+    for name, value in options.items():
+        call(FSCONFIG, context, 1, name.encode(), value.encode(), 0)
+    call(FSCONFIG, context, 6, None, None, 0)
+    mount = call(FSMOUNT, context, 1, attributes)
+    os.close(context)
+    return mount
+
+
 def set_attributes(mount: int, attributes: int, *, recursive: bool = True) -> None:
     wanted = struct.pack("=QQQQ", attributes, 0, 0, 0)
     call(MOUNT_SETATTR, mount, b"", EMPTY_PATH | (RECURSIVE if recursive else 0), wanted, len(wanted))
+
+
+def folders_above(words: list[str]) -> set[str]:
+    found: set[str] = set()
+    for word in words:
+        while (word := word.rpartition("/")[0]) and word not in found:
+            found.add(word)
+    return found
 
 
 def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
@@ -150,6 +176,7 @@ def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
     root, mode, cwd = Root(), "0755", "/"
     variables: dict[str, str] = {}
     writable = ["/dev"]
+    above = folders_above(words)
     rest = iter(words)
     for word in rest:
         match word:
@@ -162,7 +189,11 @@ def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
             case "--perms":
                 mode = next(rest)
             case "--tmpfs":
-                root.new("tmpfs", next(rest), NO_SUID | NO_DEVICES, mode=mode)
+                target = next(rest)
+                if mode == CLOSED and target not in above:
+                    root.cover(target)
+                else:
+                    root.new("tmpfs", target, NO_SUID | NO_DEVICES, mode=mode)
                 mode = "0755"
             case "--remount-ro":
                 root.close_to_writing(next(rest))
@@ -230,24 +261,18 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
     write_only_below(writable)
     if text:
         close_calls(text)
-    child = os.fork()
-    if not child:
-        start(command, variables, begun)
+    os.write(begun, b"x")
     os.close(begun)
+    try:
+        child = spawn(command, variables)
+    except OSError as error:
+        complain(error)
+        return 127
     while True:
         ended, status = os.wait()
         if ended == child:
             code = os.waitstatus_to_exitcode(status)
             return 128 - code if code < 0 else code
-
-
-def start(command: list[str], variables: dict[str, str], begun: int) -> None:
-    try:
-        os.write(begun, b"x")
-        become(command, variables)
-    except OSError as error:
-        complain(error)
-    os._exit(127)
 
 
 def main() -> None:
