@@ -17,7 +17,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.calls import rename_new
 from wolo.guard.sandbox.cleanup import sweep
 from wolo.guard.sandbox.python_launcher import bare_python, text_of
 from wolo.places import make_private
@@ -155,7 +154,7 @@ class Placeholders:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.record))
         for path in wanted:
             try:
-                rename_new(f"{self._spare}/{len(self._made)}", path)
+                _move(f"{self._spare}/{len(self._made)}", path)
             except FileExistsError:
                 continue
             except OSError:  # no spare one, or it is on another file system
@@ -184,9 +183,15 @@ class Placeholders:
         """Raises OSError if it cannot be kept: then it is removed if it is empty."""
         spare = f"{self._spare}/{number}"
         if _is_folder(path):
-            rename_new(path, spare)
+            _move(path, spare)
             if not _is_folder(spare) or os.listdir(spare):  # noqa: PTH208  # fast path for every command
-                rename_new(spare, path)  # another program has replaced or filled it meanwhile
+                _move(spare, path)  # another program has replaced or filled it meanwhile
+
+
+def _move(source: str, target: str) -> None:
+    from wolo.guard.sandbox.calls import rename_new  # noqa: PLC0415  # for the first command
+
+    rename_new(source, target)
 
 
 def _is_folder(path: str) -> bool:
