@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pexpect
@@ -173,6 +175,46 @@ def test_a_terminal_exports_each_turn_and_what_was_interrupted(provider: Provide
     assert attributes(second)["error.type"] == "interrupted"
     assert {span.trace_id for span in receiver.spans} == {first.trace_id, second.trace_id}
     assert receiver.metrics["gen_ai.client.operation.duration"]
+
+
+async def test_an_editor_exports_turns_of_each_session_while_it_is_open(
+    provider: ProviderServer, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, isolated: Path
+) -> None:
+    pytest.importorskip("acp", reason="needs the extra acp")
+    from tests.fakes.acp_client import editor
+
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    provider.script(call("write", WRITES), text("First."), text("Second."))
+    async with editor(*provider.flags, "--mode", "edit") as client:
+        sessions = [(await client.new(isolated / "work")).session_id for _ in range(2)]
+        for session in sessions:
+            await client.say(session, "go")
+        assert await asyncio.to_thread(receiver.wait_for_turns, 2)
+    turns = [span for span in receiver.spans if span.name == "invoke_agent wolo"]
+    assert [attributes(turn)["gen_ai.conversation.id"] for turn in turns] == sessions
+    assert receiver.named("execute_tool write").parent_span_id == turns[0].span_id
+    assert len({span.trace_id for span in receiver.spans}) == 2
+    assert "SECRET" not in str(receiver.spans)
+    assert receiver.metrics["gen_ai.client.operation.duration"]
+
+
+def test_a_server_exports_turns_while_it_runs(
+    provider: ProviderServer, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("starlette", reason="needs the extra web")
+    from tests.frontends.server.running_server import running
+
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    provider.script(call("write", WRITES), text("Done."), error(401, "bad key"))
+    with running(provider) as server:
+        sessions = [server.new() for _ in range(2)]
+        for count, session in enumerate(sessions, 1):
+            server.prompt(session, "go")
+            assert receiver.wait_for_turns(count)
+    done, failed = (attributes(span) for span in receiver.spans if span.name == "invoke_agent wolo")
+    assert [done["gen_ai.conversation.id"], failed["gen_ai.conversation.id"]] == sessions
+    assert ("error.type" in done, failed["error.type"]) == (False, "401")
+    assert receiver.named("execute_tool write")
 
 
 async def test_content_is_exported_where_the_setting_allows_it(provider: ProviderServer, receiver: Receiver) -> None:
