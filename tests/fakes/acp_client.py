@@ -45,7 +45,14 @@ class Editor:
         self.asked_files: list[str] = []
         self.answers_files = asyncio.Event()
         """Clear: requests for files wait."""
+        self.awaited_files = 0
+        """So many requests for files are answered only together; 0: each as it comes."""
         self.answers_files.set()
+        self.is_asked = asyncio.Event()
+        """A permission or a form was requested."""
+        self.answers_requests = asyncio.Event()
+        """Clear: permissions and forms wait."""
+        self.answers_requests.set()
         self.agent: ClientSideConnection
         self._arrived = asyncio.Condition()
 
@@ -61,6 +68,8 @@ class Editor:
         self, session_id: str, tool_call: Any, options: list[Any], **_: Any
     ) -> RequestPermissionResponse:
         self.asked.append((tool_call, options))
+        self.is_asked.set()
+        await self.answers_requests.wait()
         chosen = self.choose(tool_call, options)
         if chosen is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
@@ -68,12 +77,16 @@ class Editor:
 
     async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:
         self.forms.append((message, mode.requested_schema))
+        self.is_asked.set()
+        await self.answers_requests.wait()
         return self.fill_in(message)
 
     async def read_text_file(
         self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **_: Any
     ) -> ReadTextFileResponse:
         self.asked_files.append(path)
+        if len(self.asked_files) == self.awaited_files:
+            self.answers_files.set()
         await self.answers_files.wait()
         if path not in self.buffers:
             raise RequestError.resource_not_found(path)

@@ -96,7 +96,7 @@ class Handover:
             given=_changed(self._in_mode(conversation.info.mode), change),
             change=self._complete(change),
             history=history if handed.history else (),
-            unsaved_id=state.sink.session_id if handed.history else "",
+            unsaved_id=state.sink.session_id if same_session and not state.sink.is_started else "",
             first_provider=state.options.first_provider or state.choice.provider.name,
             cut=conversation.agent.services.compactor.cut if handed.history else None,
             shell=self._shell if handed.shell else None,
@@ -122,7 +122,7 @@ class Handover:
             failed,
             change=self._complete(Change()),
             history=history if is_unsaved else (),
-            unsaved_id=self._state.sink.session_id if is_unsaved else "",
+            unsaved_id="" if self._state.sink.is_started else self._state.sink.session_id,
             shell=self._shell if handed.shell else None,
             servers=None,
         )

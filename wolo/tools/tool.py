@@ -92,6 +92,11 @@ class EditChecks(Protocol):
 class Editor(Protocol):
     """The user's editor, where files may be open with changes that are not saved."""
 
+    @property
+    def is_late(self) -> bool:
+        """It has not answered a request in time; until it does, it gets no other."""
+        ...
+
     async def text(self, path: Path) -> str | None:
         """None: it does not have the file."""
         ...

@@ -348,6 +348,7 @@ async def test_a_client_that_does_not_answer_is_asked_for_one_file_and_said_so_o
         session = (await client.new(work)).session_id
         await client.say(session, "read them")
         assert ["disk" in asked.results[-1] for asked in provider.requests[1:4]] == [True] * 3
+        assert "The editor did not answer in time" in provider.requests[1].results[-1]
         assert client.asked_files == [str(work / "a.txt")]
         said = [each.content.text for each in client.of("agent_thought_chunk")]
         assert sum("does not answer" in each for each in said) == 1
@@ -355,6 +356,22 @@ async def test_a_client_that_does_not_answer_is_asked_for_one_file_and_said_so_o
         client.buffers[str(work / "a.txt")] = "unsaved\n"
         await client.say(session, "once more")
         assert "unsaved" in provider.requests[-1].results[-1]
+        assert "did not answer" not in provider.requests[-1].results[-1]
+
+
+async def test_a_slow_client_is_asked_for_all_files_of_a_call_at_once(provider: ProviderServer, work: Path) -> None:
+    for name in "abc":
+        (work / f"{name}.txt").write_text("old\n")
+    patch = "".join(f"*** Update File: {name}.txt\n@@\n-old\n+new\n" for name in "abc")
+    provider.script(call("apply_patch", {"patch": f"*** Begin Patch\n{patch}*** End Patch"}), text("Done."))
+    async with editor(*provider.flags, "--mode", "edit", "--tools", "apply_patch", files=True) as client:
+        client.answers_files.clear()
+        client.awaited_files = 3
+        session = (await client.new(work)).session_id
+        await client.say(session, "change them")
+        assert sorted(client.asked_files) == [str(work / f"{name}.txt") for name in "abc"]
+        assert not [each for each in client.of("agent_thought_chunk") if "does not answer" in each.content.text]
+    assert (work / "c.txt").read_text() == "new\n"
 
 
 async def test_a_client_goes_no_further_than_the_project_allows(provider: ProviderServer, work: Path) -> None:

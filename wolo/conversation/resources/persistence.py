@@ -109,10 +109,16 @@ class SavedSession:
     """Locks the session for this process. A new session is created with its first entry."""
 
     def __init__(
-        self, store: Store, session: SessionInfo | None, origin: Origin, now: float, branch: Branch | None = None
+        self,
+        store: Store,
+        session: SessionInfo | None,
+        origin: Origin,
+        now: float,
+        branch: Branch | None = None,
+        new_id: str = "",
     ) -> None:
-        """Raises SessionError if another process has the session open."""
-        self.session_id = session.id if session else new_session_id(now)
+        """`new_id`: of a new session; empty: one is made. Raises SessionError if another process has the session open."""
+        self.session_id = session.id if session else new_id or new_session_id(now)
         self.history: tuple[Message, ...] = ()
         self.compaction: CompactionEntry | None = None
         self.summary_usage: tuple[Usage, ...] = ()

@@ -79,7 +79,7 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     history: tuple[Message, ...] = ()
     """Messages of an unsaved session that continues."""
     unsaved_id: str = ""
-    """Id of that session."""
+    """Id of that session, or of one that has no entries yet."""
     shell: ShellState | None = None
     """Handed over with its running commands."""
     servers: Servers | None = None
@@ -309,7 +309,7 @@ def _open_sink(
     change, branch = options.change, None
     if change is not None and change.after_entry is not None:
         branch = Branch(after_entry=change.after_entry, summary=change.summary, record=change.record)
-    return SavedSession(store, session, origin, time.time(), branch)
+    return SavedSession(store, session, origin, time.time(), branch, options.unsaved_id)
 
 
 def show_once(places: Places, notice: str) -> tuple[str, ...]:

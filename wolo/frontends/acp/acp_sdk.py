@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from wolo.errors import ProviderError, SessionError, UsageError, WoloError
 
@@ -221,6 +221,8 @@ def connect(agent: Any, transport: Any, more: Mapping[str, Any]) -> Connection:
             return await answering
         except WoloError as error:
             raise _refusal(error) from error
+        except ValidationError as error:
+            raise _invalid(error) from error
 
     connection = Connection(handle, transport, listening=False)
     agent.client = Client(connection)
@@ -235,6 +237,13 @@ def _refusal(error: WoloError) -> RequestError:
     elif isinstance(error, ProviderError) and error.status in (401, 403):
         code = -32000
     return RequestError(code, f"{error.message} {error.hint}".rstrip(), {"kind": error.kind, "hint": error.hint})
+
+
+def _invalid(error: ValidationError) -> RequestError:
+    """The message names the first wrong parameter; the data have all."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    place = ".".join(map(str, errors[0]["loc"])) or "params"
+    return RequestError(-32602, f"Invalid params: {place}: {errors[0]['msg']}", {"errors": errors})
 
 
 def _written(model: BaseModel) -> dict[str, Any]:

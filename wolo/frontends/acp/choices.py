@@ -82,6 +82,8 @@ def _select(id: str, name: str, category: Any, current: str, values: list[tuple[
 
 async def choose_model(conversation: Conversation, model: str) -> Conversation:
     """Raises WoloError, and the conversation continues as it was."""
+    if not model.strip():
+        raise UsageError("The model is empty.", hint="The option model lists some.")
     return conversation if model == conversation.info.model else await conversation.reopen(Change(model=model))
 
 

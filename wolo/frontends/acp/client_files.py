@@ -19,14 +19,14 @@ class ClientFiles:
     def __init__(self, client: sdk.Client) -> None:
         self.session_id = ""
         self._client = client
-        self._late: asyncio.Task[Any] | None = None
-        """The request that the client did not answer in time; until it does, it is asked nothing more."""
+        self._late: set[asyncio.Task[Any]] = set()
+        """Requests that the client did not answer in time; until it does, it is asked nothing more."""
         self._has_told = False
 
     async def text(self, path: Path) -> str | None:
         """None: the client does not have it, or offers no files."""
         fs = self._client.capabilities.fs
-        if not self.session_id or fs is None or not fs.read_text_file or self._is_stalled:
+        if not self.session_id or fs is None or not fs.read_text_file or self.is_late:
             return None
         text: str | None = await self._answer(self._client.read_file(self.session_id, str(path)))
         return text
@@ -34,13 +34,13 @@ class ClientFiles:
     async def write(self, path: Path, text: str) -> None:
         """Shows a change in the client; the file on disk has it already."""
         fs = self._client.capabilities.fs
-        if not self.session_id or fs is None or not fs.write_text_file or self._is_stalled:
+        if not self.session_id or fs is None or not fs.write_text_file or self.is_late:
             return
         await self._answer(self._client.write_file(self.session_id, str(path), text))
 
     @property
-    def _is_stalled(self) -> bool:
-        return self._late is not None and not self._late.done()
+    def is_late(self) -> bool:
+        return bool(self._late)
 
     async def _answer(self, request: Coroutine[Any, Any, Any]) -> Any:
         """None: the client refused, or took too long."""
@@ -52,13 +52,17 @@ class ClientFiles:
             raise
         if done:
             return _result(task)
-        self._late = task
-        task.add_done_callback(_result)
+        self._late.add(task)
+        task.add_done_callback(self._on_late_answer)
         if not self._has_told:
             self._has_told = True
             said = "The editor does not answer requests for files; until it does, wolo uses the files on disk.\n"
             await self._client.update(self.session_id, sdk.update_agent_thought_text(said))
         return None
+
+    def _on_late_answer(self, task: asyncio.Task[Any]) -> None:
+        self._late.discard(task)
+        _result(task)
 
 
 def _result(task: asyncio.Task[Any]) -> Any:

@@ -26,7 +26,7 @@ class GivenPrompt(Struct, frozen=True, kw_only=True):
 
 
 def read_prompt(blocks: Sequence[Any]) -> GivenPrompt:
-    """Raises UsageError for a block that cannot be read."""
+    """Raises UsageError for a block that cannot be read, and for a prompt without content."""
     typed: list[str] = []
     files: list[Path] = []
     parts: list[AnyPart] = []
@@ -47,6 +47,8 @@ def read_prompt(blocks: Sequence[Any]) -> GivenPrompt:
                 parts.append(ImagePart(media_type=block.mime_type, data=_data(block.data, "image")))
             case sdk.AudioContentBlock():
                 parts.append(AudioPart(media_type=block.mime_type, data=_data(block.data, "audio")))
+    if not parts and not "".join(typed).strip():
+        raise UsageError("The prompt is empty.")
     return GivenPrompt(typed="".join(typed), files=tuple(files), parts=tuple(parts))
 
 

@@ -244,7 +244,10 @@ class Session:
         text, properties = form_text(asked.questions), form_properties(asked.questions)
         try:
             content = await self._client.ask_form(self.id, asked.call_id, text, properties)
-        except (sdk.RequestError, ConnectionError, ValueError):
+        except ConnectionError:
+            self.cancel()
+            return []
+        except (sdk.RequestError, ValueError):
             return []
         return replies_of(asked.questions, content) or []
 
@@ -272,7 +275,10 @@ class Session:
         """None: the client cancelled, or cannot ask."""
         try:
             return await self._client.ask_permission(self.id, call, options)
-        except (sdk.RequestError, ConnectionError, ValueError):
+        except ConnectionError:
+            self.cancel()  # nobody has decided
+            return None
+        except (sdk.RequestError, ValueError):
             return None
 
 

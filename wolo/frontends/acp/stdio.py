@@ -14,6 +14,7 @@ from typing import Any
 MOST_BYTES = 256 * 1024 * 1024
 """A longer message ends the connection."""
 _PIECE = 1 << 18
+_NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 
 
 class Stdio:
@@ -55,7 +56,8 @@ class Stdio:
                     self._open.add(message["id"])
                     self._is_answered.clear()
                 return message  # type: ignore[no-any-return]  # it was checked
-            await self._refuse(-32600, "This is not a JSON-RPC 2.0 message.")
+            reason = "Batches are not supported; send one message per line." if isinstance(message, list) else _NO_MESSAGE
+            await self._refuse(-32600, reason)
         return None
 
     async def send(self, message: dict[str, Any]) -> None:
@@ -128,7 +130,7 @@ def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
 
 
 def _is_message(message: object) -> bool:
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or isinstance(message.get("id"), bool):
         return False
     if "method" in message:
         return isinstance(message["method"], str) and isinstance(message.get("id"), str | int | None)

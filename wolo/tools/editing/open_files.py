@@ -19,7 +19,8 @@ from wolo.workspace.files.atomic_write import write_atomic
 from wolo.workspace.files.file_reading import TextFile, read_file
 
 MOST_FILES = 20
-"""Files of a call that the editor is asked about."""
+"""Files of a call that the editor is asked about, all at once: a slow editor costs its time limit once."""
+_NOT_ANSWERED = "\n[The editor did not answer in time: this is the file on disk, without changes that are not saved there.]"
 
 
 async def run_in_editor(
@@ -28,25 +29,32 @@ async def run_in_editor(
     """Runs a call that reads or edits files. An editor that does not answer changes nothing."""
     unsaved = await _unsaved(editor, context)
     if not is_edit:
-        return await call(replace(context, unsaved=unsaved))
+        is_late = editor.is_late
+        result = await call(replace(context, unsaved=unsaved))
+        return replace(result, text=f"{result.text}{_NOT_ANSWERED}") if is_late and not result.is_error else result
     saved = [path for path in unsaved if await asyncio.to_thread(_save, path, unsaved[path], context)]
     result = await call(context)
-    for path in dict.fromkeys((*map(Path, result.files_changed), *saved)):
-        if (text := await asyncio.to_thread(_text, path)) is not None:
-            await editor.write(path, text)
+    await asyncio.gather(*(_show(editor, path) for path in dict.fromkeys((*map(Path, result.files_changed), *saved))))
     return result
+
+
+async def _show(editor: Editor, path: Path) -> None:
+    if (text := await asyncio.to_thread(_text, path)) is not None:
+        await editor.write(path, text)
 
 
 async def _unsaved(editor: Editor, context: CallContext) -> Mapping[Path, bytes]:
     """Content of files whose text in the editor differs from the disk, in the encoding of the file."""
-    found: dict[Path, bytes] = {}
     intents = [each for each in context.judged or () if isinstance(each, ReadIntent | WriteIntent)]
-    for path in list(dict.fromkeys(each.path for each in intents))[:MOST_FILES]:
-        file = await asyncio.to_thread(_file, path)
-        text = await editor.text(path) if file is not None else None
-        if file is not None and text is not None and (data := _changed(file, text)) is not None:
-            found[path] = data
-    return found
+    paths = list(dict.fromkeys(each.path for each in intents))[:MOST_FILES]
+    changed = await asyncio.gather(*(_unsaved_text(editor, path) for path in paths))
+    return {path: data for path, data in zip(paths, changed, strict=True) if data is not None}
+
+
+async def _unsaved_text(editor: Editor, path: Path) -> bytes | None:
+    file = await asyncio.to_thread(_file, path)
+    text = await editor.text(path) if file is not None else None
+    return None if file is None or text is None else _changed(file, text)
 
 
 def _changed(file: TextFile, text: str) -> bytes | None:
