@@ -26,9 +26,9 @@ def prompt(content: Any) -> str:
 def test_the_answer_is_json_that_fits(provider: ProviderServer) -> None:
     provider.script(call("read", {"path": "invoice.txt"}), text('It is this:\n```json\n{"total": 3}\n```'))
     Path("invoice.txt").write_text("3 EUR\n")
-    Path("schema.json").write_text(SCHEMA)
-    done = run_wolo("-p", *provider.flags, "--json-schema", "schema.json", "read invoice.txt")
-    assert (done.exit_code, done.stdout) == (0, '{"total": 3}\n')
+    Path("schema.json").write_text(f"\ufeff{SCHEMA}")
+    done = run_wolo("-p", *provider.flags, "--json-schema", "schema.json", "-o", "answer.json", "read invoice.txt")
+    assert (done.exit_code, done.stdout, Path("answer.json").read_text()) == (0, '{"total": 3}\n', '{"total": 3}\n')
     assert '"required": ["total"]' in provider.requests[0].messages[1]["content"]
 
 
@@ -43,7 +43,16 @@ def test_an_answer_that_does_not_fit_is_sent_back_once(provider: ProviderServer)
     assert "structured_output" not in result
 
 
-@pytest.mark.parametrize(("schema", "said"), [("{", "no JSON"), ("none.json", "cannot be read"), ('{"type": 3}', "is invalid")])
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("{", "no JSON"),
+        ("none.json", "cannot be read"),
+        ('{"type": 3}', "is invalid"),
+        ("", "is empty"),
+        ("[]", "must be a JSON object"),
+    ],
+)
 def test_a_wrong_schema_sends_nothing(provider: ProviderServer, schema: str, said: str) -> None:
     done = run_wolo("-p", *provider.flags, "--json-schema", schema, "go")
     assert done.exit_code == 2
@@ -69,6 +78,20 @@ def test_a_line_with_a_slash_command_is_expanded(provider: ProviderServer) -> No
     done = run_wolo(*provider.flags, *STREAM, stdin=prompt("/fix 12") + prompt("/etc/hosts is wrong") + prompt("/fxi"))
     assert [request.messages[-1]["content"] for request in provider.requests] == ["Fix issue 12.", "/etc/hosts is wrong"]
     assert (done.exit_code, "Did you mean /fix?" in done.stderr) == (2, True)
+
+
+def test_a_line_attaches_the_files_that_it_mentions(provider: ProviderServer, tmp_path: Path) -> None:
+    Path("a.py").write_text("x = 1\n")
+    (tmp_path / "far.txt").write_text("far away\n")
+    provider.script(text("one"), text("two"))
+    lines = prompt(f"see @a.py, not @{tmp_path}/far.txt") + prompt(
+        [{"type": "text", "text": "a"}, {"type": "text", "text": "@a.py"}]
+    )
+    done = run_wolo(*provider.flags, *STREAM, stdin=lines)
+    assert done.exit_code == 0
+    assert ["x = 1" in str(request.messages[-1]["content"]) for request in provider.requests] == [True, False]
+    assert "far away" not in str(provider.requests[0].messages)
+    assert "needs an approval" in done.stderr
 
 
 @pytest.mark.parametrize("line", ["{", '{"type": "control"}', prompt([{"type": "video"}]), prompt(" "), prompt(3)])

@@ -18,7 +18,7 @@ from msgspec import Struct
 from wolo.cli.crash_log import BROKEN, log_to_file, report
 from wolo.cli.options import Line, Values
 from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave, leave_if, note_signals
-from wolo.config.cli_options import many, text
+from wolo.config.cli_options import Given, many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
 from wolo.frontends.streams import OutputLost, print_message, show_error
@@ -108,7 +108,7 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
     from wolo.conversation.prompt_attachments import compose, must_be_sent
 
     given = opening.given
-    form = _output_form(text(given, "json_schema"))
+    form = _output_form(given)
     conversation = await open_conversation(opening)
     try:
         prompt, typed = errand.prompt, None
@@ -143,7 +143,7 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
                 from wolo.frontends.headless.input_lines import run_lines
 
                 return await run_lines(
-                    front, partial(_command_line, conversation), last_message_file=errand.last_message_file, form=form
+                    front, partial(_text_line, conversation), last_message_file=errand.last_message_file, form=form
                 )
             return await front.run(message, last_message_file=errand.last_message_file, form=form)
         except OutputLost as lost:
@@ -157,17 +157,18 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
         _stop_listening()
 
 
-async def _command_line(conversation: Conversation, line: str) -> Message | None:
-    """The message of a slash command that comes as a JSON line; the model stays the same."""
-    from wolo.conversation.prompt_attachments import compose
+async def _text_line(conversation: Conversation, line: str) -> Message:
+    """The message of a text with a slash command or mentions that comes as a JSON line; the model stays the same."""
+    from wolo.api.prompt_text import attach_readable
 
-    made = await _expanded(line, conversation)
-    if made is None:
-        return None
-    if made.model not in ("", conversation.info.model):
+    made = await _expanded(line, conversation) if line.startswith("/") else None
+    if made is not None and made.model not in ("", conversation.info.model):
         print_message(f"{made.model} is not used: the model of --input-format stream-json stays the same.")
-    attaching, agents = conversation.files.allow_attachment, conversation.mentionable_agents
-    return compose(made.text, cwd=conversation.info.cwd, attaching=attaching, typed=made.typed, agents=agents)
+    prompt, typed = (line, None) if made is None else (made.text, made.typed)
+    message, notices = await attach_readable(prompt, prompt if typed is None else typed, conversation)
+    for notice in notices:
+        print_message(notice)
+    return message
 
 
 async def _expanded(prompt: str, conversation: Conversation) -> SendPrompt | None:
@@ -185,12 +186,12 @@ async def _expanded(prompt: str, conversation: Conversation) -> SendPrompt | Non
     return made
 
 
-def _output_form(schema: str) -> OutputForm | None:
-    if not schema:
+def _output_form(given: Given) -> OutputForm | None:
+    if "json_schema" not in given:
         return None
     from wolo.conversation.structured_output import read_schema
 
-    return read_schema(schema)
+    return read_schema(text(given, "json_schema"))
 
 
 def _reads_lines(line: Line, format: OutputFormat) -> bool:

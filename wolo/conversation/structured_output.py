@@ -98,9 +98,11 @@ class OutputForm:
 def read_schema(given: str) -> OutputForm:
     """The form of `--json-schema FILE|JSON`. Raises UsageError."""
     text = given
-    if not given.lstrip().startswith("{"):
+    if not given.strip():
+        raise UsageError("--json-schema is empty.", hint="Pass a file, or the schema as JSON.")
+    if not given.lstrip().startswith(("{", "[")):
         try:
-            text = Path(given).expanduser().read_text(encoding="utf-8")
+            text = Path(given).expanduser().read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
             raise UsageError(f"--json-schema: {given} cannot be read: {error}.") from error
     try:

@@ -79,7 +79,7 @@ class Headless:
                 ended, self._structured = await form.ask(self._turn, prompt)
         exit_code = self.stopped_by or ended.exit_code or (4 if self._help else 0)
         if last_message_file is not None:
-            _save(last_message_file, ended.answer)
+            _save(last_message_file, ended.answer if self._structured is None else as_json(self._structured.value))
         self._finish(ended, exit_code)
         self._totals, self._help = self._new_totals(), {}
         return exit_code

@@ -23,7 +23,7 @@ from wolo.messages.parts import AnyPart, ImagePart, TextPart
 if TYPE_CHECKING:
     from wolo.conversation.structured_output import OutputForm
 
-Expand = Callable[[str], Awaitable[Message | None]]
+Expand = Callable[[str], Awaitable[Message]]
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _STRONGEST = (3, 75, 5, 1, 4)
 """Exit codes of runs, the one that counts first."""
@@ -32,14 +32,14 @@ _STRONGEST = (3, 75, 5, 1, 4)
 async def run_lines(front: Headless, expanded: Expand, *, last_message_file: Path | None, form: OutputForm | None) -> int:
     """Returns the exit code that counts most. Raises UsageError for a line that is no prompt, after the turns before it.
 
-    `expanded` makes the prompt of a text that begins with a slash.
+    `expanded` makes the prompt of a text that begins with a slash or mentions something.
     """
     codes: set[int] = set()
     async for line in _lines(front):
         prompt = read_prompt(line)
         match prompt.parts:
-            case [TextPart(text=text)] if text.startswith("/"):
-                prompt = await expanded(text) or prompt
+            case [TextPart(text=text)] if text.startswith("/") or "@" in text:
+                prompt = await expanded(text)
         codes.add(await front.run(prompt, last_message_file=last_message_file, form=form))
         if front.stopped_by:
             break
