@@ -178,6 +178,7 @@ def test_placeholders_go_with_the_last_who_needs_them_and_leave_what_became_some
     assert sorted({path.name for path in tmp_path.iterdir()} & {".wolo", "AGENTS.md", ".vscode"}) == [".vscode"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they are made each time")
 def test_placeholders_are_used_again_and_nothing_of_others_is_taken_for_one(tmp_path: Path) -> None:
     kept, spares = Placeholders(tmp_path / "state", "/root"), tmp_path / "state" / "placeholders" / "spare"
     folder, filled, file, link = (tmp_path / name for name in (".wolo", ".vscode", "AGENTS.md", "CLAUDE.md"))
