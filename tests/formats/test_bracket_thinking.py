@@ -90,10 +90,10 @@ def test_what_follows_something_else_does_not_begin_a_line() -> None:
 
 def test_an_open_bracket_costs_linear_time() -> None:
     brackets = BracketThinking()
-    began = time.monotonic()
+    began = time.process_time()
     for _ in range(100_000):
         brackets.feed("\n[0123456789")
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 FRAGMENTS = st.sampled_from(["[", "]", "\n", " ", "a thought", "x", "1", "```\n", "(", ":", '"', "{", ",", "[a]\n", "\r\n", "`"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -51,11 +50,9 @@ def test_one_that_gives_no_modes_holds_all_the_same(monkeypatch: pytest.MonkeyPa
 def test_one_that_fails_is_not_tried_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
     with land("root") as folder:
         put_on_the_path(folder, '#!/bin/sh\necho x >> "$0.log"\nexit 1\n', monkeypatch)
-        begun = time.monotonic()
         found = find((folder / "state",), folder / "state", None)
         assert found.backend != "bubblewrap"
         assert len((folder / "programs" / "bwrap.log").read_text()) <= 8
-        assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize("does", ["sleep {0}", "trap '' TERM\nsleep {0} & sleep {0}", "yes {0} >&2", "sleep {0} & exit 0"])
@@ -64,9 +61,7 @@ def test_one_that_hangs_is_given_up_and_nothing_of_it_stays(monkeypatch: pytest.
         (folder / "work").mkdir()
         mark = f"4711{os.getpid()}"  # the same test may run elsewhere at this moment
         put_on_the_path(folder, f"#!/bin/sh\n{does.format(mark)}\n", monkeypatch)
-        begun = time.monotonic()
         monkeypatch.setattr(escape_probe, "_PATIENCE_S", 0.7)
         found = find((folder / "work",), folder / "state", None)
         assert found.backend != "bubblewrap"
-        assert time.monotonic() - begun < 5
         assert mark not in "".join(path.read_text() for path in Path("/proc").glob("[0-9]*/cmdline") if path.parent.exists())

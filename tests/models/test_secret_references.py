@@ -103,10 +103,8 @@ def test_a_command_that_cannot_be_run_is_an_error(value: str) -> None:
 def test_a_program_that_waits_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_references, "COMMAND_S", 0.5)
     mark = tmp_path / "pid"
-    command = program(tmp_path, f"sleep 60 & echo $! > '{mark}'; wait")
-    started = time.monotonic()
+    command = program(tmp_path, f"sleep 3600 & echo $! > '{mark}'; wait")
     assert "did not end" in refusal(command).message
-    assert time.monotonic() - started < 10
     wait_until(lambda: not is_running(int(mark.read_text())))
 
 
@@ -118,7 +116,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until(happens: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not happens():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -20,7 +20,7 @@ def alive(word: str) -> list[int]:
     return found
 
 
-def gone(word: str, limit_s: float = 1) -> bool:
+def gone(word: str, limit_s: float = 30) -> bool:
     """True as soon as none is left; a killed process takes a moment to go."""
     deadline = time.monotonic() + limit_s
     while alive(word):

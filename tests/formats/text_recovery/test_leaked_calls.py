@@ -253,14 +253,14 @@ def test_bare_objects_can_be_left_alone() -> None:
 
 def test_a_whole_file_in_markup_costs_linear_time() -> None:
     scanner = LeakedCalls(OFFERED)
-    began = time.monotonic()
+    began = time.process_time()
     scanner.feed("<function=write><parameter=content>")
     for _ in range(100_000):
         assert scanner.feed("0123456789") == []
     (leaked,) = (*scanner.feed("</parameter></function>"), *scanner.flush())
     assert isinstance(leaked, LeakedCall)
     assert len(leaked.arguments) > 1_000_000
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_what_a_model_imagines_behind_its_call_is_text() -> None:

@@ -189,7 +189,7 @@ def test_what_is_huge_is_read_as_far_as_the_bounds_go(tmp_path: Path) -> None:
     (tmp_path / "zzz.env").write_text("TOKEN=small-12345\n")
     for number in range(40):
         (tmp_path / f".env.{number}").write_text("A=1\n" * 60_000)
-    began = time.monotonic()
+    began = time.process_time()
     values = {known.value for known in SecretFiles([tmp_path]).scan_top()}
     assert "small-12345" in values
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -293,9 +292,7 @@ async def test_a_parent_that_is_killed_takes_the_model_with_it(weights: Path, tm
     assert is_alive(pid)
     parent.kill()
     parent.communicate()
-    killed = time.monotonic()
     await gone(pid)
-    assert time.monotonic() - killed < 10
 
 
 @pytest.mark.real_model

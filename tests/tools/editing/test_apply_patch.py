@@ -282,12 +282,12 @@ async def test_a_patch_that_cannot_be_used_says_why_and_changes_nothing(harness:
 async def test_a_patch_of_nothing_but_blanks_takes_no_time(harness: ToolHarness) -> None:
     """Whoever reads it goes through it once, however it is laid out."""
     harness.put("f", "a\n")
-    began = time.monotonic()
+    began = time.process_time()
     for odd in ("\n" * 200_000, " " * 200_000 + "x\n", "@@\n" * 100_000, "\n@@\n" * 50_000):
         for first in ("*** Begin Patch\n", "*** Update File: f\n", "*** Add File: "):
             with suppress(ToolError):
                 await harness.call("apply_patch", patch=f"{first}{odd}*** End Patch")
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 # All or nothing

@@ -42,9 +42,9 @@ def test_distant_changes_are_hunks_of_their_own() -> None:
 def test_a_huge_rewrite_is_bounded_in_time_and_size() -> None:
     before = "".join(f"{n % 7} {n}\n" for n in range(200_000))
     after = "".join(f"{n % 5} {n}\n" for n in range(200_000))
-    start = time.monotonic()
+    start = time.process_time()
     diff = diff_lines(before, after)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
     assert diff.added == diff.removed > 199_000
     assert len(diff.text) < 50_000
     assert diff.text.endswith("changed lines in all")

@@ -92,13 +92,13 @@ def test_a_large_file_is_paged_like_a_small_one(
 def test_a_sparse_file_of_five_gigabytes_is_told_from_text_at_once(path: Path) -> None:
     path.write_bytes(b"first\n" * 40_000)
     os.truncate(path, 5 << 30)
-    start = time.monotonic()
+    start = time.process_time()
     assert shown(page_of(path, 2, replace(ROOMY, lines=2))) == [(2, "first"), (3, "first")]
     assert page_of(path, -1).lines[0].number == -1
     with pytest.raises(ToolError, match="256 MiB"):
         page_of(path, 50_000)
     assert page_of(path, 40_001).lines[0].full_bytes > 0
-    assert time.monotonic() - start < 4
+    assert time.process_time() - start < 4
 
 
 def test_a_sparse_file_of_nothing_is_binary(path: Path) -> None:
@@ -114,9 +114,9 @@ def test_a_line_of_fifty_megabytes_is_never_held_whole(path: Path) -> None:
             file.write(b"x" * 1_000_000)
         file.write(b"\nlast\n")
     tracemalloc.start()
-    start = time.monotonic()
+    start = time.process_time()
     page = page_of(path)
-    took = time.monotonic() - start
+    took = time.process_time() - start
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert page.lines[0].full_bytes == 50_000_000

@@ -41,13 +41,34 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 async def run(
-    processes: Processes, script: str, *, timeout_s: float = 20, printed: CapturedOutput | None = None
+    processes: Processes, script: str, *, timeout_s: float = 60, printed: CapturedOutput | None = None
 ) -> tuple[Finished, bytes]:
     printed = printed or CapturedOutput()
     finished = await processes.run(
         ["bash", "--noprofile", "--norc", "-c", script], cwd=Path.cwd(), env=ENV, timeout_s=timeout_s, printed=printed
     )
     return finished, b"".join(printed.take())
+
+
+async def run_until(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, script: str, is_time_up: Callable[[CapturedOutput], object]
+) -> tuple[Finished, bytes]:
+    """Its time limit passes at the moment that the test names."""
+    limits: list[asyncio.Timeout] = []
+
+    def timeout(seconds: float | None) -> asyncio.Timeout:
+        limits.append(asyncio.timeouts.timeout(seconds))
+        return limits[-1]
+
+    printed = CapturedOutput()
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio, "timeout", timeout)
+        running = asyncio.create_task(run(processes, script, printed=printed))
+        while not limits:
+            await asyncio.sleep(0)
+    await until(lambda: is_time_up(printed))
+    limits[0].reschedule(asyncio.get_running_loop().time())
+    return await running
 
 
 async def test_a_program_gives_its_output_and_its_exit_code(processes: Processes) -> None:
@@ -119,9 +140,7 @@ async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_end
     processes: Processes, script: str
 ) -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
-    started = time.monotonic()
     finished, output = await run(processes, f"echo before\n{script.format(n=n)}\nexit 3")
-    assert time.monotonic() - started < 2
     assert finished.exit_code == 3
     assert output.startswith(b"before\n")
     assert finished.leftovers
@@ -158,13 +177,14 @@ async def test_what_floods_in_the_background_never_blocks_and_leaves_time_for_th
     await run(processes, "(sleep 0.5; head -c 40000000 /dev/zero; touch done; sleep 60) &")
     pauses = []
     while not Path("done").exists():
-        before = time.monotonic()
+        before = time.thread_time()
         await asyncio.sleep(0.01)
-        pauses.append(time.monotonic() - before)
+        pauses.append(time.thread_time() - before)
     assert max(pauses, default=0) < 0.5
 
 
-async def test_a_child_that_writes_a_little_later_is_still_heard(processes: Processes) -> None:
+async def test_a_child_that_writes_a_little_later_is_still_heard(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wolo.workspace.processes.process_runner._DRAIN_S", 30)
     _, output = await run(processes, "exec > >(sleep 0.1; cat); echo late")
     assert output == b"late\n"
 
@@ -189,18 +209,24 @@ STUBBORN = {
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("script", STUBBORN.values(), ids=STUBBORN)
-async def test_when_the_time_is_up_nobody_is_left_and_the_output_so_far_is_there(processes: Processes, script: str) -> None:
+async def test_when_the_time_is_up_nobody_is_left_and_the_output_so_far_is_there(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
-    started = time.monotonic()
-    finished, output = await run(processes, script.format(n=n), timeout_s=0.5)
-    assert time.monotonic() - started < 3.5
+    finished, output = await run_until(
+        processes, monkeypatch, script.format(n=n), lambda printed: printed.size_bytes and alive(n)
+    )
     assert finished.timed_out
     assert output == b"before\n"
     assert gone(n)
 
 
-async def test_a_program_gets_the_chance_to_tidy_up_before_it_is_killed(processes: Processes) -> None:
-    finished, output = await run(processes, "trap 'echo tidy; exit 9' TERM; echo start; sleep 60 & wait", timeout_s=0.3)
+async def test_a_program_gets_the_chance_to_tidy_up_before_it_is_killed(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wolo.workspace.processes.process_runner.GRACE_S", 30)
+    script = "trap 'echo tidy; exit 9' TERM; echo start; sleep 60 & wait"
+    finished, output = await run_until(processes, monkeypatch, script, lambda printed: printed.size_bytes)
     assert (finished.exit_code, output) == (9, b"start\ntidy\n")
 
 
@@ -216,17 +242,18 @@ async def test_a_cancelled_program_is_ended_and_what_it_printed_is_there(process
     assert printed.take() == (b"part\n", b"")
 
 
-async def test_a_second_cancellation_does_not_wait_for_the_polite_end_but_kills(processes: Processes) -> None:
+async def test_a_second_cancellation_does_not_wait_for_the_polite_end_but_kills(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wolo.workspace.processes.process_runner.INTERRUPT_GRACE_S", 3600)
     n = f"7{time.monotonic_ns() % 10**9}"
     task = asyncio.create_task(run(processes, f"trap '' TERM; sleep {n} & while :; do sleep {n}; done"))
     await until(lambda: alive(n))
     task.cancel()
     await asyncio.sleep(0.1)
-    started = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - started < 1
     assert gone(n)
 
 
@@ -236,7 +263,9 @@ async def test_without_the_process_table_and_pidfd_the_group_is_ended_all_the_sa
     monkeypatch.setattr(process_tree, "has_table", lambda: False)  # as on macOS
     monkeypatch.delattr(os, "pidfd_open")
     n = f"7{time.monotonic_ns() % 10**9}"
-    finished, output = await run(processes, f"echo before; sleep {n} & sleep {n}", timeout_s=0.3)
+    finished, output = await run_until(
+        processes, monkeypatch, f"echo before; sleep {n} & sleep {n}", lambda printed: printed.size_bytes and alive(n)
+    )
     assert (finished.timed_out, output, gone(n)) == (True, b"before\n", True)
     finished, _ = await run(processes, f"sleep {n} & exit 4")
     assert (finished.exit_code, len(finished.leftovers)) == (4, 1)
@@ -277,15 +306,13 @@ async def test_a_crowd_is_ended_while_it_grows(processes: Processes, monkeypatch
     """The limit on processes does not bind root."""
     monkeypatch.setattr("wolo.workspace.processes.process_runner.MOST_PROCESSES", 40)
     n = f"7{time.monotonic_ns() % 10**9}"
-    started = time.monotonic()
     finished, output = await run(processes, f"echo before; while :; do sleep {n} & sleep 0.01; done")
     assert finished.cause == "crowded"
     assert output == b"before\n"
-    assert time.monotonic() - started < 10
     assert gone(n)
 
 
-def explode(folder: str) -> tuple[str, bytes, float]:
+def explode(folder: str) -> tuple[str, bytes]:
     async def play() -> tuple[str, bytes]:
         processes, printed = Processes(), CapturedOutput()
         shell = ["bash", "--noprofile", "--norc", "-c"]
@@ -296,15 +323,13 @@ def explode(folder: str) -> tuple[str, bytes, float]:
         processes.close_all()
         return bomb.cause, printed.take()[0]
 
-    started = time.monotonic()
-    return *asyncio.run(play()), time.monotonic() - started
+    return asyncio.run(play())
 
 
 def test_a_fork_bomb_is_ended_and_the_next_command_runs() -> None:
     with unprivileged.folder() as folder:
-        cause, output, seconds = unprivileged.call(explode, str(folder))
+        cause, output = unprivileged.call(explode, str(folder))
     assert (cause, output) == ("crowded", b"still here\n")
-    assert seconds < 20
 
 
 OWNER = """
@@ -356,7 +381,7 @@ def test_what_a_killed_wolo_left_behind_is_ended_at_the_next_start_and_nothing_e
     assert gone(m)
 
 
-async def until(is_so: Callable[[], object], limit_s: float = 5) -> None:
+async def until(is_so: Callable[[], object], limit_s: float = 30) -> None:
     async with asyncio.timeout(limit_s):
         while not is_so():
             await asyncio.sleep(0.01)
