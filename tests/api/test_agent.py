@@ -14,7 +14,19 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from wolo import Agent, AgentMessage, AssistantMessage, ImagePart, Message, TextPart, ToolContext, UserMessage, tool
+from wolo import (
+    Agent,
+    AgentMessage,
+    AssistantMessage,
+    AudioPart,
+    ImagePart,
+    Message,
+    TextPart,
+    ToolContext,
+    ToolResult,
+    UserMessage,
+    tool,
+)
 from wolo.api.agent import RunError
 from wolo.api.run_events import Notice, Result
 from wolo.conversation.structured_output import OutputError
@@ -407,6 +419,26 @@ async def test_an_abandoned_stream_does_not_block_the_next_run() -> None:
     assert [message.role for message in ours.history] == ["user", "assistant", "user", "assistant"]
 
 
+async def test_a_prompt_may_be_a_message_or_parts() -> None:
+    picture = ImagePart(media_type="image/png", data=b"\x89PNG")
+    prompts: list[Any] = [
+        ["look", picture],
+        Message(role="user", parts=(TextPart(text="look"), picture)),
+        UserMessage.with_images("look", [b"\x89PNG\r\n\x1a\n"]),
+    ]
+    for prompt in prompts:
+        async with agent("fine", session="memory") as ours:
+            await ours.run(prompt)
+        assert [each["type"] for each in sent(ours)[0]["messages"][-1]["content"]] == ["text", "image_url"]
+
+
+async def test_media_that_the_model_does_not_take_are_refused() -> None:
+    async with agent("never sent") as ours:
+        with pytest.raises(UsageError, match="does not take audio"):
+            await ours.run(["listen", AudioPart(media_type="audio/wav", data=b"RIFF")])
+    assert not sent(ours)
+
+
 async def test_history_may_be_messages_by_role() -> None:
     before: list[AgentMessage] = [
         UserMessage(contents=(TextPart(text="Hi"),)),
@@ -435,7 +467,17 @@ async def test_wrong_arguments_are_usage_errors(given: dict[str, Any], said: str
         await agent("never sent", **given).run("go")
 
 
-@pytest.mark.parametrize("prompt", [5, None, b"hi", ["look", 5], Message(role="assistant", parts=(TextPart(text="I am"),))])
+WRONG_PROMPTS: list[Any] = [
+    *(5, None, b"hi", ["look", 5], [], ""),
+    Message(role="user"),
+    Message(role="assistant", parts=(TextPart(text="I am"),)),
+    UserMessage.text(" "),
+    UserMessage(contents=(ToolResult(id="call_1", content="an answer to nothing"),)),
+    AssistantMessage(contents=(TextPart(text="I am"),)),
+]
+
+
+@pytest.mark.parametrize("prompt", WRONG_PROMPTS)
 async def test_what_is_no_prompt_is_refused(prompt: Any) -> None:
     with pytest.raises(UsageError, match="prompt"):
         await agent("never sent").run(prompt)

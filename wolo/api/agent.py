@@ -35,6 +35,7 @@ from wolo.api.program_input import (
 from wolo.api.run_events import MessagesCompleted, Notice, Result, RunEvent, RunResult, TypedResult
 from wolo.api.run_recorder import RunRecorder
 from wolo.conversation.factory import open_conversation
+from wolo.conversation.prompt_attachments import must_be_sent
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Message
@@ -200,6 +201,8 @@ class Agent:
                 conversation = self._conversation or conversation
                 for text in notices:
                     yield Notice(text=text, level="warning")
+            if not isinstance(prompt, str):
+                message = must_be_sent(conversation.choice, message)
             message = changed(message)
             recorder = RunRecorder(conversation)
             async with aclosing(self._events(conversation, message)) as events:

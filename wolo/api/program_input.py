@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
+
+from msgspec import Struct
 
 from wolo.errors import UsageError
 from wolo.messages.message import Message
@@ -13,9 +15,9 @@ from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPar
 from wolo.tools.tool_values import Question, Reply
 
 if TYPE_CHECKING:
-    from wolo.messages.roles import AgentMessage
+    from wolo.messages.roles import AgentMessage, UserMessage
 
-Prompt = str | Message | Sequence[str | AnyPart]
+Prompt = Union[str, Message, "UserMessage", Sequence[str | AnyPart]]
 History = Sequence["Message | AgentMessage"]
 Answers = str | Sequence["str | Sequence[str] | Reply"] | Mapping[str, "str | Sequence[str] | Reply"] | None
 """An answer per question, in their order or by their texts; each a text or the chosen labels. None skips all questions."""
@@ -24,19 +26,38 @@ _PROMPT_PARTS = (TextPart, ImagePart, AudioPart, FilePart)
 
 def to_message(prompt: Any) -> Message:
     """Raises UsageError for an empty prompt, and for what is no prompt."""
+    if isinstance(prompt, Struct) and not isinstance(prompt, Message):
+        prompt = _by_role(prompt)
     if isinstance(prompt, Message):
         if prompt.role != "user":
             raise UsageError(f"A prompt is a message of the user, not of the role {prompt.role}.")
+        _require_content(prompt.parts)
         return prompt
     given = (prompt,) if isinstance(prompt, str) else prompt
     if isinstance(given, bytes) or not isinstance(given, Iterable):
-        raise UsageError(f"{_shown(given)} is no prompt.", hint="Pass a text, a Message, or a list of texts and parts.")
+        raise UsageError(f"{_shown(given)} is no prompt.", hint="Pass a text, a message, or a list of texts and parts.")
     parts = tuple(TextPart(text=each) if isinstance(each, str) else each for each in given)
     if wrong := [part for part in parts if not isinstance(part, _PROMPT_PARTS)]:
         raise UsageError(f"A prompt cannot contain {_shown(wrong[0])}.", hint="Pass texts, or parts such as ImagePart.")
+    _require_content(parts)
+    return Message(role="user", parts=parts, finished=True)
+
+
+def _require_content(parts: Sequence[AnyPart]) -> None:
     if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
         raise UsageError("The prompt is empty.")
-    return Message(role="user", parts=parts, finished=True)
+
+
+def _by_role(prompt: Struct) -> Any:
+    """A prompt of the second form as a message, or an empty tuple for an empty one; anything else stays."""
+    from wolo.messages.roles import UserMessage, to_messages  # noqa: PLC0415  # few programs keep messages by role
+
+    if not isinstance(prompt, UserMessage):
+        return prompt
+    try:
+        return next(iter(to_messages((prompt,))), ())
+    except ValueError as error:
+        raise UsageError(f"The prompt is inconsistent: {error}") from error
 
 
 def to_history(given: Any) -> tuple[Message, ...]:
