@@ -402,12 +402,13 @@ async def test_what_a_mention_does_not_attach_is_a_notice(tmp_path: Path) -> Non
     assert notices == [f"Not attached, because reading it needs an approval: {far}"]
 
 
-async def test_mentions_stay_text_without_the_tool_read(isolated: Path) -> None:
+@pytest.mark.parametrize("prompt", ["read @a.py", "/init", "/nosuch"])
+async def test_a_plain_client_sends_texts_as_they_are(isolated: Path, prompt: str) -> None:
     (isolated / "work" / "a.py").write_text("x = 1\n")
     async with agent("fine", tools=[]) as ours, agent("fine") as parts:
-        await ours.run("read @a.py")
-        await parts.run(["read @a.py"])
-    assert [request["messages"][-1]["content"] for request in (*sent(ours), *sent(parts))] == ["read @a.py"] * 2
+        await ours.run(prompt)
+        await parts.run([prompt])
+    assert [request["messages"][-1]["content"] for request in (*sent(ours), *sent(parts))] == [prompt] * 2
 
 
 async def test_an_abandoned_stream_does_not_block_the_next_run() -> None:

@@ -193,7 +193,8 @@ class Agent:
         try:
             message = to_message(prompt)
             conversation = await self._opened(history)
-            if isinstance(prompt, str) and (prompt.startswith("/") or "@" in prompt):
+            can_read = "read" in conversation.info.tool_names
+            if can_read and isinstance(prompt, str) and (prompt.startswith("/") or "@" in prompt):
                 from wolo.api.prompt_text import expand_text  # noqa: PLC0415  # all commands, which few prompts need
 
                 adopt = None if "model" in self._given else partial(setattr, self, "_conversation")
