@@ -159,7 +159,7 @@ class Placeholders:
                 continue
             except OSError:  # no spare one, or it is on another file system
                 try:
-                    os.mkdir(path, 0o755)  # noqa: PTH102  # fast path for every command
+                    os.mkdir(path, 0o700)  # noqa: PTH102  # fast path for every command
                 except FileExistsError:
                     continue
             self._made.append(path)
