@@ -175,7 +175,7 @@ class Scene:
         return [*data.glob("*.new*"), *data.glob("blobs/.*"), *data.glob("backups/unfinished*"), *data.glob("locks/*")]
 
     def _expect_no_children(self) -> None:
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 30
         while alive := self.children():
             assert time.monotonic() < deadline, f"still running: {alive}"
             time.sleep(0.02)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.command import run_wolo
+from tests.fakes.constants import set_constants
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, calls, text
+from tests.fakes.replies import Hold, call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
 
 READY = "or type why not ›"
@@ -69,7 +71,10 @@ def test_ctrl_c_is_a_no_and_ends_the_turn(provider: ProviderServer) -> None:
     assert not Path("made").exists()
 
 
-def test_what_is_typed_before_the_question_is_no_answer(provider: ProviderServer) -> None:
+def test_what_is_typed_before_the_question_is_no_answer(
+    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_constants(monkeypatch, tmp_path / "constants", {"wolo.frontends.terminal.display.line_prompt.READING_S": 3.0})
     provider.script(call("shell", {"command": "touch made"}, content="Thinking about it.\n").slow(0.05), text("I see."))
     with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for("Thinking about it.")
@@ -77,10 +82,6 @@ def test_what_is_typed_before_the_question_is_no_answer(provider: ProviderServer
         terminal.wait_for("$ touch made")
         terminal.enter("y")
         terminal.wait_for(READY)
-        seen = time.monotonic()
-        while time.monotonic() - seen < 0.5:
-            terminal.wait_until(lambda: terminal.shows(READY))
-            terminal._read()
         assert len(provider.requests) == 1
         terminal.enter("n")
         assert terminal.wait_for_exit() == 0
@@ -88,10 +89,12 @@ def test_what_is_typed_before_the_question_is_no_answer(provider: ProviderServer
 
 
 def test_a_yes_is_taken_only_once_the_question_could_be_read(provider: ProviderServer) -> None:
-    provider.script(call("shell", {"command": "touch made"}))
+    hold, asking = Hold(), call("shell", {"command": "touch made"})
+    provider.script(replace(asking, pieces=(hold, *asking.pieces)))
     with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
-        terminal.wait_for("$ touch made")
+        hold.wait_until_reached()
         asked_at = time.monotonic()
+        hold.release()
         terminal.wait_for(READY)
         assert time.monotonic() - asked_at > 0.25
         terminal.press("ctrl-c")

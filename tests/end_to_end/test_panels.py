@@ -16,7 +16,6 @@ import pytest
 
 from tests.components import require
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
-from tests.fakes.pace import allowed_s
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
@@ -91,10 +90,8 @@ def test_a_no_is_seen_and_the_turn_goes_on(provider: ProviderServer) -> None:
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
 def test_escape_and_ctrl_c_are_a_no_that_stops_the_turn(provider: ProviderServer, key: str) -> None:
     with asked(provider, touch()) as terminal:
-        pressed = time.monotonic()
         terminal.press(key)
         terminal.wait_until(lambda: terminal.is_idle)
-        assert time.monotonic() - pressed < allowed_s(1.5)
         assert leave(terminal) == 0
     assert not Path("made").exists()
     assert len(provider.requests) == 1

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def wait_for(happened: Callable[[], bool], timeout_s: float = 10.0) -> None:
+def wait_for(happened: Callable[[], bool], timeout_s: float = 30.0) -> None:
     end = time.monotonic() + timeout_s
     while not happened():
         assert time.monotonic() < end, f"it did not happen within {timeout_s} s"
