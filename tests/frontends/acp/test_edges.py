@@ -122,6 +122,15 @@ async def test_wrong_requests_are_refused_with_the_parameter_that_is_wrong(provi
     assert not provider.requests
 
 
+async def test_a_server_that_cannot_be_read_costs_itself_with_a_notice(provider: ProviderServer, work: Path) -> None:
+    async with editor(*provider.flags) as client:
+        params = {"cwd": str(work), "mcpServers": [{"name": "x"}, {"type": "later", "name": "y"}, 5]}
+        opened = await client.agent._conn.send_request("session/new", params)
+        await client.until(lambda each: each.session_update == "available_commands_update")
+        (notice,) = client.of("agent_thought_chunk", opened["sessionId"])
+        assert notice.content.text == "Ignored 3 MCP servers of the editor that wolo cannot read.\n"
+
+
 def test_odd_lines_are_answered_and_the_next_request_too(provider: ProviderServer) -> None:
     lines = {
         b'{"jsonrpc":"2.0","id":1,"method":"\xff"}': -32700,

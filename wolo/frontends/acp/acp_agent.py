@@ -15,7 +15,7 @@ from wolo.config.cli_options import Given, many
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp.client_files import ClientFiles
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.terminal_text import clean_line, counted
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.startup import StartOptions
@@ -197,6 +197,8 @@ class Agent:
             conversation = await open_conversation(options)
         files.session_id = conversation.info.session_id
         session = self._sessions[files.session_id] = Session(conversation, self.client)
+        if unread := sdk.servers_given() - len(servers or ()):
+            session.notices.append(f"Ignored {counted(unread, 'MCP server')} of the editor that wolo cannot read.")
         return session
 
     async def _state(self, session: Session) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -150,6 +151,7 @@ __all__ = [
     "connect",
     "image_block",
     "plan_entry",
+    "servers_given",
     "text_block",
     "tool_content",
     "tool_diff_content",
@@ -160,6 +162,14 @@ __all__ = [
     "update_plan",
     "update_user_message",
 ]
+
+
+_servers_given: ContextVar[int] = ContextVar("servers_given")
+
+
+def servers_given() -> int:
+    """MCP servers in the running request; the SDK drops those that it cannot read."""
+    return _servers_given.get()
 
 
 class Client:
@@ -213,6 +223,8 @@ def connect(agent: Any, transport: Any, more: Mapping[str, Any]) -> Connection:
     router = build_agent_router(agent, use_unstable_protocol=True)
 
     async def handle(method: str, params: Any, is_notification: bool) -> Any:
+        servers = params.get("mcpServers") if isinstance(params, dict) else None
+        _servers_given.set(len(servers) if isinstance(servers, list) else 0)
         if method in more and not is_notification:
             answering = more[method](params if isinstance(params, dict) else {})
         else:

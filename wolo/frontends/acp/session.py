@@ -42,6 +42,8 @@ class Session:
         self._cancelled = 0
         """Number of cancellations so far."""
         self._asking: set[asyncio.Task[None]] = set()
+        self.notices: list[str] = []
+        """About its opening; sent with the slash commands."""
 
     @property
     def id(self) -> str:
@@ -95,7 +97,7 @@ class Session:
         await self._send(self._updates.replay(self.conversation.history))
 
     def announce_soon(self) -> None:
-        """Sends the slash commands, after the answer to the client's request."""
+        """Sends notices and the slash commands, after the answer to the client's request."""
         task = asyncio.create_task(self._announce())
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
@@ -104,6 +106,8 @@ class Session:
         from wolo.frontends.acp.slash_commands import available  # noqa: PLC0415  # all commands
 
         commands = await asyncio.to_thread(available, self.conversation)
+        for notice in self.notices:
+            await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
         await self.update(sdk.update_available_commands(commands))
 
     async def close(self) -> None:
