@@ -149,6 +149,28 @@ def test_a_torn_missing_or_foreign_end_of_the_results_is_written_again(ledger: L
     assert [line["id"] for line in results(run)] == ["a", "b", "c"]
 
 
+def test_changed_lines_of_the_results_are_found_and_written_again(ledger: Ledger, host: TestHost, run: Path) -> None:
+    ledger.add(tasks("a", "b", "c"))
+    for _ in range(3):
+        ledger.publish(leased(ledger, host.owner()), outcome())
+    path = run / "results.jsonl"
+    whole = path.read_bytes()
+    first, second, third = whole.splitlines(keepends=True)
+    damages = (
+        (first + second.replace(b"passed", b"failed") + third, 2),
+        (second + third, 1),
+        (first + second + second + third, 3),
+        (whole + b"{}\n", 4),
+        (whole, None),
+        (first + second + third[:9], None),
+        (first, None),
+    )
+    for damaged, number in damages:
+        path.write_bytes(damaged)
+        assert ledger.restore_results() == number
+        assert path.read_bytes() == whole
+
+
 def test_workers_at_once_share_the_queue(ledger: Ledger, host: TestHost, run: Path) -> None:
     ledger.add(tasks(*(f"t{number}" for number in range(60))))
     failures: list[Exception] = []

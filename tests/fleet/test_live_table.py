@@ -10,6 +10,7 @@ from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, Reply, delta, sse, text
 from tests.fakes.screen import pty_wolo
 from tests.fleet.batches import serve, write_tasks
+from wolo.cli.fleet.live_table import cost_so_far
 
 HOSTILE = "so \x1b[31m\x1b]0;owned\x07 long a line that it fits into no window of sixty columns"
 
@@ -39,3 +40,10 @@ def test_a_table_is_repainted_in_place_and_interrupts_stay_readable(
         assert screen.wait_for_exit() == 1
         assert screen.times("running ·") == 0, "the table is gone at the end"
         assert screen.shows("2 done, 1 cancelled")
+
+
+@pytest.mark.parametrize(
+    ("cost", "known", "shown"), [(1.5, 1.5, "$1.5000"), (None, 1.5, "at least $1.5000"), (None, 0.0, "?"), (0.0, 0.0, "$0")]
+)
+def test_a_cost_that_is_partly_unknown_shows_the_known_part(cost: float | None, known: float, shown: str) -> None:
+    assert cost_so_far({"cost_usd": cost, "known_cost_usd": known}) == shown

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import unprivileged
 from tests.fleet.clocks import TestHost, leased, outcome, results, tasks
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger import ELSEWHERE, NEXT, Ledger
@@ -25,6 +26,7 @@ from wolo.sessions import database_file
 WORKER = """
 import sys
 from pathlib import Path
+from tests import unprivileged
 from tests.fleet.clocks import outcome
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger_folder import open_ledger
@@ -39,6 +41,33 @@ while lease := ledger.lease(owner):
 @pytest.fixture
 def store() -> str:
     return "sqlite"
+
+
+def counted(run: Path) -> dict[str, int]:
+    with contextlib.closing(open_ledger(run, reads=True)) as ledger:
+        return dict(ledger.counts())
+
+
+def cancelled(run: Path) -> int:
+    with contextlib.closing(open_ledger(run)) as ledger:
+        return ledger.cancel(None)
+
+
+def test_a_folder_that_cannot_be_written_can_be_read(host: TestHost) -> None:
+    with unprivileged.folder() as run:
+        writer = create_ledger(run, Meta(version="1"), "sqlite", host)
+        writer.add(tasks("a", "b"))
+        writer.publish(leased(writer, host.owner()), outcome())
+        assert (run / "ledger.db-wal").stat().st_size > 0, "a part is in the log"
+        for path in run.iterdir():
+            path.chmod(0o444)
+        run.chmod(0o555)
+        names = sorted(run.iterdir())
+        assert unprivileged.call(counted, run) == {"passed": 1, "queued": 1}
+        assert sorted(run.iterdir()) == names
+        with pytest.raises(LedgerError, match="read-only"):
+            unprivileged.call(cancelled, run)
+        writer.close()
 
 
 def killed(run: Path, after_s: float) -> None:

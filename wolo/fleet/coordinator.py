@@ -88,8 +88,8 @@ def create_run(
     return ledger
 
 
-def open_run(path: Path) -> Ledger:
-    """Raises UsageError if the folder holds no run, LedgerError."""
+def open_run(path: Path, *, reads: bool = False) -> Ledger:
+    """`reads`: the folder may be read-only. Raises UsageError if it holds no run, LedgerError."""
     if not has_ledger(path):
         tasks = RunFolder(path).tasks
         if tasks.exists():
@@ -97,7 +97,7 @@ def open_run(path: Path) -> Ledger:
                 f"The ledger of {path} is gone.", hint=f"`wolo batch run {tasks} --out FOLDER` begins again elsewhere."
             )
         raise UsageError(f"{path} holds no run.", hint="`wolo batch run TASKS --out FOLDER` makes one.")
-    ledger = open_ledger(path)
+    ledger = open_ledger(path, reads=reads)
     if not ledger.counts():  # ended between making the ledger and filling it
         ledger.close()
         raise UsageError(

@@ -101,7 +101,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Follow it until all have ended.")] = False,
 ) -> None:
     """Show how many tasks are in which state, what runs, and the cost."""
-    with closing(_open(run)) as ledger:
+    with closing(_open(run, reads=True)) as ledger:
         if watch:
             watch_run(ledger, as_json=as_json)
             return
@@ -130,6 +130,10 @@ def resume(run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: Ma
             ledger.limit(
                 max_cost_usd=meta.max_cost_usd if limits.usd is None else limits.usd,
                 max_tokens=meta.max_tokens if limits.tokens is None else limits.tokens,
+            )
+        if changed := ledger.restore_results():
+            print_message(
+                f"Line {changed} of {run / 'results.jsonl'} was not what the ledger has; it is written again from there."
             )
         count = jobs if jobs is not None else options_of(meta).jobs or _JOBS
         if count < 1:
@@ -199,7 +203,7 @@ def show(run: Run, task: TaskId, as_json: AsJson = False) -> None:
     """Show the newest attempt of a task: state, cost, files, and the end of its verify command."""
     from msgspec import to_builtins
 
-    with closing(_open(run)) as ledger:
+    with closing(_open(run, reads=True)) as ledger:
         row = _row(ledger, task)
     if as_json:
         print_json(to_builtins(row))
@@ -234,7 +238,7 @@ def apply(
     """Show the patch of a task and apply it; git merges where the files have changed since."""
     from wolo.fleet.applying import apply_patch, prepare_patch
 
-    with closing(_open(run)) as ledger:
+    with closing(_open(run, reads=True)) as ledger:
         row = _row(ledger, task)
     ready = prepare_patch(run.absolute(), row, to)
     print_line(ready.text.rstrip("\n"))
@@ -305,10 +309,10 @@ def _limits(usd: float | None, tokens: int | None) -> Limits:
     return Limits(usd, tokens)
 
 
-def _open(run: Path) -> Ledger:
+def _open(run: Path, *, reads: bool = False) -> Ledger:
     from wolo.fleet.coordinator import open_run
 
-    return open_run(run.absolute())
+    return open_run(run.absolute(), reads=reads)
 
 
 def _row(ledger: Ledger, task: str) -> Row:

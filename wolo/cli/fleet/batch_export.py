@@ -31,7 +31,7 @@ def export(
     if write is None:
         raise UsageError(f"There is no format {format}.", hint=f"Formats: {', '.join(WRITERS)}.")
     folder = run.absolute()
-    with closing(open_run(folder)) as ledger:
+    with closing(open_run(folder, reads=True)) as ledger:
         exported = ExportedRun(folder=folder, model=options_of(ledger.meta()).agent.model, rows=ledger.rows())
     if out is None:
         with stdout_bytes() as take:

@@ -90,13 +90,19 @@ class Pace:
         return f" · {count * 60 / seconds:.1f}/min{rest}"
 
 
+def cost_so_far(now: Mapping[str, Any]) -> str:
+    """Attempts that were killed leave a part of the total unknown."""
+    unknown = now["cost_usd"] is None and now["known_cost_usd"] > 0
+    return f"at least {money(now['known_cost_usd'])}" if unknown else money(now["cost_usd"])
+
+
 def table_lines(now: Mapping[str, Any], meta: Meta, pace: Pace, running: Sequence[Running]) -> list[str]:
     """Counts, totals against the limits, and one line for each running task."""
     states = now["states"]
     total = sum(states.values())
     left = states.get("queued", 0) + states.get("leased", 0)
     ended = total - left
-    cost = money(now["cost_usd"]) + (f" of {money(meta.max_cost_usd)}" if meta.max_cost_usd is not None else "")
+    cost = cost_so_far(now) + (f" of {money(meta.max_cost_usd)}" if meta.max_cost_usd is not None else "")
     tokens = in_short(now["tokens"]) + (f" of {in_short(meta.max_tokens)}" if meta.max_tokens is not None else "")
     counts = " · ".join(f"{states[name]} {'running' if name == 'leased' else name}" for name in STATES if states.get(name))
     lines = [counts, f"{ended} of {total}{pace.text(ended, left)} · {cost} · {tokens} tokens"]

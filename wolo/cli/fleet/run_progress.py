@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wolo.cli.fleet.live_table import STATES, LiveTable, Pace, Running, can_repaint, seconds_since, table_lines
+from wolo.cli.fleet.live_table import STATES, LiveTable, Pace, Running, can_repaint, cost_so_far, seconds_since, table_lines
 from wolo.cli.listing import money, print_json
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import print_line, print_message
@@ -151,6 +151,7 @@ def status_of(ledger: Ledger) -> dict[str, Any]:
         "states": ledger.counts(),
         "tokens": spent.tokens,
         "cost_usd": spent.cost_usd,
+        "known_cost_usd": spent.counted_usd,
         "running": [
             {"id": row.task.id, "attempt": row.attempt, "host": row.host, "began": row.began, "note": row.note} for row in running
         ],
@@ -159,6 +160,6 @@ def status_of(ledger: Ledger) -> dict[str, Any]:
 
 def print_status(now: dict[str, Any]) -> None:
     states = [f"{now['states'][state]} {state}" for state in STATES if now["states"].get(state)]
-    print_line(f"{', '.join(states)} · {now['tokens']:,} tokens · {money(now['cost_usd'])}")
+    print_line(f"{', '.join(states)} · {now['tokens']:,} tokens · {cost_so_far(now)}")
     for row in now["running"]:
         print_line(f"  {row['id']}  {row['host']}  {row['note']}")

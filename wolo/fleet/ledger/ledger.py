@@ -308,6 +308,10 @@ class Ledger:
         self._results.complete()
         write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.spent(), self._host.utc())
 
+    def restore_results(self) -> int | None:
+        """Writes results.jsonl again from the first line that another program has changed; returns its number."""
+        return self._results.restore()
+
     def _run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         return self._store.transaction(lambda execute: execute(statement, values))
 

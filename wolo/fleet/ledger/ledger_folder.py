@@ -45,11 +45,11 @@ def create_ledger(folder: Path, meta: Meta, store: str = SQLITE, host: Host | No
     return Ledger(opened, folder, host)
 
 
-def open_ledger(folder: Path, host: Host | None = None) -> Ledger:
-    """Raises LedgerError."""
+def open_ledger(folder: Path, host: Host | None = None, *, reads: bool = False) -> Ledger:
+    """`reads`: the folder may be read-only. Raises LedgerError."""
     host = host or Host()
     if not (folder / STORE).is_file():
-        return Ledger(SqliteStore(folder / NAME, host), folder, host)
+        return Ledger(SqliteStore(folder / NAME, host, reads=reads), folder, host)
     from wolo.fleet.ledger.postgresql_store import PostgresStore  # noqa: PLC0415  # few runs need it
 
     try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -34,6 +35,21 @@ class ResultsFile:
 
     def complete(self) -> None:
         """Appends the results that it lacks. Raises LedgerError; the ledger has them in any case."""
+        with self._locked():
+            self._append()
+
+    def restore(self) -> int | None:
+        """Compares all lines with the ledger; from the first that differs, whose number is returned, they are written again."""
+        with self._locked():
+            with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb+") as file:
+                differs = self._compare(file)
+                file.truncate(self._bytes)
+            number = self._lines + 1
+            self._append()
+        return number if differs else None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         try:
             lock = acquire(self._lock, _LOCK_S)
         except LockHeld as other:
@@ -46,7 +62,7 @@ class ResultsFile:
         except OSError as error:
             raise _explained(error, self._lock) from error
         try:
-            self._append()
+            yield
         except OSError as error:
             self._checked = False
             raise _explained(error, self._path) from error
@@ -68,6 +84,18 @@ class ResultsFile:
                 self._lines += len(lines)
         finally:
             os.close(descriptor)
+
+    def _compare(self, file: BinaryIO) -> bool:
+        """Reads on to the first line that differs; a torn or missing end is no difference."""
+        self._bytes = self._lines = 0
+        self._checked = True
+        while expected := self._store.transaction(self._missing):
+            for line in expected:
+                if (read := file.readline()) != line:
+                    return not line.startswith(read)
+                self._bytes += len(line)
+                self._lines += 1
+        return file.readline().endswith(b"\n")
 
     def _read_on(self, descriptor: int) -> None:
         """Counts the lines that others added, and removes a torn one."""

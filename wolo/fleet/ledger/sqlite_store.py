@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -28,15 +32,15 @@ class SqliteStore:
     next_fence = "UPDATE run SET fence = fence + 1 RETURNING fence"
     one_host = True
 
-    def __init__(self, path: Path, host: Host) -> None:
-        """Opens an existing file. Raises LedgerError."""
+    def __init__(self, path: Path, host: Host, *, reads: bool = False) -> None:
+        """Opens an existing file. `reads`: one that cannot be written is copied into memory. Raises LedgerError."""
         self._path, self._host, self._mutex = path, host, RLock()
         if not path.is_file():
             raise LedgerError(
                 f"There is no ledger in {path.parent}.", hint="Give the folder that was the --out of `wolo batch run`."
             )
         try:
-            self._connection = connect(path)
+            self._connection = _copy_in_memory(path) if reads and not _is_writable(path) else connect(path)
             self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
             self._connection.execute("PRAGMA wal_autocheckpoint = 1000")
             (application,) = self._connection.execute("PRAGMA application_id").fetchone()
@@ -101,6 +105,31 @@ class SqliteStore:
     def close(self) -> None:
         with self._mutex:
             self._connection.close()
+
+
+def _is_writable(path: Path) -> bool:
+    """SQLite needs the folder, too, for its log."""
+    return all(os.access(each, os.W_OK) for each in (path, path.parent))
+
+
+def _copy_in_memory(path: Path) -> sqlite3.Connection:
+    """Copies the file with its log first, as SQLite opens no log in a folder that it cannot write."""
+    with TemporaryDirectory(prefix="wolo-ledger-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            for end in ("", "-wal", "-journal"):
+                if (part := path.with_name(path.name + end)).exists():
+                    shutil.copyfile(part, copy.with_name(copy.name + end))
+        except OSError as error:
+            raise LedgerError(f"Cannot read {error.filename or path}: {(error.strerror or str(error)).lower()}.") from error
+        with closing(connect(copy)) as source:
+            memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            try:
+                source.backup(memory)
+            except BaseException:
+                memory.close()
+                raise
+            return memory
 
 
 def _explained(error: sqlite3.Error | OSError, path: Path) -> LedgerError:

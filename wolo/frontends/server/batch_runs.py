@@ -34,7 +34,7 @@ class BatchRuns:
         """Blocks. Raises HttpError for an unknown number."""
         if not 0 <= number < len(self._folders):
             raise HttpError(404, f"There is no run {number}.", "GET /api/runs lists them.")
-        with closing(open_ledger(self._folders[number])) as ledger:
+        with closing(open_ledger(self._folders[number], reads=True)) as ledger:
             rows = ledger.rows()
         tasks = [as_line(row) | {"note": row.note} for row in rows[:MOST_TASKS]]
         return {
@@ -44,7 +44,7 @@ class BatchRuns:
         }
 
     def _totals(self, folder: Path) -> dict[str, Any]:
-        with closing(open_ledger(folder)) as ledger:
+        with closing(open_ledger(folder, reads=True)) as ledger:
             spent = ledger.spent()
             return {
                 "name": folder.name,
