@@ -91,7 +91,7 @@ class Look(TestTool):
         self.most_running = max(self.most_running, self.running)
         if self.running >= self.together:
             self._enough.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self._enough.wait()
         self.running -= 1
         self.ran.append(args.text)

@@ -106,7 +106,7 @@ def test_an_interrupted_session_is_sound_in_every_format(provider: ProviderServe
     with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
         wait_for(lambda: Path("begun").exists())
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     checked = sessions("lint", "--as", "all", "--json")
     assert (checked.json["findings"], checked.exit_code) == ([], 0)
     said = [note["text"] for note in checked.json["notes"] if "no result" in note["text"]]
@@ -119,7 +119,7 @@ def test_a_stopped_answer_is_sound_in_every_format(provider: ProviderServer) -> 
     with start_wolo("-p", *provider.flags, "go") as process:
         hold.wait_until_reached()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     hold.release()
     assert sessions("lint", "--as", "all").exit_code == 0
 

@@ -159,7 +159,7 @@ def test_a_folded_paste_moves_and_is_deleted_as_one(provider: ProviderServer) ->
         terminal.press("left")
         terminal.type("b ")
         wait_for_written(terminal, "a b [Pasted #1: 40 lines]")
-        assert terminal.cursor[1] == len("› a b ")
+        terminal.wait_until(lambda: terminal.cursor[1] == len("› a b "))
         terminal.press("end")
         terminal.paste("x" * 1001)
         wait_for_written(terminal, "a b [Pasted #1: 40 lines][Pasted #2: 1,001 characters]")

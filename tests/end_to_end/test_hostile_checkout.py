@@ -345,11 +345,11 @@ def test_pipes_and_endless_devices_in_place_of_its_files_hold_nobody_up(provider
         else:
             Path(name).symlink_to("/dev/zero")
     provider.script(text("Done."))
-    done = run_wolo("-p", *provider.flags, "go", timeout=10)
+    done = run_wolo("-p", *provider.flags, "go", timeout=60)
     assert (done.exit_code, done.stdout) == (0, "Done.\n")
     for argv in (["config", "show"], ["trust"], ["models", "list"]):
-        assert run_wolo(*argv, timeout=10).exit_code == 0
-    refused = run_wolo("-p", "--trust", *provider.flags, "go", timeout=10)
+        assert run_wolo(*argv, timeout=60).exit_code == 0
+    refused = run_wolo("-p", "--trust", *provider.flags, "go", timeout=60)
     assert refused.exit_code == 2
     assert "Traceback" not in refused.stderr
 

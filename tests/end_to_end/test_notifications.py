@@ -67,6 +67,7 @@ def test_an_approval_calls_whoever_looks_elsewhere_once(provider: ProviderServer
         terminal.enter("go on")
         terminal.type(OUT)
         terminal.wait_until(lambda: READY in visible(terminal))
+        terminal.wait_until(lambda: APPROVAL in terminal.raw)
         for_a_while(terminal, 0.2)
         assert terminal.raw.count(APPROVAL) == 1
         terminal.type(IN)
@@ -153,7 +154,7 @@ def test_what_the_terminal_says_of_itself_is_never_typed(provider: ProviderServe
 @pytest.mark.parametrize("way", ["ctrl-d", "sigterm"])
 def test_the_terminal_is_told_to_say_no_more_at_the_end(provider: ProviderServer, way: str) -> None:
     with repl(provider) as terminal:
-        assert b"\x1b[?1004h" in terminal.raw
+        terminal.wait_until(lambda: b"\x1b[?1004h" in terminal.raw)
         if way == "ctrl-d":
             leave(terminal)
         else:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.components import require
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
+from tests.fakes.constants import set_constants
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
@@ -97,7 +98,11 @@ def test_escape_and_ctrl_c_are_a_no_that_stops_the_turn(provider: ProviderServer
     assert len(provider.requests) == 1
 
 
-def test_keys_from_before_and_right_after_it_appears_are_dropped(provider: ProviderServer) -> None:
+def test_keys_from_before_and_right_after_it_appears_are_dropped(
+    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    guard = "wolo.frontends.terminal.panels.key_guard"
+    set_constants(monkeypatch, tmp_path / "constants", {f"{guard}.READING_S": 3.0, f"{guard}.QUIET_S": 3.0})
     provider.script(touch(), text("I see."))
     with repl(provider, "--mode", "edit") as terminal:
         terminal.enter("go on")
@@ -145,7 +150,7 @@ def test_later_edits_need_no_yes_once_that_was_said(provider: ProviderServer) ->
         terminal.press("enter")
         terminal.wait_for("I see.")
         wait_for_prompt(terminal)
-        assert "edit" in terminal.lines[terminal.cursor[0] + 2]
+        terminal.wait_until(lambda: "edit" in terminal.lines[terminal.cursor[0] + 2])
         leave(terminal)
     assert not Path("made").exists()
 
@@ -201,8 +206,8 @@ def test_a_rule_is_edited_in_place_and_complained_about_at_once(provider: Provid
 def test_what_else_waits_is_listed(provider: ProviderServer) -> None:
     waiting = calls(*(("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")))
     with asked(provider, waiting, text("I see.")) as terminal:
-        assert "2 more approvals pending:" in visible(terminal)
-        assert "· shell touch two" in visible(terminal)
+        terminal.wait_until(lambda: "2 more approvals pending:" in visible(terminal))
+        terminal.wait_until(lambda: "· shell touch two" in visible(terminal))
         terminal.type("n")
         terminal.wait_until(lambda: "1 more approval pending" in visible(terminal) and READY in visible(terminal))
         terminal.type("y")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.fakes.command import run_wolo
+from tests.fakes.constants import set_constants
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.screen import Terminal, pty_wolo
@@ -94,7 +98,10 @@ def test_ctrl_c_ends_the_turn_and_the_session_goes_on(provider: ProviderServer) 
     assert told(provider).endswith("The user did not answer: the turn was stopped.")
 
 
-def test_what_is_typed_before_a_question_answers_none(provider: ProviderServer) -> None:
+def test_what_is_typed_before_a_question_answers_none(
+    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_constants(monkeypatch, tmp_path / "constants", {"wolo.frontends.terminal.display.line_prompt.READING_S": 3.0})
     provider.script(call("ask", {"questions": [DATABASE]}, content="Thinking about it.\n").slow(0.05), text("I see."))
     with pty_wolo(*provider.flags, "go on") as terminal:
         terminal.wait_for("Thinking about it.")

@@ -373,7 +373,7 @@ def test_a_session_in_use_is_refused_and_this_one_goes_on(provider: ProviderServ
             wait_for_prompt(terminal)
             assert leave(terminal) == 0
         hold.release()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def test_mistaken_names_keep_the_conversation_alive(provider: ProviderServer) -> None:

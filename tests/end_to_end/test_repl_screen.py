@@ -55,7 +55,7 @@ def test_tmux_keeps_all_of_a_long_answer(provider: ProviderServer, socket: Path)
         tmux.type("go on")
         tmux.press("Enter")
         tmux.wait_for(LINES[-1], 30)
-        assert [line.rstrip() for line in tmux.text.split("\n") if line.startswith("This is line")] == LINES
+        tmux.wait_until(lambda: [line.rstrip() for line in tmux.text.split("\n") if line.startswith("This is line")] == LINES)
 
 
 PIECE = 80
@@ -175,6 +175,7 @@ def test_a_conversation_that_continues_begins_with_its_last_screenful_dimmed(pro
         assert run_wolo("-p", *provider.flags, *(["-c"] if prompt == "second" else []), prompt).exit_code == 0
     with pty_wolo(*provider.flags, "-c", rows=16, columns=60) as terminal:
         terminal.wait_for_prompt()
+        terminal.wait_until(lambda: "Old paragraph 29." in terminal.lines)
         shown = terminal.lines
         assert terminal.cells[shown.index("Old paragraph 29.")][0].fg == DIM
         leave(terminal)
@@ -252,7 +253,7 @@ def test_a_resize_while_an_approval_waits_leaves_one_panel(provider: ProviderSer
             tmux.resize(24, columns)
         for shown in ("Run this command?", "$ echo made > file"):
             tmux.wait_until(lambda shown=shown: sum(shown in row for row in tmux.rows) == 1, "there was not one panel")
-        assert tmux.text.count("said before") == tmux.text.count("Run this command?") == 1
+        tmux.wait_until(lambda: tmux.text.count("said before") == tmux.text.count("Run this command?") == 1, "there were copies")
 
 
 def scrolled_away(tmux: Tmux) -> list[str]:
@@ -273,8 +274,8 @@ def test_narrowing_a_new_conversation_leaves_no_pieces_in_the_scrollback(
             tmux.press("Enter")
             tmux.wait_for("Esc deny and stop")
         tmux.resize(40, columns)
+        tmux.wait_until(lambda: tmux.text.count(f"› {said}") == 1, "there were copies")
         assert not set("".join(scrolled_away(tmux))) & set("─╭│╰")
-        assert tmux.text.count(f"› {said}") == 1
 
 
 def test_a_terminal_that_cuts_rows_loses_nothing_above_the_foot(provider: ProviderServer) -> None:
@@ -289,7 +290,7 @@ def test_a_terminal_that_cuts_rows_loses_nothing_above_the_foot(provider: Provid
             terminal.wait_until(lambda: "typed by hand" in "".join(terminal.lines))
         for number in range(10):
             assert f"l{number}" in terminal.text.split("\n")
-        assert terminal.times("typed by hand") == 1
+        terminal.wait_until(lambda: terminal.times("typed by hand") == 1)
 
 
 # Costs

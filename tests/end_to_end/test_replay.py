@@ -166,7 +166,7 @@ def test_a_turn_that_was_stopped_in_a_call_stops_again_and_the_next_one_goes_on(
     with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
         wait_for(lambda: Path("slow").exists())
         process.send_signal(number)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     run(provider, "-c", "--yolo", prompt="go on")
     assert_same(provider, 2)
 
@@ -177,7 +177,7 @@ def test_a_stream_that_was_stopped_is_streamed_as_far_as_it_came(provider: Provi
     with start_wolo("-p", *provider.flags, "-s", "mine", "first") as process:
         hold.wait_until_reached()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     hold.release()
     run(provider, "-s", "mine", prompt="go on")
     assert replay("mine", "--strict").exit_code == 0
@@ -228,7 +228,7 @@ def test_an_interrupted_replay_leaves_nothing(provider: ProviderServer, isolated
     with start_wolo("replay", env={"TMPDIR": str(spare)}) as process:
         wait_for(lambda: any(spare.rglob("begun")))
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert process.returncode == 130
     assert list(spare.iterdir()) == []
 

@@ -14,6 +14,7 @@ from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import pty_wolo
+from tests.workspace.living import unique_seconds
 
 
 @pytest.mark.parametrize("files", [3_000, pytest.param(200_000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])])
@@ -37,12 +38,13 @@ def test_loops_and_very_many_files_are_searched_in_bounded_time(provider: Provid
 
 def test_a_search_ends_with_the_run(provider: ProviderServer) -> None:
     Path("a.txt").write_text("a" * 60 + "!\n")
-    provider.script(call("grep", {"pattern": r"^(a+)+$"}))
+    mark = unique_seconds()
+    provider.script(call("grep", {"pattern": f"^(a+)+$|{mark}"}))
     with start_without_ripgrep(provider) as process:
-        wait_for(lambda: _searching() != [])
+        wait_for(lambda: _searching(mark) != [])
         process.terminate()
-        process.communicate(timeout=5)
-    wait_for(lambda: _searching() == [])
+        process.communicate(timeout=60)
+    wait_for(lambda: _searching(mark) == [])
 
 
 def test_a_search_that_stops_early_says_so_on_the_screen(provider: ProviderServer) -> None:
@@ -75,6 +77,6 @@ def run_without_ripgrep(provider: ProviderServer) -> Completed:
     return Completed(stdout.decode(), stderr.decode(), process.returncode)
 
 
-def _searching() -> list[bytes]:
-    found = subprocess.run(["/usr/bin/pgrep", "-f", r"plain_grep.py.*\(a\+\)\+"], capture_output=True, check=False).stdout
+def _searching(mark: str) -> list[bytes]:
+    found = subprocess.run(["/usr/bin/pgrep", "-f", f"plain_grep.py.*{mark}"], capture_output=True, check=False).stdout
     return found.split()

@@ -24,7 +24,7 @@ from wolo.places import find_places
 def end(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     """Ends wolo, and waits until it is gone."""
     process.send_signal(number)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
 
 
 def shell_with(*commands: str) -> Any:
@@ -100,7 +100,7 @@ def test_a_session_in_use_is_refused_and_its_holder_named(provider: ProviderServ
         assert str(process.pid) in second.stderr
         assert "--fork" in second.stderr
         hold.release()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def test_what_is_kept_is_for_its_owner_alone_whatever_the_umask(provider: ProviderServer, isolated: Path) -> None:

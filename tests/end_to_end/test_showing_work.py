@@ -85,7 +85,7 @@ def test_the_todo_list_stays_in_sight_while_something_is_open(provider: Provider
         terminal.enter("go on")
         terminal.wait_for("All done.")
         wait_for_prompt(terminal)
-        assert "  1 of 2 done" not in terminal.lines
+        terminal.wait_until(lambda: "  1 of 2 done" not in terminal.lines)
         leave(terminal)
 
 

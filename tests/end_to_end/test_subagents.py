@@ -143,7 +143,7 @@ def test_of_two_that_work_side_by_side_one_may_ask_while_the_other_ends(
         wait_until_asked(terminal)
         hold.release()
         wait_for(lambda: any(not info.live for info in sessions() if info.title == "end"))
-        assert READY in visible(terminal)
+        terminal.wait_until(lambda: READY in visible(terminal))
         terminal.type("y")
         terminal.wait_for("allowed once: explore: read")
         terminal.wait_for("Done.")
@@ -332,7 +332,7 @@ def test_agents_are_listed_and_shown_one_by_one(provider: ProviderServer, name: 
     with repl(provider, columns=120) as terminal:
         terminal.enter("/agents")
         terminal.wait_for("general")
-        assert any(line.startswith(name) and there in line for line in terminal.text.split("\n"))
+        terminal.wait_until(lambda: any(line.startswith(name) and there in line for line in terminal.text.split("\n")))
         terminal.enter("/agents helper")
         terminal.wait_for("You help.")
         assert terminal.shows("tools        read, edit")

@@ -88,7 +88,7 @@ def test_ctrl_o_shows_all_that_was_thought_last(provider: ProviderServer) -> Non
         terminal.wait_for_prompt()
         terminal.enter("go")
         terminal.wait_for("Done.")
-        assert terminal.times("Ctrl-O expands") == 2
+        terminal.wait_until(lambda: terminal.times("Ctrl-O expands") == 2)
         terminal.wait_for_prompt()
         terminal.child.send(b"\x0f")
         terminal.wait_for("First I look at it.")

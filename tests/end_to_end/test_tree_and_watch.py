@@ -31,11 +31,11 @@ def test_a_session_is_followed_from_another_process_until_it_ends(provider: Prov
         with start_wolo("sessions", "watch", "--from-start") as watcher:
             listener = threading.Thread(target=listen, args=(watcher, lines, seen))
             listener.start()
-            came = seen.wait(15)
+            came = seen.wait(60)
             hold.release()
             assert came, lines
-            assert worker.wait(15) == 0
-            assert watcher.wait(15) == 0
+            assert worker.wait(60) == 0
+            assert watcher.wait(60) == 0
             listener.join()
     told = "".join(lines)
     assert "› what is in a.txt?" in told

@@ -78,7 +78,7 @@ def test_asking_aside_while_the_model_works(provider: ProviderServer) -> None:
     provider.script(sse(delta("Work"), hold, delta("ing.\n"), finish("stop")), text("Later."))
     with repl(provider) as terminal:
         terminal.enter("work")
-        assert hold.reached.wait(10)
+        assert hold.reached.wait(60)
         terminal.enter("/btw how many?")
         terminal.wait_for("It is seventeen.")
         terminal.enter("/mode plan")
@@ -99,7 +99,7 @@ def test_escape_ends_a_question_aside_and_wolo_stays(provider: ProviderServer) -
     provider.script(sse(delta("Never"), hold, finish("stop")), text("Here."))
     with repl(provider) as terminal:
         terminal.enter("/btw how many?")
-        assert hold.reached.wait(10)
+        assert hold.reached.wait(60)
         terminal.wait_for("asking a side question" if terminal.is_narrow else "Esc stops")
         terminal.press("escape")
         wait_for_prompt(terminal)

@@ -138,7 +138,7 @@ class ProviderServer:
         with self._changed:
             self._previous.clear()
 
-    def wait_for_requests(self, count: int, timeout_s: float = 10.0) -> list[Asked]:
+    def wait_for_requests(self, count: int, timeout_s: float = 30.0) -> list[Asked]:
         """Blocks until this many POSTs have come; from a coroutine call it through `asyncio.to_thread`."""
         with self._changed:
             came = self._changed.wait_for(lambda: len(self.requests) >= count, timeout_s)
@@ -176,7 +176,7 @@ class ProviderServer:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(timeout=5)
+            thread.join(timeout=30)
 
     def _spawn(self, target: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)

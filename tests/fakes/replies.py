@@ -30,7 +30,7 @@ class Hold:
         self.reached = threading.Event()
         self.released = threading.Event()
 
-    def wait_until_reached(self, timeout_s: float = 10.0) -> None:
+    def wait_until_reached(self, timeout_s: float = 30.0) -> None:
         assert self.reached.wait(timeout_s), f"the server did not come to this point within {timeout_s} s"
 
     def release(self) -> None:

@@ -41,10 +41,10 @@ class Tmux:
     def resize(self, rows: int, columns: int) -> None:
         self.run("resize-window", "-x", str(columns), "-y", str(rows))
 
-    def wait_for(self, wanted: str, timeout_s: float = 15.0) -> None:
+    def wait_for(self, wanted: str, timeout_s: float = 30.0) -> None:
         self.wait_until(lambda: wanted in self.text, f"{wanted!r} did not appear", timeout_s)
 
-    def wait_until(self, holds: Callable[[], bool], complaint: str = "it did not happen", timeout_s: float = 15.0) -> None:
+    def wait_until(self, holds: Callable[[], bool], complaint: str = "it did not happen", timeout_s: float = 30.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not holds():
             assert time.monotonic() < deadline, f"{complaint} within {timeout_s} s; tmux shows:\n{self.text}"

@@ -119,10 +119,10 @@ async def test_a_page_is_opened_after_a_yes_only(monkeypatch: pytest.MonkeyPatch
 
 async def test_the_time_of_a_call_stands_still_while_a_question_waits() -> None:
     async def slow(call_id: str, questions: Sequence[Question]) -> Replies | None:
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(3.2)
         return (SKIP, SKIP, SEND)
 
-    async with serving(f=features(tool_timeout_s=0.8)) as servers:
+    async with serving(f=features(tool_timeout_s=3)) as servers:
         await settled(servers)
         assert (await ask(servers, "confirm", slow)).text.startswith("accept")  # type: ignore[arg-type]  # a user
 

@@ -92,12 +92,12 @@ async def test_between_turns_the_result_waits_for_the_next_prompt(provider: Prov
         conversation.listen_while_idle(listen)
         (turn,) = of(TurnEnded, await events_of(conversation))
         assert turn.answer == "I started it."
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "waiting for the model" not in await said(conversation, "/tasks"):
                 await asyncio.sleep(0.01)
         assert "explore: waiting for the model" in await said(conversation, "/agents")
         hold.release()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await ended.wait()
             while not conversation.subagents.has_news:
                 await conversation.subagents.wait()
@@ -135,7 +135,7 @@ async def test_an_approval_of_one_reaches_the_user_between_turns(provider: Provi
         conversation.listen_while_idle(listen)
         await events_of(conversation)
         hold.release()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await asked.wait()
             assert conversation.is_asking
             async for event in conversation.ask_again():

@@ -145,6 +145,6 @@ def test_the_report_filters_and_opens_and_hostile_text_stays_text(exported: Expo
         opened = wait(driver, lambda: all_of(driver, ".details"))[0].text
         assert all(words in opened for words in (HOSTILE[:20], "edit a.txt (failed)", "+two", "exit code 0"))
         say_in(driver, "text", "vanished")
-        assert [each.text for each in all_of(driver, "#rows td.id")] == ["broken"]
+        wait(driver, lambda: [each.text for each in all_of(driver, "#rows td.id")] == ["broken"])
         assert "owned" not in driver.title
         assert driver.get_log("browser") == [], "also nothing that the policy refused"

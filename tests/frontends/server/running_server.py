@@ -56,7 +56,7 @@ class Events:
             return next((line for line in self.lines[after:] if wanted(line)), None)
 
         with self._changed:
-            assert self._changed.wait_for(lambda: find() is not None, timeout=20), [kind(line) for line in self.lines]
+            assert self._changed.wait_for(lambda: find() is not None, timeout=60), [kind(line) for line in self.lines]
             found = find()
         assert found is not None
         return found

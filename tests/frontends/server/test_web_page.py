@@ -55,7 +55,7 @@ def wait(driver: Any, condition: Callable[[], Any]) -> Any:
     from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.support.ui import WebDriverWait
 
-    waiting = WebDriverWait(driver, 20, poll_frequency=0.05, ignored_exceptions=[StaleElementReferenceException, IndexError])
+    waiting = WebDriverWait(driver, 60, poll_frequency=0.05, ignored_exceptions=[StaleElementReferenceException, IndexError])
     return waiting.until(lambda _: condition())
 
 
@@ -137,7 +137,7 @@ def test_hostile_text_stays_text(server: Server, provider: ProviderServer) -> No
         wait(driver, lambda: any("onerror" in each.text for each in all_of(driver, "#sessions .name")))
         assert not all_of(driver, "main img, main script, #side img, a[href^=javascript]")
         assert "owned" not in driver.title or "<img" in driver.title
-        assert "<img src=x onerror" in shown(driver)
+        wait(driver, lambda: "<img src=x onerror" in shown(driver))
         drawn = driver.execute_async_script(
             DRAW, ["# a" + " " * 900_000 + "b", "a|b\n" + " " * 900_000 + "x", RUNS, "|-|\n|-|\n" + "|" * 200_000]
         )
@@ -164,7 +164,7 @@ def test_a_session_is_set_up_and_used_from_the_page(server: Server, provider: Pr
         panel = wait(driver, lambda: all_of(driver, ".ask")[0])
         assert f"Outside the workspace: {tmp_path / 'out.txt'}" in panel.text
         assert "+a⟨U+202E⟩bred" in panel.text
-        assert driver.find_element("css selector", "#todo summary").text == "1/2 mend"
+        wait(driver, lambda: driver.find_element("css selector", "#todo summary").text == "1/2 mend")
         driver.execute_script("mode.value = 'plan'; mode.dispatchEvent(new Event('change'))")
         all_of(driver, "[data-decision=no]")[0].click()
         wait(driver, lambda: "tokens" in shown(driver))

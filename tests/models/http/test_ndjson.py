@@ -145,7 +145,7 @@ async def test_a_line_is_there_before_the_next_one_is_sent(server: ProviderServe
     server.script(lines(LINES[0] + b"\n", hold, LINES[2] + b"\n"))
     transport = HttpTransport({})
     batches = transport.send(call_to(server))
-    first = await asyncio.wait_for(anext(batches), 5)
+    first = await asyncio.wait_for(anext(batches), 60)
     assert first.payloads == (LINES[0],)
     hold.release()
     assert [batch.payloads async for batch in batches] == [(LINES[2],)]

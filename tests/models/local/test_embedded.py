@@ -46,7 +46,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while is_alive(pid):
             await asyncio.sleep(0.01)
 

@@ -4,6 +4,7 @@ import asyncio
 import codecs
 import fcntl
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import WriteIntent
 from wolo.tools.editing.write import Write, WriteArgs
 from wolo.tools.tool_values import Diff, TextChange
+from wolo.workspace.files import file_locks
 from wolo.workspace.files.atomic_write import content_hash
 
 
@@ -185,15 +187,22 @@ async def test_a_binary_file_is_not_replaced_by_text(harness: ToolHarness) -> No
         await harness.call("write", path="a", content="x")
 
 
-async def test_an_interrupt_waits_for_the_file_to_be_whole(harness: ToolHarness) -> None:
+async def test_an_interrupt_waits_for_the_file_to_be_whole(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write is held up by its lock, cancelled, then released: it must be over when the call has ended."""
     locks = harness.folder / "locks"
     locks.mkdir(exist_ok=True)
     lock = locks / f"{content_hash(os.fsencode(harness.root / 'a'))[:32]}.lock"
     handle = os.open(lock, os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
+    tried, try_lock = threading.Event(), file_locks._try_lock
+
+    def try_to_lock(handle: int) -> bool:
+        tried.set()
+        return try_lock(handle)
+
+    monkeypatch.setattr(file_locks, "_try_lock", try_to_lock)
     task = asyncio.create_task(harness.call("write", path="a", content="x"))
-    await asyncio.sleep(0.02)
+    await asyncio.to_thread(tried.wait)
     task.cancel()
     asyncio.get_running_loop().call_later(0.05, os.close, handle)
     with pytest.raises(asyncio.CancelledError):

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from tests import unprivileged
 from tests.tools.harness import ToolHarness
 from tests.tools.programs import find_ripgrep, needs_ripgrep
+from tests.workspace.living import unique_seconds
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.guard.secrets.redactor import Secrets
@@ -437,13 +438,18 @@ async def test_a_frequent_word_ends_the_search_before_all_files_are_found(
 
 async def test_a_cancelled_search_leaves_no_program_behind(harness: ToolHarness) -> None:
     harness.put("a.txt", "a" * 60 + "!\n")
-    task = asyncio.create_task(search(Grep(stand_in()), harness, r"^(a+)+$"))
-    await asyncio.sleep(0.5)
+    mark = unique_seconds()
+    task = asyncio.create_task(search(Grep(stand_in()), harness, f"^(a+)+$|{mark}"))
+    while not searching(mark):
+        await asyncio.sleep(0.02)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    left = subprocess.run(["pgrep", "-f", "plain_grep.py.*a\\+"], capture_output=True, check=False).stdout
-    assert left == b""
+    assert searching(mark) == b""
+
+
+def searching(mark: str) -> bytes:
+    return subprocess.run(["pgrep", "-f", f"plain_grep.py.*{mark}"], capture_output=True, check=False).stdout
 
 
 async def test_a_search_outside_says_so_before_it_happens(harness: ToolHarness, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def processes() -> Iterator[Processes]:
     processes.close_all()
 
 
-async def run(processes: Processes, script: str, *, timeout_s: float = 20) -> Finished:
+async def run(processes: Processes, script: str, *, timeout_s: float = 60) -> Finished:
     argv = ["bash", "--noprofile", "--norc", "-c", script]
     return await processes.run(argv, cwd=Path.cwd(), env=ENV, timeout_s=timeout_s, printed=CapturedOutput())
 
@@ -143,7 +143,7 @@ async def test_the_end_of_a_command_is_left_to_the_one_that_waits_for_it(process
     program = processes.start(start, lambda chunk: None)
     os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
     await run(processes, "true")
-    assert (await program.wait(9), program.exit_code) == ("exited", 7)
+    assert (await program.wait(60), program.exit_code) == ("exited", 7)
     await processes.finish(program)
 
 

@@ -139,7 +139,7 @@ async def test_a_region_whose_input_has_just_ended_vanishes(monkeypatch: pytest.
 
 async def shown(region: LiveRegion) -> None:
     region.appear()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not region.app.is_running:
             await asyncio.sleep(0)
     region.flush()
