@@ -11,7 +11,8 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, text
 from wolo.models import probe_cache
-from wolo.models.probe_cache import ProbeResult
+from wolo.models.catalog import find
+from wolo.models.probe_cache import ProbeResult, ServerFacts, remember
 from wolo.places import find_places
 
 KEY = "key-that-is-never-shown"
@@ -196,3 +197,22 @@ def test_a_project_brings_no_provider_along(provider: ProviderServer, tmp_path: 
     assert run_wolo("-p", "-m", "zai/glm-5.2", "go").exit_code == 2
     assert not (tmp_path / "run").exists()
     assert provider.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "driven"),
+    [
+        ("zai/glm-5.2", "native"),
+        ("local/qwen2.5-coder-1.5b", "simple (embedded)"),
+        ("ollama/gemma3:1b", "simple (1.0B parameters; its server was not asked yet)"),
+        ("ollama/whatever", "native (size unknown; its server was not asked yet)"),
+    ],
+)
+def test_a_page_tells_how_the_model_is_driven_and_why(name: str, driven: str) -> None:
+    assert f"driven     {driven}\n" in run_wolo("models", "show", name).stdout
+
+
+def test_what_a_server_said_last_settles_the_mode_on_the_page() -> None:
+    choice = find("ollama/whatever", environ={})
+    remember(find_places().cache, choice, ServerFacts(kind="ollama", parameters=7_000_000_000, tools=False))
+    assert "driven     constrained (7.0B parameters)\n" in run_wolo("models", "show", "ollama/whatever").stdout

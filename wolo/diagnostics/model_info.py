@@ -14,7 +14,7 @@ from wolo.config import key_store, keys
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import follow_card
 from wolo.formats.encoding.thinking_levels import LEVELS
-from wolo.models import address, catalog, probe_cache, secret_references
+from wolo.models import address, catalog, driving, probe_cache, secret_references
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog import ListedModel
 from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
@@ -102,6 +102,7 @@ def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
     probed = None if followed is choice else probe_cache.read(places.cache, choice)
     choice, model = followed, followed.model
     format, dialect = format_of(choice), dialect_of(choice)
+    drive = driving.expected(replace(choice, drive=choice.drive or provider.drive), places.cache)
     where = address.join_url(provider.base_url, format.path(model.id)) if provider.base_url else ""
     return {
         "id": choice.label,
@@ -118,6 +119,8 @@ def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
         "price": _price(model.price),
         "edit_tool": choice.edit_tool,
         "format": choice.format,
+        "drive": drive.mode,
+        "drive_reason": drive.reason,
         "address": address.display_url(where),
         "key": _key(provider, environ, overrides.get(provider.name)),
         "dialect": _flags(dialect),
@@ -146,6 +149,7 @@ def page(facts: Mapping[str, Any]) -> Iterator[str]:
         "": ", ".join(filter(None, (price["source"], price["date"]))) if price else "",
         "edits with": facts["edit_tool"],
         "format": facts["format"],
+        "driven": f"{facts['drive']} ({facts['drive_reason']})" if facts["drive_reason"] else facts["drive"],
         "probed": facts["probed"] and f"{facts['probed']}; its results are applied",
         "address": facts["address"] or "none yet",
         "key": f"{key['source']}{'' if key['is_set'] else ': not set'}",

@@ -32,7 +32,8 @@ def duration(seconds: float) -> str:
 def retrying(event: AttemptFailed) -> str:
     """`Retrying in 2.0 s (attempt 2 of 5).`"""
     of = f" of {event.tries}" if event.tries else ""
-    return f"Retrying in {event.delay_s:.1f} s (attempt {event.attempt + 1}{of})."
+    when = f"in {event.delay_s:.1f} s" if event.delay_s >= 0.05 else "at once"
+    return f"Retrying {when} (attempt {event.attempt + 1}{of})."
 
 
 def replacement(event: ModelReplaced) -> str:

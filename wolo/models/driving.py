@@ -17,6 +17,7 @@ from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import EMPTY_ANSWER, Message, nudge
 from wolo.models import probe_cache
 from wolo.models.address import join_url
+from wolo.models.capabilities import LOCAL
 from wolo.models.catalog_files import in_format
 from wolo.models.format_selection import request_headers
 from wolo.models.http.transport import Call, HttpStatusError, Transport
@@ -217,12 +218,29 @@ class DrivenModelClient:
 # Looking up
 
 
+def facts_by_name(choice: Choice) -> ServerFacts:
+    return ServerFacts(kind=_KINDS.get(choice.provider.name, "other"), parameters=parameters_in(choice.model.id))
+
+
+def expected(choice: Choice, cache: Path) -> Decision:
+    """The mode that a run would settle on, from what its server said last, else from its name; asks nobody."""
+    if choice.drive:
+        return Decision(choice.drive, "probed or set")
+    if choice.provider.name == LOCAL:
+        return Decision("simple", "embedded")
+    if not may_differ(choice):
+        return Decision("native", "")
+    known = probe_cache.remember(cache, choice, None)
+    decision = decide(choice, known or facts_by_name(choice))
+    return decision if known else Decision(decision.mode, f"{decision.reason}; its server was not asked yet")
+
+
 async def known_facts(transport: Transport, choice: Choice, cache: Path, *, elsewhere: bool = False) -> ServerFacts:
     """Facts from the server if it is on this machine, else those it said last, else what the name says.
 
     `elsewhere`: also ask a server on another machine.
     """
-    from_name = ServerFacts(kind=_KINDS.get(choice.provider.name, "other"), parameters=parameters_in(choice.model.id))
+    from_name = facts_by_name(choice)
     if not (is_near(choice) or elsewhere):
         return from_name
     found = await look_up(transport, choice)
