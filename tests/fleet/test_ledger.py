@@ -167,6 +167,7 @@ def test_changed_lines_of_the_results_are_found_and_written_again(ledger: Ledger
     )
     for damaged, number in damages:
         path.write_bytes(damaged)
+        assert (ledger.changed_result(), path.read_bytes()) == (number, damaged)
         assert ledger.restore_results() == number
         assert path.read_bytes() == whole
 

@@ -105,6 +105,10 @@ def status(
         if watch:
             watch_run(ledger, as_json=as_json)
             return
+        if changed := ledger.changed_result():
+            print_message(
+                f"Line {changed} of {run / 'results.jsonl'} is not what the ledger has; `wolo batch resume {run}` mends it."
+            )
         now = status_of(ledger)
         print_json(now) if as_json else print_status(now)
 

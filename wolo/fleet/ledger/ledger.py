@@ -308,6 +308,10 @@ class Ledger:
         self._results.complete()
         write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.spent(), self._host.utc())
 
+    def changed_result(self) -> int | None:
+        """Number of the first line of results.jsonl that another program has changed."""
+        return self._results.changed_line()
+
     def restore_results(self) -> int | None:
         """Writes results.jsonl again from the first line that another program has changed; returns its number."""
         return self._results.restore()

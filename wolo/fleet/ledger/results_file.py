@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -46,6 +47,19 @@ class ResultsFile:
                 file.truncate(self._bytes)
             number = self._lines + 1
             self._append()
+        return number if differs else None
+
+    def changed_line(self) -> int | None:
+        """Number of the first line that differs from the ledger; changes nothing. Raises LedgerError."""
+        try:
+            read = self._path.read_bytes()  # before the ledger, which then has all its lines
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise LedgerError(f"Cannot read {self._path}: {(error.strerror or str(error)).lower()}.") from error
+        differs, number = self._compare(io.BytesIO(read)), self._lines + 1
+        self._bytes = self._lines = 0
+        self._checked = False
         return number if differs else None
 
     @contextmanager
