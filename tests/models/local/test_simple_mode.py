@@ -206,6 +206,14 @@ async def test_a_question_about_a_file_is_answered_from_what_was_read(script: Sc
     assert "".join(event.text for event in script.runner.events if isinstance(event, TextStreamed)) == turn.ended.answer
 
 
+async def test_a_question_that_names_a_file_is_answered_from_the_file(script: Script) -> None:
+    Path("calc.py").write_text(CALC)
+    turn = await script.turn("What does subtract in calc.py return for 3 and 1?", said("read"), text("2"))
+    assert [call.tool for call in calls_of(turn)] == ["read"]
+    assert script.server.requests[0].json["response_format"]["json_schema"]["schema"] == {"enum": ["change", "read"]}
+    assert turn.ended.answer == "2"
+
+
 async def test_the_project_is_its_readme(script: Script) -> None:
     Path("README.md").write_text("Frob makes charts.\n")
     turn = await script.turn("what does this project do?", said("read"), text("It makes charts."))

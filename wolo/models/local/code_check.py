@@ -6,6 +6,7 @@ import ast
 import builtins
 import itertools
 import json
+import keyword
 import re
 import subprocess
 import sys
@@ -149,6 +150,42 @@ def name_problem(text: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     return f"{', '.join(unknown)} is not defined" if unknown else ""
+
+
+_ASKED_NAME: Final = re.compile(
+    r"(?<![\w.])`?([A-Za-z_]\w{2,})\((?=[\w\s,:*=`'\"\[\].]*\))|\bfunction (?:called |named )?`([A-Za-z_]\w+)`"
+    r"|\bfunction (?:called|named) ([A-Za-z_]\w+)|\bfunction (\w+_\w+)"
+)
+_FILE_NAME: Final = re.compile(r"\b[\w-]+\.[A-Za-z]{1,5}\b")
+
+
+def asked_functions(request: str) -> list[str]:
+    """Names of functions that the request gives: `add(a, b)`, "a function called add". Empty if it is about several files."""
+    words = {word.lower() for word in re.findall(r"\w+", request)}
+    if words & _REMOVING or len(set(_FILE_NAME.findall(request))) > 1:
+        return []
+    names = [next(filter(None, found)) for found in _ASKED_NAME.findall(request)]
+    return [name for name in dict.fromkeys(names) if name not in dir(builtins) and not keyword.iskeyword(name)]
+
+
+def missing_functions(text: str, request: str) -> str:
+    """Problem of a text without the functions that were asked for by name; empty if none."""
+    missing = [name for name in asked_functions(request) if not re.search(rf"\b{name}\b", text)]
+    return f"it has no {', '.join(missing)}" if missing else ""
+
+
+def apply_asked_name(text: str, request: str) -> str:
+    """Give the only function of a text the name that was asked for: tiny models shorten `fibonacci` to `fib`."""
+    missing = [name for name in asked_functions(request) if not re.search(rf"\b{name}\b", text)]
+    try:
+        defined = [
+            name for name, node in _definitions(_parse(text)).items() if not isinstance(node, ast.ClassDef) and name != "main"
+        ]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    if len(missing) != 1 or len(defined) != 1 or len(asked_functions(request)) != 1:
+        return text
+    return re.sub(rf"\b{defined[0]}\b", missing[0], text)
 
 
 def apply_rename(text: str, request: str) -> str:

@@ -30,6 +30,7 @@ from wolo.models.local.simple_response import SimpleResponse, json_text
 from wolo.models.local.simple_runs import (
     RUN_S,
     RUNNERS,
+    about_file,
     error_of,
     example_command,
     file_to_fix,
@@ -147,7 +148,10 @@ class _Step(SimpleResponse):
             possible = [action for action in possible if action not in ("read", "list")]  # the content is already attached
         if not self._turn.question or len(possible) == 1:
             return "answer"
-        possible = [action for action in possible if action in fulfilling(self._question)] or possible
+        wanted = fulfilling(self._question)
+        if "read" in possible and any(map(self._names.exists, named_files(self._question, self._names))):
+            wanted = about_file(self._question, wanted)
+        possible = [action for action in possible if action in wanted] or possible
         if len(possible) == 1:
             return possible[0]
         chosen = await self._choose(texts.action(self._question), possible, ACTION_TOKENS)

@@ -11,6 +11,7 @@ from typing import Final
 from wolo.messages.parts import ToolPart
 from wolo.models.local.code_check import does_nothing
 from wolo.models.local.simple_context import ProjectNames, named_files
+from wolo.models.local.simple_texts import Action
 
 RUN_S: Final = 10
 """Time limit of a trial run."""
@@ -95,6 +96,16 @@ def find_command(request: str) -> str:
     quoted = next((each.strip() for each in _QUOTED.findall(request) if " " in each.strip() or each in ("pytest", "make")), "")
     found = _COMMAND.search(request)
     return quoted or (found[0].rstrip(".,:;") if found else "")
+
+
+def about_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
+    """Those of the actions that use a file that the request names; a question is about its content."""
+    unused = {"answer", "list"} if not is_question(request) or find_command(request) else {"answer", "list", "create", "shell"}
+    return tuple(action for action in actions if action not in unused)
+
+
+def is_question(request: str) -> bool:
+    return request.rstrip().endswith(("?", "？", "؟"))
 
 
 def error_of(call: ToolPart) -> str:

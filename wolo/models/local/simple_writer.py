@@ -15,10 +15,12 @@ from wolo.messages.deltas import CallDelta
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.code_check import (
+    apply_asked_name,
     apply_rename,
     complete_python,
     does_nothing,
     loses_content,
+    missing_functions,
     name_problem,
     restore_definitions,
     syntax_problem,
@@ -93,7 +95,7 @@ class FileWriter:
             call_id = new_id("call")
             text, fault = await self._write_once(order, call_id, order.first_attempt + attempt - 1)
             if not fault and order.language == "python" and attempt < TRIES:
-                fault = name_problem(text)
+                fault = name_problem(text) or missing_functions(text, order.request)
             if not fault:
                 return call_id, text
             if order.is_draft:
@@ -168,7 +170,7 @@ def _checked(order: FileRequest, text: str) -> tuple[str, str]:
     elif order.old is not None and loses_content(order.old, text):
         return text, "most of what was in it would be lost"
     if order.language == "python":
-        text = apply_rename(text, order.request)
+        text = apply_rename(text, order.request) if order.old is not None else apply_asked_name(text, order.request)
     if order.old is not None and text.strip() == order.old.strip():
         return text, "nothing in it was changed"
     if order.language == "python":
