@@ -8,7 +8,7 @@ IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: demo test test-terminals check conformance soak mutants bench scale peers docs site format clean
+.PHONY: demo test test-again test-terminals check conformance soak mutants bench scale peers docs site format clean
 
 demo: .venv/.demo
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -18,6 +18,10 @@ demo: .venv/.demo
 test: .venv/.test
 	$(IN_MEMORY) $(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not soak and not real_model"  # half of the time is waiting
 	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py  # alone: beside others the model is several times slower
+
+test-again: .venv/.test  # the tests that failed last, alone
+	$(IN_MEMORY) $(BIN)/python -m pytest -q --last-failed -m "not soak"
+	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py
 
 test-terminals: .venv/.test  # whatever drives a terminal: in a window of 20x5, and on a slow line
 	$(BIN)/python -m pytest -q -n 2 --terminal=small
