@@ -88,6 +88,7 @@ def test_mistakes_are_sentences(server: Server, provider: ProviderServer) -> Non
         ((f"{provider.base_url}/?token=a", "--session", id), 2, "no wolo server"),
         (("ftp://127.0.0.1/?token=a",), 2, "not the address"),
         (("http://127.0.0.1:99999/?token=a",), 2, "not the address"),
+        (("http://build.example:8000/?token=a",), 2, "unencrypted"),
     ):
         refused = attach(*arguments)
         assert (refused.exit_code, words in refused.stderr) == (code, True), (arguments, refused)

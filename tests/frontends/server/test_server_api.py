@@ -132,6 +132,26 @@ def test_model_and_mode_are_chosen_and_changed(server: Server, provider: Provide
     assert "init" in {each["name"] for each in server.get(f"/api/sessions/{id}/commands")}
 
 
+def test_a_session_is_renamed_open_or_not(server: Server, provider: ProviderServer) -> None:
+    def titles() -> list[str]:
+        return [row["title"] for row in server.get("/api/sessions")]
+
+    provider.script(text("Fine."))
+    id, change = (it := server.new(name="first")), f"/api/sessions/{it}/change"
+    server.post(change, title="before\x1b[31m it\nbegins")
+    assert titles() == ["before [31m it begins"]
+    server.prompt(id, "hello")
+    server.events(id).result()
+    assert titles() == ["before [31m it begins"]
+    server.post(change, title="open")
+    fork = server.post(f"/api/sessions/{id}/fork", 201)["id"]
+    server.post(f"/api/sessions/{fork}/change", title="saved")
+    assert sorted(titles()) == ["open", "saved"]
+    server.post(change, 422, title=" \n")
+    server.post(f"/api/sessions/{fork}/change", 409, title="first")
+    assert sorted(titles()) == ["open", "saved"]
+
+
 def test_steering_and_interrupting(server: Server, provider: ProviderServer) -> None:
     hold = Hold()
     reply = text("long story")

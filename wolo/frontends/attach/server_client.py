@@ -11,6 +11,7 @@ import httpx2
 import msgspec
 
 from wolo.errors import SessionError, Unreachable, UsageError, WoloError
+from wolo.models.address import is_loopback
 
 PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Before each new try of a lost connection."""
@@ -39,6 +40,9 @@ def split_address(address: str) -> tuple[str, str]:
         has_host, origin = False, ""
     if not has_host or parts.scheme not in ("http", "https") or "@" in parts.netloc or not address.isprintable():
         raise UsageError(f"{address!r} is not the address of a wolo server.", hint=HOW)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        hint = "Forward the port, `ssh -L PORT:127.0.0.1:PORT HOST`, and attach to 127.0.0.1."
+        raise UsageError("The token would go to another machine unencrypted.", hint=hint)
     return origin, parse_qs(parts.query).get("token", [""])[0]
 
 

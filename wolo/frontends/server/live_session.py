@@ -48,6 +48,8 @@ class LiveSession:
         self.log = EventLog()
         self.conversation: Conversation | None = None
         self.is_busy = False
+        self.title = ""
+        """Given by a client; saved sessions keep theirs."""
         self.settled: set[str] = set()
         """Ids of answered approvals and questions, and of their calls."""
         self.used = time.monotonic()

@@ -40,6 +40,8 @@ class Change(Body, frozen=True):
 
     model: Name = ""
     mode: ModeName = ""
+    title: str = ""
+    """Its beginning is taken, as one line."""
 
 
 class Image(Body, frozen=True):

@@ -78,7 +78,11 @@ async def _choices(call: Call) -> Response:
 
 
 async def _change(call: Call) -> Response:
-    return JSONResponse(await (await call.session()).change(call.body.model, call.body.mode))
+    body: bodies.Change = call.body
+    live = await call.session()
+    if body.title:
+        await call.hub.rename(live, body.title)
+    return JSONResponse(await live.change(body.model, body.mode))
 
 
 async def _commands(call: Call) -> Response:
@@ -214,7 +218,7 @@ ROUTES = (
         *("GET", "/api/choices", "Models and modes for a session in a folder, with the defaults.", _choices),
         query=(("cwd", False, "The folder; empty: where the server was started"),),
     ),
-    Route("POST", f"{ONE}/change", "Choose another model or mode.", _change, bodies.Change),
+    Route("POST", f"{ONE}/change", "Choose another model, mode or title.", _change, bodies.Change),
     Route("GET", f"{ONE}/commands", "Slash commands that a prompt can begin with.", _commands),
     Route("POST", f"{ONE}/prompt", "Start a turn.", _prompt, bodies.Prompt, status=202),
     Route("POST", f"{ONE}/steer", "Send a message into the running turn.", _steer, bodies.Steer, status=202),

@@ -25,6 +25,7 @@ from wolo.sessions.listing import SessionInfo, row
 from wolo.sessions.replay_entries import as_stored
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import hit_row, parse, search
+from wolo.sessions.session_rows import title_of
 from wolo.sessions.store import Store
 from wolo.sessions.timestamps import iso
 from wolo.workspace.root import Workspace, find_root
@@ -76,7 +77,7 @@ class SessionHub:
 
     def _unsaved_row(self, live: LiveSession) -> dict[str, Any]:
         now = iso(time.time())
-        facts = {"id": live.id, "name": None, "title": "", "cwd": str(live.cwd), "model": live.model, "created": now}
+        facts = {"id": live.id, "name": None, "title": live.title, "cwd": str(live.cwd), "model": live.model, "created": now}
         empty = {"updated": now, "turns": 0, "tokens": 0, "cost_usd": None, "live": True}
         return facts | empty | {"busy": live.is_busy, "open": True, "mode": live.mode}
 
@@ -94,6 +95,23 @@ class SessionHub:
         live.adopt(conversation)
         self.adopt(live)
         return self._unsaved_row(live)
+
+    async def rename(self, live: LiveSession, title: str) -> None:
+        """Raises HttpError for a title that is empty or another session's name, and WoloError."""
+        if not (words := title_of(title)):
+            raise HttpError(422, "The title is empty.")
+        if (other := await self._read(lambda store: store.named(words))) and other.id != live.id:
+            raise HttpError(409, f"Session {other.id} is already named {words}.", "Choose another title.")
+        if live.conversation is not None:
+            live.conversation.session.set_title(words)
+            live.title = words
+            return
+
+        def save() -> None:
+            with Store.open(self._places.data) as store:
+                store.rename(live.id, title=words)
+
+        await asyncio.to_thread(save)
 
     def adopt(self, live: LiveSession) -> None:
         self._live[live.id] = live

@@ -147,6 +147,7 @@ function fill(select, values, value) {
     select.filled = now;
   }
   if (value && document.activeElement !== select) select.value = value;
+  select.shown = select.value;
 }
 
 function drawBar() {
@@ -164,8 +165,21 @@ function drawBar() {
   if ($("folders").children.length !== folders.length) $("folders").replaceChildren(...folders.map((each) => el("option", { value: each })));
 }
 
+const UNSAFE = "yolo";
+async function sure() {
+  const yes = el("button", { type: "button", on: { click: () => $("dialog").close(UNSAFE) } }, "Yes, ask nothing");
+  dialog("Mode yolo?", noteNode("Commands run outside the sandbox, and nothing asks before it changes or deletes files.", "warning"), el("div", { class: "row" }, yes));
+  await new Promise((closed) => $("dialog").addEventListener("close", closed, { once: true }));
+  return $("dialog").returnValue === UNSAFE;
+}
+
 for (const name of ["mode", "model"]) $(name).addEventListener("change", run(async () => {
-  const value = $(name).value;
+  const value = $(name).value, asked = session, before = $(name).shown;
+  if (value === UNSAFE && (!await sure() || asked !== session)) {
+    $(name).value = session ? "" : before;
+    $(name).blur();
+    return drawBar();
+  }
   if (session) await on("change", { [name]: value }).finally(() => { $(name).blur(); drawBar(); });
   text.focus();
 }));
@@ -223,6 +237,7 @@ document.addEventListener("keydown", (event) => {
 function dialog(title, ...nodes) {
   $("dialog").querySelector("h2").textContent = title;
   $("dialog").querySelector("form > div").replaceChildren(...nodes);
+  $("dialog").returnValue = "";
   if (!$("dialog").open) $("dialog").showModal();
 }
 
@@ -247,6 +262,17 @@ action("fork", async () => {
   const made = await on("fork");
   await listSessions();
   location.hash = made.id;
+});
+action("rename", async () => {
+  const input = el("input", { value: titleOf(current()), "aria-label": "Title", maxlength: "200", autocomplete: "off" });
+  const save = run(async () => {
+    if (input.value.trim()) await on("change", { title: input.value });
+    $("dialog").close();
+    await listSessions();
+  });
+  input.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.isComposing) { event.preventDefault(); save(); } });
+  dialog("Rename", el("div", { class: "row" }, input, el("button", { type: "button", on: { click: save } }, "Save")));
+  input.select();
 });
 const FORMATS = { markdown: ["Markdown", "md"], html: ["Web page", "html"], jsonl: ["wolo (JSON Lines)", "jsonl"], openai: ["OpenAI messages", "json"], atif: ["ATIF trajectory", "json"] };
 action("export", async () => {
