@@ -22,6 +22,7 @@ from wolo.fleet.ledger.outcomes import Failure, Outcome, Spent
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.tasks import Task
 from wolo.frontends.server.application import PAGE, TYPES
+from wolo.sessions.exchange.format_table import EXPORT_FORMATS
 
 ASK = {"path": "made.py", "content": "print(1)\n"}
 
@@ -220,7 +221,14 @@ def test_bad_requests_get_a_sentence_and_the_right_status(server: Server, provid
         return response.status_code
 
     prompt = f"/api/sessions/{id}/prompt"
-    for body in ({"name": "a\nb"}, {"name": "n" * 201}, {"model": "custom/\0"}, {"model": "m\x9b31m"}):
+    for body in (
+        {"name": "a\nb"},
+        {"name": "n" * 201},
+        {"name": "../x"},
+        {"name": " "},
+        {"model": "custom/\0"},
+        {"model": "m\x9b31m"},
+    ):
         server.post("/api/sessions", 422, **body)
     assert server.request("GET", f"/api/sessions/{id}/export").status_code == 409, "it has no messages yet"
     assert status(prompt, b"{") == 400
@@ -237,6 +245,7 @@ def test_bad_requests_get_a_sentence_and_the_right_status(server: Server, provid
     assert status(f"/api/sessions/{id}/answer", b'{"call_id": "x", "answers": null}') == 404
     assert status(f"/api/sessions/{id}/prompt", b"", "GET") == 405
     assert status("/api/nothing", b"", "GET") == 404
+    assert status("/api/sessions/", b"", "GET") == 404
     assert status("/api/search", b"", "GET") == 422
     assert status("/page/../application.py", b"", "GET") == 404
     assert status(prompt, b" " * (33 * 1024 * 1024)) == 413
@@ -285,6 +294,16 @@ def test_the_openapi_document_says_what_the_routes_do(server: Server, provider: 
             assert server.request("PUT", url).status_code == 405
         if "requestBody" in about:
             assert server.request(method.upper(), path.replace("{id}", id), json={"no such field": 1}).status_code == 422
+
+
+def test_exports_have_a_documented_type(server: Server, provider: ProviderServer) -> None:
+    provider.script(text("Fine."))
+    id = server.new()
+    server.prompt(id, "hello")
+    server.events(id).result()
+    documented = server.get("/openapi.json")["paths"]["/api/sessions/{id}/export"]["get"]["responses"]["200"]["content"]
+    for format in EXPORT_FORMATS:
+        assert server.request("GET", f"/api/sessions/{id}/export?format={format}").headers["content-type"] in documented
 
 
 def _example(document: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def make_application(hub: SessionHub, token: str, port: int) -> ASGIApp:
         *(HttpRoute(route.path, _endpoint(hub, route), methods=[route.method]) for route in ROUTES),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_exception})
+    app.router.redirect_slashes = False  # an address with one too many is unknown
     return Access(app, token, port)
 
 

@@ -58,9 +58,9 @@ def _operation(route: Route, by_kind: dict[type[Any], dict[str, Any]]) -> dict[s
     ]
     if "{id}" in route.path:
         parameters.append({"name": "id", "in": "path", "required": True, "schema": {"type": "string"}})
-    if route.produces == "text/event-stream":
+    if "text/event-stream" in route.produces:
         parameters.append({"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string"}})
-    good = {"description": route.summary, "content": {route.produces: {"schema": {}}}}
+    good = {"description": route.summary, "content": {kind: {"schema": {}} for kind in route.produces}}
     bad = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     responses: dict[str, Any] = {str(route.status): good}
     responses |= {status: {"description": about, "content": bad} for status, about in ERRORS.items()}

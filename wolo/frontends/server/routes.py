@@ -23,6 +23,7 @@ PING_S = 15.0
 """Pause after which an idle stream sends a comment, so that a dead connection is noticed."""
 STALLED_S = 60.0
 """Time after which a listener that takes nothing is dropped."""
+JSON_LINES = "application/x-ndjson"
 EXPORT_TYPES = {"html": "text/html; charset=utf-8", "markdown": "text/markdown; charset=utf-8", "openai": "application/json"}
 
 
@@ -35,7 +36,8 @@ class Route(Struct, frozen=True):
     query: tuple[tuple[str, bool, str], ...] = ()
     """Name, required, description."""
     status: int = 200
-    produces: str = "application/json"
+    produces: tuple[str, ...] = ("application/json",)
+    """All types of a good response."""
 
 
 class Call(Struct, frozen=True):
@@ -140,7 +142,7 @@ async def _export(call: Call) -> Response:
     format = call.request.query_params.get("format", "jsonl")
     data = await call.hub.export(call.session_id, format)
     headers = {"Content-Disposition": "attachment"}
-    return Response(data, media_type=EXPORT_TYPES.get(format, "application/x-ndjson"), headers=headers)
+    return Response(data, media_type=EXPORT_TYPES.get(format, JSON_LINES), headers=headers)
 
 
 async def _search(call: Call) -> Response:
@@ -231,11 +233,11 @@ ROUTES = (
     Route(
         *("GET", f"{ONE}/export", "The session as a file.", _export),
         query=(("format", False, "jsonl (default), rows, openai, markdown, html, atif and others"),),
-        produces="application/octet-stream",
+        produces=tuple(sorted({JSON_LINES, *EXPORT_TYPES.values()})),
     ),
     Route(
         *("GET", f"{ONE}/events", "Events of stream-json as they happen; Last-Event-ID resumes after that id.", _events),
-        produces="text/event-stream",
+        produces=("text/event-stream",),
     ),
     Route("GET", "/api/runs", "Runs of batches that were named with --run.", _runs),
     Route("GET", "/api/runs/{id}", "One of them, with its tasks; the id is its place in the list.", _run),

@@ -25,7 +25,7 @@ from wolo.sessions.listing import SessionInfo, row
 from wolo.sessions.replay_entries import as_stored
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import hit_row, parse, search
-from wolo.sessions.session_rows import title_of
+from wolo.sessions.session_rows import check_name, title_of
 from wolo.sessions.store import Store
 from wolo.sessions.timestamps import iso
 from wolo.workspace.root import Workspace, find_root
@@ -84,8 +84,8 @@ class SessionHub:
     async def create(self, wanted: NewSession) -> dict[str, Any]:
         """Raises HttpError and WoloError."""
         cwd = await asyncio.to_thread(self._folder, wanted.cwd)
-        if wanted.name and await self._read(lambda store: store.named(wanted.name)) is not None:
-            raise HttpError(409, f"There is a session of the name {wanted.name!r}.", "Choose another name.")
+        if wanted.name:
+            await self._check_new_name(wanted.name)
         given: dict[str, str | bool | list[str]] = {
             name: value for name, value in (("model", wanted.model), ("mode", wanted.mode), ("session", wanted.name)) if value
         }
@@ -95,6 +95,14 @@ class SessionHub:
         live.adopt(conversation)
         self.adopt(live)
         return self._unsaved_row(live)
+
+    async def _check_new_name(self, name: str) -> None:
+        try:
+            plain = check_name(name)
+        except SessionError as error:
+            raise HttpError(422, error.message, error.hint) from error
+        if await self._read(lambda store: store.named(plain)) is not None:
+            raise HttpError(409, f"There is a session of the name {name!r}.", "Choose another name.")
 
     async def rename(self, live: LiveSession, title: str) -> None:
         """Raises HttpError for a title that is empty or another session's name, and WoloError."""
