@@ -175,3 +175,11 @@ def test_the_only_function_gets_the_name_that_was_asked_for() -> None:
     assert apply_asked_name(text, "a function fib(n)") == text
     assert apply_asked_name(text, "functions fibonacci(n) and lucas(n)") == text, "which of them it is, is not known"
     assert missing_functions(text, "functions fib(n) and lucas(n)") == "it has no lucas"
+
+
+def test_lines_that_a_repair_of_the_syntax_left_out_come_back() -> None:
+    broken = "import sys\n\n\ndef minutes(hours)\n    return hours * 60\n\n\nprint(minutes(2))\n"
+    fixed = "def minutes(hours):\n    return hours * 60\n"
+    assert restore_definitions(broken, fixed, "it fails, fix it") == broken.replace("(hours)\n", "(hours):\n")
+    assert restore_definitions(broken, fixed, "remove the print") == fixed
+    assert restore_definitions(broken, broken, "fix it") == broken

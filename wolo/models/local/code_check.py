@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import itertools
 import json
 import keyword
@@ -23,6 +24,8 @@ _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
 _REMOVING: Final = frozenset(("remove", "delete", "drop", "rename", "replace", "without"))
 PARSE_S: Final = 10.0
+ALIKE: Final = 0.6
+"""Similarity from which a line counts as a new version of another."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -188,6 +191,31 @@ def apply_asked_name(text: str, request: str) -> str:
     return re.sub(rf"\b{defined[0]}\b", missing[0], text)
 
 
+def _restore_lines(old: str, new: str, request: str) -> str:
+    """As `restore_definitions`, for a file that could not be parsed: lines that were only left out come back."""
+    if _REMOVING & {word.lower() for word in re.findall(r"\w+", request)}:
+        return new
+    before, after = old.splitlines(), new.splitlines()
+    lines: list[str] = []
+    for tag, start, end, begin, stop in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        lines += after[begin:stop] if tag == "equal" else _both(before[start:end], after[begin:stop])
+    whole = "\n".join(lines) + "\n"
+    return new if syntax_problem("a.py", new) or syntax_problem("a.py", whole) else whole
+
+
+def _both(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """All new lines in order, and between them the old ones that none of them resembles."""
+    lines, rest = [], list(after)
+    for line in before:
+        at = next((at for at, new in enumerate(rest) if difflib.SequenceMatcher(None, line, new).ratio() > ALIKE), None)
+        if at is None:
+            lines.append(line)
+        else:
+            lines += rest[: at + 1]
+            rest = rest[at + 1 :]
+    return lines + rest
+
+
 def apply_rename(text: str, request: str) -> str:
     """Finish a renaming: "rename a to b" also changes the places that still use the old name."""
     names = re.search(r"\brename\b.*?\b(\w+)`?(?:\(\))? (?:to|into|as) `?(\w+)", request, re.IGNORECASE)
@@ -206,9 +234,10 @@ def restore_definitions(old: str, new: str, request: str) -> str:
     Tiny models answer "add a power function" with that function alone. A name is removed only if the request says so.
     """
     try:
-        old_tree, new_tree = _parse(old), _parse(new)
+        new_tree = _parse(new)
+        old_tree = _parse(old)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return new  # cannot be compared, so accept it
+        return _restore_lines(old, new, request)
     words = set(re.findall(r"\w+", request))
     may_go = words if _REMOVING & {word.lower() for word in words} else set()
     before, present = _definitions(old_tree), _definitions(new_tree)
