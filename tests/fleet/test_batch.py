@@ -56,7 +56,7 @@ def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None
     assert json.loads(Path("runs/x/summary.json").read_text())["states"] == {"failed": 1, "passed": 20}
     again = run_wolo("batch", "resume", "runs/x")
     assert (again.exit_code, results(Path("runs/x"))) == (1, found), "what has ended is not run again"
-    assert run_wolo("batch", "retry", "runs/x", "--state", "failed").stdout == "1 tasks are queued again.\n"
+    assert run_wolo("batch", "retry", "runs/x", "--state", "failed").stdout == "1 task is queued again.\n"
     assert run_wolo("batch", "status", "runs/x", "--json").json["states"] == {"queued": 1, "passed": 20}
 
 

@@ -116,3 +116,15 @@ def test_a_ledger_file_on_a_network_file_system_is_told(tmp_path: Path, monkeypa
     monkeypatch.setattr("wolo.fleet.preflight.is_remote", lambda folder: True)
     assert "network file system" in slow_ledger(tmp_path, "sqlite")
     assert slow_ledger(tmp_path, "postgresql://x") == ""
+
+
+def test_tasks_that_name_their_models_need_no_default_model(
+    env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WOLO_MODEL")
+    tasks = write_tasks(tmp_path / "t.jsonl", 1, model=env["WOLO_MODEL"])
+    queued = run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "0")
+    assert (queued.exit_code, queued.stderr) == (0, "")
+    assert queued.stdout.startswith("1 task is queued in x. ")
+    unnamed = run_wolo("batch", "run", str(write_tasks(tmp_path / "u.jsonl", 1)), "--out", "y", "-j", "0")
+    assert (unnamed.exit_code, "A base URL needs a model." in unnamed.stderr) == (2, True)

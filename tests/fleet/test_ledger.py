@@ -172,6 +172,25 @@ def test_changed_lines_of_the_results_are_found_and_written_again(ledger: Ledger
         assert path.read_bytes() == whole
 
 
+def test_results_go_on_at_the_right_line_after_foreign_lines_and_a_restore(ledger: Ledger, host: TestHost, run: Path) -> None:
+    ledger.add(tasks("a", "b", "c", "d"))
+    ledger.publish(leased(ledger, host.owner()), outcome())
+    with (run / "results.jsonl").open("ab") as file:
+        file.write(b"{}\n")
+    ledger.publish(leased(ledger, host.owner()), outcome())
+    other = open_ledger(run, host)
+    other.restore_results()
+    assert [line["id"] for line in results(run)] == ["a", "b"]
+    ledger.publish(leased(ledger, host.owner()), outcome())
+    assert [line["id"] for line in results(run)] == ["a", "b", "c"]
+    (run / "results.jsonl").write_bytes(b"{}\n" + (run / "results.jsonl").read_bytes())
+    other.complete_files()
+    other.restore_results()
+    ledger.publish(leased(ledger, host.owner()), outcome())
+    assert [line["id"] for line in results(run)] == ["a", "b", "c", "d"]
+    other.close()
+
+
 def test_workers_at_once_share_the_queue(ledger: Ledger, host: TestHost, run: Path) -> None:
     ledger.add(tasks(*(f"t{number}" for number in range(60))))
     failures: list[Exception] = []

@@ -35,7 +35,7 @@ def test_a_table_is_repainted_in_place_and_interrupts_stay_readable(
         screen.wait_for("slow  agent")
         screen.wait_until(lambda: screen.times("1 running") == 1, complaint="it was not repainted")
         screen.press("ctrl-c")
-        screen.wait_for("Finishing 1 running tasks")
+        screen.wait_for("Finishing 1 running task;")
         screen.press("ctrl-c")
         assert screen.wait_for_exit() == 1
         assert screen.times("running ·") == 0, "the table is gone at the end"

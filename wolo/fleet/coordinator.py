@@ -26,6 +26,7 @@ from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.tasks import Task, key_of
 from wolo.fleet.workers import Watcher, Workers
 from wolo.fleet.worktrees import remove_tree
+from wolo.messages.terminal_text import counted
 
 ENGINES = ("local", "ray")
 
@@ -183,7 +184,8 @@ def _answer_signals(workers: Workers, seen: Interruption, say: Callable[[str], N
         count += 1
         if count == 1:
             running = len(workers.views)
-            say(f"Finishing {running} running tasks; nothing more is started. Ctrl-C again cancels them.")
+            them = "it" if running == 1 else "them"
+            say(f"Finishing {counted(running, 'running task')}; nothing more is started. Ctrl-C again cancels {them}.")
             workers.drain()
         else:
             say("Cancelling the running tasks.")

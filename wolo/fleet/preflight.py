@@ -70,10 +70,10 @@ class ModelCheck:
             elif said := self(name, True):
                 raise UsageError(f"--max-cost: {said}.")
 
-    def identity(self, settings: AgentSettings) -> dict[str, Any]:
+    def identity(self, settings: AgentSettings, tasks: Iterable[Task]) -> dict[str, Any]:
         """What belongs to the key of every task."""
         own = self._config.settings
-        label = self.default(priced=False).label
+        label = "" if all(task.model for task in tasks) else self.default(priced=False).label
         return {**msgspec.to_builtins(settings), "model": label, "mode": own.mode, "thinking": own.thinking}
 
 

@@ -15,6 +15,7 @@ from wolo.cli.fleet.run_progress import print_status, status_of, watch_run, work
 from wolo.cli.listing import AsJson, money, print_json
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_json_text, print_line, print_message, visible
+from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.fleet.agent_run import AgentSettings
@@ -84,12 +85,14 @@ def run(
         tokens_per_minute=check.batch.tokens_per_minute,
     )
     with closing(
-        create_run(out.absolute(), found, options, limits, check.identity(settings), store=store, lease_s=check.batch.lease_s)
+        create_run(
+            out.absolute(), found, options, limits, check.identity(settings, found), store=store, lease_s=check.batch.lease_s
+        )
     ) as ledger:
         if said := slow_ledger(out, store):
             print_message(said)
         if options.jobs == 0:
-            print_line(f"{len(found)} tasks are queued in {out}. `wolo batch work {out}` works on them.")
+            print_line(f"{_tasks_are(len(found))} queued in {out}. `wolo batch work {out}` works on the queue.")
             return
         raise typer.Exit(work_until_done(ledger, out, options.jobs))
 
@@ -177,7 +180,7 @@ def cancel(
         _known(ledger, tasks or ())
         count = ledger.cancel(tasks or None)
         ledger.complete_files()
-        print_line(f"{count} tasks are cancelled.")
+        print_line(f"{_tasks_are(count)} cancelled.")
 
 
 @app.command("retry")
@@ -199,7 +202,7 @@ def retry(
         _known(ledger, tasks or ())
         count = ledger.retry(wanted, tasks or None)  # type: ignore[arg-type]  # checked above
         ledger.complete_files()
-        print_line(f"{count} tasks are queued again.")
+        print_line(f"{_tasks_are(count)} queued again.")
 
 
 @app.command("show")
@@ -219,7 +222,7 @@ def show(run: Run, task: TaskId, as_json: AsJson = False) -> None:
         lines += [("tokens", f"{outcome.usage.tokens:,}"), ("cost", money(outcome.usage.cost_usd))]
         lines += [("time", f"{outcome.started} to {outcome.ended} on {outcome.host}")]
         if outcome.patch is not None:
-            lines.append(("patch", f"{run / outcome.patch.path} ({outcome.patch.files} files)"))
+            lines.append(("patch", f"{run / outcome.patch.path} ({counted(outcome.patch.files, 'file')})"))
     lines += [("files", str(place) if place.is_dir() else "")]
     for name, value in lines:
         if value:
@@ -317,6 +320,10 @@ def _open(run: Path, *, reads: bool = False) -> Ledger:
     from wolo.fleet.coordinator import open_run
 
     return open_run(run.absolute(), reads=reads)
+
+
+def _tasks_are(count: int) -> str:
+    return f"{counted(count, 'task')} {'is' if count == 1 else 'are'}"
 
 
 def _row(ledger: Ledger, task: str) -> Row:

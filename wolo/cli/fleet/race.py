@@ -17,6 +17,7 @@ from wolo.cli.fleet.run_progress import work_on_run
 from wolo.cli.listing import AsJson, cut, money, padded, print_json, width_of
 from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, on_terminal, print_line, print_message
+from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.fleet.ledger.run_rows import Row
@@ -76,7 +77,7 @@ def race(
         tokens_per_minute=check.batch.tokens_per_minute,
     )
     with closing(
-        create_run(run, tasks, options, Limits(max_cost), check.identity(settings), lease_s=check.batch.lease_s)
+        create_run(run, tasks, options, Limits(max_cost), check.identity(settings, tasks), lease_s=check.batch.lease_s)
     ) as ledger:
         signalled = work_on_run(ledger, run, count)
         rows, states = ledger.rows(), ledger.counts()
@@ -171,7 +172,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         return row.task.id, row.state, "", "", "", ""
     verify, patch = ended.verify, ended.patch
     verified = "" if verify is None else "too slow" if verify.exit_code is None else f"status {verify.exit_code}"
-    changed = f"{patch.files} {'file' if patch.files == 1 else 'files'}, {patch.size_bytes:,} bytes" if patch else "none"
+    changed = f"{counted(patch.files, 'file')}, {patch.size_bytes:,} bytes" if patch else "none"
     return row.task.id, row.state, verified, changed, money(ended.usage.cost_usd), f"{seconds_of(ended):.1f} s"
 
 

@@ -12,6 +12,7 @@ from wolo.cli.fleet.live_table import STATES, LiveTable, Pace, Running, can_repa
 from wolo.cli.listing import money, print_json
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import print_line, print_message
+from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.fleet.attempts import AttemptView
@@ -31,7 +32,7 @@ def work_until_done(ledger: Ledger, run: Path, jobs: int, *, most: int | None = 
     now = status_of(ledger)
     print_status(now)
     if left := now["states"].get("queued"):
-        print_message(f"{left} tasks are left: wolo batch resume {run}")
+        print_message(f"{counted(left, 'task')} {'is' if left == 1 else 'are'} left: wolo batch resume {run}")
     return signalled or (0 if not waits else exit_code_of(now["states"]))
 
 

@@ -150,7 +150,7 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
     """Applies the result of a probe. Raises ConfigError with the nearest names."""
     endpoint = config.endpoint
     if endpoint.base_url and not spec:
-        raise ConfigError("--base-url needs a model.", hint="Name it with -m MODEL.")
+        raise ConfigError("A base URL needs a model.", hint="Name it with -m MODEL.")
     if endpoint.api and endpoint.api not in FORMATS:
         raise unknown_format(endpoint.api)
     drive = driving.as_mode(endpoint.drive) if endpoint.drive else None

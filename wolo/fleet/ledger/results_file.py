@@ -31,8 +31,7 @@ class ResultsFile:
         self._path, self._store = folder / RESULTS, store
         self._lock = folder / _LOCK
         self._bytes = self._lines = 0
-        """As far as this process has checked."""
-        self._checked = False
+        """As far as this process has read; others may have written the file again since."""
 
     def complete(self) -> None:
         """Appends the results that it lacks. Raises LedgerError; the ledger has them in any case."""
@@ -59,7 +58,6 @@ class ResultsFile:
             raise LedgerError(f"Cannot read {self._path}: {(error.strerror or str(error)).lower()}.") from error
         differs, number = self._compare(io.BytesIO(read)), self._lines + 1
         self._bytes = self._lines = 0
-        self._checked = False
         return number if differs else None
 
     @contextmanager
@@ -78,7 +76,6 @@ class ResultsFile:
         try:
             yield
         except OSError as error:
-            self._checked = False
             raise _explained(error, self._path) from error
         finally:
             os.close(lock)
@@ -87,11 +84,7 @@ class ResultsFile:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._read_on(descriptor)
-            if not self._checked and not self._ends_as_numbered(descriptor):
-                os.ftruncate(descriptor, 0)
-                self._bytes = self._lines = 0
-            self._checked = True
-            while lines := self._store.transaction(self._missing):
+            while lines := self._unwritten(descriptor):
                 data = b"".join(lines)
                 _write(descriptor, data, self._bytes)
                 self._bytes += len(data)
@@ -102,7 +95,6 @@ class ResultsFile:
     def _compare(self, file: BinaryIO) -> bool:
         """Reads on to the first line that differs; a torn or missing end is no difference."""
         self._bytes = self._lines = 0
-        self._checked = True
         while expected := self._store.transaction(self._missing):
             for line in expected:
                 if (read := file.readline()) != line:
@@ -116,7 +108,6 @@ class ResultsFile:
         size = os.fstat(descriptor).st_size
         if size < self._bytes:
             self._bytes = self._lines = 0
-            self._checked = False
         while data := os.pread(descriptor, 1 << 20, self._bytes):
             whole = data.rfind(b"\n") + 1
             if not whole and len(data) == 1 << 20 and size > self._bytes + len(data):
@@ -128,17 +119,24 @@ class ResultsFile:
             self._lines += data.count(b"\n", 0, whole)
             self._bytes += whole
 
-    def _ends_as_numbered(self, descriptor: int) -> bool:
-        if not self._lines:
-            return True
-        rows = self._store.transaction(lambda execute: execute(f"{_SELECT} = ?", (self._lines,)))
-        if not rows:
-            return False
-        line = _line(*rows[0])
-        return os.pread(descriptor, len(line), max(self._bytes - len(line), 0)) == line
+    def _unwritten(self, descriptor: int) -> list[bytes]:
+        """Lines to append; the whole file is written again if it does not end with the line of its number."""
+        if self._lines:
+            last, *lines = self._store.transaction(self._from_last) or [b""]
+            if last and os.pread(descriptor, len(last), max(self._bytes - len(last), 0)) == last:
+                return lines
+            os.ftruncate(descriptor, 0)
+            self._bytes = self._lines = 0
+        return self._store.transaction(self._missing)
+
+    def _from_last(self, execute: Execute) -> list[bytes]:
+        return self._numbered_from(execute, self._lines)
 
     def _missing(self, execute: Execute) -> list[bytes]:
-        rows = execute(f"{_SELECT} > ? ORDER BY a.number LIMIT {_LINES_AT_ONCE}", (self._lines,))
+        return self._numbered_from(execute, self._lines + 1)
+
+    def _numbered_from(self, execute: Execute, number: int) -> list[bytes]:
+        rows = execute(f"{_SELECT} >= ? ORDER BY a.number LIMIT {_LINES_AT_ONCE}", (number,))
         return [_line(*row) for row in rows]
 
 
