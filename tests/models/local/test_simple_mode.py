@@ -214,6 +214,16 @@ async def test_a_question_that_names_a_file_is_answered_from_the_file(script: Sc
     assert turn.ended.answer == "2"
 
 
+async def test_a_second_file_that_the_request_changes_is_changed_too(script: Script) -> None:
+    Path("maths.py").write_text("def twice(x):\n    return x * 2\n")
+    Path("app.py").write_text("from maths import twice\n\nprint(twice(5))\n")
+    maths = text("```python\ndef twice(x):\n    return x * 2\n\n\ndef triple(x):\n    return x * 3")
+    app = text("```python\nfrom maths import triple\n\nprint(triple(5))")
+    turn = await script.turn("Add triple(x) to maths.py, and make app.py print triple(5).", said("change"), maths, app)
+    assert [call.tool for call in calls_of(turn)] == ["read", "write", "read", "write", "shell"]
+    assert turn.ended.answer.endswith("printed:\n\n```\n15\n```")
+
+
 async def test_the_project_is_its_readme(script: Script) -> None:
     Path("README.md").write_text("Frob makes charts.\n")
     turn = await script.turn("what does this project do?", said("read"), text("It makes charts."))

@@ -37,6 +37,7 @@ from wolo.models.local.simple_runs import (
     find_command,
     is_fix,
     needs_input,
+    next_change,
     next_file,
     printed_nothing,
     run_command,
@@ -285,8 +286,11 @@ class _Step(SimpleResponse):
 
     async def _after_write(self, call: ToolPart) -> Message:
         """Write the next file, run what was written, or report it."""
-        if name := next_file(self._question, self._names, [str(each.input.get("path")) for each in self._turn.written]):
+        written = [str(each.input.get("path")) for each in self._turn.written]
+        if name := next_file(self._question, self._names, written):
             return await self._write(name)
+        if "read" in self._tools and (name := next_change(self._question, self._names, written)):
+            return await self._call("read", {"path": name}, plan="change")
         command = ""
         if "shell" in self._tools:
             tried = next((each for each in self._turn.calls if each.tool == "shell"), None)

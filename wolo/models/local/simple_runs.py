@@ -43,6 +43,11 @@ _JOINING: Final = re.compile(
     r"test|tests|program|script|page|stylesheet|style|styles|module|called|named)\s+)*$",
     re.I,
 )
+_ADAPTING: Final = re.compile(
+    r"(?:\band\b|,|\bthen\b|\balso\b)\s+(?:(?:make|let|have|change|update|edit|adapt|modify|rewrite)"
+    r"|(?:use|call|import|print|show|replace|rename|add)\b[^.;,]{0,40}\b(?:in|from|by|to))\s+(?:the\s+)?(?:file\s+)?[`'\"]?$",
+    re.I,
+)
 _TRACED: Final = re.compile(r'File "([^"]+)", line \d+|^(?:\s+at .*?\(?)?((?:/|\./)?[\w./-]+\.\w+):(?:line )?\d+', re.M)
 _LIBRARY: Final = re.compile(r"\b(functions?|class|classes|module|library)\b", re.I)
 _SHOWING: Final = re.compile(r"\b(prints?|program|script|shows?|displays?|outputs?|app|game|run)\b", re.I)
@@ -141,6 +146,14 @@ def next_file(request: str, names: ProjectNames, written: Sequence[str]) -> str:
     for name in named_files(request, names):
         before = request[: request.find(name)]
         if name not in written and not names.exists(name) and _JOINING.search(before):
+            return name
+    return ""
+
+
+def next_change(request: str, names: ProjectNames, written: Sequence[str]) -> str:
+    """Further existing file that the request changes: "add area to shapes.py, and use it in main.py"."""
+    for name in named_files(request, names):
+        if written and name not in written and names.exists(name) and _ADAPTING.search(request[: request.find(name)]):
             return name
     return ""
 
