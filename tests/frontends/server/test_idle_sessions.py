@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -64,3 +65,24 @@ async def test_a_session_that_was_never_used_stays(provider: ProviderServer) -> 
     await live.let_go()
     assert live.conversation is not None
     await hub.close()
+
+
+@pytest.mark.parametrize(("mode", "then"), [("plan", "plan"), ("yolo", "edit")])
+async def test_a_session_is_opened_again_in_no_looser_mode(
+    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, mode: Literal["plan", "yolo"], then: str
+) -> None:
+    monkeypatch.setenv("WOLO_MODE", "edit")
+    provider.script(text("One."), text("Two."), text("Three."))
+    first, second = SessionHub(Path.cwd()), SessionHub(Path.cwd())
+    live = await first.get((await first.create(NewSession(mode=mode)))["id"])
+    await turn(live, "first")
+    await live.let_go()
+    assert live.mode != "yolo"
+    await turn(live, "second")
+    assert live.mode == then
+    await first.close()
+    saved = await second.get(live.id)
+    assert saved.mode != "yolo"
+    await turn(saved, "third")
+    assert saved.mode == then
+    await second.close()

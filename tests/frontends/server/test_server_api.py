@@ -275,7 +275,9 @@ def test_the_page_is_guarded_and_small(server: Server) -> None:
     assert page.status_code == 200
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert page.headers["referrer-policy"] == "no-referrer"
-    assert server.request("GET", "/?token=wrong", {"Authorization": ""}).status_code == 401
+    refused = server.request("GET", "/?token=wrong", {"Authorization": "", "Accept": "text/html,*/*"})
+    assert (refused.status_code, refused.headers["content-type"]) == (401, "text/plain; charset=utf-8")
+    assert "wolo serve" in refused.text
     assert sum((PAGE / name).stat().st_size for name in TYPES) <= 150_000
 
 

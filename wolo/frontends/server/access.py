@@ -6,7 +6,7 @@ import hmac
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wolo.frontends.server.http_errors import HttpError
@@ -59,7 +59,10 @@ class Access:
         else:
             return error_response(HttpError(403, "This server has another name.", "Use the address that `wolo serve` printed."))
         if not path.startswith(PUBLIC) and not self._has_token(headers, scope):
-            return error_response(HttpError(401, NO_TOKEN, OPEN_ADDRESS), {"WWW-Authenticate": "Bearer"})
+            headers_back = {"WWW-Authenticate": "Bearer"}
+            if "text/html" in headers.get("accept", ""):  # a person
+                return PlainTextResponse(f"{NO_TOKEN} {OPEN_ADDRESS}", 401, headers=headers_back)
+            return error_response(HttpError(401, NO_TOKEN, OPEN_ADDRESS), headers_back)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > MAX_BODY_BYTES:
             return error_response(too_large())

@@ -33,6 +33,7 @@ from wolo.frontends.server.session_lines import (
     status_line,
 )
 from wolo.frontends.stream_json import Line, RunTotals, init_line, result_head, usage_object
+from wolo.guard.modes import MODES
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import ImagePart
 from wolo.tools.tool_values import Replies
@@ -44,7 +45,7 @@ class LiveSession:
     """All methods run in the event loop."""
 
     def __init__(self, session_id: str, cwd: Path, history: Sequence[Message], *, mode: str, model: str) -> None:
-        self.id, self.cwd, self.mode, self.model = session_id, cwd, mode, model
+        self.id, self.cwd, self.mode, self.model = session_id, cwd, _lasting(mode), model
         self.log = EventLog()
         self.conversation: Conversation | None = None
         self.is_busy = False
@@ -91,7 +92,10 @@ class LiveSession:
         """Raises WoloError, also when another process has the session open."""
         async with self._opening:
             if self.conversation is None:
-                self.adopt(await open_conversation(start_options(self.cwd, {"resume": self.id})))
+                conversation = await open_conversation(start_options(self.cwd, {"resume": self.id}))
+                if _is_stricter(self.mode, conversation.info.mode):
+                    conversation.set_mode(self.mode)
+                self.adopt(conversation)
             assert self.conversation is not None
             return self.conversation
 
@@ -274,7 +278,8 @@ class LiveSession:
                 return
             conversation, self.conversation = self.conversation, None
             assert conversation is not None
-            self._saved = tuple(conversation.history)
+            self._saved, self.mode = tuple(conversation.history), _lasting(self.mode)
+            self.emit(self._status())
             await conversation.close()
 
     async def close(self) -> None:
@@ -290,6 +295,16 @@ class LiveSession:
     def kill(self) -> None:
         if self.conversation is not None:
             self.conversation.kill()
+
+
+def _lasting(mode: str) -> str:
+    """The mode in which a session can be opened again: yolo ends with the conversation."""
+    return "auto" if mode == "yolo" else mode
+
+
+def _is_stricter(mode: str, other: str) -> bool:
+    order = list(MODES)
+    return mode in MODES and order.index(mode) < order.index(other)
 
 
 def start_options(cwd: Path, given: dict[str, str | bool | list[str]]) -> StartOptions:

@@ -130,10 +130,11 @@ function show(id) {
 // Mode, model and folder
 
 async function choose(cwd = "") {
+  const before = { mode: $("mode").value, model: $("model").value };
   const found = await json("GET", `/api/choices?cwd=${encodeURIComponent(cwd)}`);
   if (choices && cwd !== $("folder").value) return;
   choices = found;
-  $("mode").value = $("model").value = "";
+  for (const name of ["mode", "model"]) if ($(name).value === before[name]) $(name).value = ""; // not what was chosen meanwhile
   drawBar();
 }
 

@@ -65,6 +65,8 @@ export class Conversation {
         if (this.isStopped) return;
         if (error instanceof Refused && error.status < 500) {
           this.stop();
+          this.isBusy = false;
+          this.heard("status");
           if (error.status !== 401) this.put(noteNode(error.message, "error"));
           state("");
           return;

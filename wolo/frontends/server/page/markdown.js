@@ -37,7 +37,7 @@ export function copyButton(read, name = "Copy") {
 
 export const codeBlock = (text) => el("div", { class: "code" }, el("pre", { tabindex: "0" }, el("code", {}, text)), copyButton(() => text, "Copy code"));
 
-const INLINE = /(?<!`)(`{1,8})(?!`)([\s\S]{0,2000}?[^`])\1(?!`)|\*\*([^\s*][\s\S]*?)\*\*|(?<![\w*])\*([^\s*][^*\n]*?)\*(?!\w)|(?<!\w)_([^\s_][^_\n]*?)_(?!\w)|~~([^~\n]+)~~|\[([^\]\n]{1,300})\]\(([^()\s]{1,2000})\)|(https?:\/\/[^\s<>"'`]{1,2000}[^\s<>"'`.,;:!?)\]])|\\([!-/:-@[-`{-~])/g;
+const INLINE = /(\$\$[^$]{1,2000}\$\$|\\\([^\n]{1,500}?\\\)|\\\[[\s\S]{1,2000}?\\\])|(?<!`)(`{1,8})(?!`)([\s\S]{0,2000}?[^`])\2(?!`)|\*\*([^\s*][\s\S]*?)\*\*|(?<![\w*])\*([^\s*][^*\n]*?)\*(?!\w)|(?<!\w)_([^\s_][^_\n]*?)_(?!\w)|~~([^~\n]+)~~|\[([^\]\n]{1,300})\]\(([^()\s]{1,2000})\)|(https?:\/\/[^\s<>"'`]{1,2000}[^\s<>"'`.,;:!?)\]])|\\([!-/:-@[-`{-~])/g;
 
 function link(text, address) {
   const node = el("a", { href: address, target: "_blank", rel: "noopener noreferrer", title: address }, ...text);
@@ -54,8 +54,9 @@ export function inline(text, depth = 0) {
   for (const found of text.matchAll(INLINE)) {
     if (found.index > at) nodes.push(clean(text.slice(at, found.index)));
     at = found.index + found[0].length;
-    const [, , code, bold, italic, italic2, gone, label, address, bare, escaped] = found;
-    if (code !== undefined) nodes.push(el("code", {}, code.trim() || code));
+    const [, math, , code, bold, italic, italic2, gone, label, address, bare, escaped] = found;
+    if (math) nodes.push(el("code", {}, math));
+    else if (code !== undefined) nodes.push(el("code", {}, code.trim() || code));
     else if (bold) nodes.push(el("strong", {}, ...inline(bold, depth + 1)));
     else if (italic || italic2) nodes.push(el("em", {}, ...inline(italic || italic2, depth + 1)));
     else if (gone) nodes.push(el("del", {}, gone));
@@ -121,7 +122,7 @@ function list(lines, at, depth) {
   while (at < lines.length) {
     const found = ITEM.exec(lines[at]);
     if (!found || found[1].length !== indent.length || /\d/.test(found[2]) !== ordered) break;
-    const body = [found[3]];
+    const body = [found[3].replace(/^\[([ xX])\] /, (_, mark) => (mark === " " ? "☐ " : "☑ "))];
     for (at += 1; at < lines.length; at += 1) {
       const next = ITEM.exec(lines[at]);
       if (next && next[1].length <= indent.length) break;
