@@ -43,6 +43,8 @@ OLLAMA = {
         {"details": {"parameter_size": "7.6B", "quantization_level": "Q4_K_M"}, "capabilities": ["completion", "thinking"]}
     ),
 }
+OTHERS_ON_OLLAMA = OLLAMA | {"/v1/models": whole({"data": [{"id": "someone/m:latest", "owned_by": "someone"}]})}
+GATEWAY = {"/v1/models": whole({"data": [{"id": "someone/m-1.5b", "owned_by": "someone", "max_model_len": 4096}]})}
 LMSTUDIO = {
     "/v1/models": whole({"data": [{"id": "m", "owned_by": "organization_owner"}]}),
     "/api/v0/models/m": whole({"id": "m", "quantization": "4bit", "max_context_length": 32768, "capabilities": ["tool_use"]}),
@@ -95,6 +97,11 @@ def test_what_a_model_can_do_decides(facts: ServerFacts, mode: DriveMode, provid
         (LLAMA, ServerFacts(kind="llama.cpp", parameters=630167424, tools=True, context=2048)),
         (OLLAMA, ServerFacts(kind="ollama", parameters=7_600_000_000, tools=False, thinks=True, quantization="Q4_K_M")),
         (LMSTUDIO, ServerFacts(kind="lmstudio", tools=True, context=32768, quantization="4bit")),
+        (
+            OTHERS_ON_OLLAMA,
+            ServerFacts(kind="ollama", parameters=7_600_000_000, tools=False, thinks=True, quantization="Q4_K_M"),
+        ),
+        (GATEWAY, ServerFacts(parameters=1_500_000_000, context=4096)),
         (VLLM, ServerFacts(kind="vllm", parameters=1_500_000_000, context=4096)),
         ({}, ServerFacts()),
     ],

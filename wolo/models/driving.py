@@ -264,7 +264,8 @@ async def _facts(transport: Transport, choice: Choice) -> ServerFacts | None:
     rows = [row for row in _list(listing, "data") if isinstance(row.get("id"), str)]
     named = [row for row in rows if row["id"] == choice.model.id]
     row = next(iter(named or (rows if len(rows) == 1 else [])), {})
-    kind = _KINDS.get(str(row.get("owned_by", "")), _KINDS.get(choice.provider.name, "other"))
+    owner = str(row.get("owned_by", ""))
+    kind = _KINDS.get(owner, _KINDS.get(choice.provider.name, "other"))
     names = (choice.model.id, str(row.get("id", "")), str(row.get("root", "")))
     counted = next((count for name in names if (count := parameters_in(Path(name).name))), None)
     match kind:
@@ -275,6 +276,11 @@ async def _facts(transport: Transport, choice: Choice) -> ServerFacts | None:
             body = msgspec.json.encode({"model": choice.model.id})
             shown = await _get(transport, choice, f"{root}/api/show", body)
             return None if shown is None else _of_ollama(shown, counted)
+        case "other" if owner and f"{owner}/" in str(row.get("id", "")):  # Ollama names a model's namespace as its owner
+            shown = await _get(transport, choice, f"{root}/api/show", msgspec.json.encode({"model": choice.model.id}))
+            return (
+                _of_ollama(shown, counted) if shown else ServerFacts(parameters=counted, context=_int(row.get("max_model_len")))
+            )
         case "lmstudio":
             shown = await _get(transport, choice, f"{root}/api/v0/models/{choice.model.id}") or {}
             context = _int(shown.get("loaded_context_length")) or _int(shown.get("max_context_length"))

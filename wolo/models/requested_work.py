@@ -72,6 +72,10 @@ def asks_for_files(request: str) -> Work:
     return work if _names_file(request) or _CODE.search(request) else ""
 
 
+def asks_to_know(request: str) -> bool:
+    return _ASKING.match(request) is not None
+
+
 def was_done(work: Work, calls: Iterable[ToolPart]) -> bool:
     """Whether the effect happened, or a person or a rule did not allow it."""
     return any(_counts(work, call) for call in calls)

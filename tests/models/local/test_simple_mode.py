@@ -214,6 +214,20 @@ async def test_a_question_that_names_a_file_is_answered_from_the_file(script: Sc
     assert turn.ended.answer == "2"
 
 
+@pytest.mark.parametrize("prompt", ["Crea hola.py que imprima hola", "hola.py を作成してください"])
+async def test_a_request_of_any_language_that_names_a_new_file_is_not_answered_with_words(script: Script, prompt: str) -> None:
+    turn = await script.turn(prompt, said("create"), text("print('hola')\n"))
+    assert script.server.requests[0].json["response_format"]["json_schema"]["schema"] == {
+        "enum": ["create", "change", "read", "shell"]
+    }
+    assert [call.tool for call in calls_of(turn)][:1] == ["write"]
+
+
+async def test_a_question_that_names_no_existing_file_may_be_answered(script: Script) -> None:
+    turn = await script.turn("¿Qué hace setup.py?", said("answer"), text("Instala."))
+    assert turn.ended.answer == "Instala."
+
+
 async def test_a_second_file_that_the_request_changes_is_changed_too(script: Script) -> None:
     Path("maths.py").write_text("def twice(x):\n    return x * 2\n")
     Path("app.py").write_text("from maths import twice\n\nprint(twice(5))\n")

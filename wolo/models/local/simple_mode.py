@@ -31,6 +31,7 @@ from wolo.models.local.simple_runs import (
     RUN_S,
     RUNNERS,
     about_file,
+    about_new_file,
     error_of,
     example_command,
     file_to_fix,
@@ -150,8 +151,11 @@ class _Step(SimpleResponse):
         if not self._turn.question or len(possible) == 1:
             return "answer"
         wanted = fulfilling(self._question)
-        if "read" in possible and any(map(self._names.exists, named_files(self._question, self._names))):
+        named = named_files(self._question, self._names)
+        if "read" in possible and any(map(self._names.exists, named)):
             wanted = about_file(self._question, wanted)
+        elif named:
+            wanted = about_new_file(self._question, wanted)
         possible = [action for action in possible if action in wanted] or possible
         if len(possible) == 1:
             return possible[0]

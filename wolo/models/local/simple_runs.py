@@ -12,6 +12,7 @@ from wolo.messages.parts import ToolPart
 from wolo.models.local.code_check import does_nothing
 from wolo.models.local.simple_context import ProjectNames, named_files
 from wolo.models.local.simple_texts import Action
+from wolo.models.requested_work import asks_to_know
 
 RUN_S: Final = 10
 """Time limit of a trial run."""
@@ -106,6 +107,12 @@ def find_command(request: str) -> str:
 def about_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
     """Those of the actions that use a file that the request names; a question is about its content."""
     unused = {"answer", "list"} if not is_question(request) or find_command(request) else {"answer", "list", "create", "shell"}
+    return tuple(action for action in actions if action not in unused)
+
+
+def about_new_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
+    """Those of the actions that use a file that is not there: a statement that names it asks for work, in any language."""
+    unused = () if is_question(request) or asks_to_know(request) else ("answer", "list")
     return tuple(action for action in actions if action not in unused)
 
 
