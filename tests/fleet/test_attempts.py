@@ -83,6 +83,19 @@ async def test_an_attempt_leaves_its_patch_log_and_session_and_nothing_in_the_so
     assert git(source, "status", "--short").split("\n") == ["M  a.txt", "A  c.txt", "D  deep/b.txt", "A  new.bin"]
 
 
+@pytest.mark.parametrize(
+    "commits", ["git -C inner add -A; git -C inner -c user.name=T -c user.email=t@example.com commit -qm one", "true"]
+)
+async def test_a_repository_that_the_agent_made_is_named_in_the_log_and_the_rest_is_in_the_patch(
+    provider: ProviderServer, source: Path, tmp_path: Path, commits: str
+) -> None:
+    command = f"git init -q inner; echo b > inner/b.txt; {commits}; echo c > c.txt; echo z > z.txt"
+    provider.script(call("shell", {"command": command}), text("Done."))
+    done = await attempt(tmp_path, repo=str(source), mode="yolo")
+    assert (done.state, done.patch and done.patch.files) == ("done", 2)
+    assert "inner" in (tmp_path / "run/attempts/t/1-7/log").read_text()
+
+
 async def test_a_folder_that_is_no_repository_is_copied(provider: ProviderServer, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain/a.txt").write_text("one\n")

@@ -9,7 +9,8 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.repositories import git, repository
+from tests.fakes.replies import call, text
+from tests.fakes.repositories import commit, git, repository
 from tests.fleet.batches import results, serve, write_tasks
 from wolo.errors import UsageError
 from wolo.fleet.coordinator import BatchOptions, Limits, create_run
@@ -128,3 +129,15 @@ def test_tasks_that_name_their_models_need_no_default_model(
     assert queued.stdout.startswith("1 task is queued in x. ")
     unnamed = run_wolo("batch", "run", str(write_tasks(tmp_path / "u.jsonl", 1)), "--out", "y", "-j", "0")
     assert (unnamed.exit_code, "A base URL needs a model." in unnamed.stderr) == (2, True)
+
+
+def test_files_with_conflicts_are_named_as_they_are(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+    source = repository(tmp_path / "source", {"ä b.txt": "one\n"})
+    provider.otherwise = lambda asked: (
+        text("Done.") if asked.results else call("shell", {"command": "echo two > 'ä b.txt'; echo c > c.txt"})
+    )
+    tasks = write_tasks(tmp_path / "t.jsonl", 1, repo="source")
+    assert run_wolo("batch", "run", str(tasks), "--out", "x").exit_code == 0
+    commit(source, {"ä b.txt": "other\n"})
+    applied = run_wolo("batch", "apply", "x", "t0", "--yes")
+    assert (applied.exit_code, "Merged with conflicts in ä b.txt." in applied.stderr) == (1, True), applied.stderr

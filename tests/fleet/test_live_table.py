@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, Reply, delta, sse, text
 from tests.fakes.screen import pty_wolo
 from tests.fleet.batches import serve, write_tasks
-from wolo.cli.fleet.live_table import cost_so_far
+from wolo.cli.fleet.live_table import LiveTable, cost_so_far
 
 HOSTILE = "so \x1b[31m\x1b]0;owned\x07 long a line that it fits into no window of sixty columns"
 
@@ -40,6 +41,14 @@ def test_a_table_is_repainted_in_place_and_interrupts_stay_readable(
         assert screen.wait_for_exit() == 1
         assert screen.times("running ·") == 0, "the table is gone at the end"
         assert screen.shows("2 done, 1 cancelled")
+
+
+def test_what_does_not_fit_into_the_window_is_counted() -> None:
+    for count, last in ((23, "22"), (24, "  … 2 more"), (90, "  … 68 more")):
+        screen = io.StringIO()  # taken for 24 lines
+        LiveTable(screen).draw([str(number) for number in range(count)])
+        shown = screen.getvalue().removesuffix("\x1b[?2026l").splitlines()
+        assert (len(shown), shown[-1]) == (23, last)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text
 from tests.fakes.repositories import files, git, repository
+from tests.fakes.screen import pty_wolo
 from tests.fleet.batches import serve
 
 RACE = ("race", "go", "--mode", "yolo")
@@ -62,6 +64,27 @@ def test_without_a_repository_tries_work_on_copies(tmp_path: Path) -> None:
     none = run_wolo(*RACE, "-n", "2", "--yes", "--verify", "false", cwd=folder)
     assert (none.exit_code, "No winner: no try passed." in none.stdout) == (1, True)
     assert (folder / "made.txt").read_text() == "made\n"
+
+
+def test_an_interrupted_race_ends_what_runs_and_asks_in_spite_of_yes(tmp_path: Path, provider: ProviderServer) -> None:
+    source, go_on = repository(tmp_path / "source", {"a.txt": "one\n"}), threading.Event()
+
+    def answer(asked: Asked) -> Reply:
+        go_on.wait(60)
+        return text("Done.") if asked.results else call("shell", {"command": "echo made > made.txt"})
+
+    provider.otherwise = answer
+    with pty_wolo(*RACE, "-n", "2", "-j", "1", "--yes", cwd=source) as screen:
+        screen.wait_for("1 queued · 1 running")
+        screen.press("ctrl-c")
+        screen.wait_for("Finishing 1 running task;")
+        go_on.set()
+        screen.wait_for("[y/N]")
+        assert screen.shows("Winner: try;")
+        screen.press("enter")
+        assert screen.wait_for_exit() == 0
+        assert screen.shows("Nothing was applied.")
+    assert git(source, "status", "--short") == ""
 
 
 @pytest.mark.parametrize(

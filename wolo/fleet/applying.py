@@ -67,7 +67,7 @@ def _place(folder: Path, repo: str) -> tuple[Path, tuple[str, ...]]:
 def apply_patch(ready: ReadyPatch) -> None:
     """Raises WoloError; after a merge with conflicts it names their files."""
     if said := _fails(ready.target, *ready.options, *(["--3way"] if ready.needs_merge else []), str(ready.file)):
-        conflicts = _git(ready.target, "diff", "--name-only", "--diff-filter=U").stdout.split()
+        conflicts = _git(ready.target, "diff", "--name-only", "--diff-filter=U", "-z").stdout.split("\0")[:-1]
         if conflicts:
             raise WoloError(f"Merged with conflicts in {', '.join(conflicts)}.", hint="They are marked in the files.")
         raise WoloError(f"The patch does not apply to {ready.target}: {said}")

@@ -125,6 +125,8 @@ class Interruption(Struct):
 
     exit_code: int = 0
     """0: none that ends the process."""
+    is_drained: bool = False
+    """By Ctrl-C."""
 
 
 async def work_on(
@@ -136,8 +138,8 @@ async def work_on(
     waits: bool = True,
     watch: Callable[[Workers], Watcher] = lambda workers: Watcher(),
     say: Callable[[str], None] = lambda text: None,
-) -> int:
-    """Works until nothing is left to do; returns the exit status of a signal, or 0. Raises WoloError, OSError."""
+) -> Interruption:
+    """Works until nothing is left to do, or a signal comes. Raises WoloError, OSError."""
     workers = Workers(ledger, engine, Host().owner(), jobs, most=most, waits=waits)
     workers.watcher = watch(workers)
     seen = Interruption()
@@ -152,7 +154,7 @@ async def work_on(
     finally:
         await engine.close()
         await asyncio.to_thread(_complete, ledger)
-    return seen.exit_code
+    return seen
 
 
 def _clear(ledger: Ledger) -> None:
@@ -182,6 +184,7 @@ def _answer_signals(workers: Workers, seen: Interruption, say: Callable[[str], N
     def interrupted() -> None:
         nonlocal count
         count += 1
+        seen.is_drained = True
         if count == 1:
             running = len(workers.views)
             them = "it" if running == 1 else "them"

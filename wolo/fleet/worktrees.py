@@ -93,12 +93,12 @@ def _measured(file: Path, path: str) -> Patch | None:
 
 
 async def _add_all(worktree: Worktree, git: Git) -> list[str]:
-    """Files that cannot be read are left out; the complaints about them are returned."""
+    """Files that cannot be read, and repositories in the worktree, are left out; the complaints about them are returned."""
     words = ("add", "-A", "--ignore-errors", ".")
     code, _, said = await git.attempt(*words, cwd=worktree.folder, env=worktree.environment)
     if code and "index.lock" in said:
         raise GitFailed(f"git add: {said.strip().splitlines()[0]}")
-    return said.splitlines() if code else []
+    return [line for line in said.splitlines() if code or "embedded git repository" in line]
 
 
 def is_repository(folder: Path) -> bool:

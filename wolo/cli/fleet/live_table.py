@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from wolo.fleet.ledger.run_rows import Meta
 
 STATES = ("queued", "leased", "passed", "done", "failed", "timeout", "budget", "errored", "lost", "cancelled")
-_MOST_ROWS = 40
 _LONGEST_ID = 30
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output: the terminal shows a repaint as a whole."""
@@ -46,7 +45,10 @@ class LiveTable:
 
     def draw(self, lines: Sequence[str]) -> None:
         columns, rows = self._size()
-        fitting = [cut(line, columns - 1) for line in lines[: max(rows - 1, 1)]]
+        room = max(rows - 1, 1)
+        hidden = len(lines) - room + 1 if len(lines) > room > 1 else 0
+        shown = [*lines[: room - 1], f"  … {hidden} more"] if hidden else lines[:room]
+        fitting = [cut(line, columns - 1) for line in shown]
         if fitting != self._drawn:
             erasing = self._erasing(columns)
             self._write(_BEGIN + erasing + "".join(f"{line}\n" for line in fitting) + _END)
@@ -106,16 +108,13 @@ def table_lines(now: Mapping[str, Any], meta: Meta, pace: Pace, running: Sequenc
     tokens = in_short(now["tokens"]) + (f" of {in_short(meta.max_tokens)}" if meta.max_tokens is not None else "")
     counts = " · ".join(f"{states[name]} {'running' if name == 'leased' else name}" for name in STATES if states.get(name))
     lines = [counts, f"{ended} of {total}{pace.text(ended, left)} · {cost} · {tokens} tokens"]
-    shown = running[:_MOST_ROWS]
-    cells = [_cells(row) for row in shown]
+    cells = [_cells(row) for row in running]
     widths = [max((width_of(line[at]) for line in cells), default=0) for at in range(4)]
-    for row, line in zip(shown, cells, strict=True):
+    for row, line in zip(running, cells, strict=True):
         beginning = "  ".join(
             padded(cell, width, right=at > 1) for at, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
         lines.append(f"  {beginning}  {clean_line(row.line)}".rstrip())
-    if len(running) > len(shown):
-        lines.append(f"  … {len(running) - len(shown)} more")
     return lines
 
 

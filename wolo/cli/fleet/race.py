@@ -86,12 +86,14 @@ def race(
         _print_table(rows, winner, on_terminal())
         print_line(f"Winner: {winner.task.id}; {why}." if winner else f"No winner: {why}.")
         print_line(f"All patches, sessions and logs: {run}")
-    is_applied = winner is not None and not signalled and _apply(run, winner, yes=yes, quiet=as_json)
+    is_applied = False
+    if winner is not None and not signalled.exit_code:
+        is_applied = _apply(run, winner, yes=yes and not signalled.is_drained, quiet=as_json)
     if as_json:
         print_json(_summary(run, rows, winner, why, is_applied=is_applied))
-    if signalled or winner is None:
+    if signalled.exit_code or winner is None:
         is_broken = {state for state, count in states.items() if count} <= {"errored", "lost"}
-        raise typer.Exit(signalled or (2 if is_broken else 1))
+        raise typer.Exit(signalled.exit_code or (2 if is_broken else 1))
 
 
 def _racers(models: str, tries: int | None, model: str) -> list[str]:

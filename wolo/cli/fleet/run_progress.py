@@ -16,6 +16,7 @@ from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.fleet.attempts import AttemptView
+    from wolo.fleet.coordinator import Interruption
     from wolo.fleet.ledger.ledger import Ledger
     from wolo.fleet.ledger.outcomes import Lease, Outcome
     from wolo.fleet.ledger.run_rows import Row
@@ -33,11 +34,11 @@ def work_until_done(ledger: Ledger, run: Path, jobs: int, *, most: int | None = 
     print_status(now)
     if left := now["states"].get("queued"):
         print_message(f"{counted(left, 'task')} {'is' if left == 1 else 'are'} left: wolo batch resume {run}")
-    return signalled or (0 if not waits else exit_code_of(now["states"]))
+    return signalled.exit_code or (0 if not waits else exit_code_of(now["states"]))
 
 
-def work_on_run(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True) -> int:
-    """Returns the exit status of a signal, or 0. Progress is shown on stderr: a table, or a line for each task that ends."""
+def work_on_run(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True) -> Interruption:
+    """Progress is shown on stderr: a table, or a line for each task that ends."""
     from wolo.cli.crash_log import log_to_file
     from wolo.fleet.coordinator import make_engine, options_of, work_on
 
