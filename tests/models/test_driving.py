@@ -29,8 +29,9 @@ from wolo.models.driving import (
 )
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
+from wolo.models.local.drivers import driver_of
 from wolo.models.probe_cache import ProbeResult, ServerFacts
-from wolo.models.protocol import Question
+from wolo.models.protocol import ModelClient, Question
 from wolo.models.provider import Choice, DriveMode
 
 LLAMA = {
@@ -180,6 +181,24 @@ async def test_a_small_model_that_only_talks_about_work_is_asked_once_more_and_f
     with pytest.raises(BadAnswer, match="did nothing"):
         await driven.ask(asked, Deaf())
     assert "Nothing was done yet" in str(provider.requests[1].json)
+    await driven.close()
+
+
+async def test_a_server_that_ignores_schemas_makes_no_success_of_words(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.linted = False  # the questions of two modes begin differently
+    transport, choice = HttpTransport({}), forced(at(provider), "constrained")
+
+    def open_plain(choice: Choice) -> HttpModelClient:
+        return HttpModelClient(choice, format_of(choice), transport)
+
+    def open_constrained(choice: Choice, facts: ServerFacts) -> ModelClient:
+        return driver_of(choice, facts, transport, tmp_path, open_plain)
+
+    driven = DrivenModelClient(choice, transport, tmp_path, open_constrained)
+    tools = (ToolSpec(name="write", description="", parameters={"type": "object", "properties": {}}),)
+    provider.script(*(text("Write some code.") for _ in range(3)))
+    with pytest.raises(BadAnswer, match="did nothing"):
+        await driven.ask(Question(messages=(user("Fix the bug in a.py."),), tools=tools), Deaf())
     await driven.close()
 
 

@@ -161,7 +161,7 @@ class DrivenModelClient:
         self._nudged = ""
         """Id of the prompt whose work was asked for again."""
         self._longest: int | None = None
-        """Limit of an answer that has no other."""
+        """Limit of an answer that has no other; None: a large model."""
 
     @property
     def choice(self) -> Choice:
@@ -175,10 +175,11 @@ class DrivenModelClient:
     async def ask(self, question: Question, listener: Listener) -> Message:
         if self._client is None:
             self._client = await self._settle(listener)
-        if self._longest and question.max_tokens is None:
+        if self._longest and question.max_tokens is None and self.choice.drive != "simple":
             question = replace(question, max_tokens=self._longest)
         answer = await self._client.ask(question, listener)
-        if not self._longest or answer.calls or answer.finish_reason != "stop" or not _left_undone(question):
+        checks_itself = not self._longest or self.choice.drive in DRIVEN  # constrained mode may have become written mode
+        if checks_itself or answer.calls or answer.finish_reason != "stop" or not _left_undone(question):
             return answer
         error = BadAnswer(f"{self.choice.label} was asked for work and did nothing.", hint=OTHER_WAYS)
         if self._nudged and self._nudged == question.prompt_id:
@@ -210,7 +211,7 @@ class DrivenModelClient:
             choice = replace(choice, drive=decision.mode)
             if decision.mode != "native":
                 await listener.on_notice(f"{choice.label} runs in {decision.mode} mode ({decision.reason}).", "info")
-        if choice.drive not in DRIVEN and (facts.parameters or MOST_FOR_CONSTRAINED) < MOST_FOR_CONSTRAINED:
+        if choice.drive in DRIVEN or (facts.parameters or MOST_FOR_CONSTRAINED) < MOST_FOR_CONSTRAINED:
             self._longest = LONGEST_ANSWER * (2 if facts.thinks else 1)
         return self._open_driver(choice, facts)
 
