@@ -16,7 +16,7 @@ demo: .venv/.demo
 	&& "$(CURDIR)/$(BIN)/python" "$(CURDIR)/tests/end_to_end/try_calculator.py" "$$scratch"
 
 test: .venv/.test
-	$(IN_MEMORY) $(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not soak and not real_model"  # half of the time is waiting
+	$(IN_MEMORY) $(BIN)/python -m pytest -q -n 5 --dist worksteal -m "not soak and not real_model"  # half of the time is waiting
 	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py  # alone: beside others the model is several times slower
 
 test-again: .venv/.test  # the tests that failed last, alone

@@ -242,7 +242,7 @@ def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
     acme.script(text("Hi."))
     with pty_wolo("auth", "login") as terminal:
         terminal.wait_for("Which provider?")
-        assert terminal.shows("1  Acme")
+        terminal.wait_for("1  Acme")
         terminal.type("nobody")
         terminal.wait_for("No match.")
         terminal.type("\x15acm")
@@ -259,10 +259,10 @@ def test_in_lines_it_can_be_asked_too(acme: ProviderServer) -> None:
     acme.script(text("Hi."))
     with pty_wolo("auth", "login", env={"TERM": "dumb"}) as terminal:
         terminal.wait_for("Number or name")
-        assert terminal.shows("1  Acme")
+        terminal.wait_for("1  Acme")
         terminal.enter("ope")
         terminal.wait_until(lambda: terminal.times("Number or name") == 2)
-        assert terminal.shows("There is no provider ope.")
+        terminal.wait_for("There is no provider ope.")
         terminal.enter("ac")
         terminal.wait_for("Paste your Acme API key")
         terminal.enter(KEY)

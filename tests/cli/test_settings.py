@@ -96,7 +96,7 @@ def test_broken_settings_lead_back_into_the_editor(tmp_path: Path) -> None:
     write("mode = 'ask'\n")
     with pty_wolo("config", "edit", env=editor(tmp_path, "mode = \n", "mode = 'plan'\n")) as terminal:
         terminal.wait_for("Edit again?")
-        assert terminal.shows("line 1")
+        terminal.wait_for("line 1")
         assert settings_file().read_text() == "mode = 'ask'\n"
         terminal.press("enter")
         assert terminal.wait_for_exit() == 0
@@ -126,7 +126,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -
     script.write_text(script.read_text() + f"pathlib.Path({str(settings_file())!r}).write_text(\"mode = 'plan'\\n\")\n")
     with pty_wolo("config", "edit", env=own) as terminal:
         assert terminal.wait_for_exit() == 2
-        assert terminal.shows("changed by another program")
+        terminal.wait_for("changed by another program")
     assert settings_file().read_text() == "mode = 'plan'\n"
     assert settings_file().with_name("config.toml.edited").read_text() == "mode = 'edit'\n"
 

@@ -30,7 +30,7 @@ def asked(provider: ProviderServer, command: str, *args: str) -> Iterator[Termin
 
 def test_yes_runs_it_once(provider: ProviderServer) -> None:
     with asked(provider, "touch made") as terminal:
-        assert terminal.shows("  $ touch made")
+        terminal.wait_for("  $ touch made")
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
     assert Path("made").exists()
@@ -41,7 +41,7 @@ def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.enter(answer)
         assert terminal.wait_for_exit() == 0
-        assert terminal.shows("⊘ shell touch made · you said no")
+        terminal.wait_for("⊘ shell touch made · you said no")
     assert ("yes please" if answer == "yes please" else "no reason given") in provider.requests[1].results[0]
     assert not Path("made").exists()
 
@@ -124,7 +124,7 @@ def test_session_covers_the_same_call_until_the_end(provider: ProviderServer) ->
 
 def test_always_writes_the_rule_that_was_shown(provider: ProviderServer, isolated: Path) -> None:
     with asked(provider, "touch made") as terminal:
-        assert terminal.shows("always: adds the rule shell:touch made")
+        terminal.wait_for("always: adds the rule shell:touch made")
         terminal.enter("a")
         assert terminal.wait_for_exit() == 0
     assert "shell:touch made" in (isolated / "wolo/config/permissions.toml").read_text()
@@ -220,9 +220,9 @@ def test_where_no_rule_is_offered_always_is_no_yes(provider: ProviderServer) -> 
 def test_the_whole_command_is_shown_and_nothing_in_it_is_hidden(provider: ProviderServer) -> None:
     command = "touch a\n# \x1b[2K\x1b]0;t\x07\u202egnp\u200b\n" + "echo " + "long " * 60 + "\ntouch z"
     with asked(provider, command) as terminal:
-        assert terminal.shows("  $ touch a\n  > # \\x1b[2K\\x1b]0;t\\x07\\u{202e}gnp\\u{200b}\n  > echo long")
+        terminal.wait_for("  $ touch a\n  > # \\x1b[2K\\x1b]0;t\\x07\\u{202e}gnp\\u{200b}\n  > echo long")
         assert terminal.text.replace("\n", "").count("long") == 60
-        assert terminal.shows("  > touch z")
+        terminal.wait_for("  > touch z")
         terminal.press("enter")
         assert terminal.wait_for_exit() == 0
 
@@ -243,8 +243,8 @@ def test_a_write_shows_what_would_be_written(provider: ProviderServer) -> None:
     provider.script(call("write", {"path": "a.txt", "content": "hello\nworld\n"}), text("I see."))
     with pty_wolo(*provider.flags, "--mode", "ask", "go on") as terminal:
         terminal.wait_for(READY)
-        assert terminal.shows("Write this file?")
-        assert terminal.shows("  1 + hello\n  2 + world\n")
+        terminal.wait_for("Write this file?")
+        terminal.wait_for("  1 + hello\n  2 + world\n")
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
     assert Path("a.txt").read_text() == "hello\nworld\n"
@@ -264,7 +264,7 @@ def test_one_may_accept_edits_from_now_on_by_a_line_too(provider: ProviderServer
     provider.script(*writes, text("I see."))
     with pty_wolo(*provider.flags, "--mode", "ask", "go on") as terminal:
         terminal.wait_for(READY)
-        assert terminal.shows("f: yes, and accept edits from now on")
+        terminal.wait_for("f: yes, and accept edits from now on")
         terminal.enter("f")
         assert terminal.wait_for_exit() == 0
         assert terminal.times(READY) == 1

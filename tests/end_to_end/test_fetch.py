@@ -148,11 +148,11 @@ def test_a_person_sees_the_address_and_says_yes(provider: ProviderServer, web: W
     provider.script(call("fetch", {"url": "http://DOCS.invalid:80/start#part"}), text("Read."))
     with pty_wolo(*provider.flags, "go on") as terminal:
         terminal.wait_for("[N]o")
-        assert terminal.shows(f"Fetch this page?\n  {DOCS}\n")
+        terminal.wait_for(f"Fetch this page?\n  {DOCS}\n")
         assert web.asked == []
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
-        assert terminal.shows("● fetch http://DOCS.invalid:80/start#part · 200 · 47 bytes")
+        terminal.wait_for("● fetch http://DOCS.invalid:80/start#part · 200 · 47 bytes")
     assert web.asked == [DOCS]
 
 

@@ -54,7 +54,7 @@ def test_a_model_server_on_this_machine_is_offered_and_the_choice_saved(ollama: 
     ollama.script(text("Hello from Gemma."), text("Hello again."))
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST=ollama.origin) as terminal:
         terminal.wait_for("Which one?")
-        assert terminal.shows("  1  ollama/qwen3:8b")
+        terminal.wait_for("  1  ollama/qwen3:8b")
         assert not ollama.requests, "a server was used unasked"
         terminal.enter("2")
         terminal.wait_for("Hello from Gemma.")
@@ -81,7 +81,7 @@ def test_before_a_conversation_it_is_chosen_from_a_list(ollama: ProviderServer, 
     with first_run(tmp_path, WITHOUT_ENGINE, OLLAMA_HOST=ollama.origin, GITHUB_TOKEN="ghp_0123456789abcdef") as terminal:
         terminal.wait_for("No model is set up. Choose a provider:")
         terminal.wait_for("›  1  ollama/qwen3:8b  Ollama, on this machine")
-        assert terminal.shows("   3  GitHub Models  API key in $GITHUB_TOKEN")
+        terminal.wait_for("   3  GitHub Models  API key in $GITHUB_TOKEN")
         assert not ollama.requests, "a server was used unasked"
         terminal.press("down")
         terminal.wait_for("›  2  ollama/gemma3:27b")
@@ -128,8 +128,8 @@ def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, t
     mirror = {"OLLAMA_HOST": "127.0.0.1:1", "HF_ENDPOINT": provider.origin}
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
         terminal.wait_for("Which one?")
-        assert terminal.shows("1  the embedded model")
-        assert terminal.shows("Apache-2.0, 491 MB to download")
+        terminal.wait_for("1  the embedded model")
+        terminal.wait_for("Apache-2.0, 491 MB to download")
         terminal.enter("1")
         terminal.wait_for("Download it? [y/N]")
         terminal.press("enter")
@@ -173,7 +173,7 @@ def first_key(acme: ProviderServer, folder: Path, *args: str, rows: int = 24, co
 def test_a_key_is_all_a_newcomer_needs(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(chat_text("Hi."), chat_text("Hello from Acme."), chat_text("Still here."))
     with first_key(provider, tmp_path) as terminal:
-        assert terminal.shows("1  Acme")
+        terminal.wait_for("1  Acme")
         terminal.type("anthro")
         terminal.wait_for("Anthropic")
         terminal.type("\x15acme")

@@ -80,6 +80,6 @@ def test_in_the_terminal_one_line_says_so(provider: ProviderServer) -> None:
     with pty_wolo("--mode", "yolo", *provider.flags, columns=140) as terminal:
         for number in range(1, 6):
             terminal.say(f"number {number}", f"Read {number} files.")
-        assert terminal.shows("The conversation no longer fits the model's window")
+        terminal.wait_for("The conversation no longer fits the model's window")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0

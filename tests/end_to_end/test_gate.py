@@ -128,7 +128,7 @@ def test_a_person_sees_what_would_be_gone_and_enter_is_a_no(provider: ProviderSe
     provider.script(call("shell", {"command": "rm -r src"}), text("I see."))
     with pty_wolo(*provider.flags, "go on", columns=120) as terminal:
         terminal.wait_for("or type why not ›")
-        assert terminal.shows("`rm` cannot be undone: src: 1 file")
+        terminal.wait_for("`rm` cannot be undone: src: 1 file")
         terminal.press("enter")
         assert terminal.wait_for_exit() == 0
     assert (root / "src" / "b.py").exists()

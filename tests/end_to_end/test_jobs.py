@@ -134,7 +134,7 @@ def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(pr
         terminal.wait_for("Fine.")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
-        assert terminal.shows("Still running: job 2 (echo serving")
+        terminal.wait_for("Still running: job 2 (echo serving")
     assert provider.requests[3].messages[-1]["content"].startswith("[job 1 (while")
     folder = Path(os.environ["WOLO_HOME"]) / "state" / "jobs"
     (file,) = folder.iterdir()

@@ -624,11 +624,11 @@ def test_an_address_is_not_said_to_run_here(provider: ProviderServer, trusted: P
     bring(web={"url": "http://127.0.0.1:9/mcp"})
     with pty_wolo(*provider.flags, columns=160, rows=24) as terminal:
         terminal.wait_until(lambda: "›n Not now" in "\n".join(terminal.lines))
-        assert terminal.shows("Use it?")
+        terminal.wait_for("Use it?")
         assert "with all your rights" not in terminal.text
         terminal.type("d")
         wait_for_prompt(terminal)
-        assert terminal.shows("the MCP server web → never used")
+        terminal.wait_for("the MCP server web → never used")
         assert leave(terminal) == 0
 
 

@@ -145,7 +145,7 @@ def test_later_edits_need_no_yes_once_that_was_said(provider: ProviderServer) ->
         terminal.wait_for("$ touch made")
         terminal.wait_until(lambda: READY in visible(terminal))
         assert "accept edits" not in visible(terminal).partition("touch made")[2]
-        assert terminal.shows("✓ allowed, with all later edits: write one")
+        terminal.wait_for("✓ allowed, with all later edits: write one")
         assert Path("two").exists()
         terminal.press("enter")
         terminal.wait_for("I see.")
@@ -303,7 +303,7 @@ def test_a_file_written_anew_shows_what_would_change_in_it(provider: ProviderSer
         assert b"48;5;167mmore" in terminal.raw
         terminal.type("y")
         terminal.wait_for("I see.")
-        assert terminal.shows("● write a.txt +1 −1")
+        terminal.wait_for("● write a.txt +1 −1")
         leave(terminal)
     assert Path("a.txt").read_text() == "".join(lines)
 
@@ -359,7 +359,7 @@ def test_the_offer_to_run_outside_says_what_the_walls_refused(provider: Provider
             assert "Always" not in shown
             terminal.type("y")
             terminal.wait_for("I see.")
-            assert terminal.shows("allowed once outside the sandbox")
+            terminal.wait_for("allowed once outside the sandbox")
             wait_for_prompt(terminal)
             leave(terminal)
         assert outside.exists()

@@ -48,7 +48,7 @@ def test_a_session_is_found_by_its_words_and_seen_before_it_is_taken(provider: P
         terminal.press("enter")
         wait_until_chosen(terminal)
         assert "Which session?" not in foot(terminal)
-        assert terminal.shows("about emus")
+        terminal.wait_for("about emus")
         provider.script(text("Gladly."))
         terminal.enter("go on")
         terminal.wait_for("Gladly.")
@@ -96,7 +96,7 @@ def test_arrows_move_and_tab_shows_the_sessions_of_other_directories(provider: P
         terminal.wait_for("far away")
         terminal.press("up", "enter")
         wait_until_chosen(terminal)
-        assert terminal.shows("The answer to two.")
+        terminal.wait_for("The answer to two.")
         leave(terminal)
 
 
@@ -130,7 +130,7 @@ def test_where_nothing_can_move_there_are_numbers(provider: ProviderServer, env:
     provider.script(text("Gladly."))
     with pty_wolo(*provider.flags, "-r", env=env) as terminal:
         terminal.wait_for("Which session? Enter selects 1")
-        assert terminal.shows("  2  about ostriches")
+        terminal.wait_for("  2  about ostriches")
         terminal.enter("7")
         terminal.wait_for("There is no number 7.")
         terminal.wait_until(lambda: terminal.times("Which session? Enter selects 1") == 2)

@@ -100,7 +100,7 @@ def test_an_approval_is_a_line_that_is_answered(provider: ProviderServer) -> Non
     with plain(provider, "--plain", "--mode", "ask") as terminal:
         terminal.enter("do it")
         terminal.wait_for("or type why not")
-        assert terminal.shows("$ echo made > file")
+        terminal.wait_for("$ echo made > file")
         terminal.enter("not now")
         terminal.wait_for("Done.")
         wait_for_turn(terminal)

@@ -39,16 +39,16 @@ def told(provider: ProviderServer) -> str:
 
 def test_a_number_picks_an_option(provider: ProviderServer) -> None:
     with asked(provider, DATABASE) as terminal:
-        assert terminal.shows("? Storage: Which database?\n  1 Postgres · on the server\n  2 SQLite\n")
+        terminal.wait_for("? Storage: Which database?\n  1 Postgres · on the server\n  2 SQLite\n")
         terminal.enter("2")
         assert terminal.wait_for_exit() == 0
-        assert terminal.shows("● ask")
+        terminal.wait_for("● ask")
     assert told(provider) == "Which database?\n→ SQLite"
 
 
 def test_several_questions_come_one_after_the_other(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, PARTS, {"question": "Anything else?"}) as terminal:
-        assert terminal.shows("(1 of 3)")
+        terminal.wait_for("(1 of 3)")
         terminal.enter("postgres")
         terminal.wait_until(lambda: terminal.times(READY) == 2)
         terminal.enter("3, 1")
@@ -122,7 +122,7 @@ def test_a_question_steers_no_terminal_and_hides_nothing(provider: ProviderServe
         assert terminal.wait_for_exit() == 0
         assert b"\x1b]0;" not in terminal.raw
         assert b"\x1b[2J" not in terminal.raw
-        assert terminal.shows("? ab\n  wolo: all is well\n")
+        terminal.wait_for("? ab\n  wolo: all is well\n")
         assert not terminal.shows("\u202e")
 
 

@@ -70,7 +70,7 @@ def test_the_branch_is_named_beside_the_directory(provider: ProviderServer) -> N
 def test_a_conversation_goes_on_until_ctrl_d(provider: ProviderServer) -> None:
     provider.script(text("Hello yourself."), text("Fine."))
     with repl(provider, "--mode", "edit") as terminal:
-        assert terminal.shows("wolo · custom/test-model · edit · ")
+        terminal.wait_for("wolo · custom/test-model · edit · ")
         assert str(Path.cwd()) in terminal.text.replace("\n", "")
         terminal.enter("hello")
         terminal.wait_for("Hello yourself.")
@@ -79,7 +79,7 @@ def test_a_conversation_goes_on_until_ctrl_d(provider: ProviderServer) -> None:
         terminal.wait_for("Fine.")
         wait_for_prompt(terminal)
         assert leave(terminal) == 0
-        assert terminal.shows("wolo --resume session_")
+        terminal.wait_for("wolo --resume session_")
     assert [message["content"] for message in provider.requests[1].messages[1:]] == ["hello", "Hello yourself.", "how are you?"]
 
 
@@ -314,7 +314,7 @@ def test_an_unknown_command_is_not_sent_and_names_help(provider: ProviderServer)
     with repl(provider) as terminal:
         terminal.enter("/nosuch thing")
         terminal.wait_for("Unknown command: /nosuch.")
-        assert terminal.shows("/help")
+        terminal.wait_for("/help")
         for times, word in enumerate(("/help", "/?"), start=1):
             wait_for_prompt(terminal)
             terminal.enter(word)
@@ -431,7 +431,7 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer
 def test_a_prompt_with_i_runs_and_stays(provider: ProviderServer) -> None:
     provider.script(text("First."), text("Second."))
     with repl(provider, "-i", "one") as terminal:
-        assert terminal.shows("First.")
+        terminal.wait_for("First.")
         terminal.enter("two")
         terminal.wait_for("Second.")
         assert leave(terminal) == 0
@@ -445,7 +445,7 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
     provider.forget_prefix()  # with a person there, one tool more is offered
     with pty_wolo(*provider.flags, "-r", env={"TERM": "dumb"}) as terminal:
         terminal.wait_for("selects 1, q cancels ›")
-        assert terminal.shows("  1  question two")
+        terminal.wait_for("  1  question two")
         terminal.enter("7")
         terminal.wait_for("There is no number 7.")
         terminal.wait_until(lambda: terminal.times("selects 1, q cancels ›") == 2)
@@ -461,7 +461,7 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
 def test_choosing_can_be_declined_and_may_have_nothing_to_offer(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "-r") as terminal:
         assert terminal.wait_for_exit() == 3
-        assert terminal.shows("There is no session to resume yet")
+        terminal.wait_for("There is no session to resume yet")
     provider.script(text("Answer."))
     run_wolo("-p", *provider.flags, "question")
     for keys, status in (("ctrl-d", 0), ("ctrl-c", 130)):

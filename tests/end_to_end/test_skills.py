@@ -157,7 +157,7 @@ def test_a_person_sends_a_skill_by_its_name_and_sees_it_in_short(provider: Provi
         terminal.wait_for("Filled.")
         wait_for_prompt(terminal)
         assert terminal.times("Run fill.py.") == 0
-        assert terminal.shows("Use the skill pdf-tools: fill in form.pdf")
+        terminal.wait_for("Use the skill pdf-tools: fill in form.pdf")
     (sent,) = prompts(provider)
     assert sent.startswith("Use the skill pdf-tools: fill in form.pdf\n\n<skill")
     assert sent.count("Run fill.py.") == 50
@@ -170,9 +170,9 @@ def test_skills_lists_them_with_what_is_wrong(provider: ProviderServer, home: Pa
     with repl(provider) as terminal:
         terminal.enter("/skills")
         terminal.wait_for("'name' must be small letters")
-        assert terminal.shows("project:")
-        assert terminal.shows("yours:")
-        assert terminal.shows("Puts it online.")
+        terminal.wait_for("project:")
+        terminal.wait_for("yours:")
+        terminal.wait_for("Puts it online.")
 
 
 def test_names_of_skills_and_commands_are_offered_and_listed(provider: ProviderServer, home: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_written_command_is_sent_with_what_is_typed_behind_it(provider: Provid
         terminal.enter("/fix 12 code.py")
         terminal.wait_for("Fixed.")
         wait_for_prompt(terminal)
-        assert terminal.shows("Fix issue 12 in @code.py, then stop.")
+        terminal.wait_for("Fix issue 12 in @code.py, then stop.")
     content = json.dumps(provider.requests[0].messages[-1])
     assert "the code" in content
 
@@ -229,7 +229,7 @@ def test_a_projects_command_attaches_no_file_that_the_model_may_not_read(provide
         terminal.enter("/look")
         terminal.wait_for("Seen.")
         wait_for_prompt(terminal)
-        assert terminal.shows("Not attached, because reading it needs an approval")
+        terminal.wait_for("Not attached, because reading it needs an approval")
     content = json.dumps(provider.requests[0].messages[-1])
     assert "to be seen" in content
     assert "CANARY" not in content
@@ -243,7 +243,7 @@ def test_what_ones_own_command_wants_to_be_run_is_run_first_and_seen(provider: P
         terminal.enter("/count 'a file'")
         terminal.wait_for("Seen.")
         wait_for_prompt(terminal)
-        assert terminal.shows("wc -c 'a file'")
+        terminal.wait_for("wc -c 'a file'")
     assert prompts(provider) == ["Before 7 a file after."]
 
 
@@ -256,7 +256,7 @@ def test_what_a_projects_command_wants_to_be_run_is_run_where_nobody_would_be_as
         terminal.enter("/state")
         terminal.wait_for("Seen.")
         wait_for_prompt(terminal)
-        assert terminal.shows("Not run, sent as text: !`touch ran-it`, !`head -c 9 .env`")
+        terminal.wait_for("Not run, sent as text: !`touch ran-it`, !`head -c 9 .env`")
     assert not Path("ran-it").exists()
     (sent,) = prompts(provider)
     assert sent.startswith("!`touch ran-it` and 7 x and !`head -c 9 .env`\n")
@@ -273,7 +273,7 @@ def test_ones_own_command_that_lies_in_the_workspace_by_a_link_gets_no_more_than
     provider.script(text("Seen."), text("Seen, too."))
     with repl(provider, "--mode", "ask") as terminal:
         terminal.say("/mine", "Seen.")
-        assert terminal.shows("Not run, sent as text: !`touch ran-it`")
+        terminal.wait_for("Not run, sent as text: !`touch ran-it`")
         terminal.say("/other", "Seen, too.")
     assert (Path("ran-it").exists(), Path("ran-other").exists()) == (False, True)
 
@@ -313,7 +313,7 @@ def test_such_a_command_is_judged_where_it_would_run(provider: ProviderServer, h
         terminal.type("y")
         terminal.wait_for("There.")
         terminal.say("/state", "Seen.")
-        assert terminal.shows("Not run, sent as text: !`wc -c x`")
+        terminal.wait_for("Not run, sent as text: !`wc -c x`")
 
 
 def test_a_command_that_is_stopped_sends_nothing(provider: ProviderServer, home: Path) -> None:
@@ -333,11 +333,11 @@ def test_a_command_of_ones_own_is_answered_by_the_model_it_names(provider: Provi
     provider.script(text("The other."), text("The first."), text("The first again."))
     with repl(provider) as terminal:
         terminal.say("/other", "The other.")
-        assert terminal.shows("custom/other-model answers this prompt.")
-        assert terminal.shows("Back to custom/test-model.")
+        terminal.wait_for("custom/other-model answers this prompt.")
+        terminal.wait_for("Back to custom/test-model.")
         terminal.say("hello", "The first.")
         terminal.say("/unknown", "The first again.")
-        assert terminal.shows("custom/test-model answers instead.")
+        terminal.wait_for("custom/test-model answers instead.")
     assert [asked.json["model"] for asked in provider.requests] == ["other-model", "test-model", "test-model"]
     assert prompts(provider) == ["Say who you are.", "hello", "Say who you are."]
 
@@ -348,7 +348,7 @@ def test_a_broken_command_says_why(provider: ProviderServer, home: Path) -> None
         terminal.enter("/broken now")
         terminal.wait_for("/broken cannot be used:")
         wait_for_prompt(terminal)
-        assert terminal.shows("no second line of '---' ends the settings")
+        terminal.wait_for("no second line of '---' ends the settings")
     assert provider.requests == []
 
 

@@ -56,7 +56,7 @@ def test_a_word_during_a_call_is_heard_after_it_and_the_rest_is_set_aside(provid
         wait_for_prompt(terminal)
         terminal.enter("/tree")
         terminal.wait_for("/rewind N")
-        assert terminal.shows("      ↪ stop after the first")
+        terminal.wait_for("      ↪ stop after the first")
         wait_for_prompt(terminal)
         leave(terminal)
     assert not Path("not-run").exists()

@@ -17,7 +17,7 @@ def test_a_person_sees_the_list_and_can_ask_for_it(provider: ProviderServer) -> 
     provider.script(call("todo", {"items": ITEMS}), text("Planned."), call("todo", {"todos": []}), text("Done."))
     with pty_wolo(*provider.flags, "-i", "go on") as terminal:
         terminal.wait_for("Planned.")
-        assert terminal.shows("● todo 1 of 3 done\n  │ ☑ write it\n  │ ▶ try it\n  │ ☐ ship it")
+        terminal.wait_for("● todo 1 of 3 done\n  │ ☑ write it\n  │ ▶ try it\n  │ ☐ ship it")
         terminal.wait_for_prompt()
         terminal.enter("/todo")
         terminal.wait_for(SHOWN)

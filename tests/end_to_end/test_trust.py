@@ -64,7 +64,7 @@ def test_a_yes_is_kept_and_the_projects_rules_hold_from_then_on(provider: Provid
     wants_secret(provider)
     with pty_wolo("go", *provider.flags) as terminal:
         terminal.wait_for(QUESTION)
-        assert terminal.shows("settings  .wolo/config.toml")
+        terminal.wait_for("settings  .wolo/config.toml")
         terminal.enter("y")
         terminal.wait_for("Done.")
         assert terminal.wait_for_exit() == 4

@@ -302,4 +302,4 @@ def test_a_hostile_project_changes_nothing_at_the_keyboard_either(provider: Prov
         assert ("CANARY" in provider.requests[-1].results[0]) == reads
         assert not Path(MARKER).exists()
     for key in ("mode", "permissions.allow", "providers.custom.base_url"):
-        assert terminal.shows(f"{key} is ignored: a project may only make wolo stricter.")
+        terminal.wait_for(f"{key} is ignored: a project may only make wolo stricter.")

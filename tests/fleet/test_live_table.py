@@ -40,7 +40,7 @@ def test_a_table_is_repainted_in_place_and_interrupts_stay_readable(
         screen.press("ctrl-c")
         assert screen.wait_for_exit() == 1
         assert screen.times("running ·") == 0, "the table is gone at the end"
-        assert screen.shows("2 done, 1 cancelled")
+        screen.wait_for("2 done, 1 cancelled")
 
 
 def test_what_does_not_fit_into_the_window_is_counted() -> None:

@@ -80,10 +80,10 @@ def test_an_interrupted_race_ends_what_runs_and_asks_in_spite_of_yes(tmp_path: P
         screen.wait_for("Finishing 1 running task;")
         go_on.set()
         screen.wait_for("[y/N]")
-        assert screen.shows("Winner: try;")
+        screen.wait_for("Winner: try;")
         screen.press("enter")
         assert screen.wait_for_exit() == 0
-        assert screen.shows("Nothing was applied.")
+        screen.wait_for("Nothing was applied.")
     assert git(source, "status", "--short") == ""
 
 

@@ -86,7 +86,9 @@ async def test_no_other_process_of_the_machine_is_looked_at(processes: Processes
 async def test_a_command_sees_the_end_of_a_process_that_it_detached(processes: Processes) -> None:
     """One that nobody waits for would seem to be alive for ever."""
     detached = "(setsid sh -c 'echo $$ > pid; exec sleep 0.2' >/dev/null 2>&1 &)"
-    finished = await run(processes, f"{detached}; sleep 0.1; while kill -0 $(cat pid); do sleep 0.02; done")
+    finished = await run(
+        processes, f"{detached}; until [ -s pid ]; do sleep 0.02; done; while kill -0 $(cat pid); do sleep 0.02; done"
+    )
     assert (finished.cause, finished.exit_code, finished.leftovers) == ("exited", 0, ())
 
 
