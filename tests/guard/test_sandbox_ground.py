@@ -204,6 +204,19 @@ def test_placeholders_are_used_again_and_nothing_of_others_is_taken_for_one(tmp_
     assert [list(spare.iterdir()) for spare in spares.iterdir()] == [[]]
 
 
+def test_a_kept_placeholder_that_was_filled_is_put_into_no_project(tmp_path: Path) -> None:
+    kept, folder = Placeholders(tmp_path / "state", "/root"), tmp_path / ".vscode"
+    filled = tmp_path / "state" / "placeholders" / "spare" / "0"
+    filled.mkdir(parents=True)
+    (filled / "tasks.json").write_text("of another project")
+    kept.acquire()
+    kept.create([str(folder)])
+    assert list(folder.iterdir()) == []
+    kept.release()
+    assert not folder.exists()
+    assert (filled / "tasks.json").exists()
+
+
 def test_a_placeholder_replaces_nothing(tmp_path: Path) -> None:
     kept, folder = Placeholders(tmp_path / "state", "/root"), tmp_path / ".wolo"
     for others in (False, True):

@@ -154,7 +154,7 @@ class Placeholders:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.record))
         for path in wanted:
             try:
-                _move(f"{self._spare}/{len(self._made)}", path)
+                self._take(len(self._made), path)
             except FileExistsError:
                 continue
             except OSError:  # no spare one, or it is on another file system
@@ -179,10 +179,17 @@ class Placeholders:
         os.close(self._fd)
         self._fd = -1
 
+    def _take(self, number: int, path: str) -> None:
+        """Raises OSError if there is no empty one with this number."""
+        spare = f"{self._spare}/{number}"
+        if os.listdir(spare):  # noqa: PTH208  # fast path for every command
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), spare)
+        _move(spare, path)
+
     def _keep(self, number: int, path: str) -> None:
         """Raises OSError if it cannot be kept: then it is removed if it is empty."""
         spare = f"{self._spare}/{number}"
-        if _is_folder(path):
+        if _is_folder(path) and not os.listdir(path):  # noqa: PTH208  # fast path for every command
             _move(path, spare)
             if not _is_folder(spare) or os.listdir(spare):  # noqa: PTH208  # fast path for every command
                 _move(spare, path)  # another program has replaced or filled it meanwhile
