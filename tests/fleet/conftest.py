@@ -1,4 +1,4 @@
-"""Ledgers of both kinds, empty."""
+"""A provider for batches, and empty ledgers of both kinds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ from pathlib import Path
 import pytest
 
 from tests.components import miss
+from tests.fakes.provider_server import ProviderServer
+from tests.fleet.batches import serve
 from tests.fleet.clocks import TestHost
 from tests.fleet.postgresql import PostgresServer
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger
 from wolo.fleet.ledger.run_rows import Meta
+
+
+@pytest.fixture
+def env(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    served = serve(provider)
+    for name, value in served.items():
+        monkeypatch.setenv(name, value)
+    return served
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,10 @@ def source(tmp_path: Path) -> Path:
     return repository(tmp_path / "source", {"a.txt": "one\n", ".gitignore": "*.tmp\n", "deep/b.txt": "two\n"})
 
 
+def worktree(tmp_path: Path) -> Path:
+    return RunFolder(tmp_path / "run").work("t-1-7")
+
+
 async def attempt(tmp_path: Path, *, sets: tuple[str, ...] = (), **fields: Any) -> Outcome:
     folder = RunFolder(tmp_path / "run")
     folder.make()
@@ -76,7 +80,7 @@ async def test_an_attempt_leaves_its_patch_log_and_session_and_nothing_in_the_so
     assert (done.patch.path, done.patch.files) == ("attempts/t/1-7/patch.diff", 4)
     place = tmp_path / "run/attempts/t/1-7"
     assert {path.name for path in place.iterdir()} == {"patch.diff", "log", "stream.jsonl", "verify.log", "session"}
-    assert not (tmp_path / "run/work/t-1-7").exists()
+    assert not worktree(tmp_path).exists()
     assert not list((tmp_path / "wolo/data").glob("wolo.db")), "the session is in the run's folder only"
     git(source, "apply", "--index", str(tmp_path / "run" / done.patch.path))
     assert (source / "new.bin").read_bytes() == b"\0\1"
@@ -147,7 +151,7 @@ async def test_states(
 async def test_a_cancelled_attempt_ends_everything_it_has_started(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(call("shell", {"command": "setsid sleep 4711.25 & echo $! > pid; sleep 100"}))
     running = asyncio.ensure_future(attempt(tmp_path, mode="yolo"))
-    pid = tmp_path / "run/work/t-1-7/work/pid"
+    pid = worktree(tmp_path) / "work" / "pid"
     async with asyncio.timeout(30):
         while not (pid.exists() and pid.read_text().strip()):
             await asyncio.sleep(0.05)
@@ -156,7 +160,7 @@ async def test_a_cancelled_attempt_ends_everything_it_has_started(provider: Prov
         await running
     assert b"4711.25" not in subprocess.run(["ps", "axww"], capture_output=True, check=True).stdout
     assert (tmp_path / "run/attempts/t/1-7/session/wolo.db").exists()
-    assert not (tmp_path / "run/work/t-1-7").exists()
+    assert not worktree(tmp_path).exists()
 
 
 FAKE_DOCKER = """#!/bin/sh

@@ -21,21 +21,13 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.repositories import commit, files, git, repository
-from tests.fleet.batches import results, serve, write_tasks
+from tests.fleet.batches import results, write_tasks
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.coordinator import BatchOptions, Limits, create_run, make_engine
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.outcomes import Owner
 from wolo.fleet.tasks import Task
 from wolo.fleet.workers import Workers
-
-
-@pytest.fixture
-def env(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    served = serve(provider)
-    for name, value in served.items():
-        monkeypatch.setenv(name, value)
-    return served
 
 
 def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.repositories import commit, git, repository
-from tests.fleet.batches import results, serve, write_tasks
+from tests.fleet.batches import results, write_tasks
 from wolo.errors import UsageError
 from wolo.fleet.coordinator import BatchOptions, Limits, create_run
 from wolo.fleet.ledger.ledger import Ledger
@@ -19,14 +19,6 @@ from wolo.fleet.ledger.ledger_folder import create_ledger
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.preflight import slow_ledger
 from wolo.fleet.tasks import Task
-
-
-@pytest.fixture
-def env(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    served = serve(provider)
-    for name, value in served.items():
-        monkeypatch.setenv(name, value)
-    return served
 
 
 def test_an_unknown_cost_is_never_zero(env: dict[str, str], tmp_path: Path) -> None:

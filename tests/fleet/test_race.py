@@ -13,15 +13,11 @@ from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text
 from tests.fakes.repositories import files, git, repository
 from tests.fakes.screen import pty_wolo
-from tests.fleet.batches import serve
 
 RACE = ("race", "go", "--mode", "yolo")
 
 
-@pytest.fixture(autouse=True)
-def env(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in serve(provider).items():
-        monkeypatch.setenv(name, value)
+pytestmark = pytest.mark.usefixtures("env")
 
 
 def _by_model(asked: Asked) -> Reply:

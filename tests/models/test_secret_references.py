@@ -95,9 +95,19 @@ def test_a_program_that_gives_no_key_is_an_error_without_its_words(tmp_path: Pat
     assert "SECRET" not in error.message + error.hint
 
 
-@pytest.mark.parametrize("value", ["!", "! ", "!no-such-program-anywhere", "!'open", "!/", "!a\0b"])
-def test_a_command_that_cannot_be_run_is_an_error(value: str) -> None:
-    refusal(value)
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("!", "names no program"),
+        ("! ", "names no program"),
+        ("!no-such-program-anywhere", "cannot be run: No such file"),
+        ("!'open", "is not a command: no closing quotation"),
+        ("!/", "cannot be run: Permission denied"),
+        ("!a\0b", "cannot be run: embedded null byte"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_an_error(value: str, said: str) -> None:
+    assert said in refusal(value).message
 
 
 def test_a_program_that_waits_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

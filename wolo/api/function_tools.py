@@ -114,7 +114,7 @@ def as_tool(given: Any) -> ProgramTool:
 
 
 def _content(value: Any) -> tuple[str, tuple[MediaPart, ...]]:
-    """What the model gets: text, JSON for other values, and images and files as such."""
+    """Converts a result for the model: text, JSON for other values, and images and files as such."""
     if isinstance(value, str):
         return value, ()
     if isinstance(value, bytes):

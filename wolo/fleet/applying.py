@@ -17,7 +17,7 @@ class ReadyPatch(Struct, frozen=True):
 
     file: Path
     target: Path
-    """Where git runs."""
+    """Working directory of git."""
     options: tuple[str, ...]
     """For `git apply`."""
     text: str
@@ -56,7 +56,10 @@ def prepare_patch(run: Path, row: Row, target: Path | None) -> ReadyPatch:
 
 
 def _place(folder: Path, repo: str) -> tuple[Path, tuple[str, ...]]:
-    """Where git runs, and options with the folder that paths of the patch start at: git passes over files outside of its own."""
+    """Working directory of git, and options with the folder that paths of the patch start at.
+
+    git passes over files outside of its working directory.
+    """
     found = _git(folder, "rev-parse", "--show-toplevel", "--show-prefix").stdout.split("\n")
     if not found[0]:
         return folder, ()

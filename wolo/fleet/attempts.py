@@ -33,7 +33,7 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class AttemptView:
-    """What a running attempt shows: read by tables and heartbeats, at any time."""
+    """Visible state of a running attempt; tables and heartbeats read it at any time."""
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease

@@ -40,12 +40,12 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
     """As for `ray.init`; empty: the cluster of this machine."""
     jobs: int = 1
     requests_per_minute: float | None = None
-    """Of all workers with one key; None: as the provider says when it refuses."""
+    """Limits of all workers with one key; None: as the provider says when it refuses."""
     tokens_per_minute: float | None = None
 
 
 class Limits(Struct, frozen=True):
-    """Of the whole run; None: no limit."""
+    """Limits of the whole run; None: no limit."""
 
     usd: float | None = None
     tokens: int | None = None

@@ -71,7 +71,7 @@ class ModelCheck:
                 raise UsageError(f"--max-cost: {said}.")
 
     def identity(self, settings: AgentSettings, tasks: Iterable[Task]) -> dict[str, Any]:
-        """What belongs to the key of every task."""
+        """Values that belong to the key of every task."""
         own = self._config.settings
         label = "" if all(task.model for task in tasks) else self.default(priced=False).label
         return {**msgspec.to_builtins(settings), "model": label, "mode": own.mode, "thinking": own.thinking}

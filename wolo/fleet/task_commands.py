@@ -28,7 +28,7 @@ from wolo.workspace.processes.process_runner import Processes, ProgramStart
 from wolo.workspace.root import Workspace
 
 TIMEOUT_S = 3600.0
-"""Of a command whose task has no limit of time."""
+"""Time limit of a command whose task has none."""
 _KEPT_BYTES = 1 << 20
 """Length of each end of the output."""
 
@@ -44,7 +44,7 @@ class CommandEnd(Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """How it ended, for a sentence."""
+        """Its end in words, for a sentence."""
         if self.end.how != "exited":
             return {"timed_out": "took too long", "crowded": "started too many processes", "memory": "used too much memory"}[
                 self.end.how

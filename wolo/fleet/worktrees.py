@@ -29,7 +29,7 @@ MAX_COPY_BYTES = 4 << 30
 
 class Worktree(Struct, frozen=True):
     folder: Path
-    """Where the agent works."""
+    """Working directory of the agent."""
     git_dir: Path
     """Makes the patch; the agent knows nothing of it."""
     base: str

@@ -120,7 +120,7 @@ def as_written(choice: Choice) -> Choice:
 
 
 def may_differ(choice: Choice) -> bool:
-    """Whether another mode than native may be right for this model, or its answers need a limit.
+    """Tells whether another mode than native may be right for this model, or its answers need a limit.
 
     At another machine only its name and its provider count: nothing is looked up there.
     """
@@ -137,7 +137,7 @@ def _is_own(choice: Choice) -> bool:
 
 
 def _left_undone(question: Question) -> bool:
-    """Whether the prompt asks for changed files or a command, which this turn did not bring."""
+    """Tells whether the prompt asks for changed files or a command, which this turn did not bring."""
     from wolo.models.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
 
     prompt = next((message.text for message in reversed(question.messages) if message.is_prompt), "")

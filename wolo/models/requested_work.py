@@ -77,7 +77,7 @@ def asks_to_know(request: str) -> bool:
 
 
 def was_done(work: Work, calls: Iterable[ToolPart]) -> bool:
-    """Whether the effect happened, or a person or a rule did not allow it."""
+    """Tells whether the effect happened, or a person or a rule did not allow it."""
     return any(_counts(work, call) for call in calls)
 
 

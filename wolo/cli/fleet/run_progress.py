@@ -57,7 +57,7 @@ def work_on_run(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None
 
 
 class _Progress:
-    """What the user sees while this process works."""
+    """Shows the progress of this process on stderr."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

@@ -50,7 +50,7 @@ OWN_ADDRESS = "own_address"
 
 
 class HookProgress(Struct, frozen=True):
-    """What hooks did in earlier conversations of the same session."""
+    """Effects of hooks in earlier conversations of the same session."""
 
     has_begun: bool = False
     """SessionStart hooks have run."""

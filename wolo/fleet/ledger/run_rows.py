@@ -17,9 +17,9 @@ class Meta(Struct, frozen=True, kw_only=True):
     """Fixed when the run is created."""
 
     version: str
-    """Of the wolo that made the queue."""
+    """Version of the wolo that made the queue."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """What all attempts share: the model, the mode, and what the front end adds."""
+    """Settings that all attempts share: the model, the mode, and what the front end adds."""
     max_cost_usd: float | None = None
     max_tokens: int | None = None
     lease_s: float = 60.0
@@ -41,11 +41,11 @@ class Row(Struct, frozen=True, kw_only=True):
     began: str
     """ISO 8601, UTC; empty: never."""
     note: str
-    """What its worker last reported."""
+    """Last report of its worker."""
     tokens: int
     cost_usd: float
     outcome: Outcome | None
-    """Of the newest attempt, if that ended."""
+    """Outcome of the newest attempt, if that ended."""
 
 
 class Totals(Struct, frozen=True):
@@ -55,7 +55,7 @@ class Totals(Struct, frozen=True):
     cost_usd: float | None
     """None: a price is unknown, or no attempt has ended that would tell it."""
     counted_usd: float
-    """What is known of it; limits count this."""
+    """Known part of the cost; limits count this."""
 
 
 class Added(Struct, frozen=True):

@@ -52,7 +52,7 @@ class Headless:
         self._verbose = verbose
         self._totals = self._new_totals()
         self._help: dict[str, None] = {}
-        """What a user can do about the denials; empty: none."""
+        """Advice about the denials; empty: none."""
         self._progress = ProgressLine()
         self._structured: Structured | None = None
         self._has_begun = False

@@ -17,7 +17,7 @@ from wolo.tools.tool_values import Reply
 
 Text = Annotated[str, Meta(min_length=1)]
 Name = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-"""Of a model or a session: one line."""
+"""Pattern for the name of a model or a session: one line."""
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +65,7 @@ class Nothing(Body, frozen=True):
 
 class Approve(Body, frozen=True):
     call_id: Text
-    """Of the call, or of the approval."""
+    """Id of the call, or of the approval."""
     decision: Literal["once", "session", "always", "no"]
     reason: str = ""
     """For the model, with `no`."""

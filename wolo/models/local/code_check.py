@@ -124,7 +124,7 @@ def undefined_names(tree: ast.Module) -> set[str]:
 
 
 def has_effect(tree: ast.Module) -> bool:
-    """Whether running the file does anything but define names."""
+    """Tells whether running the file does anything but define names."""
     return any(not _only_defines(node) for node in tree.body)
 
 
@@ -139,7 +139,7 @@ def _only_defines(node: ast.stmt) -> bool:
 
 
 def does_nothing(text: str) -> bool:
-    """Whether a Python program only defines functions, so that running it shows nothing."""
+    """Tells whether a Python program only defines functions, so that running it shows nothing."""
     try:
         return not has_effect(_parse(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -171,15 +171,19 @@ def asked_functions(request: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in dir(builtins) and not keyword.iskeyword(name)]
 
 
+def _missing(text: str, request: str) -> list[str]:
+    return [name for name in asked_functions(request) if not re.search(rf"\b{name}\b", text)]
+
+
 def missing_functions(text: str, request: str) -> str:
     """Problem of a text without the functions that were asked for by name; empty if none."""
-    missing = [name for name in asked_functions(request) if not re.search(rf"\b{name}\b", text)]
+    missing = _missing(text, request)
     return f"it has no {', '.join(missing)}" if missing else ""
 
 
 def apply_asked_name(text: str, request: str) -> str:
     """Give the only function of a text the name that was asked for: tiny models shorten `fibonacci` to `fib`."""
-    missing = [name for name in asked_functions(request) if not re.search(rf"\b{name}\b", text)]
+    missing = _missing(text, request)
     try:
         defined = [
             name for name, node in _definitions(_parse(text)).items() if not isinstance(node, ast.ClassDef) and name != "main"

@@ -18,7 +18,7 @@ from wolo.models.local.simple_texts import file_text, shorten
 from wolo.models.tokens import estimate_text
 
 CHARS_PER_TOKEN: Final = 3
-"""Of code; fewer than in prose."""
+"""Characters of code for one token; fewer than in prose."""
 RESULT_SHARE: Final = 5
 """A result may take this part of the window."""
 MAX_RESULT_CHARS: Final = 6_000

@@ -236,7 +236,7 @@ class _Step:
         return f"Done: {', '.join(said)}." if said else "There is nothing to do."
 
     async def is_unfinished(self) -> bool:
-        """Whether work was asked for and nothing was even tried."""
+        """Tells whether work was asked for and nothing was even tried."""
         if not EFFECTS.intersection(self._tools):
             return False
         if work := asks_for_files(self._request):
@@ -364,7 +364,7 @@ class _Step:
 
 
 def _instructions(system: str) -> tuple[str, bool]:
-    """What the user and the project added to the built-in prompt, and whether it was too long."""
+    """Additions of the user and the project to the built-in prompt, and whether it was too long."""
     prose, _, rest = system.partition("\n\n# Here\n\n")
     own = "" if prose.strip() == default_prompt().strip() else prose.strip()
     added = "\n\n".join(part for part in (own, rest.partition("\n\n")[2].strip()) if part)

@@ -63,7 +63,7 @@ def wants_run(request: str) -> bool:
 
 
 def is_library(request: str) -> bool:
-    """Whether the request is for functions to import, which show nothing when run."""
+    """Tells whether the request is for functions to import, which show nothing when run."""
     return bool(_LIBRARY.search(request)) and not _SHOWING.search(request)
 
 
@@ -105,13 +105,13 @@ def find_command(request: str) -> str:
 
 
 def about_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
-    """Those of the actions that use a file that the request names; a question is about its content."""
+    """Selects the actions that use a file that the request names; a question is about its content."""
     unused = {"answer", "list"} if not is_question(request) or find_command(request) else {"answer", "list", "create", "shell"}
     return tuple(action for action in actions if action not in unused)
 
 
 def about_new_file(request: str, actions: Sequence[Action]) -> tuple[Action, ...]:
-    """Those of the actions that use a file that is not there: a statement that names it asks for work, in any language."""
+    """Selects the actions for a named file that is not there: a statement that names it asks for work, in any language."""
     unused = () if is_question(request) or asks_to_know(request) else ("answer", "list")
     return tuple(action for action in actions if action not in unused)
 
