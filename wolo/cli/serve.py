@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wolo.errors import UsageError
+
+if TYPE_CHECKING:
+    from wolo.frontends.running_servers import RunningServer
 
 TOKEN = "WOLO_SERVER_TOKEN"
 
@@ -35,7 +38,9 @@ def serve(
 
 
 def attach(
-    address: Annotated[str, typer.Argument(metavar="URL", help="The address that `wolo serve` printed.", show_default=False)],
+    address: Annotated[
+        str, typer.Argument(metavar="[URL]", help="Address that `wolo serve` printed; else the running one.", show_default=False)
+    ] = "",
     session: Annotated[str, typer.Option("--session", metavar="ID", help="Session to follow; else you choose.")] = "",
     new: Annotated[bool, typer.Option("--new", help="Begin a session in this folder.")] = False,
 ) -> None:
@@ -59,9 +64,12 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
     from wolo.frontends.attach.typed_lines import typed_lines
     from wolo.frontends.streams import OutputLost
 
-    origin, token = split_address(address)
+    origin, token = split_address(address) if address else ("", "")
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
-    token = token or os.environ.get(TOKEN, "") or (getpass.getpass("Token: ") if is_terminal else "")
+    token = token or os.environ.get(TOKEN, "")
+    if not (origin and token) and (running := _running(origin)):
+        origin, token = running.origin, token or running.token
+    token = token or (getpass.getpass("Token: ") if is_terminal else "")
     if not token:
         raise UsageError("The address has no token.", hint=f"Use the line that `wolo serve` printed, or set {TOKEN}.")
     server = ServerClient(origin, token.strip())
@@ -83,3 +91,19 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
         return lost.exit_code
     finally:
         await server.close()
+
+
+def _running(origin: str) -> RunningServer | None:
+    """The server at this address, or the only one that runs here. Raises UsageError."""
+    from wolo.frontends.running_servers import running_servers
+    from wolo.places import find_places
+
+    found = running_servers(find_places().data)
+    if origin:
+        names = (origin, origin.replace("//localhost:", "//127.0.0.1:"))
+        return next((each for each in found if each.origin in names), None)
+    if not found:
+        raise UsageError("No `wolo serve` of yours is running here.", hint="Start one, or give the address that it printed.")
+    if len(found) > 1:
+        raise UsageError(f"{len(found)} servers are running.", hint=f"Choose one: {', '.join(each.origin for each in found)}.")
+    return found[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -79,7 +80,8 @@ def test_mistakes_are_sentences(server: Server, provider: ProviderServer) -> Non
     id = server.new()
     for arguments, code, words in (
         ((server.address + "x", "--session", id), 2, "token is missing or wrong"),
-        ((server.origin, "--session", id), 2, "has no token"),
+        (("http://127.0.0.1:1/", "--session", id), 2, "has no token"),
+        (("http://[::1]:1/", "--session", id), 2, "has no token"),
         ((server.address, "--session", "no-such"), 3, "no session"),
         ((server.address, "--session", ".."), 3, "no session"),
         ((server.address, "--session", id, "--new"), 2, "exclude each other"),
@@ -198,6 +200,37 @@ def test_an_answer_that_comes_too_late_is_no_prompt(server: Server, provider: Pr
         terminal.expect(pexpect.EOF)
         terminal.close()
     assert len(provider.requests) == 2
+
+
+def test_the_token_of_a_running_server_is_found(server: Server, provider: ProviderServer, tmp_path: Path) -> None:
+    entry = next(Path(os.environ["WOLO_HOME"], "data", "servers").glob("*.json"))
+    assert (entry.stat().st_mode & 0o777, entry.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    id, port = server.new(), server.origin.rpartition(":")[2]
+    for arguments in ((), (server.origin,), (f"http://localhost:{port}",)):
+        found = attach(*arguments, "--session", id)
+        assert (found.exit_code, found.stderr, id in found.stdout) == (0, "", True), arguments
+    entry.chmod(0o640)
+    assert "open to other users" in attach("--session", id).stderr
+    entry.chmod(0o600)
+    (real := tmp_path / "elsewhere").write_bytes(entry.read_bytes())
+    entry.unlink()
+    entry.symlink_to(real)
+    assert "No `wolo serve`" in attach("--session", id).stderr, "a link is nobody's entry"
+
+
+def test_servers_that_were_killed_are_not_found(provider: ProviderServer) -> None:
+    folder = Path(os.environ["WOLO_HOME"], "data", "servers")
+    with running(provider) as first:
+        first.stop(signal.SIGKILL)
+        assert len(list(folder.iterdir())) == 1
+        refused = attach("--new")
+        assert (refused.exit_code, "No `wolo serve`" in refused.stderr) == (2, True)
+    with running(provider) as one, running(provider) as two:
+        assert {each.stem for each in folder.iterdir()} == {each.origin.rpartition(":")[2] for each in (one, two)}
+        refused = attach("--new")
+        assert (refused.exit_code, "2 servers are running" in refused.stderr, one.origin in refused.stderr) == (2, True, True)
+        assert one.token not in refused.stderr
+    assert not list(folder.iterdir())
 
 
 def test_the_end_of_the_server_is_said(server: Server) -> None:

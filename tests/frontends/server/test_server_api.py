@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -281,6 +282,37 @@ def test_the_page_is_guarded_and_small(server: Server) -> None:
     assert sum((PAGE / name).stat().st_size for name in TYPES) <= 150_000
 
 
+def test_the_browser_gets_a_private_file_and_no_token(provider: ProviderServer, tmp_path: Path) -> None:
+    """A command line can be read by every user of the machine."""
+    seen, program = tmp_path / "seen", tmp_path / "browser"
+    os.mkfifo(seen)
+    program.write_text(
+        f"#!{sys.executable}\nimport os, sys, urllib.parse\npath = urllib.parse.urlsplit(sys.argv[1]).path\n"
+        "rows = [open('/proc/self/cmdline').read(), oct(os.stat(path).st_mode), open(path).read()]\n"
+        f"with open({str(seen)!r}, 'w') as pipe: pipe.write('\\x1e'.join(rows))\nsys.stdin.read()\n"
+    )
+    program.chmod(0o755)
+    with running(provider, "--open", BROWSER=str(program)) as server:
+        command_line, mode, page = seen.read_text().split("\x1e")
+        assert server.token not in command_line
+        assert (mode, f'url={server.address}"' in page) == ("0o100600", True)
+        assert server.stop() == 130
+    assert not list(Path(os.environ["WOLO_HOME"], "data", "servers").iterdir())
+
+
+def test_no_file_but_one_has_the_token(server: Server, provider: ProviderServer) -> None:
+    """Neither logs nor crash reports, nor what a command of the model sees."""
+    provider.script(call("shell", {"command": "cat /proc/self/environ /proc/$PPID/cmdline"}), text("Done."))
+    id = server.new(mode="yolo")
+    server.request("GET", f"/?token={server.token}", {"Authorization": "", "Accept": "text/html"})
+    server.request("GET", f"/api/sessions/%00?token={server.token}")
+    server.prompt(id, "look around")
+    result = server.events(id).result()
+    assert server.token not in f"{result} {provider.requests[-1].json}"
+    files = [path for path in Path(os.environ["WOLO_HOME"]).rglob("*") if path.is_file()]
+    assert [path.parent.name for path in files if server.token.encode() in path.read_bytes()] == ["servers"]
+
+
 def test_the_openapi_document_says_what_the_routes_do(server: Server, provider: ProviderServer) -> None:
     document = server.get("/openapi.json")
     id = server.new()
@@ -340,15 +372,6 @@ def test_a_port_in_use_is_a_usage_error(server: Server, provider: ProviderServer
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"Port {port} cannot be used" in done.stderr
-
-
-def test_the_page_is_opened_in_the_browser(provider: ProviderServer, tmp_path: Path) -> None:
-    browser, seen = tmp_path / "browser", tmp_path / "seen"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}.new && mv {seen}.new {seen}\n')
-    browser.chmod(0o755)
-    with running(provider, "--open", BROWSER=str(browser)) as server:
-        server.get("/api/sessions")
-        assert seen.read_text().strip() == server.address
 
 
 def test_runs_of_batches_are_shown_with_their_tasks(provider: ProviderServer, tmp_path: Path) -> None:

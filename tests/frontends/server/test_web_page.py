@@ -90,9 +90,9 @@ def test_a_task_with_an_approval_and_a_diff_in_two_tabs(server: Server, provider
         say(driver, "create it")
         button = wait(driver, lambda: all_of(driver, "[data-decision=once]")[0])
         assert "+print(1)" in driver.find_element("id", "asks").text
-        first, address = driver.current_window_handle, driver.current_url
+        first, session = driver.current_window_handle, driver.current_url.partition("#")[2]
         driver.switch_to.new_window("tab")
-        driver.get(address)
+        driver.get(f"{server.address}#{session}")
         wait(driver, lambda: all_of(driver, "[data-decision=once]"))
         driver.switch_to.window(first)
         button.click()
@@ -108,6 +108,23 @@ def test_a_task_with_an_approval_and_a_diff_in_two_tabs(server: Server, provider
         driver.refresh()
         wait(driver, lambda: "Done" in shown(driver) and "create it" in shown(driver))
         assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_the_token_leaves_the_address_at_once(server: Server) -> None:
+    with browser() as driver:
+        driver.get(server.address)
+        wait(driver, lambda: all_of(driver, "#mode option"))
+        assert driver.current_url == f"{server.origin}/page/index.html"
+        assert server.token not in driver.execute_script(
+            "return JSON.stringify([history.state, document.cookie, document.referrer])"
+        )
+        first = driver.find_element("css selector", "head script, head link[rel=stylesheet]")
+        assert first.get_attribute("src") == f"{server.origin}/page/token.js"
+        driver.refresh()
+        wait(driver, lambda: all_of(driver, "#mode option"))
+        driver.switch_to.new_window("tab")
+        driver.get(f"{server.origin}/page/index.html")
+        wait(driver, lambda: "This tab has no token" in driver.find_element("id", "banner").text)
 
 
 def test_reloading_in_mid_stream_loses_nothing(server: Server, provider: ProviderServer) -> None:

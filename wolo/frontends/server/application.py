@@ -25,6 +25,7 @@ PAGE = Path(__file__).parent / "page"
 TYPES = {
     "index.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
+    "token.js": "text/javascript; charset=utf-8",
     "markdown.js": "text/javascript; charset=utf-8",
     "views.js": "text/javascript; charset=utf-8",
     "server.js": "text/javascript; charset=utf-8",

@@ -8,22 +8,27 @@ import os
 import secrets
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
 
-from wolo.errors import UsageError
+from wolo.errors import ConfigError, UsageError
+from wolo.frontends.running_servers import RunningServer, list_server, remove_redirect, write_redirect
 from wolo.frontends.server.application import make_application
 from wolo.frontends.server.session_hub import SessionHub
-from wolo.frontends.streams import write
+from wolo.frontends.streams import print_message, write
+from wolo.places import find_places
 
 if TYPE_CHECKING:
     from wolo.frontends.server.batch_runs import BatchRuns
 
 GRACE_S = 1
 """Time for running requests after a signal."""
+REDIRECT_S = 60.0
+"""Time for a browser to start and read the page that leads it to the server."""
 
 
 class _Server(uvicorn.Server):
@@ -40,8 +45,9 @@ async def serve(
     shown = _batch_runs(runs) if runs else None
     listener = _listen(port)
     port = listener.getsockname()[1]
-    token, hub = secrets.token_urlsafe(24), SessionHub(Path.cwd(), runs=shown)
-    application = make_application(hub, token, port)
+    running = RunningServer(port, secrets.token_urlsafe(24), os.getpid())
+    hub = SessionHub(Path.cwd(), runs=shown)
+    application = make_application(hub, running.token, port)
     config = uvicorn.Config(
         application,
         log_config=None,
@@ -63,15 +69,37 @@ async def serve(
 
     for number in exit_codes:
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
-    address = f"http://127.0.0.1:{port}/?token={token}"
-    write(f"{address}\n")
-    if open_page is not None:
-        open_page(address)
-    idle = asyncio.create_task(hub.let_go_of_idle())
-    await server.serve(sockets=[listener])
-    idle.cancel()
-    await asyncio.gather(*closing)
+    with _announce(running, open_page):
+        idle = asyncio.create_task(hub.let_go_of_idle())
+        await server.serve(sockets=[listener])
+        idle.cancel()
+        await asyncio.gather(*closing)
     return ended_by[0] if ended_by else 0
+
+
+@contextlib.contextmanager
+def _announce(running: RunningServer, open_page: Callable[[str], object] | None) -> Iterator[None]:
+    """Prints the address, lists the server for `wolo attach`, and opens the page."""
+    data = find_places().data
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(list_server(data, running))
+        except (ConfigError, OSError) as error:
+            print_message(f"Cannot save the token for `wolo attach`: {error}", hint="Give it the whole address.")
+        write(f"{running.address}\n")
+        if open_page is not None:
+            _open(data, running, open_page)
+        yield
+
+
+def _open(data: Path, running: RunningServer, open_page: Callable[[str], object]) -> None:
+    try:
+        redirect = write_redirect(data, running)
+    except OSError as error:
+        print_message(f"Cannot open the page: {data} cannot be written: {error.strerror}.", hint="Open the printed address.")
+        return
+    threading.Thread(target=open_page, args=(redirect.as_uri(),), daemon=True).start()  # some browsers stay in the foreground
+    asyncio.get_running_loop().call_later(REDIRECT_S, remove_redirect, redirect)
 
 
 async def _close(hub: SessionHub, server: uvicorn.Server) -> None:

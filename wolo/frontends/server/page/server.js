@@ -1,7 +1,8 @@
 // Requests to the server, and what the page says about the connection.
-const TOKEN = new URLSearchParams(location.search).get("token") ?? "";
+/* global serverToken */
 const banner = document.getElementById("banner");
-const EXPIRED = "This address has expired: the server was started again. Open the one that `wolo serve` prints now.";
+const EXPIRED = serverToken ? "The server was started again and has another token. Open the address that `wolo serve` prints now."
+  : "This tab has no token. Open the address that `wolo serve` printed.";
 
 export class Refused extends Error {
   constructor(status, error) {
@@ -18,7 +19,7 @@ export function banners(words = "", retries = false) {
 }
 
 export async function open(method, path, { body, headers = {}, signal } = {}) {
-  const given = { Authorization: `Bearer ${TOKEN}`, ...(body ? { "Content-Type": "application/json" } : {}), ...headers };
+  const given = { Authorization: `Bearer ${serverToken}`, ...(body ? { "Content-Type": "application/json" } : {}), ...headers };
   const response = await fetch(path, { method, headers: given, body: body && JSON.stringify(body), signal });
   if (response.ok) return response;
   if (response.status === 401) banners(EXPIRED);
