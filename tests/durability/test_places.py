@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import pytest
 
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
-from tests.fakes.replies import Reply, call, text
+from tests.fakes.replies import Hold, Reply, call, text
 from tests.fakes.screen import pty_wolo
+from tests.frontends.server.running_server import running
 from wolo.sessions.store import Store
 
 FILE_LIMIT_BYTES = 400_000
@@ -72,6 +74,41 @@ def test_what_a_full_disk_did_not_take_can_be_sent_again(provider: ProviderServe
         terminal.press("enter")
         terminal.wait_for("Two.")
     assert [message["content"] for message in provider.requests[1].messages[1:]] == ["first", "One.", "second"]
+
+
+def test_a_server_accepts_only_what_it_can_save(provider: ProviderServer, disk: Path) -> None:
+    hold, reply = Hold(), text("One and only.")
+    provider.script(text("One."), reply.__class__(pieces=(hold, *reply.pieces)), text("Three."))
+    with running(provider, WOLO_HOME=str(disk / "wolo")) as server:
+        id = server.new()
+        server.prompt(id, "first")
+        server.events(id).result()
+        fill(disk / "filler")
+        refused = server.prompt(id, "second", 507)["error"]
+        assert "disk is full" in refused["message"]
+        assert len(provider.requests) == 1
+        (disk / "filler").unlink()
+        server.prompt(id, "second")
+        hold.wait_until_reached()
+        fill(disk / "filler")
+        assert "disk is full" in server.post(f"/api/sessions/{id}/steer", 507, text="be brief")["error"]["message"]
+        (disk / "filler").unlink()
+        server.post(f"/api/sessions/{id}/steer", 202, text="be very brief")
+        server.stop(signal.SIGKILL)
+    hold.release()
+    with running(provider, WOLO_HOME=str(disk / "wolo")) as server:
+        lines = server.events(id)
+        told = lines.wait(lambda line: line.get("subtype") == "notice" and "before the model got this" in line["text"])
+        assert told["text"].endswith("be very brief")
+        server.prompt(id, "third")
+        lines.wait(lambda line: line["type"] == "result" and line["result"] == "Three.")
+    assert [message["content"] for message in provider.requests[-1].messages[1:] if message["role"] == "user"][-1] == "third"
+
+
+def test_a_server_without_room_opens_no_session(provider: ProviderServer, disk: Path) -> None:
+    with running(provider, WOLO_HOME=str(disk / "wolo")) as server:
+        fill(disk / "filler")
+        assert "disk is full" in server.post("/api/sessions", 507)["error"]["message"]
 
 
 def fill(path: Path) -> None:

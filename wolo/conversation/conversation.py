@@ -33,7 +33,7 @@ from wolo.messages.message import OPENED, Message, Usage, custom
 from wolo.messages.parts import AnyPart
 from wolo.models.capabilities import effective_level
 from wolo.models.provider import Choice
-from wolo.sessions.entries import MessageEntry, SettingEntry, side_question_entry
+from wolo.sessions.entries import STEERING, CustomEntry, MessageEntry, SettingEntry, side_question_entry
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import TodoItem
 
@@ -264,6 +264,11 @@ class Conversation:
     def steer(self, message: Message) -> None:
         """Sends a message into the running turn after the current call; calls after that one are skipped."""
         self.steering.add(self._secrets.hide_message(message))
+
+    async def save_steering(self, message: Message) -> None:
+        """Saves words for `steer`, so that they can be accepted before the model gets them. Raises SessionError."""
+        text = self._secrets.hide_message(message).text
+        await self._parts.recorder.save(CustomEntry(custom_type=STEERING, data={"text": text}))
 
     def answer(self, id: str, *, allowed: bool, scope: Scope = "once", reason: str = "", rule: str = "") -> None:
         """Answers the `ApprovalAsked` of that id. `rule` replaces the one shown; raises UsageError if it cannot be saved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
@@ -91,6 +92,21 @@ SIDE_QUESTION = "aside"
 
 def side_question_entry(usage: Usage) -> CustomEntry:
     return CustomEntry(custom_type=SIDE_QUESTION, data={"usage": to_builtins(usage)})
+
+
+STEERING = "steering"
+"""`custom_type` of words for a running turn; the turn saves them again as a message when the model gets them."""
+
+
+def unsent_steering(entries: Iterable[AnyEntry]) -> tuple[str, ...]:
+    """Words that were accepted for a turn which was killed before the model got them."""
+    unsent: list[str] = []
+    for entry in entries:
+        if isinstance(entry, CustomEntry) and entry.custom_type == STEERING:
+            unsent.append(str(entry.data.get("text", "")))
+        elif isinstance(entry, MessageEntry) and entry.message.role == "user":
+            unsent = [text for text in unsent if text not in entry.message.text]
+    return tuple(unsent)
 
 
 def extra_usage(entry: AnyEntry) -> Usage | None:

@@ -22,15 +22,19 @@ _FAILED_HINT = "Check the disk, its quota and the limit on file sizes (ulimit -f
 _FOREIGN_HINT = "The file was not changed. Move it aside, or set WOLO_HOME to another directory."
 
 
-class StorageReadOnly(SessionError):
+class StorageFailed(SessionError):
+    """Sessions cannot be saved: the disk is full or fails, or the database cannot be used."""
+
+
+class StorageReadOnly(StorageFailed):
     """The sessions or their directory cannot be written; reading may still work."""
 
 
-class DatabaseTooNew(SessionError):
+class DatabaseTooNew(StorageFailed):
     """A newer wolo wrote the database, so this one must not write to it."""
 
 
-class DatabaseDamaged(SessionError):
+class DatabaseDamaged(StorageFailed):
     """The database is damaged; the next process that opens it alone saves what can be read."""
 
     def __init__(self, path: Path, what: str) -> None:
@@ -45,30 +49,30 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     # The low byte is SQLite's primary result code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:
-        return SessionError(f"The disk is full: {path} has no room for the newest entry.", hint=_FULL_HINT)
+        return StorageFailed(f"The disk is full: {path} has no room for the newest entry.", hint=_FULL_HINT)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
         return StorageReadOnly(f"Cannot save sessions: {path} or its directory is read-only.", hint=_READ_ONLY_HINT)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DatabaseDamaged(path, str(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return SessionError(f"Another program holds {path} and does not release it.", hint="Quit that program and try again.")
+        return StorageFailed(f"Another program holds {path} and does not release it.", hint="Quit that program and try again.")
     if code == sqlite3.SQLITE_IOERR:
-        return SessionError(f"The disk failed: {path} cannot be read or written ({error}).", hint=_FAILED_HINT)
-    return SessionError(f"Cannot save sessions in {path}: {error}.", hint="Check the disk, or run with --no-session.")
+        return StorageFailed(f"The disk failed: {path} cannot be read or written ({error}).", hint=_FAILED_HINT)
+    return StorageFailed(f"Cannot save sessions in {path}: {error}.", hint="Check the disk, or run with --no-session.")
 
 
 def not_a_database(path: Path) -> SessionError:
-    return SessionError(f"{path} is not a session database of wolo.", hint=_FOREIGN_HINT)
+    return StorageFailed(f"{path} is not a session database of wolo.", hint=_FOREIGN_HINT)
 
 
 def _explain_os(error: OSError, path: Path) -> SessionError:
     where = Path(error.filename) if isinstance(error.filename, str) else path
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return SessionError(f"The disk is full: {where} cannot be written.", hint=_FULL_HINT)
+        return StorageFailed(f"The disk is full: {where} cannot be written.", hint=_FULL_HINT)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StorageReadOnly(f"Cannot save sessions: no permission for {where}.", hint=_READ_ONLY_HINT)
     reason = (error.strerror or str(error)).lower()
-    return SessionError(f"Cannot save sessions: {where}: {reason}.", hint=_READ_ONLY_HINT)
+    return StorageFailed(f"Cannot save sessions: {where}: {reason}.", hint=_READ_ONLY_HINT)
 
 
 def make_directory(path: Path) -> list[str]:
@@ -89,7 +93,7 @@ def check_file(path: Path) -> list[str]:
     except OSError as error:
         raise storage_error(error, path) from error
     if not stat.S_ISREG(found.st_mode):
-        raise SessionError(f"{path} is not a regular file.", hint="Move it aside; wolo saves its sessions there.")
+        raise StorageFailed(f"{path} is not a regular file.", hint="Move it aside; wolo saves its sessions there.")
     return _check_private(path, found, 0o600)
 
 
@@ -108,12 +112,12 @@ def sync_file(path: Path) -> None:
 
 def _check_private(path: Path, found: os.stat_result, mode: int) -> list[str]:
     if found.st_uid != os.geteuid():
-        raise SessionError(
+        raise StorageFailed(
             f"{path} belongs to another user, so sessions are not saved there.",
             hint="Run wolo as that user, or set WOLO_HOME to a directory that you own.",
         )
     if found.st_mode & 0o022:
-        raise SessionError(
+        raise StorageFailed(
             f"{path} is writable by other users, so its content cannot be trusted.",
             hint=f"If no one has tampered with it: chmod go-rwx '{path}'",
         )

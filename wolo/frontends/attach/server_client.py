@@ -17,6 +17,8 @@ PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Before each new try of a lost connection."""
 SILENCE_S = 45
 """The server sends something every 15 seconds."""
+ANSWER_S = 600
+"""A prompt is answered when it is saved, after the user's hooks; an undo when the files are restored."""
 NEEDED = ("prompt", "steer", "interrupt", "approve", "answer", "events")
 HOW = "The address is the line that `wolo serve` printed."
 LOST = (httpx2.TransportError, httpx2.StreamError)
@@ -75,7 +77,8 @@ class ServerClient:
     async def ask(self, method: str, path: str, body: object = None) -> Any:
         """The answer's JSON. Raises Refused, and Unreachable without a server."""
         try:
-            response = await self._client.request(method, self._origin + path, json=body)
+            limit = httpx2.Timeout(30, connect=10, read=ANSWER_S)
+            response = await self._client.request(method, self._origin + path, json=body, timeout=limit)
         except LOST as error:
             raise Unreachable(f"No server answers at {self._origin}.", hint="Is `wolo serve` running?") from error
         return _content(response.status_code, response.content)

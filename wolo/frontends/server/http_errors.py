@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from wolo.agent.events import TurnEnded
 from wolo.errors import SessionError, UsageError, WoloError
+from wolo.sessions.storage import StorageFailed
 
 
 class HttpError(Exception):
@@ -16,7 +18,17 @@ def busy(what: str, hint: str) -> HttpError:
 
 
 def as_http(error: WoloError) -> HttpError:
-    """422 for mistakes of the request or the settings, 409 for a session that cannot be used now."""
+    """422: a mistake of the request or the settings; 409: the session cannot be used now; 507: it cannot be saved."""
     if isinstance(error, UsageError):
         return HttpError(422, error.message, error.hint)
+    if isinstance(error, StorageFailed):
+        return HttpError(507, error.message, error.hint)
     return HttpError(409 if isinstance(error, SessionError) else 502, error.message, error.hint)
+
+
+def not_begun(ended: TurnEnded) -> HttpError:
+    """A turn ended before its prompt was saved."""
+    error = ended.error
+    if error is None:
+        return HttpError(409, "The turn was interrupted before it began.")
+    return HttpError(507 if ended.cause == "session_error" else 422, error.message, error.hint)

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ErrorInfo, Event, TurnEnded
+from wolo.agent.events import ErrorInfo, Event, TurnEnded, TurnStarted
 from wolo.commands.expansion import answered_by, expand
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
@@ -22,7 +22,7 @@ from wolo.conversation.prompt_attachments import compose, must_be_sent
 from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import WoloError
 from wolo.frontends.server.event_log import EventLog
-from wolo.frontends.server.http_errors import HttpError, busy
+from wolo.frontends.server.http_errors import HttpError, as_http, busy, not_begun
 from wolo.frontends.server.session_choices import commands_of
 from wolo.frontends.server.session_lines import (
     COMPLETING,
@@ -44,7 +44,10 @@ log = logging.getLogger(__name__)
 class LiveSession:
     """All methods run in the event loop."""
 
-    def __init__(self, session_id: str, cwd: Path, history: Sequence[Message], *, mode: str, model: str) -> None:
+    def __init__(
+        self, session_id: str, cwd: Path, history: Sequence[Message], *, mode: str, model: str, unsent: Sequence[str] = ()
+    ) -> None:
+        """`unsent`: words that were saved for a turn which was killed before it got them."""
         self.id, self.cwd, self.mode, self.model = session_id, cwd, _lasting(mode), model
         self.log = EventLog()
         self.conversation: Conversation | None = None
@@ -60,12 +63,14 @@ class LiveSession:
         self._saved = tuple(history)
         """Messages of a session that is not open."""
         self._length = 0
+        self._unsent = tuple(unsent)
         self._show(history)
 
     def _show(self, history: Sequence[Message]) -> None:
         """The log begins anew with these messages."""
         self._length = len(history)
-        lines = (self._init(), *history_lines(history), self._status())
+        unsent = (notice_line(f"The server ended before the model got this: {text}") for text in self._unsent)
+        lines = (self._init(), *history_lines(history), *unsent, self._status())
         self.log.reset({**line, "session_id": self.id} for line in lines)
 
     def _init(self) -> Line:
@@ -108,7 +113,7 @@ class LiveSession:
             self.emit(self._status())
 
     async def prompt(self, text: str, images: Sequence[ImagePart]) -> None:
-        """Starts a turn and returns. Raises HttpError and WoloError; then nothing was sent."""
+        """Starts a turn and returns once the prompt is saved. Raises HttpError and WoloError; then nothing was sent."""
         self._require_idle()
         self.is_busy = True
         try:
@@ -117,7 +122,10 @@ class LiveSession:
         except BaseException:
             self.is_busy = False
             raise
-        self._turn = asyncio.create_task(self._run(message))
+        saved = asyncio.get_running_loop().create_future()
+        self._turn = asyncio.create_task(self._run(message, saved))
+        if refusal := await asyncio.shield(saved):  # a client that hangs up changes nothing
+            raise refusal
 
     async def _message(self, conversation: Conversation, text: str, images: Sequence[ImagePart]) -> Message:
         typed = None
@@ -130,48 +138,62 @@ class LiveSession:
         message = compose(text, cwd=conversation.info.cwd, attaching=attaching, typed=typed, agents=agents)
         return must_be_sent(conversation.choice, replace(message, parts=(*message.parts, *images))) if images else message
 
-    async def _run(self, message: Message | None) -> None:
-        """Runs turns until no steering message is left."""
+    async def _run(self, message: Message | None, saved: asyncio.Future[HttpError | None]) -> None:
+        """Runs turns until no steering message is left. `saved` gets None, or the reason why the first one did not begin."""
         assert self.conversation is not None
+        refusal = HttpError(500, "wolo failed before the turn began.", "The log file has the details.")
         try:
             while message is not None:
                 self.emit(self._status())
-                await self._run_turn(self.conversation, message)
+                refusal = await self._run_turn(self.conversation, message, saved)
                 left = self.conversation.steering.take_all()
                 message = user("\n\n".join(each.text for each in left)) if left else None
         finally:
             self.is_busy = False
             self._length, self.used = len(self.conversation.history), time.monotonic()
             self.emit(self._status())
+            if not saved.done():
+                saved.set_result(refusal)
 
-    async def _run_turn(self, conversation: Conversation, message: Message) -> None:
+    async def _run_turn(self, conversation: Conversation, message: Message, saved: asyncio.Future[HttpError | None]) -> HttpError:
+        """Returns the answer to a prompt with which no turn began."""
         totals, ended = RunTotals(conversation), None
         try:
             async for event in conversation.prompt(message):
                 totals.on_event(event)
                 self._on_event(event)
                 ended = event if isinstance(event, TurnEnded) else ended
+                if isinstance(event, TurnStarted) and not saved.done():
+                    saved.set_result(None)
             assert ended is not None  # every turn ends with TurnEnded
             self.emit(totals.result(ended, ended.exit_code or (4 if totals.denials else 0)), completes=True)
+            return not_begun(ended)
         except WoloError as error:
-            self._failed(error)
+            return self._failed(error)
         except Exception as error:
             log.exception("a turn failed")
-            self._failed(WoloError(f"wolo failed: {type(error).__name__}.", hint="The log file has the details."))
+            return self._failed(WoloError(f"wolo failed: {type(error).__name__}.", hint="The log file has the details."))
 
-    def _failed(self, error: WoloError) -> None:
+    def _failed(self, error: WoloError) -> HttpError:
         head = result_head("model_error", error.exit_code, ErrorInfo.of(error), denied=False)
         self.emit(head | {"result": "", "num_turns": 0, "usage": usage_object(Usage()), "total_cost_usd": None}, completes=True)
+        return as_http(error)
 
     def _on_event(self, event: Event) -> None:
         for line in lines_of(event):
             self.emit(line, passing=isinstance(event, PASSING), completes=isinstance(event, COMPLETING))
 
-    def steer(self, text: str) -> None:
+    async def steer(self, text: str) -> None:
+        """Returns once the message is saved. Raises HttpError and SessionError."""
+        message = user(text)
+        await self._require_busy().save_steering(message)
+        self._require_busy().steer(message)
+        self.emit({"type": "system", "subtype": "steered", "text": text})
+
+    def _require_busy(self) -> Conversation:
         if not self.is_busy or self.conversation is None:
             raise busy("No turn is running.", "Send it to /prompt.")
-        self.conversation.steer(user(text))
-        self.emit({"type": "system", "subtype": "steered", "text": text})
+        return self.conversation
 
     def interrupt(self) -> bool:
         """False: nothing was running."""

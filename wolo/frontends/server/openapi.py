@@ -18,6 +18,7 @@ ERRORS = {
     "413": "The body is too large.",
     "422": "The request does not fit.",
     "502": "The model cannot be reached.",
+    "507": "The session cannot be saved.",
 }
 
 

@@ -107,7 +107,7 @@ async def _prompt(call: Call) -> Response:
 async def _steer(call: Call) -> Response:
     if not call.body.text.strip():
         raise HttpError(422, "The message is empty.")
-    (await call.session()).steer(call.body.text)
+    await (await call.session()).steer(call.body.text)
     return JSONResponse({"queued": True}, 202)
 
 
@@ -222,8 +222,8 @@ ROUTES = (
     ),
     Route("POST", f"{ONE}/change", "Choose another model, mode or title.", _change, bodies.Change),
     Route("GET", f"{ONE}/commands", "Slash commands that a prompt can begin with.", _commands),
-    Route("POST", f"{ONE}/prompt", "Start a turn.", _prompt, bodies.Prompt, status=202),
-    Route("POST", f"{ONE}/steer", "Send a message into the running turn.", _steer, bodies.Steer, status=202),
+    Route("POST", f"{ONE}/prompt", "Start a turn; the prompt is saved.", _prompt, bodies.Prompt, status=202),
+    Route("POST", f"{ONE}/steer", "Send a message into the running turn; it is saved.", _steer, bodies.Steer, status=202),
     Route("POST", f"{ONE}/interrupt", "Stop the running turn.", _interrupt, bodies.Nothing),
     Route("POST", f"{ONE}/approve", "Decide about a call that waits for approval.", _approve, bodies.Approve),
     Route("POST", f"{ONE}/answer", "Answer the model's questions.", _answer, bodies.Answer),

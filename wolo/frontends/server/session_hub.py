@@ -20,6 +20,7 @@ from wolo.frontends.server.live_session import LiveSession, start_options
 from wolo.frontends.server.request_bodies import NewSession
 from wolo.frontends.server.session_choices import choices_in
 from wolo.places import find_places
+from wolo.sessions.entries import unsent_steering
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS, export
 from wolo.sessions.listing import SessionInfo, row
 from wolo.sessions.replay_entries import as_stored
@@ -153,7 +154,10 @@ class SessionHub:
                 if info.id not in self._live or self._live[info.id].can_be_dropped:
                     loaded = await self._read(lambda store: store.load(info.id))
                     history = as_stored(loaded.entries)
-                    self._live[info.id] = LiveSession(info.id, Path(info.cwd), history, mode=info.mode, model=info.model)
+                    unsent = unsent_steering(loaded.entries)
+                    self._live[info.id] = LiveSession(
+                        info.id, Path(info.cwd), history, mode=info.mode, model=info.model, unsent=unsent
+                    )
                 return self._live[info.id]
         finally:
             self._loading.pop(session_id, None)
