@@ -930,6 +930,38 @@ def test_a_no_is_remembered_with_its_reason(root: Path) -> None:
     assert guarded.judge("shell", [run("make")], {"command": "make"}).decision == "allow"
 
 
+def test_a_refusal_ends_with_its_prompt(root: Path) -> None:
+    guarded = judge(root)
+    guarded.remember("shell", [run("make")], {"command": "make"}, allowed=False)
+    guarded.remember("shell", [run("make x")], {"command": "make x"}, allowed=True)
+    guarded.grants.forget_refusals()
+    assert guarded.judge("shell", [run("make")], {"command": "make"}).decision == "ask"
+    assert guarded.judge("shell", [run("make x")], {"command": "make x"}).decision == "allow"
+
+
+def test_never_is_a_rule_for_the_rest_of_the_session(root: Path) -> None:
+    guarded = judge(root, "allow shell:git status")
+    guarded.remember("shell", [run("git push")], {}, allowed=True)
+    guarded.remember("shell", [run("git push")], {}, allowed=False, rule=guarded.suggest_denial([run("git push")]))
+    guarded.remember("read", [read("notes/a")], {}, allowed=False, rule="read:notes/**")
+    guarded.grants.forget_refusals()
+    for command in ("git push", "git status && git push", "if true; then git push; fi"):
+        assert decision(guarded, run(command)) == "deny", command
+    assert decision(guarded, read("notes/a")) == "deny"
+    assert decision(guarded, run("git status")) == "allow"
+    assert guarded.denied_places("read") == (f"{root}/notes",)
+
+
+@pytest.mark.parametrize("command", ["touch a; make b", "touch a > $b", ""])
+def test_never_is_not_offered_without_one_rule(root: Path, command: str) -> None:
+    assert judge(root).suggest_denial([run(command)]) == ""
+
+
+def test_never_covers_what_always_cannot(root: Path) -> None:
+    assert judge(root).suggest_rule([write(".git/hooks/x")]) == ""
+    assert judge(root).suggest_denial([write(".git/hooks/x")]) == "write:.git/hooks/x"
+
+
 def test_a_mode_can_change_while_the_conversation_lives(root: Path) -> None:
     guarded = judge(root)
     guarded.mode = MODES["plan"]

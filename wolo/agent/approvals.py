@@ -41,15 +41,19 @@ class Approvals:
     ) -> ApprovalGiven:
         """Asks about a call that the verdict does not allow. Raises Cancelled."""
         secrets = self._secrets
-        rule, no_rule = "", ""  # no rule for a call that may be an example
+        rule, denial, no_rule = "", "", ""  # no rule for a call that may be an example
         if verdict.source != IN_FENCE:
-            rule, no_rule = self._judge.suggest_rule(intents), self._judge.why_no_rule(intents)
-        rule = rule if secrets.hide(rule) is rule else ""  # the rule is saved in the settings
+            rule, denial = self._judge.suggest_rule(intents), self._judge.suggest_denial(intents)
+            no_rule = self._judge.why_no_rule(intents)
+        rule, denial = (each if secrets.hide(each) is each else "" for each in (rule, denial))  # it is saved in the settings
         reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {no_rule}".rstrip())
         walls: SandboxState = "inside" if verdict.confined else "outside"
-        given = await self.request(part, tool, args, intents, reason, cancellation, rule=rule, walls=walls)
-        if given.scope != "once" or not given.allowed:  # a denial is remembered
-            saved = given.rule or (rule if given.scope in ("always", "everywhere") else "")
+        given = await self.request(part, tool, args, intents, reason, cancellation, rule=rule, denial=denial, walls=walls)
+        if given.is_dismissed:
+            return given
+        if given.scope != "once" or not given.allowed:  # a denial is remembered until the next prompt
+            offered = rule if given.allowed else denial
+            saved = given.rule or (offered if given.scope in ("always", "everywhere") else "")
             self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=saved, reason=given.reason)
         return given
 
@@ -63,6 +67,7 @@ class Approvals:
         cancellation: Cancellation,
         *,
         rule: str = "",
+        denial: str = "",
         walls: SandboxState,
     ) -> ApprovalGiven:
         """Raises Cancelled."""
@@ -77,6 +82,7 @@ class Approvals:
             locations=self._secrets.hide_structs(locations_of(args, intents, view)),
             reason=reason,
             rule=rule,
+            denial=denial,
             walls=held,
         )
         given = await cancellation.run(self._wait_for_user(request))

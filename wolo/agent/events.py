@@ -192,7 +192,9 @@ class CallProgressed(Event, frozen=True, kw_only=True, tag="call_progressed"):
 
 
 Scope = Literal["once", "session", "always", "everywhere"]
-"""Duration of an approval: this call, this session, always in this workspace, or always in every workspace."""
+"""Duration of an approval: this call, this session, always in this workspace, or always in every workspace. A denial that is
+`always` saves a deny rule; any other one holds until the next prompt.
+"""
 
 
 SandboxState = Literal["", "inside", "outside", "again", "restored"]
@@ -212,6 +214,8 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     reason: str
     rule: str
     """The rule that "always" would save; empty when no rule can be offered."""
+    denial: str = ""
+    """The deny rule that "never" would save; empty when none can be offered."""
     walls: SandboxState = ""
     """Sandbox state of a command; empty for other calls."""
     agent: str = ""
@@ -229,6 +233,8 @@ class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
     id: str
     allowed: bool
     scope: Scope = "once"
+    is_dismissed: bool = False
+    """The question was closed and nobody decided: the call does not run, and the next one like it asks again."""
     reason: str = ""
     rule: str = ""
     """The rule as edited by the user; empty: the suggested one."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from wolo.agent.cancellation import Cancelled
 from wolo.agent.events import ApprovalGiven, SandboxState
 from wolo.guard.intents import RunIntent
+from wolo.guard.precedence import Grants
 from wolo.guard.sandbox.denial_detection import ADVICE, PREFIX, wanted_shared, what_was_denied
 from wolo.guard.sandbox_contract import Restored
 from wolo.tools.tool import CallContext
@@ -39,13 +40,13 @@ class RunningCall(Protocol):
 
 
 class SandboxEscape:
-    """Remembers the user's answer for exactly the same call, so that it is asked once."""
+    """Remembers the user's answer for exactly the same call: a yes for the session, a no until the next prompt."""
 
-    def __init__(self) -> None:
-        self._said: dict[str, bool] = {}
+    def __init__(self, grants: Grants) -> None:
+        self._grants = grants
 
     def is_allowed(self, key: str) -> bool:
-        return self._said.get(key, False)
+        return self._grants.allows(_outside(key))
 
     async def retry_outside(
         self,
@@ -66,14 +67,14 @@ class SandboxEscape:
         if not denied:
             return result
         is_offered = result.is_error or wanted_shared(result.text[-_MOST_CHARS:])
-        if not is_offered or not may_ask or key in self._said:
+        if not is_offered or not may_ask or self.is_allowed(key) or self._grants.refusal(_outside(key)) is not None:
             return _with_line(result, denied)
         try:
             given = await running.ask(
                 QUESTION.format(denied=denied.replace(ADVICE, "")), "again"
             )  # the command may have succeeded
-            if given.scope != "once" or not given.allowed:
-                self._said[key] = given.allowed
+            if (given.scope != "once" or not given.allowed) and not given.is_dismissed:
+                self._grants.remember(_outside(key), allowed=given.allowed)
             if not given.allowed:
                 return _with_line(result, denied, *filter(None, (STAYED_INSIDE, given.reason)))
             free = await running.run(_where_it_began(call))
@@ -87,6 +88,11 @@ class SandboxEscape:
         """Returns the sandbox's error when the command could not start inside it, otherwise an empty string."""
         never = call.confined and result.is_error and result.outcome is None and result.view is None
         return result.text.splitlines()[0] if never and result.text.startswith(PREFIX) else ""
+
+
+def _outside(key: str) -> str:
+    """The call outside the sandbox is another one than the call."""
+    return f"outside {key}"
 
 
 async def _offer_changes(result: Result, restored: Restored, call: CallContext, running: RunningCall | None) -> Result:

@@ -23,6 +23,7 @@ from wolo.agent.tool_execution import (
     MAY_BE_EXAMPLE,
     NEVER_STARTED,
     NO_REASON,
+    NOT_ANSWERED,
     NOT_CONFIRMED,
     WRONGLY_CHANGED,
     Emit,
@@ -281,6 +282,8 @@ class ToolCalls:
                 return replace(call, part=part, intents=intents, verdict=verdict)
             assert self._approvals is not None  # without a user no call asks
             given = await self._approvals.ask(part, tool, call.args, intents, verdict, cancellation)
+            if given.is_dismissed:
+                return _denied(part, "denied_by_person", NOT_ANSWERED, NOT_ANSWERED)
             if not given.allowed:
                 return _denied(part, "denied_by_person", given.reason or NO_REASON, DENIED_BY_PERSON)
             approved = intents
@@ -318,7 +321,7 @@ class ToolCalls:
     def _sandbox_escape(self) -> SandboxEscape:
         from wolo.agent.sandbox_escape import SandboxEscape  # noqa: PLC0415  # not needed before the first sandboxed call
 
-        self._escape = self._escape or SandboxEscape()
+        self._escape = self._escape or SandboxEscape(self._judge.grants)
         return self._escape
 
     def _hidden(self, ended: EndedCall) -> EndedCall:

@@ -31,6 +31,7 @@ MAY_BE_EXAMPLE = "The answer ends with this call in a code fence behind other te
 NOT_CONFIRMED = "Not run. {reason} If you mean it, make the call itself, without a fence and without other text behind it."
 DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
 NO_REASON = "no reason given"
+NOT_ANSWERED = "Not run: it needs the user's approval, and the question was closed without an answer."
 """Used when the user denies a call without a reason."""
 DENIED_BY_HOOK = "Denied by a user hook, so it was not run: {reason}"
 CHANGED_BY_HOOK = "[A user hook changed the arguments of this call; it ran with {arguments}]"

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Decision = bool | str | None
 OnApproval = Callable[[ApprovalAsked], Decision | Awaitable[Decision]]
-"""Returns True or `once`, `session` or `always`; anything else denies the call."""
+"""Returns True or `once`, `session` or `always`; `never` saves a deny rule, `dismiss` decides nothing, anything else denies."""
 OnQuestion = Callable[[Sequence[Question]], Answers | Awaitable[Answers]]
 MEMORY = "memory"
 """Name of a session that is not saved."""
@@ -405,10 +405,14 @@ def _decide(conversation: Conversation, asked: ApprovalAsked, decision: Decision
     scope = "once" if decision is True else decision
     if isinstance(scope, str) and scope in _SCOPES:
         conversation.answer(asked.id, allowed=True, scope=cast("Scope", scope))
-    elif scope in (False, None, "no", "deny"):
-        conversation.answer(asked.id, allowed=False, reason="The program that runs wolo denied it.")
+    elif scope == "dismiss":
+        conversation.dismiss(asked.id)
+    elif scope in (False, None, "no", "deny", "never"):
+        lasting: Scope = "always" if scope == "never" else "once"
+        conversation.answer(asked.id, allowed=False, scope=lasting, reason="The program that runs wolo denied it.")
     else:
-        raise UsageError(f"on_approval returned {scope!r}.", hint='It may return True, False, "once", "session" or "always".')
+        hint = 'It may return True, False, "once", "session", "always", "never" or "dismiss".'
+        raise UsageError(f"on_approval returned {scope!r}.", hint=hint)
 
 
 async def _value(result: T | Awaitable[T]) -> T:

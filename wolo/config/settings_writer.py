@@ -14,7 +14,7 @@ from wolo.config.files import locked, open_document, read_own, replace_file
 from wolo.config.layers import check_user_file
 from wolo.config.permission_rules import EVERYWHERE
 from wolo.errors import ConfigError, UsageError
-from wolo.guard.rules import parse_rule
+from wolo.guard.rules import Decision, parse_rule
 from wolo.models.secret_references import COMMAND, is_reference
 from wolo.places import Places
 
@@ -99,14 +99,14 @@ def replace_settings(places: Places, before: bytes, after: bytes) -> None:
         replace_file(path, after.decode())
 
 
-def save_rule(places: Places, workspace: Path | None, rule: str) -> None:
-    """Saves an "always" rule, checked by a `Judge`, for this workspace or for all."""
-    rule = str(parse_rule(rule, "allow"))
+def save_rule(places: Places, workspace: Path | None, rule: str, decision: Decision = "allow") -> None:
+    """Saves a rule of an answer, checked by a `Judge`, for this workspace or for all."""
+    rule = str(parse_rule(rule, decision))
     path = places.config / "permissions.toml"
     with locked(places.config):
         document = open_document(path)
         table: Any = document.setdefault(_table_name(workspace), {})
-        rules = table.setdefault("allow", [])
+        rules = table.setdefault(decision, [])
         if rule not in rules:
             rules.append(rule)
             replace_file(path, document.as_string())

@@ -263,6 +263,7 @@ class Conversation:
 
     def steer(self, message: Message) -> None:
         """Sends a message into the running turn after the current call; calls after that one are skipped."""
+        self.permissions.judge.grants.forget_refusals()
         self.steering.add(self._secrets.hide_message(message))
 
     async def save_steering(self, message: Message) -> None:
@@ -270,8 +271,15 @@ class Conversation:
         text = self._secrets.hide_message(message).text
         await self._parts.recorder.save(CustomEntry(custom_type=STEERING, data={"text": text}))
 
+    def dismiss(self, id: str) -> None:
+        """Closes the `ApprovalAsked` of that id without a decision: its call does not run, and the next one asks again."""
+        self.approvals.answer(ApprovalGiven(id=id, allowed=False, is_dismissed=True))
+
     def answer(self, id: str, *, allowed: bool, scope: Scope = "once", reason: str = "", rule: str = "") -> None:
-        """Answers the `ApprovalAsked` of that id. `rule` replaces the one shown; raises UsageError if it cannot be saved."""
+        """Answers the `ApprovalAsked` of that id. `rule` replaces the one shown; raises UsageError if it cannot be saved.
+
+        A denial holds until the next prompt; with the scope `always` it saves the rule `denial`.
+        """
         self.approvals.answer(ApprovalGiven(id=id, allowed=allowed, scope=scope, reason=reason, rule=rule))
 
     def todos(self) -> tuple[TodoItem, ...]:
@@ -300,9 +308,9 @@ class Conversation:
         return self._stream(self._ask_again)
 
     def dismiss_requests(self) -> None:
-        """Denies all pending approvals and skips all pending questions."""
+        """Closes all pending approvals and skips all pending questions."""
         for id in tuple(self.approvals.waiting):
-            self.answer(id, allowed=False)
+            self.dismiss(id)
         for id in tuple(self.questions.waiting):
             self.questions.answer(id, None)
 
@@ -361,6 +369,7 @@ class Conversation:
         await self.agent.uncompact(self.history)
 
     async def _run_turn(self, message: Message) -> None:
+        self.permissions.judge.grants.forget_refusals()
         if RESOURCES in message.metadata:
             message = await self._with_resources(message)
         opened, self._opened = self._opened, {}

@@ -10,6 +10,7 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven, QuestionsAnswered, Q
 from wolo.agent.tool_execution import Emit
 from wolo.errors import UsageError
 from wolo.guard.judge import Judge
+from wolo.guard.rules import Decision
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.parts import new_id
 from wolo.places import Places
@@ -51,11 +52,12 @@ class PendingApprovals:
         return self._judge.complaint(rule, asked.intents)
 
     def _save_rule(self, asked: ApprovalAsked, given: ApprovalGiven) -> None:
-        rule = given.rule or asked.rule
-        if given.allowed and given.scope in ("always", "everywhere") and rule:
+        rule = given.rule or (asked.rule if given.allowed else asked.denial)
+        if given.scope in ("always", "everywhere") and rule:
             from wolo.config.settings_writer import save_rule  # noqa: PLC0415  # few turns save a rule
 
-            save_rule(self._places, self._root if given.scope == "always" else None, rule)
+            decision: Decision = "allow" if given.allowed else "deny"
+            save_rule(self._places, self._root if given.scope == "always" else None, rule, decision)
 
 
 class PendingQuestions:

@@ -38,8 +38,8 @@ def form_properties(questions: Sequence[Question]) -> dict[str, Any]:
 
 
 def replies_of(questions: Sequence[Question], content: Mapping[str, Any] | None) -> list[Reply] | None:
-    """None: the user declined."""
-    if content is None:
+    """None: the user declined, or filled in nothing."""
+    if not content:
         return None
     replies = []
     for number, question in enumerate(questions, 1):

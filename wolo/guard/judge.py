@@ -145,8 +145,10 @@ class Judge:
         rule: str = "",
         reason: str = "",
     ) -> None:
-        """Stores the user's answer for the session, for this exact call or for `rule`."""
-        given = parse_rule(rule, "allow", "session") if rule else None
+        """Stores the user's answer for this exact call and for `rule`. A denial without a rule holds until the next prompt."""
+        given = parse_rule(rule, "allow" if allowed else "deny", "session") if rule else None
+        if given is not None and not allowed:
+            self._book.add(given)
         self.grants.remember(fingerprint(tool_name, intents, arguments or {}), allowed=allowed, rule=given, reason=reason)
 
     def as_if_allowed(self, intents: Sequence[Intent], verdict: Verdict, source: str) -> Verdict:
@@ -164,6 +166,11 @@ class Judge:
         rules = self._rules_for(intents)
         rule = rules[0] if len(rules) == 1 else ""
         return rule if rule and self._would_allow(rule, intents) else ""
+
+    def suggest_denial(self, intents: Sequence[Intent]) -> str:
+        """The rule that "never" would add to deny these intents; empty if there is none."""
+        rules = self._rules_for(intents)
+        return rules[0] if len(rules) == 1 and rules[0] and self._would_deny(rules[0], intents) else ""
 
     def why_no_rule(self, intents: Sequence[Intent]) -> str:
         """Names the rules if more than one would be needed; otherwise empty."""
@@ -206,6 +213,13 @@ class Judge:
     def _would_allow(self, rule: str, intents: Sequence[Intent]) -> bool:
         book = Rulebook([parse_rule(rule, "allow")], self._base)
         return all(self.judge_one(intent, book).decision == "allow" for intent in intents)
+
+    def _would_deny(self, rule: str, intents: Sequence[Intent]) -> bool:
+        trial = copy(self)
+        trial._book = Rulebook([parse_rule(rule, "deny")], self._base)
+        trial._precedence = Precedence(self.mode, trial._book, Grants(), self._base)
+        trial._commands = CommandJudge(trial._precedence, self._boundaries, self._safe)
+        return any(trial.judge_one(intent).decision == "deny" for intent in intents)
 
     def readable(self, path: Path) -> bool:
         """Tells whether a search may show this file's content without asking. Only the last part of the path may be a link."""

@@ -92,7 +92,7 @@ def _by_rule(rule: Rule | None, about: str) -> Verdict | None:
 
 
 class Grants:
-    """Answers of the user in this session.
+    """Answers of the user in this session; a denial holds for one prompt.
 
     An answer applies to the exact call: with other arguments, or arguments that resolve elsewhere, it is another call.
     """
@@ -112,6 +112,10 @@ class Grants:
             self._allowed.add(call)
         elif rule not in self.rules:
             self.rules = (*self.rules, rule)
+
+    def forget_refusals(self) -> None:
+        """A refusal holds until the user's next prompt; a deny rule holds longer."""
+        self._refused.clear()
 
     def allows(self, call: str) -> bool:
         return call in self._allowed
@@ -146,10 +150,15 @@ RuleInput = Paths | Command | Line | Host | Target
 
 class Rulebook:
     def __init__(self, rules: Iterable[Rule], base: PathBase) -> None:
-        self.rules = tuple(rules)
+        self.rules: tuple[Rule, ...] = ()
+        self._base = base
         self._matchers: dict[tuple[Decision, RuleTool], list[tuple[Rule, Callable[[RuleInput], bool]]]] = {}
-        for rule in self.rules:
-            self._matchers.setdefault((rule.decision, rule.tool), []).append((rule, _matcher(rule, base)))
+        for rule in rules:
+            self.add(rule)
+
+    def add(self, rule: Rule) -> None:
+        self.rules = (*self.rules, rule)
+        self._matchers.setdefault((rule.decision, rule.tool), []).append((rule, _matcher(rule, self._base)))
 
     def find(self, decision: Decision, tool: RuleTool, value: RuleInput) -> Rule | None:
         for rule, matches in self._matchers.get((decision, tool), ()):

@@ -19,7 +19,7 @@ from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compaction, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
 from wolo.agent.hook_calls import Hooks
-from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON
+from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON, NOT_ANSWERED
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
@@ -149,6 +149,7 @@ class _Replay:
         self._set_cut()
         agent = self._agent = self._make_agent(turn, self._parts)
         self._enter_mode(turn.prompt.id)
+        self._parts.judge.grants.forget_refusals()
         self._steer(turn.user_input.first)
         done = await agent.run(history, turn.prompt)
         self._check_all_used(turn, done.new)
@@ -322,6 +323,8 @@ class _Replay:
         verdict = recorded.metadata.get("verdict")
         granted = isinstance(verdict, dict) and verdict.get("source") == "session"
         if recorded.outcome == "denied_by_person":
+            if recorded.output.startswith(NOT_ANSWERED):
+                return ApprovalGiven(id=asked.id, allowed=False, is_dismissed=True)
             return ApprovalGiven(id=asked.id, allowed=False, reason=_reason(recorded))
         if recorded.metadata.get("decided_by") == BY_PERSON or granted:
             return ApprovalGiven(id=asked.id, allowed=True)

@@ -67,7 +67,13 @@ async def test_the_client_decides_about_a_call(provider: ProviderServer, work: P
         session = await client.new(work)
         await client.say(session.session_id, "write a.py")
         ((asked, options),) = client.asked
-        assert [option.kind for option in options] == ["allow_once", "allow_always", "allow_always", "reject_once"]
+        assert [option.kind for option in options] == [
+            "allow_once",
+            "allow_always",
+            "allow_always",
+            "reject_once",
+            "reject_always",
+        ]
         assert asked.content[0].new_text == "x = 1\n"
         assert asked.tool_call_id == client.of("tool_call")[0].tool_call_id
     assert (work / "a.py").exists() == made

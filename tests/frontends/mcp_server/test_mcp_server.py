@@ -130,8 +130,7 @@ async def test_approvals_are_forms(
     assert len(forms) == 1
     assert "write made.txt" in forms[0].message
     choices = [each["const"] for each in forms[0].requested_schema["properties"]["decision"]["oneOf"]]
-    assert choices[0] == "once"
-    assert choices[-1] == "no"
+    assert choices == ["once", "session", "always", "no", "never"]
     assert (isolated / "work" / "made.txt").exists() == is_written
     assert made["text"] == "Over."
 

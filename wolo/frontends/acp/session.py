@@ -227,12 +227,14 @@ class Session:
             locations=places(asked.locations),
             raw_input=part.input,
         )
-        chosen = await self._chosen(call, _approval_options(asked))
-        scopes = {"once": "once", "session": "session", "always": "always"}
-        if chosen in scopes:
-            conversation.answer(asked.id, allowed=True, scope=cast("Scope", scopes[chosen]))
+        options = _approval_options(asked)
+        chosen = await self._chosen(call, options)
+        if chosen not in {each.option_id for each in options}:
+            conversation.dismiss(asked.id)
+        elif chosen in ("reject", "never"):
+            conversation.answer(asked.id, allowed=False, scope="always" if chosen == "never" else "once")
         else:
-            conversation.answer(asked.id, allowed=False)
+            conversation.answer(asked.id, allowed=True, scope=cast("Scope", chosen))
 
     async def _answer(self, asked: QuestionsAsked) -> None:
         """Asks with a form, or each question as a choice of its options."""
@@ -292,7 +294,10 @@ def _approval_options(asked: ApprovalAsked) -> list[Any]:
         options.append(sdk.PermissionOption(option_id="session", name="Allow for this session", kind="allow_always"))
         if asked.rule:
             options.append(sdk.PermissionOption(option_id="always", name=f"Always allow {asked.rule}", kind="allow_always"))
-    return [*options, sdk.PermissionOption(option_id="reject", name="Reject", kind="reject_once")]
+    options.append(sdk.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
+    if asked.denial:
+        options.append(sdk.PermissionOption(option_id="never", name=f"Never allow {asked.denial}", kind="reject_always"))
+    return options
 
 
 def _response(ended: TurnEnded) -> Any:

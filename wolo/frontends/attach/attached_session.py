@@ -13,7 +13,7 @@ from wolo.frontends.attach.server_client import Refused, ServerClient, path_of
 from wolo.frontends.streams import print_message, show_error
 
 LEAVING = ("/quit", "/exit")
-DECISIONS = {"y": "once", "yes": "once", "s": "session", "a": "always", "n": "no", "no": "no"}
+DECISIONS = {"y": "once", "yes": "once", "s": "session", "a": "always", "n": "no", "no": "no", "v": "never", "never": "never"}
 NEEDS_APPROVAL = 4
 UNREADABLE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
@@ -134,7 +134,13 @@ class AttachedSession:
         else:
             if not self._replies:
                 self._printer.approval(first)
-            letters = {"once": "y", "session": "s (for this session)", "always": "a (always)", "no": "n [reason]"}
+            letters = {
+                "once": "y",
+                "session": "s (for this session)",
+                "always": "a (always)",
+                "no": "n [reason]",
+                "never": "v (never)",
+            }
             self._printer.ask(f"Approve? {', '.join(letters[each] for each in first['decisions'] if each in letters)}: ")
 
     async def _read(self, lines: AsyncIterator[str]) -> None:
@@ -202,7 +208,7 @@ class AttachedSession:
     async def _decide(self, id: str, asked: dict[str, Any], line: str) -> None:
         word, _, rest = line.strip().partition(" ")
         decision = DECISIONS.get(word.lower().rstrip(",.:"), "")
-        if decision not in asked["decisions"] or (rest and decision != "no"):
+        if decision not in asked["decisions"] or (rest and decision not in ("no", "never")):
             self._prompt()
             return
         await self._settled("approve", id, {"call_id": id, "decision": decision, "reason": rest.strip()})

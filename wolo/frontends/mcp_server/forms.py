@@ -27,7 +27,7 @@ class Form:
         self.answer: asyncio.Future[Mapping[str, Any] | None] = asyncio.get_running_loop().create_future()
 
     def fill(self, content: Mapping[str, Any] | None) -> None:
-        """None: the user declined."""
+        """None: it was closed without an answer; empty: the user declined."""
         if not self.answer.done():
             self.answer.set_result(content)
 
@@ -39,6 +39,8 @@ def approval_form(id: str, asked: ApprovalAsked) -> Form:
         if asked.rule:
             choices["always"] = f"Always allow {clean(asked.rule)} in this workspace"
     choices["no"] = "Deny"
+    if asked.denial:
+        choices["never"] = f"Never allow {clean(asked.denial)} in this workspace"
     agent = f" (agent {asked.agent})" if asked.agent else ""
     message = f"wolo{agent} wants to run: {call_line(asked.part, most_chars=MOST_OF_CALL)}"
     if asked.reason:
@@ -48,9 +50,11 @@ def approval_form(id: str, asked: ApprovalAsked) -> Form:
 
 
 def decision_of(content: Mapping[str, Any] | None) -> str:
-    """A form that was declined, or sent without a decision, denies the call."""
-    decision = (content or {}).get(_DECISION)
-    return decision if isinstance(decision, str) and decision in ("once", "session", "always") else "no"
+    """A form that was closed decides nothing; one sent without a decision denies the call."""
+    if content is None:
+        return "dismiss"
+    decision = content.get(_DECISION)
+    return decision if isinstance(decision, str) and decision in ("once", "session", "always", "never") else "no"
 
 
 def question_form(id: str, questions: Sequence[Question]) -> Form:

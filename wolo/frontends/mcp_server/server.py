@@ -173,7 +173,7 @@ def _requests(forms: Mapping[str, Form]) -> dict[str, types.InputRequest]:
 
 
 def _content(response: types.ElicitResult) -> Mapping[str, Any] | None:
-    return response.content or {} if response.action == "accept" else None
+    return {"accept": response.content or {}, "decline": {}}.get(response.action)
 
 
 def _shows_forms(context: Context) -> bool:

@@ -211,9 +211,11 @@ class LiveSession:
             raise HttpError(422, "This call can only be approved once.", "It may be an example in a text.")
         if decision == "always" and not asked.rule:
             raise HttpError(422, "No rule can be saved for this call.", "Decide “once” or “session”.")
+        if decision == "never" and not asked.denial:
+            raise HttpError(422, "No deny rule can be saved for this call.", "Decide “no”.")
         self.settled |= {asked.id, asked.part.id}
-        allowed = decision != "no"
-        scope: Any = decision if allowed else "once"
+        allowed = decision not in ("no", "never")
+        scope: Any = {"no": "once", "never": "always"}.get(decision, decision)
         self.conversation.answer(asked.id, allowed=allowed, scope=scope, reason=reason)
 
     def answer(self, call_id: str, replies: Replies | None) -> None:

@@ -66,9 +66,10 @@ class Nothing(Body, frozen=True):
 class Approve(Body, frozen=True):
     call_id: Text
     """Id of the call, or of the approval."""
-    decision: Literal["once", "session", "always", "no"]
+    decision: Literal["once", "session", "always", "no", "never"]
+    """`no` holds until the next prompt, `never` saves a deny rule."""
     reason: str = ""
-    """For the model, with `no`."""
+    """For the model, with `no` and `never`."""
 
 
 class Choice(Body, frozen=True):

@@ -120,8 +120,16 @@ def approval_line(asked: ApprovalAsked) -> Line:
         "outside": [str(each.path) for each in asked.intents if isinstance(each, ReadIntent | WriteIntent) and not each.inside],
         "agent": asked.agent,
         "task": asked.task,
-        "decisions": ["once", "no"] if asked.only_once else ["once", "session", *(["always"] if asked.rule else []), "no"],
+        "never": asked.denial,
+        "decisions": [*_decisions(asked)],
     }
+
+
+def _decisions(asked: ApprovalAsked) -> Iterator[str]:
+    yield "once"
+    if not asked.only_once:
+        yield from ("session", "always") if asked.rule else ("session",)
+    yield from ("no", "never") if asked.denial else ("no",)
 
 
 def questions_line(asked: QuestionsAsked) -> Line:

@@ -145,7 +145,7 @@ export function endNode(line) {
   return node;
 }
 
-const DECISIONS = { once: "Yes", session: "For this session", always: "Always", no: "No" };
+const DECISIONS = { once: "Yes", session: "For this session", always: "Always", no: "No", never: "Never" };
 const SANDBOX = {
   inside: "Runs in the sandbox.",
   outside: "Runs outside any sandbox, with all your rights.",
@@ -155,7 +155,7 @@ const SANDBOX = {
 
 export function approvalNode(line, decide) {
   const reason = el("input", { type: "text", placeholder: "Reason, if no", "aria-label": "Reason for the model, if no" });
-  const titles = { always: `Saves the rule ${line.rule}`, session: line.rule };
+  const titles = { always: `Saves the rule ${line.rule}`, session: line.rule, never: `Saves a rule that denies ${line.never}` };
   const buttons = line.decisions.map((each) =>
     el("button", { type: "button", class: each === "once" ? "main" : "", "data-decision": each, title: titles[each] ?? "", on: { click: () => decide(each, reason.value) } }, DECISIONS[each] ?? each));
   const { view } = line, isDiff = view?.type === "diff";

@@ -52,6 +52,8 @@ async def _approve_by_line(
     while True:
         if rule:
             screen.say(f"  always: adds the rule {rule} for this workspace, everywhere: for all", "dim")
+        if asked.denial:
+            screen.say(f"  v: never, denies {asked.denial} in this workspace from now on", "dim")
         try:
             typed = await ask_line(_choices(asked, rule), screen, terminal.keyboard)
             if may_accept_edits and typed.strip().lower() == "f":
@@ -60,7 +62,7 @@ async def _approve_by_line(
                 return Answer(_read_answer(asked, typed, rule))
             rule = await _edit_rule(asked, rule, terminal, conversation)
         except EOFError:
-            return Answer(ApprovalGiven(id=asked.id, allowed=False))
+            return Answer(ApprovalGiven(id=asked.id, allowed=False, is_dismissed=True))
 
 
 async def _edit_rule(asked: ApprovalAsked, rule: str, terminal: Terminal, conversation: Conversation) -> str:
@@ -95,6 +97,8 @@ def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
             return ApprovalGiven(id=asked.id, allowed=True, scope="always", rule=edited)
         case "w" | "everywhere" if rule:
             return ApprovalGiven(id=asked.id, allowed=True, scope="everywhere", rule=edited)
+        case "v" | "never" if asked.denial:
+            return ApprovalGiven(id=asked.id, allowed=False, scope="always")
         case "" | "n" | "no":
             return ApprovalGiven(id=asked.id, allowed=False)
         case _:

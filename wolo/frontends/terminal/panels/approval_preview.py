@@ -66,6 +66,8 @@ def outcome(asked: ApprovalAsked, answer: Answer) -> Text | None:
     given = answer.given
     owner = f"{escaped_line(asked.agent)}: " if asked.agent else ""
     what = f"{owner}{call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)}"
+    if not given.allowed and given.scope != "once":
+        return Text.assemble(("✗ ", "warning"), ("never here", "bold"), f", by the rule {escaped_line(asked.denial)}: {what}")
     if not given.allowed:
         stays = f" · {escaped_line(given.reason)}" if given.reason else ""
         denied = {"again": "not run outside the sandbox", "restored": "changes not allowed"}.get(asked.walls)

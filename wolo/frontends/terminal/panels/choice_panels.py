@@ -36,8 +36,9 @@ _NO = Choice("n", "No")
 _ACCEPT_EDITS = Choice("f", "Yes, and accept edits from now on")
 _BECAUSE = Choice("r", "No, because…")
 _EDIT = Choice("e", "Edit the rule")
-_SCOPES: dict[str, Scope] = {"s": "session", "a": "always", "w": "everywhere"}
-"""The scope of a yes, by its key; any other yes counts once."""
+_NEVER = Choice("v", "Never here")
+_SCOPES: dict[str, Scope] = {"s": "session", "a": "always", "w": "everywhere", _NEVER.key: "always"}
+"""The scope of an answer, by its key; any other one counts once."""
 
 
 class ChoiceRow:
@@ -137,6 +138,8 @@ class ApprovalPanel(Panel[Answer]):
         lines = [without_mark(line) for line in self._lines]
         if self._rule:
             lines.append(Text("“Always” adds the rule ", "dim").append_text(spelled(self._rule, "accent")))
+        if self._asked.denial:
+            lines.append(Text("“Never” denies ", "dim").append_text(spelled(self._asked.denial, "accent")))
         return lines
 
     def choices(self, columns: int) -> list[Text]:
@@ -180,8 +183,9 @@ class ApprovalPanel(Panel[Answer]):
             self.write(REASON)
         else:
             scope = _SCOPES.get(chosen.key, "once")
-            edited = self._rule if self._rule != self._asked.rule and scope != "once" else ""
-            given = ApprovalGiven(id=self._asked.id, allowed=chosen.key != _NO.key, scope=scope, rule=edited)
+            allowed = chosen.key not in (_NO.key, _NEVER.key)
+            edited = self._rule if allowed and self._rule != self._asked.rule and scope != "once" else ""
+            given = ApprovalGiven(id=self._asked.id, allowed=allowed, scope=scope, rule=edited)
             self.resolve(Answer(given, chosen == _ACCEPT_EDITS))
 
     def _new_row(self) -> ChoiceRow:
@@ -195,6 +199,7 @@ class ApprovalPanel(Panel[Answer]):
             return ChoiceRow((Choice("y", "Yes, run it"), _NO, _BECAUSE), _NO)
         yes, session = Choice("y", "Yes, once"), Choice("s", "This session")
         here, everywhere = ((Choice("a", "Always here"),), (Choice("w", "Always everywhere"),)) if self._rule else ((), ())
+        never = (_NEVER,) if self._asked.denial else ()
         if self._may_accept_edits:
-            return ChoiceRow((yes, _ACCEPT_EDITS, *here, _NO, session, *everywhere, _EDIT, _BECAUSE), _NO)
-        return ChoiceRow((yes, session, *here, _NO, *everywhere, _EDIT, _BECAUSE), _NO)
+            return ChoiceRow((yes, _ACCEPT_EDITS, *here, _NO, session, *everywhere, _EDIT, _BECAUSE, *never), _NO)
+        return ChoiceRow((yes, session, *here, _NO, *everywhere, _EDIT, _BECAUSE, *never), _NO)
