@@ -19,6 +19,7 @@ from wolo.conversation.resources.mcp_servers import last_known, servers_here
 from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
 from wolo.conversation.resources.web_search import find_search_service
 from wolo.diagnostics import model_info
+from wolo.diagnostics.package_check import changed_packages
 from wolo.errors import SessionError, WoloError
 from wolo.guard.sandbox.selection import Found, find
 from wolo.messages.terminal_text import clean_line
@@ -53,7 +54,7 @@ def examine() -> dict[str, Any]:
         "hooks": _hooks(problems),
         "web_search": _web_search(problems),
         "language_servers": _language_servers(problems),
-        "problems": problems,
+        "problems": [*problems, *changed_packages()],
     }
 
 
