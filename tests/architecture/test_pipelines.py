@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,45 @@ def test_the_workflow_uses_inputs_and_outputs_that_the_action_has(tmp_path: Path
 def test_the_workflow_puts_no_text_of_others_into_a_shell_line() -> None:
     steps = [step for job in yaml.safe_load(WORKFLOW)["jobs"].values() for step in job["steps"]]
     assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
+
+
+PINNED = sorted((ROOT / ".ci" / "requirements").glob("*.txt"))
+
+
+@pytest.mark.parametrize("file", PINNED, ids=lambda file: file.name)
+def test_every_requirement_is_pinned_by_hashes(file: Path) -> None:
+    requirements = file.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    assert requirements
+    assert [
+        line for line in requirements if not re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?==\S+ .*--hash=sha256:[0-9a-f]{64}", line)
+    ] == []
+    assert "://" not in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "groups", "extras"),
+    [("run", (), ()), ("demo", ("build",), ("local",)), ("test", ("build", "test", "check"), ("local",))],
+)
+def test_pinned_requirements_cover_the_project(file: str, groups: tuple[str, ...], extras: tuple[str, ...]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = list(project["project"]["dependencies"])
+    wanted += [line for group in groups for line in project["dependency-groups"][group]]
+    wanted += [line for extra in extras for line in project["project"]["optional-dependencies"][extra]]
+    names = {re.split(r"[^\w.-]", line, maxsplit=1)[0].lower().replace("_", "-") for line in wanted}
+    pinned = {line.partition("==")[0].partition("[")[0] for line in (PINNED[0].parent / f"{file}.txt").read_text().splitlines()}
+    assert names <= pinned, "run `make requirements`"
+
+
+def test_the_image_starts_from_digests() -> None:
+    bases = re.findall(r"(?m)^FROM (\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    assert bases
+    assert [base for base in bases if not re.fullmatch(r"[\w./:-]+@sha256:[0-9a-f]{64}", base)] == []
+
+
+@pytest.mark.parametrize("file", ["Makefile", "Dockerfile", "action.yml"])
+def test_packages_are_installed_by_hash(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
+    installs = re.findall(r"(?:pip (?:install|download)).*", text)
+    assert installs
+    allowed = ("--require-hashes", "--no-deps", "install -q uv")  # uv makes the hashes
+    assert [line for line in installs if not any(each in line for each in allowed)] == []
