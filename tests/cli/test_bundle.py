@@ -94,7 +94,7 @@ def test_a_crash_report_holds_no_secret() -> None:
     try:
         raise RuntimeError(" ".join(ALL))
     except RuntimeError as error:
-        crash_log.report(error)
+        crash_log.report(error, 0.0)
     (report,) = find_places().state.glob("crash-*.txt")
     assert "RuntimeError" in report.read_text()
     assert not [secret for secret in ALL if secret in report.read_text()]

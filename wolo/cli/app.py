@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import sys
+import time
 
 from wolo.cli.options import Line, asks_for_json, parse
 from wolo.cli.signals import Interrupted, answer_signals, held, leave
@@ -14,6 +15,7 @@ from wolo.frontends.streams import OutputLost, abandon, flush, print_message, sh
 
 def main(argv: list[str]) -> int:
     """Runs one command line; returns the exit status."""
+    began = time.time()
     gc.disable()  # start-up produces no garbage worth collecting; run.py enables it again
     answer_signals(leave)
     try:
@@ -32,14 +34,14 @@ def main(argv: list[str]) -> int:
         return lost.exit_code
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EBADF):
-            return _report(error)
+            return _report(error, began)
         abandon(sys.stdout)  # the reader of a listing is gone, or the disk is full
         if error.errno == errno.EPIPE:
             return 1
         print_message(f"Cannot write output: {error.strerror}.")
         return 3
     except Exception as error:  # the outermost handler: a user sees a sentence, never a traceback
-        return _report(error)
+        return _report(error, began)
 
 
 def _dispatch(line: Line) -> int:
@@ -72,7 +74,8 @@ def _end_in_json(argv: list[str], error: WoloError) -> int:
     return fail_in_json(error)
 
 
-def _report(error: Exception) -> int:
+def _report(error: Exception, began: float) -> int:
     from wolo.cli.crash_log import report
 
-    return report(error)
+    report(error, began)
+    return 1

@@ -17,13 +17,26 @@ from wolo.places import find_places, make_private
 if TYPE_CHECKING:
     from wolo.sessions.exchange.redaction import Redactor
 
-BROKEN = "wolo crashed ({name}); your session is saved."
 
-
-def report(error: Exception) -> int:
+def report(error: Exception, began: float) -> str:
+    """Prints and returns a sentence; `began` is the time before which nothing of this run was saved."""
     where = _write(traceback.format_exc())
-    print_message(BROKEN.format(name=type(error).__name__), hint=f"Details: {where}" if where else "")
-    return 1
+    saved = "; your session is saved" if _saved_since(began) else ""
+    sentence = f"wolo crashed ({type(error).__name__}){saved}."
+    print_message(sentence, hint=f"Details: {where}" if where else "")
+    return sentence
+
+
+def _saved_since(began: float) -> bool:
+    """Looks into the store: a promise about a session must not rest on where the crash was."""
+    try:
+        from wolo.sessions.store import Store
+
+        with Store.open_to_read(find_places().data) as store:
+            session = store.latest(Path.cwd())
+            return session is not None and session.updated >= began and store.check() == "ok"
+    except Exception:
+        return False
 
 
 def _without_secrets(details: str) -> str:

@@ -9,13 +9,14 @@ import select
 import signal
 import stat
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wolo.cli.crash_log import BROKEN, log_to_file, report
+from wolo.cli.crash_log import log_to_file, report
 from wolo.cli.options import Line, Values
 from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave, leave_if, note_signals
 from wolo.config.cli_options import Given, many, text
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 def run(line: Line) -> int:
     """Raises WoloError for text output; with JSON output prints the error as the result object."""
-    values = line.values
+    began, values = time.time(), line.values
     format = check_format(text(values, "output_format") or "text")
     headless = "print" in values or format != "text" or not _is_terminal(sys.stdout) or not _is_terminal(sys.stdin)
     try:
@@ -47,8 +48,7 @@ def run(line: Line) -> int:
     except Exception as error:
         if format == "text":
             raise
-        report(error)
-        return fail_in_json(WoloError(BROKEN.format(name=type(error).__name__)))
+        return fail_in_json(WoloError(report(error, began)))
     finally:
         answer_signals(signal.SIG_IGN)  # the exit status is final
 

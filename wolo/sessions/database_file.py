@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, not_a_database, sync_directory
+from wolo.workspace.files.sqlite_connection import open_sqlite
 
 REMOTE = (
     "nfs",
@@ -132,6 +133,8 @@ def _checksum(data: bytes, start: tuple[int, int], order: str) -> tuple[int, int
 
 
 APPLICATION_ID = 0x574F4C4F
+_MOST_RELEASES = 200
+"""A format that is further ahead is noise, not the work of a newer wolo."""
 BUSY_MS = 5000
 
 
@@ -150,7 +153,7 @@ def unfinished_rescue(path: Path) -> Path:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
+    connection = open_sqlite(path)
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         # FULL: with a write-ahead log, NORMAL loses acknowledged commits on power failure.
@@ -161,7 +164,6 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
-        connection.text_factory = _read_text
     except BaseException:
         connection.close()
         raise
@@ -182,9 +184,8 @@ def create(path: Path, version: int, fill: Callable[[sqlite3.Connection], None] 
     fresh.chmod(0o600)  # SQLite gives the log and the shared memory the database's mode
     connection = connect(fresh)
     try:
-        schema = Path(__file__).with_name("schema.sql").read_text("utf-8")
         mark = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version}"
-        connection.executescript(f"BEGIN; {schema}; {mark}; COMMIT")
+        connection.executescript(f"BEGIN; {_schema()}; {mark}; COMMIT")
         if fill is not None:
             connection.execute("BEGIN")
             fill(connection)
@@ -233,9 +234,8 @@ def _with_log(path: Path) -> sqlite3.Connection | None:
 
 
 def _opened_as(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    connection = open_sqlite(uri)
     connection.execute("PRAGMA trusted_schema = OFF")
-    connection.text_factory = _read_text
     return connection
 
 
@@ -257,8 +257,10 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
     log = log_path(path)
     is_logged = log.exists() and log.stat().st_size > 0
     how = "mode=ro" if is_logged else "mode=ro&immutable=1"
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as connection:
+    with closing(open_sqlite(f"{path.absolute().as_uri()}?{how}")) as connection:
         version = check_ours(connection, path)
+        if version > known + _MOST_RELEASES:
+            raise DatabaseDamaged(path, "its header is damaged")
         if version > known:
             raise DatabaseTooNew(
                 f"{path} was written by a newer wolo (format {version}, this one supports {known}).",
@@ -267,6 +269,8 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
         (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
         if thoroughly:
             _check(connection, path)
+        if thoroughly and version == known:
+            _check_tables(connection, path)
     if thoroughly and is_logged and is_torn(path, page_bytes):
         raise DatabaseDamaged(path, f"its log {log.name} is torn")
 
@@ -278,10 +282,21 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise DatabaseDamaged(path, str(verdict).strip().rpartition("\n")[2])  # the line before names the database
 
 
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    # A damaged schema may be a valid one, of other tables.
+    query = "SELECT t.name, c.name, c.type, c.[notnull], c.pk FROM sqlite_schema t, pragma_table_info(t.name) c"
+    with closing(open_sqlite(":memory:")) as new:
+        new.executescript(_schema())
+        lost = set(new.execute(query)) - set(connection.execute(query))
+    if lost:
+        table, column, *_ = min(lost)
+        raise DatabaseDamaged(path, f"its table {table} has no right column {column}")
+
+
+def _schema() -> str:
+    return Path(__file__).with_name("schema.sql").read_text("utf-8")
+
+
 def _holds_our_tables(connection: sqlite3.Connection) -> bool:
     columns = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('entries')")}
     return {"session", "seq", "prev_hash", "hash"} <= columns
-
-
-def _read_text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from wolo.errors import SessionError
 from wolo.messages.unicode import whole
 from wolo.sessions.database_file import log_path
+from wolo.workspace.files.sqlite_connection import open_sqlite
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8
@@ -193,7 +194,7 @@ def peek(data_dir: Path, cwd: Path, most: int) -> list[SessionInfo]:
             return []
         # Without a log nothing is being written, and `immutable` leaves no file behind.
         how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=WAIT_S)) as connection:
+        with closing(open_sqlite(f"{path.absolute().as_uri()}?{how}", wait_s=WAIT_S)) as connection:
             return [info for info in newest_first(connection, cwd) if info.turns][:most]
     except (OSError, sqlite3.Error):
         return []

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from wolo.errors import SessionError
 from wolo.sessions.storage import make_directory, sync_directory, sync_file
 
 Step = Callable[[sqlite3.Connection], None]
@@ -29,9 +30,12 @@ def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Seq
             step(connection)
         connection.execute(f"PRAGMA user_version = {len(steps) + 1}")
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
+            # A mistake of the step, which must not pass for damage.
+            raise SessionError(f"{path} could not be migrated: {error}.", hint="The file was not changed.") from error
         raise
     return f"The session database was migrated to format {len(steps) + 1}; the old one is saved as {backup}."
 

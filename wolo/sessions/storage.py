@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from wolo.errors import SessionError
 from wolo.places import make_private
+from wolo.workspace.files.sqlite_connection import is_damage
 
 _FULL_HINT = "Free some space and try again; everything so far is saved. Or run with --no-session."
 _READ_ONLY_HINT = "Make it writable, set WOLO_HOME to a writable directory, or run with --no-session."
@@ -48,17 +49,23 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> SessionError:
         return _explain_os(error, path)
     # The low byte is SQLite's primary result code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if is_damage(error) or _is_read_only_by_header(error, path):
+        return DatabaseDamaged(path, str(error))
     if code == sqlite3.SQLITE_FULL:
         return StorageFailed(f"The disk is full: {path} has no room for the newest entry.", hint=_FULL_HINT)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
         return StorageReadOnly(f"Cannot save sessions: {path} or its directory is read-only.", hint=_READ_ONLY_HINT)
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return DatabaseDamaged(path, str(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StorageFailed(f"Another program holds {path} and does not release it.", hint="Quit that program and try again.")
     if code == sqlite3.SQLITE_IOERR:
         return StorageFailed(f"The disk failed: {path} cannot be read or written ({error}).", hint=_FAILED_HINT)
     return StorageFailed(f"Cannot save sessions in {path}: {error}.", hint="Check the disk, or run with --no-session.")
+
+
+def _is_read_only_by_header(error: sqlite3.Error, path: Path) -> bool:
+    """SQLite writes no file whose header tells a later format."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code == sqlite3.SQLITE_READONLY and all(os.access(each, os.W_OK) for each in (path, path.parent))
 
 
 def not_a_database(path: Path) -> SessionError:

@@ -16,6 +16,7 @@ from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger_store import SCHEMA, Execute, LedgerError
 from wolo.sessions.database_file import connect, journal_for
 from wolo.sessions.storage import sync_directory
+from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
 
 T = TypeVar("T")
 NAME = "ledger.db"
@@ -123,7 +124,7 @@ def _copy_in_memory(path: Path) -> sqlite3.Connection:
         except OSError as error:
             raise LedgerError(f"Cannot read {error.filename or path}: {(error.strerror or str(error)).lower()}.") from error
         with closing(connect(copy)) as source:
-            memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            memory = open_sqlite(":memory:")
             try:
                 source.backup(memory)
             except BaseException:
@@ -141,7 +142,7 @@ def _explained(error: sqlite3.Error | OSError, path: Path) -> LedgerError:
     if code == sqlite3.SQLITE_FULL:
         hint = f"Free some space, then: wolo batch resume {path.parent}"
         return LedgerError(f"The disk is full: {path} cannot be written. What was published is saved.", hint=hint)
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if is_damage(error):
         return LedgerError(f"The ledger {path} is damaged ({error}).", hint=_LOST)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return LedgerError(f"Cannot write {path}: it or its folder is read-only.", hint="Make the run's folder writable.")

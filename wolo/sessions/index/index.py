@@ -19,6 +19,7 @@ from wolo.sessions.entries import AnyEntry
 from wolo.sessions.index.indexed_text import Answer, Call, Passage, clean, extract, pieces, spaced
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.sessions.storage import storage_error
+from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
 
 FILE = "index.db"
 VERSION = 3
@@ -75,9 +76,9 @@ class Index:
         path = data_dir / FILE
         try:
             return cls(path, _opened(path))
-        except sqlite3.OperationalError as error:
-            raise _explained(error, path) from error
-        except (sqlite3.DatabaseError, OSError):
+        except (sqlite3.DatabaseError, OSError) as error:
+            if isinstance(error, sqlite3.OperationalError) and not is_damage(error):
+                raise _explained(error, path) from error
             _remove(path)
         try:
             return cls(path, _opened(path))
@@ -90,7 +91,7 @@ class Index:
         try:
             yield self._connection
         except sqlite3.Error as error:
-            if not _is_damage(error):
+            if not is_damage(error):
                 raise _explained(error, self.path) from error
             self._connection.close()
             _remove(self.path)
@@ -164,7 +165,7 @@ def forget(data_dir: Path, session_id: str) -> None:
 def _opened(path: Path) -> sqlite3.Connection:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection = open_sqlite(path)
     try:
         connection.execute("PRAGMA busy_timeout = 2000")
         # NORMAL may lose the last commits on power failure; they are rebuilt from the sessions.
@@ -241,11 +242,6 @@ def _remove(path: Path) -> None:
     with suppress(SessionError, OSError), _locked(path, 2.0):
         for suffix in ("-wal", "-shm", ""):
             path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _is_of_the_disk(error: sqlite3.Error | OSError) -> bool:

@@ -25,6 +25,7 @@ from wolo.sessions.migrations import backups
 from wolo.sessions.recovery.sqlite_pages import Pages, Value
 from wolo.sessions.session_rows import check_id
 from wolo.sessions.storage import make_directory, sync_directory, sync_file
+from wolo.workspace.files.sqlite_connection import open_sqlite
 
 _SESSION_COLUMNS = (
     ("id", str),
@@ -208,7 +209,7 @@ def _newest_backup(path: Path) -> Path | None:
     for backup in reversed(backups(path)):
         with (
             suppress(sqlite3.Error),
-            closing(sqlite3.connect(f"{backup.absolute().as_uri()}?immutable=1", uri=True)) as connection,
+            closing(open_sqlite(f"{backup.absolute().as_uri()}?immutable=1")) as connection,
         ):
             if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
                 return backup

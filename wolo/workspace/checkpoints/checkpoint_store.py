@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from wolo.errors import ToolError
 from wolo.places import make_private
 from wolo.workspace.checkpoints.path_state import Change, RecordedChange, State, digest
+from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
 
 BUSY_MS = 20_000
 """Another wolo may be making its first scan."""
@@ -57,7 +58,7 @@ def connect(path: Path) -> sqlite3.Connection:
     # SQLite would use the umask, and gives its journal the database's mode.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     path.chmod(0o600)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection = open_sqlite(path)
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -92,8 +93,7 @@ def set_aside(path: Path) -> None:
 
 
 def store_error(error: sqlite3.Error, words: str) -> ToolError:
-    is_damage = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
-    return (Damaged if is_damage else ToolError)(words.format(reason=_reason_of(error)))
+    return (Damaged if is_damage(error) else ToolError)(words.format(reason=_reason_of(error)))
 
 
 def _reason_of(error: sqlite3.Error) -> str:
@@ -132,14 +132,17 @@ class CheckpointStore:
         """Raises OSError or sqlite3.Error."""
         self.path = path
         self._lock = RLock()
+        self.replaces_damaged = False
+        """A damaged file was moved aside for this one."""
         make_private(path.parent)
         path.parent.chmod(0o700)
         try:
             self._connection = connect(path)
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
+            if not is_damage(error):
                 raise
             set_aside(path)
+            self.replaces_damaged = True
             self._connection = connect(path)
 
     def close(self) -> None:

@@ -73,6 +73,7 @@ GENERATION = "generation"
 LEFT_OUT = "left out"
 _SLOW_S = 2.0
 _MOST_NAMED = 3
+_MOVED_ASIDE = "{path} is damaged and was moved aside: earlier changes can no longer be undone."
 
 log = logging.getLogger(__name__)
 
@@ -325,7 +326,7 @@ class FileTracker:
             log.warning("%s", damage.message)
             store.set_aside()
             self._store = self._known = None
-            self._notify(f"{store.path} is damaged and was moved aside: earlier changes can no longer be undone.")
+            self._notify(_MOVED_ASIDE.format(path=store.path))
             if (store := self._open()) is not None:
                 with store.writing():
                     work(store)
@@ -334,6 +335,8 @@ class FileTracker:
         if self._store is None and not self._is_closed and not self._is_broken:
             try:
                 self._store = CheckpointStore(store_path(self._folder, self._roots[0]))
+                if self._store.replaces_damaged:
+                    self._notify(_MOVED_ASIDE.format(path=self._store.path))
             except (OSError, sqlite3.Error) as error:
                 self._is_broken = True
                 self._notify(f"Undo is not available: cannot save its data in {as_line(self._folder)} ({error}).")

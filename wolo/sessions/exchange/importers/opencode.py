@@ -32,6 +32,7 @@ from wolo.sessions.exchange.json_files import (
     text,
     unix_time,
 )
+from wolo.workspace.files.sqlite_connection import open_sqlite
 
 MAGIC = b"SQLite format 3\0"
 DAMAGES = (sqlite3.Error, OSError, ValueError)
@@ -187,8 +188,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _connected(uri: str) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    with closing(open_sqlite(uri)) as connection:
         yield connection
 
 
