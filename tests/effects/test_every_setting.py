@@ -168,6 +168,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "mcp_servers.*.disabled_tools": Elsewhere(CLIENT, "test_only_some_of_its_tools_are_offered"),
     "mcp_servers.*.enabled": Elsewhere("end_to_end/test_mcp.py", "test_the_stream_names_the_servers"),
     "mcp_servers.*.sampling_tokens": Elsewhere("mcp/test_features.py", "test_sampling_ends_with_its_budget"),
+    "mcp_servers.*.elicitation": Elsewhere("mcp/test_features.py", "test_defaults_of_required_fields_are_sent_by_setting"),
     "hooks.*.*.command": Effect('[[hooks.UserPromptSubmit]]\ncommand = "echo told by a hook"'),
     "hooks.*.*.matcher": Effect(
         '[[hooks.PreToolUse]]\ncommand = "exit 2"\nmatcher = "Read"',

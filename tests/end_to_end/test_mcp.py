@@ -386,6 +386,21 @@ def test_nothing_of_an_untrusted_project_is_started(provider: ProviderServer) ->
     assert "is not trusted" in listed.stderr
 
 
+@pytest.mark.parametrize("is_project", [True, False])
+def test_a_project_cannot_have_its_forms_accepted(provider: ProviderServer, trusted: Path, is_project: bool) -> None:
+    server = {"command": sys.executable, "args": [str(FAKES / "mcp_features.py")], "elicitation": "defaults"}
+    if is_project:
+        bring(asking=server)
+        run_wolo("mcp", "allow", "asking")
+    else:
+        run_wolo("mcp", "add-json", "asking", json.dumps(server))
+    provider.script(call("mcp__asking__sign", {}), text("Done."))
+    done = run_wolo("-p", *provider.flags, "--allow", "mcp:asking/*", "go", timeout=120)
+    assert ("elicitation of the MCP server asking is not used" in done.stderr) is is_project
+    result = provider.requests[1].results[0]
+    assert result.startswith("decline" if is_project else 'accept: {"signature":"me"')
+
+
 @pytest.mark.parametrize("file", [".mcp.json", ".wolo/mcp.json"])
 def test_a_project_server_needs_its_own_consent_and_a_new_one_when_it_changes(
     provider: ProviderServer, trusted: Path, file: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 import warnings
 from typing import Literal
@@ -42,6 +43,13 @@ class Easy(BaseModel):
     insured: bool = True
 
 
+class Empty(BaseModel):
+    pass
+
+
+DAYS = {"type": "integer", "default": 3}
+
+
 @server.tool()
 async def book(ctx: Context) -> str:
     """Ask for the details of a trip."""
@@ -54,6 +62,20 @@ async def confirm(ctx: Context) -> str:
     """Ask for details that all have defaults."""
     answer = await ctx.elicit("Is this right?", Easy)
     return f"{answer.action}: {answer.data.model_dump_json()}" if answer.action == "accept" else answer.action
+
+
+@server.tool()
+async def agree(ctx: Context) -> str:
+    """Have the user accept without any field."""
+    return (await ctx.elicit("Delete everything?", Empty)).action
+
+
+@server.tool()
+async def sign(ctx: Context) -> str:
+    """Ask for a field that is required and has a default."""
+    form = {"type": "object", "properties": {"signature": {"type": "string", "default": "me"}, "days": DAYS}, "required": ["signature"]}
+    answer = await ctx.session.elicit_form("Sign", form)
+    return f"{answer.action}: {json.dumps(answer.content, separators=(',', ':'))}" if answer.action == "accept" else answer.action
 
 
 @server.tool()

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.mcp.test_client import FAKES, context, serving, settled
@@ -18,11 +20,11 @@ from wolo.errors import ToolError
 from wolo.mcp.connection import Completing
 from wolo.mcp.elicitation import default_values, read_fields
 from wolo.mcp.server import Server
-from wolo.mcp.server_requests import SampleAnswer, SampleRequest
+from wolo.mcp.server_requests import SampleAnswer, SampleRequest, ServerRequests
 from wolo.mcp.servers import Servers
 from wolo.mcp.uri_templates import complete_template
 from wolo.tools.tool import CallContext
-from wolo.tools.tool_values import Question, Replies, Reply, Result
+from wolo.tools.tool_values import UNASKED, Question, Replies, Reply, Result
 from wolo.workspace.root import Workspace
 
 
@@ -94,12 +96,50 @@ async def test_a_form_can_be_declined_and_dismissed(replies: Sequence[Reply] | N
         assert (await ask(await settled(servers), "book", User(replies))).text == action
 
 
-async def test_without_a_user_a_form_is_accepted_where_defaults_suffice_and_no_page_is_opened() -> None:
+@pytest.mark.parametrize("tool", ["confirm", "agree", "sign", "book", "pay"])
+async def test_without_a_user_everything_is_declined(tool: str) -> None:
     async with serving(f=features()) as servers:
         await settled(servers)
-        assert (await ask(servers, "confirm")).text == 'accept: {"days":3,"insured":true}'
-        assert (await ask(servers, "book")).text == "decline"
-        assert (await ask(servers, "pay")).text == "decline"
+        assert (await ask(servers, tool)).text == "decline"
+        assert "declined: no user can be asked" in servers.statuses()[0].log[-1]
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer"),
+    [("sign", 'accept: {"signature":"me","days":3}'), *((tool, "decline") for tool in ("confirm", "agree", "book", "pay"))],
+)
+async def test_defaults_of_required_fields_are_sent_by_setting(tool: str, answer: str) -> None:
+    async with serving(f=features(elicitation="defaults")) as servers:
+        assert (await ask(await settled(servers), tool)).text == answer
+
+
+_SCHEMAS = st.fixed_dictionaries(
+    {"type": st.sampled_from(("string", "integer", "boolean", "array"))},
+    optional={"default": st.one_of(st.none(), st.text(max_size=3), st.integers(), st.booleans()), "enum": st.lists(st.text(max_size=3))},
+)
+_PROPERTIES = st.dictionaries(st.sampled_from("abcd"), _SCHEMAS)
+
+
+@given(_PROPERTIES, st.lists(st.sampled_from("abcde")), st.booleans(), st.booleans(), st.sampled_from(("form", "url", None)))
+def test_no_form_is_accepted_that_the_settings_do_not_answer(
+    properties: dict[str, Any], required: list[str], accepts: bool, attended: bool, mode: str | None
+) -> None:
+    requests = ServerRequests("f", attended=attended, accepts_defaults=accepts)
+    form = {"mode": mode, "message": "?", "url": "https://x", "requestedSchema": {"properties": properties, "required": required}}
+    answer = asyncio.run(requests.elicit(form))
+    if answer != {"action": "decline"}:
+        assert accepts
+        assert not attended
+        assert mode != "url"
+        assert required
+        assert {*required} <= {name for name, schema in properties.items() if schema.get("default") is not None}
+        assert answer["content"] == {name: properties[name]["default"] for name in answer["content"]}
+
+
+async def test_a_field_that_no_editor_showed_is_not_sent() -> None:
+    user = User([UNASKED, SKIP, SKIP, SKIP, SEND])
+    async with serving(f=features()) as servers:
+        assert (await ask(await settled(servers), "book", user)).text == "decline"
 
 
 async def test_a_page_is_opened_after_a_yes_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +324,8 @@ async def test_the_same_over_http_and_the_older_sse(transport: str) -> None:
     with over(transport) as url:
         async with serving(f=Server(url=url, transport=transport)) as servers:  # type: ignore[arg-type]  # one of them
             await settled(servers)
-            assert (await ask(servers, "confirm")).text == 'accept: {"days":3,"insured":true}'
+            assert (await ask(servers, "confirm")).text == "decline"
+            assert (await ask(servers, "confirm", User([SKIP, SKIP, SEND]))).text == 'accept: {"days":3,"insured":true}'
             assert (await read(servers, server="f", uri="note://first")).text == "[note://first]\nremember the milk"
 
 
@@ -293,7 +334,9 @@ async def test_the_same_over_http_and_the_older_sse(transport: str) -> None:
     [
         ({"properties": {"days": {"type": "integer", "default": 0}}, "required": ["days"]}, {"days": 0}),
         ({"properties": {"days": {"type": "integer", "default": "many"}}, "required": ["days"]}, None),
-        ({"properties": {"by": {"enum": ["train"], "default": "plane"}}}, {}),
+        ({"properties": {"by": {"enum": ["train"], "default": "plane"}, "to": {"default": "x"}}, "required": ["to"]}, {"to": "x"}),
+        ({"properties": {"by": {"default": "train"}}}, None),
+        ({}, None),
         ({"properties": {}, "required": ["days"]}, None),
     ],
 )

@@ -29,7 +29,7 @@ def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notice
     given = config.given_servers or {}
     brought = {name: ConfiguredServer(name=name, server=each, source=_OPTION, scope="run") for name, each in given.items()}
     if config.only_given_servers:
-        return tuple(brought.values())
+        return _with_notices(brought, notices)
     found: dict[str, ConfiguredServer] = {}
     if config.trusts_project:
         found = {each.name: each for each in _of_project(places, root, cwd, notices)}
@@ -41,7 +41,15 @@ def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notice
     own = _of_user(config, places, cwd) | _of_user_here(places, root, cwd, found, notices) | brought
     for name in own.keys() & found.keys():
         notices.append(f"{found[name].source}: its MCP server {name} is not used: your settings define one of that name.")
-    return tuple((found | own).values())
+    return _with_notices(found | own, notices)
+
+
+def _with_notices(found: dict[str, ConfiguredServer], notices: list[str]) -> tuple[ConfiguredServer, ...]:
+    """Names the servers whose `elicitation` is not used."""
+    for each in found.values():
+        if each.server.elicitation != "decline" and not each.accepts_defaults:
+            notices.append(f"{each.source}: elicitation of the MCP server {each.name} is not used: only your settings can set it.")
+    return tuple(found.values())
 
 
 def _of_user(config: Config, places: Places, cwd: Path) -> dict[str, ConfiguredServer]:

@@ -69,8 +69,9 @@ def read_fields(schema: Mapping[str, Any]) -> tuple[Field, ...]:
 
 
 def default_values(fields: Sequence[Field]) -> dict[str, Any] | None:
-    """The form filled with its defaults; None: a required field has none."""
-    if any(field.required and not field.has_default for field in fields):
+    """The form filled with its defaults; None: no field is required, which makes it a mere yes, or a required one has none."""
+    required = [field for field in fields if field.required]
+    if not required or not all(field.has_default for field in required):
         return None
     return {field.name: field.schema["default"] for field in fields if field.has_default}
 

@@ -84,6 +84,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """False: do not start it, and offer none of its tools."""
     sampling_tokens: Annotated[int, Meta(ge=0)] = 0
     """Tokens that it may use of your model in one conversation; 0: none."""
+    elicitation: Literal["decline", "defaults"] = "decline"
+    """Its forms while no user can be asked; `defaults`: accept one with required fields that all have defaults. User settings only."""
 
     def offers(self, tool: str) -> bool:
         """Check whether the model is offered this tool."""
@@ -106,6 +108,11 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
     """`run`: from the command line."""
     is_allowed: bool = True
     """False: configured by a project and not yet approved in this form."""
+
+    @property
+    def accepts_defaults(self) -> bool:
+        """Answer its forms without the user; only the user's own settings can say so."""
+        return self.server.elicitation == "defaults" and self.scope in ("user", "local")
 
 
 def check(name: str, server: Server, where: str) -> None:

@@ -27,7 +27,7 @@ from wolo.mcp.elicitation import (
     url_question,
 )
 from wolo.messages.terminal_text import clean, clean_line
-from wolo.tools.tool_values import AskQuestions, Option, Question, Reply
+from wolo.tools.tool_values import UNASKED, AskQuestions, Option, Question, Reply
 
 MOST_LOG_LINES = 200
 _ANSWERS_TRIES = 3
@@ -70,9 +70,12 @@ Sample = Callable[[SampleRequest], Awaitable[SampleAnswer]]
 class ServerRequests:
     """State that all connections of one server share."""
 
-    def __init__(self, server: str, *, attended: bool, sampling_tokens: int = 0) -> None:
-        """`attended`: a user is present, so nothing is answered without them. `sampling_tokens`: 0: the model may not be used."""
+    def __init__(self, server: str, *, attended: bool, sampling_tokens: int = 0, accepts_defaults: bool = False) -> None:
+        """`attended`: a user is present, so nothing is answered without them. `sampling_tokens`: 0: the model may not be used.
+        `accepts_defaults`: fill in forms while no user can be asked.
+        """
         self.server = server
+        self._accepts_defaults = accepts_defaults and not attended
         self.sampling_tokens = sampling_tokens
         self.roots: Sequence[Path] = ()
         """The workspace: its folder and the ones added to it."""
@@ -81,7 +84,6 @@ class ServerRequests:
         self._sampled_tokens = 0
         self._may_sample = not attended
         self.log: deque[str] = deque(maxlen=MOST_LOG_LINES)
-        self._attended = attended
         self._callers: list[Caller] = []
         self._deadlines: list[tuple[asyncio.Timeout, float]] = []
 
@@ -111,16 +113,23 @@ class ServerRequests:
             self._callers[-1].progress(f"{line}\n")
 
     async def elicit(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answers a form or the wish to open an address. Without a user a form is accepted if its defaults suffice."""
+        """Answers a form or the wish to open an address. Without a user nobody says yes, unless the server's settings do."""
         caller = self._callers[-1] if self._callers else None
         ask = caller.ask_user if caller else None
-        if params.get("mode") == "url":
-            return dict(_DECLINED) if caller is None or ask is None else await self._open(caller, ask, params)
-        fields = read_fields(params.get("requestedSchema") or {})
-        if caller is not None and ask is not None:
+        is_form = params.get("mode") != "url"
+        fields = read_fields(params.get("requestedSchema") or {}) if is_form else ()
+        if caller is None or ask is None:
+            return self._answer_alone(fields, "form" if is_form else "wish to open a page")
+        if is_form:
             return await self._fill_in(caller, ask, str(params.get("message", "")), fields)
-        values = None if self._attended else default_values(fields)
-        return dict(_DECLINED) if values is None else {"action": "accept", "content": values}
+        return await self._open(caller, ask, params)
+
+    def _answer_alone(self, fields: Sequence[Field], request: str) -> dict[str, Any]:
+        values = default_values(fields) if self._accepts_defaults else None
+        if values is not None:
+            return {"action": "accept", "content": values}
+        self.note("warning", f"its {request} was declined: no user can be asked")
+        return dict(_DECLINED)
 
     async def _fill_in(self, caller: Caller, ask: AskQuestions, message: str, fields: Sequence[Field]) -> dict[str, Any]:
         if len(fields) > MOST_FIELDS:
@@ -134,6 +143,9 @@ class ServerRequests:
             replies = await self._ask(ask, caller, [*questions, consent_question(self.server, message, len(fields))])
             if replies is None:
                 return dict(_CANCELLED)
+            if UNASKED in replies:
+                self.note("warning", "its form was declined: the editor has no field for text")
+                return dict(_DECLINED)
             if replies[-1] != Reply(chosen=(SEND,)):
                 return dict(_DECLINED if replies[-1].chosen == (DECLINE,) else _CANCELLED)
             complaints = {}

@@ -254,7 +254,12 @@ class Servers:
         from wolo.mcp.client import Client  # noqa: PLC0415  # most runs have no server
         from wolo.mcp.server_requests import ServerRequests  # noqa: PLC0415  # the same
 
-        requests = ServerRequests(wanted.name, attended=self._attended, sampling_tokens=wanted.server.sampling_tokens)
+        requests = ServerRequests(
+            wanted.name,
+            attended=self._attended,
+            sampling_tokens=wanted.server.sampling_tokens,
+            accepts_defaults=wanted.accepts_defaults,
+        )
         requests.roots, requests.sample = self._roots, self._sample
         around = replace(self._around, cwd=wanted.folder or wanted.named_in or self._around.cwd)
         client = self._clients[wanted.name] = Client(wanted.name, wanted.server, around, partial(self._hear, wanted), requests)

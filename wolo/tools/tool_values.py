@@ -209,6 +209,10 @@ class Reply(Struct, frozen=True):
     """The user's own words. Both empty: the question was skipped."""
 
 
+UNASKED = Reply(text="(This editor has no field for text. Ask this in your answer, and end the turn.)")
+"""For a question without options where the front end has no field for text; the user has not seen it."""
+
+
 Replies = tuple[Reply, ...]
 AskQuestions = Callable[[str, Sequence[Question]], Awaitable[Replies | None]]
 """Takes the id of the call. Returns one reply per question; None: the user skipped all of them."""

@@ -21,14 +21,12 @@ from wolo.frontends.acp.updates import Updates, content_of, places, title
 from wolo.frontends.question_forms import form_properties, form_text, replies_of
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart
-from wolo.tools.tool_values import Question, Reply
+from wolo.tools.tool_values import UNASKED, Question, Reply
 
 _STOP_REASONS = {"max_turns": "max_turn_requests", "max_tokens": "max_tokens", "interrupted": "cancelled", "blocked": "refusal"}
 _FINISH_REASONS = {"length": "max_tokens", "refused": "refusal"}
 _FAILED = frozenset(("model_error", "unavailable", "session_error"))
 _SKIP = "skip"
-NO_FORM = "(This editor has no field for text. Ask this in your answer, and end the turn.)"
-"""Reply to a question without options where the client shows no forms."""
 
 
 class Session:
@@ -259,7 +257,7 @@ class Session:
 
     async def _reply(self, asked: QuestionsAsked, number: int, question: Question) -> Reply:
         if not question.options:
-            return Reply(text=NO_FORM)
+            return UNASKED
         options = [
             sdk.PermissionOption(option_id=str(at), name=option.label, kind="allow_once")
             for at, option in enumerate(question.options)
