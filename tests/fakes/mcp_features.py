@@ -73,7 +73,11 @@ async def agree(ctx: Context) -> str:
 @server.tool()
 async def sign(ctx: Context) -> str:
     """Ask for a field that is required and has a default."""
-    form = {"type": "object", "properties": {"signature": {"type": "string", "default": "me"}, "days": DAYS}, "required": ["signature"]}
+    form = {
+        "type": "object",
+        "properties": {"signature": {"type": "string", "default": "me"}, "days": DAYS},
+        "required": ["signature"],
+    }
     answer = await ctx.session.elicit_form("Sign", form)
     return f"{answer.action}: {json.dumps(answer.content, separators=(',', ':'))}" if answer.action == "accept" else answer.action
 

@@ -88,6 +88,12 @@ def test_a_rule_that_could_do_nothing_is_an_error_that_names_it(line: str) -> No
     assert caught.value.exit_code == 2
 
 
+def test_a_part_of_a_programs_name_denies_but_never_allows() -> None:
+    assert parse_rule("shell:rm* *", "deny").pattern == "rm* *"
+    with pytest.raises(ConfigError, match="plain words"):
+        parse_rule("shell:rm* *", "allow")
+
+
 @pytest.mark.parametrize("hidden", ["read:a\u200bb", "shell:ls\nrm", "read:\x1b[2J", "fetch:a\xa0b"])
 def test_a_rule_with_characters_nobody_sees_is_an_error(hidden: str) -> None:
     with pytest.raises(ConfigError):

@@ -115,7 +115,10 @@ async def test_defaults_of_required_fields_are_sent_by_setting(tool: str, answer
 
 _SCHEMAS = st.fixed_dictionaries(
     {"type": st.sampled_from(("string", "integer", "boolean", "array"))},
-    optional={"default": st.one_of(st.none(), st.text(max_size=3), st.integers(), st.booleans()), "enum": st.lists(st.text(max_size=3))},
+    optional={
+        "default": st.one_of(st.none(), st.text(max_size=3), st.integers(), st.booleans()),
+        "enum": st.lists(st.text(max_size=3)),
+    },
 )
 _PROPERTIES = st.dictionaries(st.sampled_from("abcd"), _SCHEMAS)
 
@@ -334,7 +337,10 @@ async def test_the_same_over_http_and_the_older_sse(transport: str) -> None:
     [
         ({"properties": {"days": {"type": "integer", "default": 0}}, "required": ["days"]}, {"days": 0}),
         ({"properties": {"days": {"type": "integer", "default": "many"}}, "required": ["days"]}, None),
-        ({"properties": {"by": {"enum": ["train"], "default": "plane"}, "to": {"default": "x"}}, "required": ["to"]}, {"to": "x"}),
+        (
+            {"properties": {"by": {"enum": ["train"], "default": "plane"}, "to": {"default": "x"}}, "required": ["to"]},
+            {"to": "x"},
+        ),
         ({"properties": {"by": {"default": "train"}}}, None),
         ({}, None),
         ({"properties": {}, "required": ["days"]}, None),

@@ -48,7 +48,9 @@ def _with_notices(found: dict[str, ConfiguredServer], notices: list[str]) -> tup
     """Names the servers whose `elicitation` is not used."""
     for each in found.values():
         if each.server.elicitation != "decline" and not each.accepts_defaults:
-            notices.append(f"{each.source}: elicitation of the MCP server {each.name} is not used: only your settings can set it.")
+            notices.append(
+                f"{each.source}: elicitation of the MCP server {each.name} is not used: only your settings can set it."
+            )
     return tuple(found.values())
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from wolo.extensions.hooks.definitions import mistake
 from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Rule
 from wolo.messages.secret_values import is_secret_name
+from wolo.messages.terminal_text import clean_line
 from wolo.models import headers, secret_references
 from wolo.models.address import display_url
 from wolo.places import Places, find_home
@@ -197,6 +199,10 @@ def _add_project(found: _Layers, places: Places, root: Path, cwd: Path, flags: G
         return
     for path in project.settings_files(root, cwd):
         _add_project_file(found, path, root)
+    for folder in project.folders(root, cwd):
+        for name in project.CLAUDE_SETTINGS:
+            if os.path.lexists(path := folder / name):
+                _add_claude_rules(found, path, root, folder)
 
 
 def _add_project_file(found: _Layers, path: Path, root: Path) -> None:
@@ -208,6 +214,31 @@ def _add_project_file(found: _Layers, path: Path, root: Path) -> None:
     ]
     if (more := len(ignored) - MOST_NAMED) > 0:
         found.notices.append(f"{path}: {more} more settings are ignored.")
+
+
+def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> None:
+    """The `deny` and `ask` rules of Claude Code's settings; a rule that wolo cannot hold is named before anything runs."""
+    from wolo.config.translation.findings import Reading  # noqa: PLC0415  # only where there is such a file
+    from wolo.config.translation.rules import add_denials  # noqa: PLC0415
+
+    name = project.on_one_line(path.relative_to(root))
+    try:
+        data = project.read_file(path, root)
+        table = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf") or b"{}")
+    except (ConfigError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        found.notices.append(f"{name} cannot be read, so its permission rules do NOT hold: {getattr(error, 'message', error)}")
+        return
+    reading = Reading(path, is_projects=True, anchor="" if folder == root else f"{folder.relative_to(root)}/")
+    if not isinstance(table, dict):
+        reading.skip("permissions", "it holds no table. Calls that it forbids are NOT denied.")
+    elif "permissions" in table:
+        add_denials(reading, table["permissions"])
+    for finding in reading.findings:
+        if finding.kind == "rule":
+            decision, rule = finding.value
+            found.add(Leaf(("permissions", decision), (rule,)), name, Place(str(path)))
+        else:
+            found.notices.append(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
 
 
 def _add_environment(found: _Layers, environ: Mapping[str, str]) -> None:

@@ -41,6 +41,8 @@ HOOKS = Kind(
         ".claude/hooks",
     ),
 )
+CLAUDE_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+"""They also hold permission rules."""
 MCP_SERVERS = Kind("MCP servers", (".mcp.json", ".wolo/mcp.json"))
 SKILLS = Kind(
     "skills",

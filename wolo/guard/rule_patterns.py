@@ -140,7 +140,7 @@ class ShellPattern:
         position = 1
         for pattern, regex in zip(self._heads[1:], self._regexes[1:], strict=True):
             if pattern.text.startswith("-") and not _is_star(pattern):
-                if not _has_option(texts[1:], pattern.text):
+                if not _has_option(texts[1:], pattern.text, regex):
                     return False
                 continue
             position = _find(pattern, regex, texts, position)
@@ -198,8 +198,10 @@ def _find(pattern: Word, regex: re.Pattern[str] | None, texts: Sequence[str], st
     return 0
 
 
-def _has_option(texts: Sequence[str], option: str) -> bool:
+def _has_option(texts: Sequence[str], option: str, regex: re.Pattern[str] | None) -> bool:
     """`-rf` matches if its letters are present, in one cluster or several; `--force` also matches `--force=…`."""
+    if regex is not None:
+        return any(map(regex.fullmatch, texts))
     if not option.startswith("--") and option[1:].isalpha():
         letters = "".join(text[1:] for text in texts if text.startswith("-") and not text.startswith("--"))
         return option in texts or set(option[1:]) <= set(letters)

@@ -95,7 +95,7 @@ def parse_rule(text: str, decision: Decision, source: str = "") -> Rule:
         raise _wrong(text, decision, source, "it has no pattern", f'For every {tool} write "{tool}:{_everything(tool)}".')
     if not pattern.isprintable():
         raise _wrong(text, decision, source, "it contains a control or invisible character")
-    if complaint := _complaint(tool, pattern):
+    if complaint := _complaint(tool, pattern, decision):
         raise _wrong(text, decision, source, *complaint)
     return Rule(decision, tool, pattern, source)
 
@@ -111,12 +111,13 @@ def _everything(tool: RuleTool) -> str:
     return "**" if tool in ("read", "write") else "*"
 
 
-def _complaint(tool: RuleTool, pattern: str) -> tuple[str, str] | None:
+def _complaint(tool: RuleTool, pattern: str, decision: Decision) -> tuple[str, str] | None:
     if tool in ("read", "write"):
         return _path_complaint(pattern)
     if tool == "shell":
-        words = split_words(pattern)
-        if not words or not (words[0].text == "*" or plain_words(pattern)):
+        first = (split_words(pattern) or ())[:1]
+        is_any = any(word.has_glob and (word.text == "*" or decision != "allow") for word in first)
+        if not is_any and not plain_words(pattern):
             return "its pattern is not plain words", "A pattern cannot contain an operator, a redirection or a `$`."
         return None
     if tool == "fetch":

@@ -85,7 +85,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sampling_tokens: Annotated[int, Meta(ge=0)] = 0
     """Tokens that it may use of your model in one conversation; 0: none."""
     elicitation: Literal["decline", "defaults"] = "decline"
-    """Its forms while no user can be asked; `defaults`: accept one with required fields that all have defaults. User settings only."""
+    """For its forms where no user can be asked; `defaults`: accept those whose required fields all have defaults. Yours only.
+    """
 
     def offers(self, tool: str) -> bool:
         """Check whether the model is offered this tool."""

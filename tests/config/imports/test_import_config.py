@@ -72,12 +72,12 @@ def test_claude_code() -> None:
     for line in (
         *('+ model = "anthropic/claude-sonnet-4-5"', '+ mode = "edit"', "+ MCP server fs", "+ hook PreToolUse `/usr/bin/check`"),
         *("+ allow shell:npm run test *", "+ allow shell:git diff *", "+ allow read:~/.zshrc", "+ allow mcp:github/get_issue"),
-        *("+ deny shell:curl *", "+ deny read:.env", "+ deny write:**/*.lock", "+ deny shell:rm *", "+ deny fetch:*"),
+        *("+ deny shell:curl *", "+ deny read:.env", "+ deny write:**/*.lock", "+ deny shell:rm* *", "+ deny fetch:*"),
         "+ ask shell:git push *",
     ):
         assert line in found, line
     refused = "\n".join(line for line in found if line.startswith("-"))
-    for name in ("allow Bash: ", "npm * build", "Frob(x)", "env TOKEN", "statusLine", "MCP server bad", "only rm itself"):
+    for name in ("allow Bash: ", "npm * build", "Frob(x)", "env TOKEN", "statusLine", "MCP server bad"):
         assert name in refused
     assert "NOT denied" in refused
     assert "sk-secret" not in "\n".join(found)
@@ -135,7 +135,8 @@ def test_opencode_gemini_kimi_and_pi() -> None:
     found = lines()
     for line in (
         *('+ model = "anthropic/claude-x"', "+ allow shell:ls *", "+ deny shell:sudo *", "+ MCP server local", "+ MCP server g"),
-        *('+ mode = "edit"', "+ limits.max_turns = 50", "+ allow shell:git status *", "+ deny shell:rm *"),
+        *('+ mode = "ask"', "- mode edit: another agent asks more: ask", "+ limits.max_turns = 50"),
+        *("+ allow shell:git status *", "+ deny shell:rm *"),
         *("+ deny shell:rm -rf* *", "+ hook PreToolUse `chk`", '+ thinking = "medium"'),
     ):
         assert line in found, line
@@ -167,6 +168,64 @@ def test_a_bypass_is_not_taken_over(name: str, text: str, line: str) -> None:
     home(name, text)
     (found,) = lines()
     assert found.startswith(line)
+
+
+OPENCODE, CODEX, GEMINI = ".config/opencode/opencode.json", ".codex/config.toml", ".gemini/settings.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (OPENCODE, {"permission": {"edit": "ask"}}, ['+ mode = "ask"']),
+        (OPENCODE, {"permission": {"bash": "ask"}}, ['+ mode = "ask"']),
+        (OPENCODE, {"permission": "ask"}, ['+ mode = "ask"']),
+        (OPENCODE, {"permission": {"*": "ask"}}, ['+ mode = "ask"']),
+        (OPENCODE, {"permission": {"bash": {"*": "ask", "ls *": "allow"}}}, ['+ mode = "ask"', "+ allow shell:ls *"]),
+        (OPENCODE, {"permission": {"bash": {"git push *": "ask"}}}, ["+ ask shell:git push *"]),
+        (OPENCODE, {"permission": {"read": "ask", "task": "ask"}}, ["+ ask read:**", "+ ask task:*"]),
+        (OPENCODE, {"permission": {"bash": "deny"}}, ["+ deny shell:*"]),
+        (OPENCODE, {"permission": {"jira_*": "deny"}}, ["+ deny mcp:jira/*"]),
+        (
+            OPENCODE,
+            {"permission": {"external_directory": "deny"}},
+            ["- deny external_directory(*): wolo has no such tool. Calls that it forbids are NOT denied."],
+        ),
+        (OPENCODE, {"tools": {"bash": False, "read": True}}, ["+ deny shell:*"]),
+        (CODEX, 'approval_policy = "untrusted"', ['+ mode = "ask"']),
+        (CODEX, 'approval_policy = "untrusted"\nsandbox_mode = "workspace-write"', ['+ mode = "ask"']),
+        (CODEX, 'sandbox_mode = "frob"', ['+ mode = "ask"']),
+        (CODEX, "[approval_policy.granular]\nrules = true", ['+ mode = "ask"']),
+        (GEMINI, {"approvalMode": "default"}, ['+ mode = "ask"']),
+        (GEMINI, {"general": {"defaultApprovalMode": "frob"}}, ['+ mode = "ask"']),
+        (
+            GEMINI,
+            {"tools": {"core": ["ReadFileTool", "run_shell_command(ls)"]}},
+            ["+ ask shell:*", "+ deny write:**", "+ deny fetch:*"],
+        ),
+        (GEMINI, {"tools": {"confirmationRequired": ["write_file"]}}, ["+ ask write:**"]),
+        (GEMINI, {"mcp": {"excluded": ["jira"]}}, ["+ deny mcp:jira/*"]),
+        (
+            GEMINI,
+            {"mcp": {"allowed": []}, "mcpServers": {"j": {"command": "j"}}},
+            ["- MCP server j: it is not among the allowed ones"],
+        ),
+        (".claude/settings.json", {"permissions": {"defaultMode": "dontAsk"}}, ['+ mode = "ask"']),
+        (".kimi/config.toml", 'default_permission_mode = "frob"', ['+ mode = "ask"']),
+    ],
+)
+def test_checks_of_other_agents_stay(name: str, text: str | dict[str, Any], expected: list[str]) -> None:
+    home(name, text)
+    assert lines() == expected
+
+
+def test_more_denials_than_can_be_taken_over_are_named() -> None:
+    words = json.dumps([[*map(str, range(9))], [*map(str, range(9))]])
+    home(
+        ".codex/rules/x.rules", f'prefix_rule(pattern={words}, decision="forbidden")\nnetwork_rule(host="a.org", decision="deny")'
+    )
+    found = lines()
+    assert len(found) == 2
+    assert all("NOT denied" in each for each in found)
 
 
 def test_of_several_modes_the_strictest_is_taken() -> None:
@@ -213,9 +272,10 @@ def test_a_project_only_tightens_and_its_servers_wait_for_consent(isolated: Path
     plan = planned()
     text = "\n".join(map(str, plan.steps))
     assert "- allow Bash(ls:*): a project cannot allow anything" in text
+    assert "= deny read:**/.env: holds where it is, once the folder is trusted" in text
     assert "- model = anthropic/claude-x: a project does not set this for you" in text
     plan.apply(find_places())
-    assert tomllib.loads(Path(".wolo/config.toml").read_text()) == {"permissions": {"deny": ["read:**/.env", "fetch:*"]}}
+    assert tomllib.loads(Path(".wolo/config.toml").read_text()) == {"permissions": {"deny": ["fetch:*"]}}
     assert json.loads(Path(".wolo/mcp.json").read_text()) == {"mcpServers": {"g": {"command": "x"}}}
     assert not (find_places().config / "config.toml").exists()
     for path in (Path(".wolo/config.toml"), Path(".wolo/mcp.json")):

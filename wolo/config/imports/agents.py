@@ -13,8 +13,17 @@ from msgspec import Struct
 
 from wolo.config import project
 from wolo.config.imports.definitions import add_files, add_provider, variable_in
-from wolo.config.imports.findings import Finding, Reading
-from wolo.config.imports.rules import add_bare, add_codex, add_opencode, add_rule, rule_files
+from wolo.config.translation.findings import Finding, Reading
+from wolo.config.translation.rules import (
+    add_bare,
+    add_codex,
+    add_denials,
+    add_held,
+    add_opencode,
+    add_rule,
+    deny_others,
+    rule_files,
+)
 from wolo.errors import ConfigError, ExtensionError
 from wolo.extensions.hooks.hook_files import read_hooks
 from wolo.guard.rules import Decision
@@ -30,6 +39,7 @@ _KNOWN_PROVIDERS = frozenset(
     )
 )
 _DECISIONS: tuple[Decision, ...] = ("deny", "ask", "allow")
+_BYPASSES = ("bypassPermissions", "yolo")
 _BYPASS = "it switches all questions off; wolo does that for one run only (`--mode yolo`)"
 
 
@@ -139,10 +149,10 @@ def _level(reading: Reading, level: object) -> None:
 def _mode(reading: Reading, said: object, modes: Mapping[str, str]) -> None:
     if said is None:
         return
-    if mode := modes.get(str(said)):
-        reading.add("setting", "mode", mode)
-    else:
+    if said in _BYPASSES:
         reading.skip(f"mode {said}", _BYPASS)
+    else:
+        reading.add("setting", "mode", modes.get(str(said), "ask"), "" if said in modes else f"wolo has no mode {said}")
 
 
 def _number(reading: Reading, key: str, value: object) -> None:
@@ -214,11 +224,14 @@ def _claude(reading: Reading, table: dict[str, Any]) -> None:
         )
     _level(reading, table.get("effortLevel"))
     rules = _part(table, "permissions")
-    modes = {"default": "ask", "acceptEdits": "edit", "plan": "plan", "auto": "auto"}
+    modes = {"default": "ask", "dontAsk": "ask", "acceptEdits": "edit", "plan": "plan", "auto": "auto"}
     _mode(reading, rules.get("defaultMode"), modes)
-    for decision in _DECISIONS:
-        for each in _items(rules, decision):
-            add_rule(reading, decision, each)
+    if reading.is_projects:
+        add_held(reading, rules)
+    else:
+        add_denials(reading, rules)
+    for each in _items(rules, "allow"):
+        add_rule(reading, "allow", each)
     if directories := _items(rules, "additionalDirectories"):
         reading.skip(f"directories {', '.join(map(str, directories))}", "given for each run: --add-dir")
     if names := ", ".join(_part(table, "env")):
@@ -247,12 +260,14 @@ def _codex(reading: Reading, table: dict[str, Any]) -> None:
     _model(reading, "model", str(table.get("model_provider", "openai")), table.get("model"), own)
     _level(reading, table.get("model_reasoning_effort"))
     policy, sandbox = table.get("approval_policy"), table.get("sandbox_mode")
+    asks = policy == "untrusted" or isinstance(policy, dict)
     if sandbox == "danger-full-access":
         reading.skip(f"sandbox_mode {sandbox}", _BYPASS)
-    elif isinstance(policy, str) or sandbox:
+        if asks:
+            reading.add("setting", "mode", "ask")
+    elif policy or sandbox:
         careful = "plan" if policy == "never" else "ask"
-        modes = {"read-only": careful, "workspace-write": "ask" if policy == "untrusted" else "auto", "None": "ask"}
-        _mode(reading, str(sandbox), modes)
+        _mode(reading, str(sandbox), {"read-only": careful, "workspace-write": "ask" if asks else "auto", "None": "ask"})
     _servers(reading, table.get("mcp_servers", {}))
     _hooks(reading, table.get("hooks"))
     known = {
@@ -282,6 +297,8 @@ def _opencode(reading: Reading, table: dict[str, Any]) -> None:
         _model(reading, key, provider, model, own)
     if "permission" in table:
         add_opencode(reading, table["permission"])
+    if off := {name: "deny" for name, is_on in _part(table, "tools").items() if is_on is False}:
+        add_opencode(reading, off)
     _servers(reading, table.get("mcp", {}))
     for files in _items(table, "instructions"):
         reading.skip(f"instructions {files}", f"write @{files} into AGENTS.md")
@@ -289,7 +306,17 @@ def _opencode(reading: Reading, table: dict[str, Any]) -> None:
         add_files(reading, kind, table.get(kind))
     if names := ", ".join(_part(table, "mode")):
         reading.skip(f"mode {names}", "wolo has agents instead")
-    reading.rest(table, {"model", "small_model", "permission", "mcp", "instructions", "agent", "command", "mode", "provider"})
+    reading.rest(
+        table, {"model", "small_model", "permission", "tools", "mcp", "instructions", "agent", "command", "mode", "provider"}
+    )
+
+
+_GEMINI_LISTS: tuple[tuple[Decision, str, str], ...] = (
+    ("deny", "exclude", "excludeTools"),
+    ("ask", "confirmationRequired", "confirmationRequired"),
+    ("allow", "allowed", "allowedTools"),
+)
+_GEMINI_TOOLS = {f"tools.{name}" for _, name, _ in _GEMINI_LISTS}
 
 
 def _gemini(reading: Reading, table: dict[str, Any]) -> None:
@@ -298,16 +325,30 @@ def _gemini(reading: Reading, table: dict[str, Any]) -> None:
     _model(reading, "model", "gemini", model.get("name"))
     _number(reading, "limits.max_turns", model.get("maxSessionTurns", table.get("maxSessionTurns")))
     modes = {"default": "ask", "auto_edit": "edit", "plan": "plan"}
-    _mode(reading, general.get("defaultApprovalMode"), modes)
-    for decision, names in (("deny", ("exclude", "excludeTools")), ("allow", ("allowed", "allowedTools"))):
-        for each in (*_items(tools, names[0]), *_items(table, names[1])):
-            add_bare(reading, "deny" if decision == "deny" else "allow", each)
+    _mode(reading, general.get("defaultApprovalMode", tools.get("approvalMode", table.get("approvalMode"))), modes)
+    for decision, name, old in _GEMINI_LISTS:
+        for each in (*_items(tools, name), *_items(table, old)):
+            add_bare(reading, decision, each)
+    core = tools.get("core", table.get("coreTools"))
+    if isinstance(core, list):
+        deny_others(reading, core)
+    reading.rest({f"tools.{name}": each for name, each in tools.items()}, {"tools.approvalMode", "tools.core", *_GEMINI_TOOLS})
+    if (reading.source.parent / "policies").is_dir():
+        reading.skip("policies", "its rules are not read. Calls that they forbid are NOT denied.")
     servers = table.get("mcpServers", {})
     if isinstance(servers, dict):
+        limits = _part(table, "mcp")
+        for name in (*_items(limits, "excluded"), *_items(table, "excludeMCPServers")):
+            add_rule(reading, "deny", f"mcp__{name}")
+        allowed = limits.get("allowed", table.get("allowMCPServers"))
+        for name in [each for each in servers if isinstance(allowed, list) and each not in allowed]:
+            reading.skip(f"MCP server {name}", "it is not among the allowed ones")
+            servers = {other: each for other, each in servers.items() if other != name}
         servers = {name: {**each, "_gemini": True} if isinstance(each, dict) else each for name, each in servers.items()}
     _servers(reading, servers)
     _hooks(reading, table.get("hooks"))
-    known = {"general", "model", "tools", "excludeTools", "allowedTools", "maxSessionTurns", "mcpServers", "hooks"}
+    known = {"general", "model", "tools", "excludeTools", "allowedTools", "maxSessionTurns", "mcpServers", "hooks", "mcp"}
+    known |= {"approvalMode", "coreTools", "excludeMCPServers", "allowMCPServers"}
     reading.rest(table, known)
 
 
@@ -322,8 +363,8 @@ def _kimi(reading: Reading, table: dict[str, Any]) -> None:
         reading.skip("mode yolo", _BYPASS)
     elif table.get("default_plan_mode"):
         reading.add("setting", "mode", "plan")
-    elif table.get("default_permission_mode"):
-        reading.add("setting", "mode", "ask")
+    elif mode := table.get("default_permission_mode"):
+        _mode(reading, mode, {"plan": "plan"})
     _number(reading, "limits.max_turns", table.get("loop_control", {}).get("max_steps_per_turn"))
     for rule in table.get("permission", {}).get("rules", ()):
         decision = next((each for each in _DECISIONS if each == rule.get("decision")), None)

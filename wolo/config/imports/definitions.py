@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from wolo.config.imports.findings import Reading
+from wolo.config.translation.findings import Reading
 from wolo.guard.protected_paths import is_secret
 
 _NAME = r"[A-Za-z0-9][\w-]*"

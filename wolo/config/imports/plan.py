@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.config.files import locked, open_document, read_own, replace_file
-from wolo.config.imports.findings import Finding
 from wolo.config.layers import check_user_file
+from wolo.config.translation.findings import Finding
 from wolo.errors import ConfigError
 from wolo.extensions.instructions.instruction_files import OTHERS_OWN
 from wolo.places import Places, find_home

@@ -25,8 +25,10 @@ class Finding(Struct, frozen=True, kw_only=True):
 class Reading:
     """Collects the findings of one file."""
 
-    def __init__(self, source: Path, *, is_projects: bool = False) -> None:
+    def __init__(self, source: Path, *, is_projects: bool = False, anchor: str = "") -> None:
+        """`anchor`: for a project's file the folder that its paths are relative to, from the root, with a final slash."""
         self.source = source
+        self.anchor = anchor
         self.is_projects = is_projects
         self.findings: list[Finding] = []
 

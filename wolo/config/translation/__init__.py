@@ -1,0 +1,1 @@
+"""Translates permission rules of other agents, for a start and for an import."""
