@@ -14,7 +14,7 @@ import pytest
 
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
 from tests.fakes.replies import Hold, call, delta, error, sse, text
-from tests.fakes.repositories import files, git, repository
+from tests.fakes.repositories import commit, files, git, repository
 from wolo.fleet.agent_run import AgentSettings, Allowance
 from wolo.fleet.attempts import AttemptRunner, AttemptView
 from wolo.fleet.ledger.outcomes import Lease, Outcome, Owner
@@ -98,6 +98,18 @@ async def test_a_repository_that_the_agent_made_is_named_in_the_log_and_the_rest
     done = await attempt(tmp_path, repo=str(source), mode="yolo")
     assert (done.state, done.patch and done.patch.files) == ("done", 2)
     assert "inner" in (tmp_path / "run/attempts/t/1-7/log").read_text()
+
+
+async def test_a_repository_that_the_agent_armed_runs_nothing(provider: ProviderServer, source: Path, tmp_path: Path) -> None:
+    inner = repository(tmp_path / "inner", {"b.txt": "b\n"})
+    git(source, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "inner")
+    commit(source, {"c.txt": "c\n"})
+    arm = f"git -C inner config filter.evil.clean 'touch {tmp_path}/ran; cat'; echo '*.txt filter=evil' > inner/.gitattributes"
+    clone = f"rm -rf inner; git clone -q {inner} inner; {arm}; echo B > inner/b.txt"
+    provider.script(call("shell", {"command": f"{clone}; echo d > d.txt"}), text("Done."))
+    done = await attempt(tmp_path, repo=str(source), mode="yolo")
+    assert (done.state, done.patch and done.patch.files) == ("done", 1)
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_a_folder_that_is_no_repository_is_copied(provider: ProviderServer, tmp_path: Path) -> None:

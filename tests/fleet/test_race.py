@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.command import run_wolo
+from tests.fakes.hostile_repositories import hostile_repository, left
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text
 from tests.fakes.repositories import files, git, repository
@@ -60,6 +61,24 @@ def test_without_a_repository_tries_work_on_copies(tmp_path: Path) -> None:
     none = run_wolo(*RACE, "-n", "2", "--yes", "--verify", "false", cwd=folder)
     assert (none.exit_code, "No winner: no try passed." in none.stdout) == (1, True)
     assert (folder / "made.txt").read_text() == "made\n"
+
+
+def test_a_race_runs_nothing_that_the_repository_configures(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    source = hostile_repository(tmp_path / "source", ran)
+    done = run_wolo(*RACE, "-n", "2", "--yes", cwd=source)
+    assert done.exit_code == 0, done.stderr
+    assert (source / "made.txt").read_text() == "made\n"
+    assert left(ran) == []
+
+
+def test_a_race_in_a_repository_that_borrows_copies_nothing_of_others(tmp_path: Path) -> None:
+    other = repository(tmp_path / "private", {"secret.txt": "sesame\n"})
+    git(tmp_path, "clone", "-q", "--shared", str(other), str(tmp_path / "source"))
+    refused = run_wolo(*RACE, "-n", "2", "--yes", "--json", cwd=tmp_path / "source")
+    assert refused.exit_code == 2
+    assert all(f"borrows objects from {other}" in each["error"]["message"] for each in refused.json["tries"])
+    assert not list(Path(refused.json["run"]).rglob("pack-*"))
 
 
 def test_an_interrupted_race_ends_what_runs_and_asks_in_spite_of_yes(tmp_path: Path, provider: ProviderServer) -> None:

@@ -15,6 +15,7 @@ from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.guard.rules import parse_rule
 from wolo.guard.sandbox.profile import closed_folders, needed_in, profile_for
+from wolo.workspace.git_objects import lend_objects
 
 SECRET = "sesame"
 
@@ -113,6 +114,31 @@ def test_a_worktree_sees_its_repository_and_a_forged_one_sees_nothing(tmp_path: 
     assert str(private) not in needed_in([str(work)], str(tmp_path / "home"))
     (private / "worktrees/x/gitdir").write_text(f"{work}/.git\n")
     assert str(private) in needed_in([str(work)], str(tmp_path / "home"))
+
+
+def test_a_forged_worktree_names_no_other_repository_as_its_own(tmp_path: Path) -> None:
+    work, private = tmp_path / "mine", tmp_path / "home/private/.git"
+    plant(private, "HEAD", "config")
+    plant(work / "x", "HEAD")
+    (work / ".git").write_text("gitdir: ./x\n")
+    (work / "x/gitdir").write_text(f"{work}/.git\n")
+    (work / "x/commondir").write_text(f"{private}\n")
+    assert str(private) not in needed_in([str(work)], str(tmp_path / "home"))
+
+
+def test_borrowed_objects_are_seen_once_somebody_else_agrees(tmp_path: Path) -> None:
+    work, home = tmp_path / "mine", tmp_path / "home"
+    objects, further = home / "private/.git/objects", home / "further/.git/objects"
+    plant(objects, "info/x")
+    plant(further, "x")
+    plant(work, ".git/objects/info/x")
+    (work / ".git/objects/info/alternates").write_text(f"{objects}\n")
+    (objects / "info/alternates").write_text(f"{further}\n")
+    assert not {str(objects), str(further)} & set(needed_in([str(work)], str(home)))
+    assert str(objects) in needed_in([str(work)], str(home), is_trusted=True)
+    lend_objects(objects.parent, work)
+    assert str(objects) in (seen := needed_in([str(work)], str(home)))
+    assert str(further) not in seen
 
 
 def test_an_environment_sees_the_python_it_was_made_from_and_no_other_folder(tmp_path: Path) -> None:

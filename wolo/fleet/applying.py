@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
 from wolo.errors import UsageError, WoloError
 from wolo.fleet.ledger.run_rows import Row
 from wolo.fleet.worktrees import is_repository
+from wolo.workspace.git import GitEnd, run_git
+from wolo.workspace.git_repository import find_repository, open_repository
+
+
+class RunGit(Protocol):
+    def __call__(self, *words: str) -> GitEnd: ...
 
 
 class ReadyPatch(Struct, frozen=True):
@@ -40,13 +48,14 @@ def prepare_patch(run: Path, row: Row, target: Path | None) -> ReadyPatch:
         raise UsageError(f"{folder} is not a folder.", hint="Name one with --to.")
     text = file.read_text("utf-8", "replace")
     folder, below = _place(folder, row.task.repo)
-    if not _fails(folder, *below, "--check", "--reverse", str(file)):
-        return ReadyPatch(file, folder, below, text, True, False)
-    if not (said := _fails(folder, *below, "--check", str(file))):
-        return ReadyPatch(file, folder, below, text, False, False)
-    if not is_repository(folder):
-        raise WoloError(f"The patch does not apply to {folder}: {said}")
-    changed = _uncommitted(folder, below, file)
+    with _git_in(folder) as git:
+        if not _complaint(git, *below, "--check", "--reverse", str(file)):
+            return ReadyPatch(file, folder, below, text, True, False)
+        if not (said := _complaint(git, *below, "--check", str(file))):
+            return ReadyPatch(file, folder, below, text, False, False)
+        if not is_repository(folder):
+            raise WoloError(f"The patch does not apply to {folder}: {said}")
+        changed = _uncommitted(git, below, file)
     if changed:
         raise WoloError(
             f"The patch conflicts with uncommitted changes in {folder}: {', '.join(changed[:5])}.",
@@ -60,40 +69,50 @@ def _place(folder: Path, repo: str) -> tuple[Path, tuple[str, ...]]:
 
     git passes over files outside of its working directory.
     """
-    found = _git(folder, "rev-parse", "--show-toplevel", "--show-prefix").stdout.split("\n")
-    if not found[0]:
+    found = find_repository(folder)
+    if found is None or found.is_bare:
         return folder, ()
+    inner = folder.resolve().relative_to(found.top).as_posix()
     is_whole = repo and (not repo.startswith("/") or is_repository(Path(repo)))
-    return Path(found[0]), () if is_whole or not found[1] else (f"--directory={found[1]}",)
+    return found.top, () if is_whole or inner == "." else (f"--directory={inner}",)
+
+
+@contextmanager
+def _git_in(folder: Path) -> Iterator[RunGit]:
+    """Runs git there, in a repository or not."""
+    found = find_repository(folder)
+    if found is None:
+        yield lambda *words: run_git(*words, cwd=folder)
+        return
+    with open_repository(found) as repository:
+        yield repository.run
 
 
 def apply_patch(ready: ReadyPatch) -> None:
     """Raises WoloError; after a merge with conflicts it names their files."""
-    if said := _fails(ready.target, *ready.options, *(["--3way"] if ready.needs_merge else []), str(ready.file)):
-        conflicts = _git(ready.target, "diff", "--name-only", "--diff-filter=U", "-z").stdout.split("\0")[:-1]
-        if conflicts:
-            raise WoloError(f"Merged with conflicts in {', '.join(conflicts)}.", hint="They are marked in the files.")
-        raise WoloError(f"The patch does not apply to {ready.target}: {said}")
+    with _git_in(ready.target) as git:
+        if ready.needs_merge:
+            git("update-index", "-q", "--refresh", "--ignore-submodules")  # a merge compares the times of files
+        said = _complaint(git, *ready.options, *(["--3way"] if ready.needs_merge else []), str(ready.file))
+        if not said:
+            return
+        names = ("diff", "--name-only", "--diff-filter=U", "--no-ext-diff", "--ignore-submodules=all", "-z")
+        conflicts = git(*names).stdout.split("\0")[:-1]
+    if conflicts:
+        raise WoloError(f"Merged with conflicts in {', '.join(conflicts)}.", hint="They are marked in the files.")
+    raise WoloError(f"The patch does not apply to {ready.target}: {said}")
 
 
-def _uncommitted(folder: Path, options: tuple[str, ...], file: Path) -> list[str]:
+def _uncommitted(git: RunGit, options: tuple[str, ...], file: Path) -> list[str]:
     """Files of the patch that differ from the last commit."""
-    listed = _git(folder, "apply", *options, "--numstat", "-z", str(file)).stdout
+    listed = git("apply", *options, "--numstat", "-z", str(file)).stdout
     named = [entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") == 2]
-    status = _git(
-        folder, "status", "--porcelain", "-z", "--untracked-files=all", "--", *(f":(top,literal){name}" for name in named)
-    )
+    words = ("status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=all")
+    status = git(*words, "--", *(f":(top,literal){name}" for name in named))
     return [entry[3:] for entry in status.stdout.split("\0") if len(entry) > 3]
 
 
-def _fails(folder: Path, *words: str) -> str:
+def _complaint(git: RunGit, *words: str) -> str:
     """The first complaint of `git apply`; empty: none."""
-    done = _git(folder, "apply", "--whitespace=nowarn", *words)
-    return (done.stderr.strip().splitlines() or ["it failed"])[0].removeprefix("error: ") if done.returncode else ""
-
-
-def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, errors="replace", check=False)
-    except FileNotFoundError as error:
-        raise UsageError("git is not installed.") from error
+    done = git("apply", "--whitespace=nowarn", *words)
+    return (done.stderr.strip().splitlines() or ["it failed"])[0].removeprefix("error: ") if done.exit_code else ""

@@ -17,13 +17,13 @@ from wolo.errors import WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, spent_of
 from wolo.fleet.bounded_programs import run_bounded
 from wolo.fleet.containers import Container, make_container
-from wolo.fleet.git_commands import Git, GitFailed
 from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Patch, Spent, Verified
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.task_commands import CommandEnd, TaskCommands
 from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebased, remove_tree
 from wolo.places import find_places, make_private
+from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.processes.process_runner import Processes, ProgramStart
 from wolo.workspace.processes.process_tree import end_leftovers
 
@@ -69,7 +69,7 @@ class AttemptRunner:
         self.places = find_places()
         self.processes = Processes(self.places.state / "commands")
         self.git = Git(self.processes)
-        self.mirrors = Mirrors(folder.mirrors, self.git)
+        self.mirrors = Mirrors(folder.mirrors, self.git, self.places)
 
     async def run(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
         """Ends with the attempt's folder in place. Raises OSError when the disk of the run's folder is full.

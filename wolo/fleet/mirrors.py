@@ -7,15 +7,17 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.fleet.git_commands import Git, GitFailed, git_environment
-from wolo.places import make_private
+from wolo.config.consents import trust_in
+from wolo.places import Places, make_private
+from wolo.workspace.git import Git, GitFailed
+from wolo.workspace.git_objects import borrowed_by, copy_objects, copy_refs
+from wolo.workspace.git_repository import find_repository, local_path, open_repository
 
 _LOCK_POLL_S = 0.05
 
@@ -32,12 +34,14 @@ class Source(Struct, frozen=True):
 class Mirrors:
     """Mirrors in one folder, shared by the workers of a run.
 
-    A mirror holds no hard links to its origin: git refreshes the times of objects that it meets again.
+    A mirror holds no hard links to its origin: git refreshes the times of objects that it meets again. One of this machine is
+    copied without git, which would otherwise read the settings of a stranger.
     """
 
-    def __init__(self, folder: Path, git: Git) -> None:
+    def __init__(self, folder: Path, git: Git, places: Places) -> None:
         self._folder = folder
         self._git = git
+        self._places = places
         self._found: dict[tuple[str, str], Source] = {}
         self._busy: dict[str, asyncio.Lock] = {}
 
@@ -53,37 +57,67 @@ class Mirrors:
         name = hashlib.sha256(repo.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         mirror = self._folder / f"{name}.git"
         async with _locked(self._folder / f"{name}.lock"):
+            local = local_path(repo)
             if not mirror.is_dir():
-                await self._clone(repo, mirror)
+                await self._make(mirror, local or repo)
             commit = await self._commit(mirror, ref)
-            if not commit and ref != "HEAD":
+            if not commit and local:
+                await asyncio.to_thread(self._copy, local, mirror)
+                commit = await self._commit(mirror, ref)
+            elif not commit and ref != "HEAD":
                 await self._git.attempt("fetch", "-q", "--no-tags", "--", repo, ref, cwd=mirror)
                 commit = await self._commit(mirror, "FETCH_HEAD")
         if not commit:
             raise GitFailed(f"{repo} has no commit yet." if ref == "HEAD" else f"{repo} has no branch, tag or commit {ref}.")
         return Source(mirror, commit, await self._git.run("rev-parse", "--show-object-format", cwd=mirror))
 
-    async def _clone(self, repo: str, mirror: Path) -> None:
+    async def _make(self, mirror: Path, origin: Path | str) -> None:
         partial = mirror.with_suffix(f".{os.getpid()}.partial")
         await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)
-        words = ("clone", "-q", "--mirror", "--no-hardlinks", "--template=", "--", repo, str(partial))
-        await self._git.run(*words, cwd=self._folder)
+        if isinstance(origin, Path):
+            await asyncio.to_thread(self._copy, origin, partial)
+        else:
+            await self._git.run("clone", "-q", "--mirror", "--template=", "--", origin, str(partial), cwd=self._folder)
         partial.rename(mirror)
+
+    def _copy(self, origin: Path, mirror: Path) -> None:
+        """Adds what is missing. Raises GitFailed, OSError."""
+        found = find_repository(origin)
+        if found is None:
+            raise GitFailed(f"{origin} is not a git repository.")
+        objects = found.common / "objects"
+        if (borrowed := borrowed_by(objects)) and trust_in(self._places, found.top, []) != "trusted":
+            raise GitFailed(
+                f"{origin} borrows objects from {borrowed[0]}, which nobody but itself says.",
+                hint=f"git -C {origin} repack -a -d && rm {objects}/info/alternates   gives it its own.",
+            )
+        with open_repository(found) as repository:
+            mirror.mkdir(exist_ok=True)
+            for name in ("config", "HEAD"):
+                shutil.copyfile(repository.view / name, mirror / name)
+        for folder in ("objects", "refs"):
+            (mirror / folder).mkdir(exist_ok=True)
+        copy_refs(found.common, mirror)
+        for each in (*(other for lender in borrowed for other in (*borrowed_by(lender), lender)), objects):
+            copy_objects(each, mirror / "objects")
 
     async def _commit(self, mirror: Path, ref: str) -> str:
         words = ("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}")
-        code, found, _ = await self._git.attempt(*words, cwd=mirror)
-        return "" if code else found
+        done = await self._git.attempt(*words, cwd=mirror)
+        return "" if done.exit_code else done.stdout.strip()
 
 
 def is_missing(repo: Path, ref: str) -> bool:
     """Tells whether a local repository surely has no such commit; one that git refuses to read may have it."""
-    words = ("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}")
     try:
-        done = subprocess.run(["git", *words], cwd=repo, env=git_environment(), capture_output=True, check=False)
-    except OSError:
+        found = find_repository(repo)
+        if found is None:
+            return False
+        with open_repository(found) as repository:
+            done = repository.run("rev-parse", "-q", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    except (GitFailed, OSError):
         return False
-    return done.returncode == 1 and not done.stderr
+    return done.exit_code == 1 and not done.stderr
 
 
 @asynccontextmanager

@@ -17,13 +17,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.fleet.git_commands import Git, GitFailed
 from wolo.fleet.ledger.outcomes import Patch
 from wolo.fleet.mirrors import Mirrors, Source
 from wolo.fleet.tasks import Task
 from wolo.workspace.directory_copy import copy_tree
+from wolo.workspace.git import Git, GitFailed
+from wolo.workspace.git_objects import lend_objects
 
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_REPOSITORY_MODE = "160000 "
 MAX_COPY_BYTES = 4 << 30
 
 
@@ -47,6 +49,7 @@ async def make_worktree(task: Task, work: Path, mirrors: Mirrors, git: Git, note
     if task.repo and (not task.repo.startswith("/") or is_repository(Path(task.repo))):
         source = await mirrors.find(task.repo, task.ref)
         _make_git_dir(folder / ".git", source)
+        lend_objects(source.mirror, folder)
         await git.run("reset", "-q", "--hard", cwd=folder)
         _make_git_dir(git_dir, source)
         shutil.copyfile(folder / ".git/index", git_dir / "index")
@@ -94,11 +97,17 @@ def _measured(file: Path, path: str) -> Patch | None:
 
 async def _add_all(worktree: Worktree, git: Git) -> list[str]:
     """Files that cannot be read, and repositories in the worktree, are left out; the complaints about them are returned."""
-    words = ("add", "-A", "--ignore-errors", ".")
-    code, _, said = await git.attempt(*words, cwd=worktree.folder, env=worktree.environment)
-    if code and "index.lock" in said:
-        raise GitFailed(f"git add: {said.strip().splitlines()[0]}")
-    return [line for line in said.splitlines() if code or "embedded git repository" in line]
+    done = await git.attempt(*(await _add_words(worktree, git)), cwd=worktree.folder, env=worktree.environment)
+    if done.exit_code and "index.lock" in done.stderr:
+        raise GitFailed(f"git add: {done.complaint}")
+    return [line for line in done.stderr.splitlines() if done.exit_code or "embedded git repository" in line]
+
+
+async def _add_words(worktree: Worktree, git: Git) -> list[str]:
+    """Passes over repositories in the worktree: git would start another git there, which reads what the agent configured."""
+    listed = await git.run("ls-files", "--stage", "-z", cwd=worktree.folder, env=worktree.environment)
+    inner = [entry.partition("\t")[2] for entry in listed.split("\0") if entry.startswith(_REPOSITORY_MODE)]
+    return ["add", "-A", "--ignore-errors", "--", ".", *(f":(top,exclude,literal){path}" for path in inner)]
 
 
 def is_repository(folder: Path) -> bool:
@@ -137,6 +146,7 @@ def _make_git_dir(git_dir: Path, source: Source | None = None) -> None:
     for name in ("objects/info", "refs/heads", "refs/tags", "info"):
         (git_dir / name).mkdir(parents=True)
     settings = "[core]\n\trepositoryformatversion = {}\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
+    settings += "\tautocrlf = false\n"
     is_new = source is not None and source.object_format != "sha1"
     extensions = f"[extensions]\n\tobjectformat = {source.object_format}\n" if source and is_new else ""
     (git_dir / "config").write_text(settings.format(int(is_new)) + extensions)

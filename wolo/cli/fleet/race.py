@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -124,17 +123,8 @@ def _tasks(prompt: str, racers: Sequence[str], run: Path, *, verify: str, setup:
     from wolo.fleet.templates import Ids
 
     here = Path.cwd()
-    top = _git(here, "rev-parse", "--show-toplevel")
-    ref = ""
-    if top:
-        ref = _git(here, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        if not ref:
-            raise UsageError(f"{top} has no commit yet, so there is nothing to start from.", hint="Commit first.")
-        if Path(top) != here.resolve():
-            print_message(f"The race is in the whole repository, {top}.")
-        if _git(here, "status", "--porcelain", "--untracked-files=all", "--", top):
-            print_message("Uncommitted changes are not in the race: it starts from the last commit.")
-    elif run.is_relative_to(here.resolve()) or run.is_relative_to(here):
+    top, ref = _last_commit(here)
+    if not top and (run.is_relative_to(here.resolve()) or run.is_relative_to(here)):
         raise UsageError(f"{here} is no repository and too much to copy: it holds wolo's own data.", hint="Go to a project.")
     ids = Ids()
     names = [ids.of(name.rpartition("/")[2] or "try") for name in racers]
@@ -144,13 +134,24 @@ def _tasks(prompt: str, racers: Sequence[str], run: Path, *, verify: str, setup:
     ]
 
 
-def _git(folder: Path, *words: str) -> str:
-    """Empty when it fails."""
-    try:
-        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, errors="replace", check=False)
-    except FileNotFoundError:
-        return ""
-    return done.stdout.rstrip("\n") if done.returncode == 0 else ""
+def _last_commit(here: Path) -> tuple[str, str]:
+    """The repository around the folder, and its last commit; empty: there is none. Raises UsageError, GitFailed."""
+    from wolo.workspace.git_repository import find_repository, open_repository
+
+    found = find_repository(here)
+    if found is None:
+        return "", ""
+    with open_repository(found) as repository:
+        ref = repository.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").stdout.strip()
+        if not ref:
+            raise UsageError(f"{found.top} has no commit yet, so there is nothing to start from.", hint="Commit first.")
+        if found.is_bare:
+            return str(found.top), ref
+        if found.top != here.resolve():
+            print_message(f"The race is in the whole repository, {found.top}.")
+        if repository.run("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=all").stdout:
+            print_message("Uncommitted changes are not in the race: it starts from the last commit.")
+    return str(found.top), ref
 
 
 def _print_table(rows: Sequence[Row], winner: Row | None, is_terminal: bool) -> None:

@@ -175,13 +175,15 @@ class SandboxSetup(Struct, frozen=True):
         return plan
 
     def _profile(self) -> Profile:
-        return sandbox_profile(self.judge, self.workspace, self.places, self.shown)
+        return sandbox_profile(self.judge, self.workspace, self.places, self.shown, is_trusted=self.config.trusts_project)
 
 
-def sandbox_profile(judge: Judge, workspace: Workspace, places: Places, shown: Sequence[Path] = ()) -> Profile:
+def sandbox_profile(
+    judge: Judge, workspace: Workspace, places: Places, shown: Sequence[Path] = (), *, is_trusted: bool = False
+) -> Profile:
     """`shown` as in `SandboxSetup`."""
-    own = places.own
-    profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=shown)
+    roots = (workspace.root, *workspace.extra)
+    profile = profile_for(roots, places.own, places.state, shown=shown, is_trusted=is_trusted)
     hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
     readable = judge.readable_places()
     profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"), needed=(*profile.needed, *readable))

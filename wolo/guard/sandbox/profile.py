@@ -31,7 +31,7 @@ _HISTORIES = """
 .bash_history .zsh_history .sh_history .python_history .node_repl_history .psql_history .mysql_history .sqlite_history
 .lesshst .viminfo
 """
-VERSION = 5
+VERSION = 6
 """Part of the cache key of probes: bump it when the profile or the names of gaps change."""
 IN_HOME = tuple(name.replace("\0", " ") for name in (_BROWSERS_AND_KEYRINGS + _HISTORIES).replace("\\ ", "\0").split())
 """Paths below the home directory, in addition to names in `protected_paths`."""
@@ -70,13 +70,19 @@ def hides(profile: Profile, path: str) -> bool:
 
 
 def profile_for(
-    roots: Iterable[Path], own: Iterable[Path], state: Path, *, shown: Iterable[Path] = (), home: Path | None = None
+    roots: Iterable[Path],
+    own: Iterable[Path],
+    state: Path,
+    *,
+    shown: Iterable[Path] = (),
+    home: Path | None = None,
+    is_trusted: bool = False,
 ) -> Profile:
-    """`own` are wolo's folders; `shown` the paths in them that the model may read."""
+    """`own` are wolo's folders; `shown` the paths in them that the model may read. `is_trusted`: by the user, the workspace."""
     writable = tuple(dict.fromkeys(map(os.path.realpath, roots)))
     at_home = os.path.realpath(home or find_home())
     secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *secrets_of_tools(at_home), *OF_THE_SYSTEM]))
-    needed = [path for path in needed_in(writable, at_home) if path not in secrets]
+    needed = [path for path in needed_in(writable, at_home, is_trusted=is_trusted) if path not in secrets]
     return Profile(
         home=at_home,
         writable=writable,
@@ -156,13 +162,16 @@ def closed_folders(roots: Sequence[str], home: str) -> list[str]:
     return [folder for folder in dict.fromkeys(wanted) if not any(is_below(folder, root) for root in roots)]
 
 
-def needed_in(roots: Sequence[str], home: str) -> list[str]:
+def needed_in(roots: Sequence[str], home: str, *, is_trusted: bool = False) -> list[str]:
     """Paths that commands need inside closed folders and folders for temporary files."""
     programs = (_with_libraries(os.path.realpath(folder), home) for folder in os.get_exec_path() if folder.startswith("/"))
     pythons = [os.path.realpath(place) for place in (sys.base_prefix, sys.prefix, *_prefix_of(bare_python()))]
     environments = [f"{root}/{name}" for root in roots for name in _ENVIRONMENTS]
     environments += [os.path.dirname(folder) for folder in os.get_exec_path()]  # noqa: PTH120  # the same
-    pointed = (*filter(None, map(_python_of, environments)), *(path for root in roots for path in _repositories(root)))
+    pointed = (
+        *filter(None, map(_python_of, environments)),
+        *(path for root in roots for path in _repositories(root, is_trusted)),
+    )
     tools = (f"{home}/{name}" for name in TOOLS)
     found = dict.fromkeys(path for path in (*tools, *programs, *pythons, *pointed) if os.path.lexists(path))
     return [path for path in found if not is_below(home, os.path.realpath(path))]
@@ -193,7 +202,7 @@ def _python_of(environment: str) -> str:
     return os.path.dirname(folder) if is_python else ""  # noqa: PTH120  # the same
 
 
-def _repositories(root: str) -> Iterator[str]:
+def _repositories(root: str, is_trusted: bool) -> Iterator[str]:
     """Repositories that a worktree belongs to, or that share objects with it."""
     place = f"{root}/.git"
     pointer = _read(place)
@@ -202,12 +211,22 @@ def _repositories(root: str) -> Iterator[str]:
         if not _points_back(place, root):
             return
         common = _read(f"{place}/commondir").strip()
-        place = os.path.realpath(Path(place, common)) if common else place
+        if common and not _is_worktree_of(place, common := os.path.realpath(Path(place, common))):
+            return
+        place = common or place
         yield place
-    for line in _read(f"{place}/objects/info/alternates").splitlines():
-        other = os.path.realpath(Path(place, "objects", line))
-        if os.path.basename(other) == "objects":  # noqa: PTH119  # the same
+    if not os.path.lexists(f"{place}/objects/info/alternates"):
+        return
+    from wolo.workspace.git_objects import borrowed_by, lends_objects  # noqa: PLC0415  # few repositories borrow
+
+    for other in map(str, borrowed_by(Path(place, "objects"))):
+        if os.path.basename(other) == "objects" and (is_trusted or lends_objects(other, root)):  # noqa: PTH119  # the same
             yield other
+
+
+def _is_worktree_of(place: str, common: str) -> bool:
+    """A folder that the workspace brings could name any repository as its own."""
+    return os.path.dirname(place) == f"{common}/worktrees"  # noqa: PTH120  # the same
 
 
 def _points_back(place: str, root: str) -> bool:

@@ -1,0 +1,78 @@
+"""Copies and borrows objects of repositories, without git: it would run what the repository of a stranger configures."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_BORROWERS = "borrowers"
+_REFS = ("refs", "reftable")
+_FILES = ("packed-refs", "shallow")
+_MAX_BYTES = 1 << 16
+_OBJECT = r"[0-9a-f]{2}/[0-9a-f]+|pack/pack-\w+\.\w+"
+
+
+def lend_objects(repository: Path, borrower: Path) -> None:
+    """Notes in `repository` that `borrower`, a worktree, uses its objects. Raises OSError."""
+    note = _note(repository, str(borrower))
+    note.parent.mkdir(exist_ok=True)
+    note.touch()
+
+
+def lends_objects(objects: str, borrower: str) -> bool:
+    """Tells whether the repository itself says so: a line in the borrower's own files could be forged. Paths are real."""
+    return os.path.lexists(_note(Path(objects).parent, borrower))
+
+
+def _note(repository: Path, borrower: str) -> Path:
+    return repository / _BORROWERS / hashlib.sha256(os.fsencode(os.path.realpath(borrower))).hexdigest()[:32]
+
+
+def borrowed_by(objects: Path) -> tuple[Path, ...]:
+    """Other folders of objects that this one names."""
+    try:
+        with open(os.open(objects / "info/alternates", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            lines = file.read(_MAX_BYTES).replace(b"\0", b"").splitlines()
+    except OSError:
+        return ()
+    return tuple(Path(os.path.realpath(objects / os.fsdecode(line))) for line in lines if line and not line.startswith(b"#"))
+
+
+def copy_objects(source: Path, target: Path) -> None:
+    """Adds what is missing; borrowed objects and links are left out. Raises OSError."""
+    found = (path.relative_to(source).as_posix() for path in _files(source))
+    # an index is what makes git look into its pack
+    for name in sorted(filter(_is_object, found), key=lambda name: name.endswith(".idx")):
+        if not (target / name).exists():
+            _copy(source / name, target / name)
+
+
+def copy_refs(source: Path, target: Path) -> None:
+    """Raises OSError."""
+    for path in (*(path for name in _REFS for path in _files(source / name)), *(source / name for name in _FILES)):
+        if path.is_file() and not path.is_symlink() and path.suffix != ".lock":
+            _copy(path, target / path.relative_to(source))
+
+
+def _is_object(name: str) -> bool:
+    return re.fullmatch(_OBJECT, name) is not None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Regular files; no link is followed."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.copyfile(source, partial, follow_symlinks=False)
+    partial.replace(target)

@@ -1,0 +1,146 @@
+"""Opens a repository that is not wolo's own: git reads its files, objects and refs, and no setting of it that names a program."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+
+from wolo.errors import ToolError
+from wolo.workspace.files.safe_open import open_regular, read_all
+from wolo.workspace.git import GitEnd, GitFailed, run_git
+
+_LOOK_S = 60.0
+_MAX_HEAD_BYTES = 4096
+_KEPT = """
+core.repositoryformatversion core.filemode core.symlinks core.ignorecase core.precomposeunicode core.protecthfs core.protectntfs
+core.autocrlf core.eol core.safecrlf core.checkstat core.trustctime core.sharedrepository core.bigfilethreshold
+core.sparsecheckout core.sparsecheckoutcone index.sparse index.version extensions.objectformat extensions.refstorage
+apply.whitespace apply.ignorewhitespace merge.conflictstyle
+"""
+"""Settings that describe files and formats; none of them can name a program or a path."""
+_NOT_LINKED = frozenset(("config", "config.worktree", "hooks", "HEAD", "commondir", "gitdir", "worktrees", "modules"))
+
+
+class Repository(Struct, frozen=True):
+    """All paths are real."""
+
+    top: Path
+    """The worktree; of a bare repository the repository itself."""
+    git_dir: Path
+    common: Path
+    """Differs from `git_dir` in a linked worktree."""
+    is_bare: bool
+
+
+class OpenRepository(Struct, frozen=True):
+    found: Repository
+    view: Path
+    """The same repository with settings of wolo's; git may fetch from it."""
+
+    def run(self, *words: str) -> GitEnd:
+        """Raises GitFailed."""
+        top = {} if self.found.is_bare else {"GIT_WORK_TREE": str(self.found.top)}
+        env = {"GIT_DIR": str(self.found.git_dir), "GIT_COMMON_DIR": str(self.view), **top}
+        return run_git(*words, cwd=self.found.top, env=env)
+
+
+def local_path(address: str) -> Path | None:
+    """The folder of a repository on this machine; None for an address elsewhere."""
+    if address.startswith("file://"):
+        parts = urlsplit(address)
+        return Path(unquote(parts.path)) if parts.netloc in ("", "localhost") else None
+    return Path(address) if address.startswith("/") else None
+
+
+def find_repository(folder: Path) -> Repository | None:
+    """The repository around a folder. Raises GitFailed for one that git refuses, or that claims what is not its own."""
+    words = ("--is-bare-repository", "--absolute-git-dir", "--git-common-dir")
+    asked = run_git("rev-parse", *words, cwd=folder, timeout_s=_LOOK_S)
+    if asked.exit_code:
+        if "not a git repository" in asked.stderr:
+            return None
+        raise GitFailed(f"git: {asked.complaint}")
+    lines = asked.stdout.splitlines()
+    if len(lines) != len(words):
+        raise GitFailed(f"The path of the repository around {folder} has a line break in it.")
+    is_bare, git_dir, common = lines[0] == "true", Path(os.path.realpath(lines[1])), Path(os.path.realpath(folder / lines[2]))
+    real = Path(os.path.realpath(folder))
+    top = git_dir if is_bare else next((each for each in (real, *real.parents) if _leads_to(each / ".git", git_dir)), git_dir)
+    if common not in (git_dir, git_dir.parent.parent) or (common != git_dir and git_dir.parent.name != "worktrees"):
+        raise GitFailed(f"{git_dir} says that it is a part of {common}, which does not know it.")
+    if not git_dir.is_relative_to(top) and not _points_back(git_dir, top):
+        raise GitFailed(
+            f"{top}/.git says that its repository is {git_dir}, which does not name it back.",
+            hint=f"git --git-dir={git_dir} config core.worktree {top}   confirms it.",
+        )
+    return Repository(top, git_dir, common, is_bare)
+
+
+@contextmanager
+def open_repository(found: Repository) -> Iterator[OpenRepository]:
+    """Raises GitFailed."""
+    with tempfile.TemporaryDirectory(prefix="wolo-git-") as folder:
+        view = Path(folder)
+        (view / "config").write_text(_settings_text(found), "utf-8")
+        (view / "HEAD").write_bytes(_read(found.git_dir / "HEAD"))
+        with os.scandir(found.common) as entries:
+            for entry in entries:
+                if entry.name not in _NOT_LINKED:
+                    (view / entry.name).symlink_to(entry.path)
+        yield OpenRepository(found, view)
+
+
+def _leads_to(link: Path, git_dir: Path) -> bool:
+    if link.is_file():
+        kind, _, named = _line(link).partition(": ")
+        return kind == "gitdir" and os.path.realpath(link.parent / named) == str(git_dir)
+    return os.path.realpath(link) == str(git_dir)
+
+
+def _points_back(git_dir: Path, top: Path) -> bool:
+    """A linked worktree, or a submodule: what a checkout claims could be forged, what the repository says could not."""
+    named = _line(git_dir / "gitdir")
+    if not named:
+        above = _settings(git_dir / "config").get("core.worktree", "")
+        named = f"{above}/.git" if above else ""
+    return bool(named) and os.path.realpath(git_dir / named) == str(top / ".git")
+
+
+def _settings_text(found: Repository) -> str:
+    settings, known = {**_settings(found.common / "config"), **_settings(found.git_dir / "config.worktree")}, _KEPT.split()
+    kept = {name: value for name, value in settings.items() if name in known and re.fullmatch(r"(?a)[\w.-]+", value)}
+    lines = [f"[{name.partition('.')[0]}]\n\t{name.partition('.')[2]} = {value}\n" for name, value in kept.items()]
+    return "".join((*lines, f"[core]\n\tbare = {str(found.is_bare).lower()}\n"))
+
+
+def _settings(file: Path) -> Mapping[str, str]:
+    """The last value of each; names are in lower case."""
+    if not file.is_file():
+        return {}
+    asked = run_git("config", "--file", str(file), "--no-includes", "--null", "--list", cwd=Path("/"), timeout_s=_LOOK_S)
+    if asked.exit_code:
+        raise GitFailed(f"git: {asked.complaint}")
+    pairs = (entry.partition("\n") for entry in asked.stdout.split("\0")[:-1])
+    return {name: value if has_value else "true" for name, has_value, value in pairs}
+
+
+def _line(path: Path) -> str:
+    return os.fsdecode(_read(path)).partition("\n")[0].strip() if path.is_file() else ""
+
+
+def _read(path: Path) -> bytes:
+    try:
+        handle = open_regular(path)
+        try:
+            return read_all(handle, _MAX_HEAD_BYTES)
+        finally:
+            os.close(handle)
+    except (OSError, ToolError) as error:
+        raise GitFailed(f"Cannot read {path}: {error}.") from error
