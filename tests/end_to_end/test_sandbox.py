@@ -209,6 +209,19 @@ def test_with_landlock_protected_files_are_restored_and_the_model_hears_it(
     assert ((ground.work / ".mcp.json").exists(), (ground.work / "made").exists()) == (False, True)
 
 
+def test_what_cannot_be_restored_is_named_and_not_called_restored(
+    provider: ProviderServer, ground: Ground, isolated: Path
+) -> None:
+    need("landlock")
+    (ground.work / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (ground.work / ".git/objects").mkdir()
+    provider.script(call("shell", {"command": "python3 -c \"import shutil; shutil.rmtree('.g' + 'it')\""}), text("ok"))
+    without(isolated, UNSHARE, "-p", *provider.flags, "go")
+    (result,) = provider.requests[1].results
+    assert "these are not what they were: .git. Check them" in result
+    assert "restored" not in result
+
+
 @pytest.mark.parametrize(("answer", "is_kept"), [("y", True), ("", False)])
 def test_a_new_nested_repository_is_put_aside_until_the_user_wants_it(
     provider: ProviderServer, ground: Ground, answer: str, is_kept: bool

@@ -13,8 +13,8 @@ from tests.guard.sandbox_setup import Ground, any_python, land, put_up
 from tests.guard.test_sandbox_contract import need
 from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
-from wolo.guard.sandbox import file_restore
-from wolo.guard.sandbox.file_restore import FileSaver
+from wolo.guard.sandbox import saved_files
+from wolo.guard.sandbox.file_restore import FileSaver, Restored, Snapshot
 from wolo.guard.sandbox.profile import profile_for
 
 
@@ -63,6 +63,15 @@ WAYS = {
     "a file in the place of a folder": "rm -r .vscode; echo bad > .vscode",
     "moved away": "mv .git gone",
     "moved away, another in its place": "mv .git gone; mkdir -p .git/hooks; echo bad > .git/config; echo bad > .git/HEAD",
+    "moved to another folder": "mkdir x; mv .git x/.git",
+    "changed, and moved": "echo bad > .vscode/tasks.json; echo bad > .git/hooks/pre-commit; mv .vscode v; mv .git gone",
+    "changed, and swapped": "echo bad > .vscode/tasks.json; mv .vscode v; mkdir .vscode; echo bad > .vscode/tasks.json",
+    "changed through a second name": "ln .git/config x; echo bad > x",
+    "made to look like a repository": "cd .vscode; mkdir objects; touch HEAD; echo bad > bad.lock",
+    "a FIFO in the place of a file": "rm AGENTS.md; mkfifo AGENTS.md",
+    "closed folders in the place of a file": "rm AGENTS.md; mkdir -p AGENTS.md/x/y; chmod 0 AGENTS.md/x/y AGENTS.md/x AGENTS.md",
+    "the closed folder of a program": "echo bad > tools/hook.sh; chmod 0 tools",
+    "too much": "truncate -s 65M .vscode/large; truncate -s 65M .git/hooks/large; echo bad > .git/hooks/pre-commit",
     "a mode": "chmod 777 .git/hooks/pre-commit; chmod 0 .git/hooks .git/config",
     "closed": "chmod 0 .vscode",
     "the program of a hook": "echo bad > tools/hook.sh",
@@ -72,15 +81,26 @@ WAYS = {
 }
 
 
+def save(work: Path, state: Path) -> Snapshot:
+    present, missing = ([f"{work}/{name}" for name in names] for names in (PRESENT, MISSING))
+    return FileSaver(state).save(present, missing, roots=[str(work)])
+
+
+def restore(snapshot: Snapshot) -> Restored | None:
+    snapshot.open_folders()
+    snapshot.move_back(())
+    return snapshot.restore()
+
+
 def restored(folder: Path, command: str) -> tuple[bool, bool, str]:
     work = folder / "work"
     scene(work)
     before = tree(work)
-    snapshot = FileSaver(folder / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    snapshot = save(work, folder / "state")
     subprocess.run(["sh", "-c", command], cwd=work, check=True)
-    found = snapshot.restore()
+    found = restore(snapshot)
     after = tree(work)
-    for name in ("other", "other/tasks.json"):  # no protected names
+    for name in ("other", "other/tasks.json", "x"):  # no protected names
         after.pop(name, None)
     return found is not None, after == before, "" if after == before else str({*after.items()} ^ {*before.items()})
 
@@ -100,15 +120,16 @@ def test_what_a_command_did_to_protected_files_is_restored(way: str) -> None:
         "echo x > new; mkdir -p src; echo y > src/a",
         "touch .git/config AGENTS.md; cat .git/config; cp AGENTS.md x; cat x > AGENTS.md",
         "mkdir .wolo",
+        "rm .git/HEAD; mkdir .git/objects/cc",
     ],
 )
 def test_what_runs_nothing_stays_as_the_command_left_it(command: str, tmp_path: Path) -> None:
     work = tmp_path / "work"
     scene(work)
-    snapshot = FileSaver(tmp_path / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    snapshot = save(work, tmp_path / "state")
     subprocess.run(["sh", "-c", command], cwd=work, check=True)
     changed = tree(work)
-    assert snapshot.restore() is None
+    assert restore(snapshot) is None
     assert tree(work) == changed
 
 
@@ -116,10 +137,10 @@ def test_what_runs_nothing_stays_as_the_command_left_it(command: str, tmp_path: 
 def test_a_user_who_wants_its_version_gets_it_back(way: str, tmp_path: Path) -> None:
     work = tmp_path / "work"
     scene(work)
-    snapshot = FileSaver(tmp_path / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    snapshot = save(work, tmp_path / "state")
     subprocess.run(["sh", "-c", WAYS[way]], cwd=work, check=True)
     changed = tree(work)
-    found = snapshot.restore()
+    found = restore(snapshot)
     assert found is not None
     assert tree(work) != changed
     found.accept()
@@ -128,7 +149,7 @@ def test_a_user_who_wants_its_version_gets_it_back(way: str, tmp_path: Path) -> 
 
 def test_what_is_too_large_to_be_saved_lets_nothing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene(tmp_path)
-    monkeypatch.setattr(file_restore, "_MOST_BYTES", 10)
+    monkeypatch.setattr(saved_files, "_MOST_BYTES", 10)
     with pytest.raises(ToolError, match="too large"):
         FileSaver(tmp_path / "state").save([f"{tmp_path}/.git"])
 
@@ -138,10 +159,10 @@ def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> N
     (work / "sub/.git").mkdir(parents=True)
     (work / "sub/.git/config").write_text("kept")
     elsewhere.mkdir()
-    snapshot = FileSaver(tmp_path / "state").save([f"{work}/sub/.git"])
+    snapshot = FileSaver(tmp_path / "state").save([f"{work}/sub/.git"], roots=[str(work)])
     shutil.rmtree(work / "sub")
     (work / "sub").symlink_to(elsewhere)
-    snapshot.restore()
+    restore(snapshot)
     assert list(elsewhere.iterdir()) == []
 
 
@@ -150,9 +171,24 @@ def test_what_a_killed_repository_lost_is_told(tmp_path: Path) -> None:
     scene(repository)
     snapshot = FileSaver(tmp_path / "state").save([f"{repository}/.git"])
     shutil.rmtree(repository / ".git")
-    found = snapshot.restore()
+    found = restore(snapshot)
     assert found is not None
-    assert found.lost == (f"{repository}/.git",)
+    assert (found.lost, found.paths) == ((f"{repository}/.git",), ())
+
+
+def test_the_version_of_a_moved_folder_moves_it_again(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    scene(work)
+    snapshot = save(work, tmp_path / "state")
+    subprocess.run(
+        ["sh", "-c", "echo bad > .vscode/tasks.json; mv .vscode v; mkdir .vscode; touch .vscode/x"], cwd=work, check=True
+    )
+    changed = tree(work)
+    found = restore(snapshot)
+    assert found is not None
+    assert not (work / "v").exists()
+    found.accept()
+    assert tree(work) == changed
 
 
 LATER = {

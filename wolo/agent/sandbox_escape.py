@@ -22,7 +22,10 @@ RAN_OUTSIDE = "[it failed inside the sandbox; the user allowed it to run again o
 STAYED_INSIDE = "The user did not allow it to run outside the sandbox."
 QUESTION = "{denied} Run it once more outside the sandbox?"
 RESTORED = "inside the sandbox it changed protected files, which run code or steer agents: {names}. They were restored."
-LOST = " Some could not be restored: check them before you use them."
+LOST = (
+    "inside the sandbox it changed protected files, which run code or steer agents, and these are not what they were: {names}. "
+    "Check them before you use them."
+)
 KEEP = "{denied} Keep its version of them?"
 ACCEPTED = "[the user kept what it changed in protected files: {names}]"
 STAYED_RESTORED = "The user did not want to keep its version."
@@ -98,8 +101,10 @@ def _outside(key: str) -> str:
 async def _offer_changes(result: Result, restored: Restored, call: CallContext, running: RunningCall | None) -> Result:
     """Offers the command's version of protected files, which the sandbox has restored."""
     names = _names(restored.paths, call)
-    denied = f"{PREFIX} {RESTORED.format(names=names)}{LOST if restored.lost else ''}"
-    if running is None:
+    said = [LOST.format(names=_names(restored.lost, call))] if restored.lost else []
+    said += [RESTORED.format(names=names)] if restored.paths else []
+    denied = f"{PREFIX} {' '.join(said)}"
+    if running is None or not restored.paths:
         return _with_line(result, denied + ADVICE)
     try:
         given = await running.ask(KEEP.format(denied=denied), "restored")

@@ -27,11 +27,13 @@ class Restored(Protocol):
     """Protected files that a command created or changed, and that were restored afterwards."""
 
     @property
-    def paths(self) -> tuple[str, ...]: ...
+    def paths(self) -> tuple[str, ...]:
+        """Without lost ones."""
+        ...
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """The paths that could not be restored as they were."""
+        """The paths that are not what they were."""
         ...
 
     def accept(self) -> None:

@@ -36,6 +36,8 @@ class Backend:
         self._scratch = ScratchFolder(profile.state)
         self._nested = {root: Nested(root) for root in profile.writable}
         self._restored: list[Restored] = []
+        self._second_names: dict[str, tuple[str, ...]] = {}
+        """Protected files that other names lead to, by the protected path: no mount and no rule about paths holds those."""
 
     @cached_property
     def _saver(self) -> FileSaver:
@@ -60,12 +62,35 @@ class Backend:
         """Protected names in each writable directory. Raises ToolError and OSError."""
         return {root: names_in(root, self._profile.home, nested) for root, nested in self._nested.items()}
 
-    def _begin(self, names: Mapping[str, Names], present: Iterable[str] = (), missing: Iterable[str] = ()) -> Ending:
-        """Saves `present` and `missing`; returns the call that restores them once the command has ended. Raises ToolError."""
-        snapshot = self._saver.save(present, missing)
+    def _linked(self, names: Mapping[str, Names]) -> list[str]:
+        """Looks at each protected path once: inside the sandbox no second name can be made."""
+        from wolo.guard.sandbox.saved_files import files_with_second_names  # noqa: PLC0415  # for the first command
+
+        present = [path for each in names.values() for path in each.present]
+        self._second_names |= {path: tuple(files_with_second_names(path)) for path in present if path not in self._second_names}
+        return [file for path in present for file in self._second_names[path]]
+
+    def _begin(
+        self, names: Mapping[str, Names], present: Iterable[str] = (), missing: Iterable[str] = (), mounted: Iterable[str] = ()
+    ) -> Ending:
+        """Saves `present`, `missing` and the places of `mounted`; returns the call that restores them once the command has ended.
+
+        Raises ToolError.
+        """
+        snapshot = self._saver.save(present, missing, mounted=mounted, roots=names)
         return partial(self._end, snapshot, {root: each.below for root, each in names.items()})
 
     def _end(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]]) -> None:
+        snapshot.open_folders()
+        new = self._new(snapshot, before)
+        if snapshot.move_back(new):
+            new = self._new(snapshot, before)
+        restored = snapshot.restore(new)
+        if restored is not None:
+            self._restored.append(restored)
+
+    def _new(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]]) -> list[str]:
+        """Nested protected names that did not exist before. A search that is incomplete is a loss."""
         new: list[str] = []
         for root, known in before.items():
             try:
@@ -74,9 +99,7 @@ class Backend:
                 snapshot.mark_lost(root)
                 continue
             new += [path for path in (*found.paths, *found.links) if path not in known]
-        restored = snapshot.restore(path for path in new if os.path.lexists(path))
-        if restored is not None:
-            self._restored.append(restored)
+        return new
 
 
 def cannot_apply(error: OSError) -> ToolError:

@@ -115,8 +115,14 @@ class Bubblewrap(Backend):
         ending: Ending = _nothing
         try:
             names = {} if only_reads else self._names()
+            linked = self._linked(names)
+            if linked and in_background:
+                raise ToolError(
+                    f"sandbox denied: {linked[0]} has a second name, through which a job could change it, so it was not started."
+                )
             if names and not in_background:  # while a job runs, new names cannot be attributed to it
-                ending = self._begin(names, (path for each in names.values() for path in each.links))
+                saved = [*linked, *(path for each in names.values() for path in each.links)]
+                ending = self._begin(names, saved, mounted=[path for each in names.values() for path in each.present])
             words = [
                 *self._mounts(held, names),
                 *self._environment("/tmp"),

@@ -1,53 +1,38 @@
-"""Saves protected files before a command and restores them afterwards.
+"""Saves protected files before a command, restores them afterwards, and compares the result with what was saved.
 
-A sandbox with mounts needs this for names created further down, Landlock for all of them. The command's version is set aside, so
-that the user can get it back.
+A sandbox with mounts needs this for names created further down and for folders that were moved, Landlock for all of them. The
+command's version is set aside, so that the user can get it back. A path that is not what it was in the end is reported as lost.
 """
 
-# ruff: noqa: PTH101, PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH119, PTH120, PTH208, PTH211  # paths are text here
+# ruff: noqa: PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH119, PTH120, PTH208  # paths are text here
 
 from __future__ import annotations
 
 import os
 import shutil
 import stat
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
+from wolo.guard.sandbox.folder_identity import Folders, identity_of, is_folder, open_below
 from wolo.guard.sandbox.mounts import is_below
+from wolo.guard.sandbox.saved_files import FileReader, Saved, give_back, has_content, kind_of, names_below, write
 from wolo.places import make_private
 
-_MOST_BYTES = 64 << 20
-_MOST_FILES = 20_000
-_RACY_NS = 50_000_000
-_OF_GIT = """
-objects refs logs reftable lfs index HEAD packed-refs shallow COMMIT_EDITMSG MERGE_MSG MERGE_MODE SQUASH_MSG gc.log gc.pid
-"""
-_DATA_OF_GIT = frozenset(_OF_GIT.split())
-"""Data files in git's directory: nothing in them runs, or configures what runs."""
-
-
-class _Saved(NamedTuple):
-    kind: str
-    mode: int
-    data: bytes = b""
-    """Content of a file, target of a link."""
-    stamp: tuple[int, ...] = ()
-
-    def is_like(self, other: _Saved) -> bool:
-        return self[:3] == other[:3]
+_MOST_FDS = 64
 
 
 class Change(NamedTuple):
-    """A protected path that a command created, changed or removed."""
+    """A protected path that a command created, changed, moved or removed."""
 
     path: str
-    aside: str
-    """Location of the command's version; empty if the command removed it."""
+    aside: str = ""
+    """Location of the command's version; empty if the command removed or moved it."""
+    place: str = ""
+    """Path to which the command had moved it."""
 
 
 class Restored:
@@ -55,16 +40,18 @@ class Restored:
 
     def __init__(self, changes: Sequence[Change], lost: Sequence[str]) -> None:
         self._changes = changes
-        self.lost = tuple(lost)
-        """Paths that could not be restored as they were."""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return (*(change.path for change in self._changes), *self.lost)
+        self.lost = tuple(_topmost(lost))
+        """Paths that are not what they were before the command."""
+        paths = dict.fromkeys(change.path for change in changes)
+        self.paths = tuple(path for path in paths if not any(is_below(each, path) for each in self.lost))
 
     def accept(self) -> None:
-        """Applies the command's version of all paths. Raises OSError."""
-        for path, aside in self._changes:
+        """Applies the command's version of all paths, the last change first. Raises OSError."""
+        for path, aside, place in reversed(self._changes):
+            if place:
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                os.rename(path, place)
+                continue
             _remove(path)
             if aside:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -76,102 +63,116 @@ class FileSaver:
 
     def __init__(self, state: Path) -> None:
         self._above = state / "put-aside"
-        self._known: dict[str, _Saved] = {}
+        self._reader = FileReader()
 
-    def save(self, present: Iterable[str], missing: Iterable[str] = ()) -> Snapshot:
-        """Saves everything in and below `present`. Raises ToolError if that is too much: then the command must not run."""
+    def save(
+        self, present: Iterable[str], missing: Iterable[str] = (), *, mounted: Iterable[str] = (), roots: Iterable[str] = ()
+    ) -> Snapshot:
+        """Saves everything in and below `present`. `mounted` are paths that cannot be changed, but their folders can be moved.
+
+        Raises ToolError if that is too much: then the command must not run.
+        """
         tops: list[str] = []
         for path in sorted(dict.fromkeys(present), key=lambda path: path.count("/")):
             if not any(is_below(path, top) for top in tops):
                 tops.append(path)
+        mounted, roots = tuple(mounted), tuple(roots)
         try:
-            saved = self.look(tops)
+            saved = self._reader.read(tops)
+            folders = Folders(roots, (*tops, *mounted))
         except OSError as error:
             raise ToolError(f"sandbox denied: {error.filename} cannot be saved, so the command was not run.") from error
-        self._known = saved
-        return Snapshot(self, tops, saved, tuple(missing))
-
-    def look(self, tops: Iterable[str]) -> dict[str, _Saved]:
-        """Lists folders before their contents. Raises OSError, and ToolError for too much data."""
-        found: dict[str, _Saved] = {}
-        left = _MOST_BYTES
-        for top in tops:
-            for path, saved in self._walk(top):
-                found[path] = saved
-                left -= len(saved.data)
-                if left < 0 or len(found) > _MOST_FILES:
-                    raise ToolError(
-                        f"sandbox denied: without mounts, protected files are saved before each command, and {top} is too large "
-                        "to save, so the command was not run."
-                    )
-        return found
+        return Snapshot(self, tops, saved, tuple(missing), mounted, folders)
 
     def set_aside(self, path: str) -> str:
+        """Raises OSError."""
         folder = self._above / os.urandom(6).hex()
         make_private(self._above)
         folder.mkdir(mode=0o700)
-        return str(shutil.move(path, folder / os.path.basename(path)))
-
-    def _walk(self, top: str) -> Iterator[tuple[str, _Saved]]:
-        waiting = [top]
-        while waiting:
-            path = waiting.pop()
-            try:
-                saved = self._save(path)
-            except FileNotFoundError:
-                continue
-            yield path, saved
-            if saved.kind == "folder":
-                waiting += _names_below(path)
-
-    def _save(self, path: str) -> _Saved:
-        status = os.lstat(path)
-        mode = stat.S_IMODE(status.st_mode)
-        if stat.S_ISDIR(status.st_mode):
-            return _Saved("folder", mode)
-        if stat.S_ISLNK(status.st_mode):
-            return _Saved("link", 0, os.fsencode(os.readlink(path)))
-        if not stat.S_ISREG(status.st_mode):
-            return _Saved("other", mode)
-        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-        known = self._known.get(path)
-        if known is not None and known.stamp == stamp:
-            return known._replace(mode=mode)
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        is_stable = time.time_ns() - status.st_ctime_ns > _RACY_NS
-        return _Saved("file", mode, data, stamp if is_stable else ())
+        open_below(path)
+        try:
+            return str(shutil.move(path, folder / os.path.basename(path), copy_function=_copy_plain))
+        except shutil.Error as error:
+            raise OSError(f"{path} cannot be moved: {error}") from error
 
 
 class Snapshot:
-    """The state before one command."""
+    """The state before one command. Call the methods in their order, once everything the command started has ended."""
 
-    def __init__(self, keeper: FileSaver, tops: Sequence[str], saved: dict[str, _Saved], missing: Sequence[str]) -> None:
-        self._saver = keeper
+    def __init__(
+        self,
+        saver: FileSaver,
+        tops: Sequence[str],
+        saved: Mapping[str, Saved],
+        missing: Sequence[str],
+        mounted: Sequence[str],
+        folders: Folders,
+    ) -> None:
+        self._saver = saver
+        self._tops = tops
         self._saved = saved
         self._missing = missing
+        self._mounted = mounted
+        self._folders = folders
         self._changes: list[Change] = []
         self._lost: list[str] = []
+        self._removed: set[str] = set()
         self._fds: dict[str, int] = {}
         """Used to find where a top folder was moved."""
-        for top in tops:
+        there = [top for top in tops if saved.get(top) is not None and saved[top].kind == "folder"]
+        for top in sorted(there, key=lambda top: not saved[top].is_of_git)[:_MOST_FDS]:
             with suppress(OSError):
                 self._fds[top] = os.open(top, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
 
-    def restore(self, new: Iterable[str] = ()) -> Restored | None:
-        """Call once everything the command started has ended. `new` are protected names that did not exist before.
-
-        Must not raise; returns None if nothing was changed.
-        """
-        for path in (*self._missing, *new):
+    def open_folders(self) -> None:
+        """Gives folders above protected files back the modes without which nothing below them can be found."""
+        for path in self._folders:
             with self._recording(path):
-                if os.path.lexists(path) and not _is_empty(path) and not self._is_set_aside(path):
-                    self._set_aside(path)
-        for top in self._fds:
+                self._folders.open(path)
+
+    def move_back(self, new: Iterable[str]) -> bool:
+        """Renames moved folders back; returns True if any was. `new` are protected names that did not exist before."""
+        before = len(self._changes)
+        places = self._folders.places_above(new)
+        for path in self._folders:
+            with self._recording(path):
+                place = places.get(self._folders[path])
+                if not self._folders.is_in_place(path) and place:
+                    self._rename_back(place, path)
+                elif os.path.lexists(path) and not is_folder(path):
+                    self._set_aside(path)  # a link or a file stands in the way
+        for top, fd in self._fds.items():
             with self._recording(top):
-                self._restore_below(top)
+                place, identity = os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd)
+                if place != top and identity_of(place) == (identity.st_dev, identity.st_ino):
+                    self._rename_back(place, top)
+        return len(self._changes) > before
+
+    def restore(self, new: Iterable[str] = ()) -> Restored | None:
+        """`new` are protected names that did not exist before. Must not raise; returns None if nothing was changed."""
+        uncertain = [path for path in self._mounted if not self._folders.leads_to(path)]
+        unwanted = [*self._missing, *new, *uncertain]
+        for path in unwanted:
+            with self._recording(path):
+                if os.path.lexists(path) and not _is_empty(path):
+                    self._set_aside(path)
+        self._lost += uncertain
+        gone = [top for top in self._tops if _is_repository(top, self._saved) and not os.path.lexists(top)]
+        self._lost += gone  # the saved part alone is not a repository
+        for path, saved in self._saved.items():
+            with self._recording(path):
+                if not any(is_below(path, each) for each in gone):
+                    self._put_right(path, saved)
+        for path, saved in reversed([*self._saved.items()]):
+            with self._recording(path):
+                if saved.kind == "folder" and not any(is_below(path, each) for each in gone):
+                    give_back(path, saved)
         self.close()
-        return Restored(self._changes, self._lost) if self._changes or self._lost else None
+        if not self._changes and not self._lost:
+            return None
+        self._lost += [path for path in unwanted if os.path.lexists(path) and not _is_empty(path)]
+        self._lost += [path for path, saved in self._saved.items() if not self._is_right(path, saved)]
+        return Restored(self._changes, self._lost)
 
     def mark_lost(self, path: str) -> None:
         self._lost.append(path)
@@ -180,64 +181,88 @@ class Snapshot:
         while self._fds:
             os.close(self._fds.popitem()[1])
 
-    def _restore_below(self, top: str) -> None:
-        if not _has_real_parent(top):
-            return  # its folder is missing or a link; the target has its own entry
-        self._move_back(top)
-        saved = {path: each for path, each in self._saved.items() if is_below(path, top)}
-        for path, each in saved.items():
-            is_there = {"folder": os.path.isdir, "file": os.path.isfile}.get(each.kind, os.path.islink)
-            if is_there(path) and not os.path.islink(path):
-                os.chmod(path, each.mode)  # restores read access
-        now = self._saver.look([top])
-        if not now and os.path.basename(top) == ".git":
-            self._lost.append(top)  # the saved part alone is not a repository
-            return
-        for path, found in now.items():
-            before = saved.get(path)
-            if (before is None or not before.is_like(found)) and not self._is_set_aside(path):
-                self._set_aside(path)
-        for path, each in saved.items():
-            if not os.path.lexists(path):
-                if not self._is_set_aside(path):
-                    self._changes.append(Change(path, ""))
-                _write(path, each)
+    def _put_right(self, path: str, saved: Saved) -> None:
+        if not _has_real_parent(path):
+            raise OSError(f"{path} is behind a link")
+        found = kind_of(os.lstat(path)) if os.path.lexists(path) else ""
+        if saved.kind == "folder":
+            saved = saved._replace(mode=saved.mode | stat.S_IRWXU)  # until its contents are restored
+        if found == saved.kind:
+            give_back(path, saved)
+        if found != saved.kind or not has_content(path, saved):
+            self._make_way(path, is_there=bool(found))
+            write(path, saved)
+        for name in _extra_names(path, saved, self._saved):
+            with self._recording(name):
+                self._set_aside(name)
 
-    def _move_back(self, top: str) -> None:
-        """Renames a folder back that the command moved within its parent."""
-        place = os.readlink(f"/proc/self/fd/{self._fds[top]}")
-        if place == top or os.path.dirname(place) != os.path.dirname(top) or not _is_open_as(self._fds[top], place):
-            return
-        if os.path.lexists(top):
-            self._set_aside(top)
-        os.rename(place, top)
-        if not self._is_set_aside(top):
-            self._changes.append(Change(top, ""))
+    def _make_way(self, path: str, *, is_there: bool) -> None:
+        if is_there:
+            self._set_aside(path)
+        elif not _is_within(os.path.dirname(path), self._removed):
+            self._removed.add(path)
+            self._changes.append(Change(path))
+
+    def _is_right(self, path: str, saved: Saved) -> bool:
+        try:
+            status = os.lstat(path)
+            is_same = (kind_of(status), (status.st_uid, status.st_gid)) == (saved.kind, saved.owner)
+            has_mode = saved.kind == "link" or stat.S_IMODE(status.st_mode) == saved.mode
+            return is_same and has_mode and has_content(path, saved) and not any(_extra_names(path, saved, self._saved))
+        except OSError:
+            return False
+
+    def _rename_back(self, place: str, path: str) -> None:
+        """What stands at `path` is set aside. `place` may be below it."""
+        between = f"{path}.{os.urandom(6).hex()}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if not _has_real_parent(path):
+            raise OSError(f"{path} is behind a link")
+        os.rename(place, between)
+        try:
+            if os.path.lexists(path):
+                self._set_aside(path)
+            os.rename(between, path)
+        except OSError:
+            os.rename(between, place)
+            raise
+        self._changes.append(Change(path, place=place))
 
     def _set_aside(self, path: str) -> None:
+        self._removed.add(path)
         self._changes.append(Change(path, self._saver.set_aside(path)))
-
-    def _is_set_aside(self, path: str) -> bool:
-        return any(is_below(path, change.path) for change in self._changes)
 
     @contextmanager
     def _recording(self, path: str) -> Iterator[None]:
         """Records paths that cannot be restored."""
         try:
             yield
-        except (OSError, shutil.Error, ToolError):
+        except OSError:
             self._lost.append(path)
 
 
-def _names_below(folder: str) -> list[str]:
-    """In git's directories, only names that run or configure what runs."""
-    names = os.listdir(folder)
-    is_of_git = "HEAD" in names and ("objects" in names or "commondir" in names)
-    return [f"{folder}/{name}" for name in sorted(names) if not (is_of_git and _is_data(name))]
+def _topmost(paths: Iterable[str]) -> Iterator[str]:
+    found: set[str] = set()
+    for path in sorted(set(paths), key=lambda path: path.count("/")):
+        if not _is_within(path, found):
+            found.add(path)
+            yield path
 
 
-def _is_data(name: str) -> bool:
-    return name in _DATA_OF_GIT or name.endswith(("_HEAD", ".lock"))
+def _is_within(path: str, folders: Set[str]) -> bool:
+    while path not in folders and len(path) > 1:
+        path = os.path.dirname(path)
+    return path in folders
+
+
+def _is_repository(top: str, saved: Mapping[str, Saved]) -> bool:
+    return os.path.basename(top) == ".git" and top in saved and saved[top].is_of_git
+
+
+def _extra_names(path: str, saved: Saved, known: Mapping[str, Saved]) -> Iterator[str]:
+    """What a folder contains now and did not before."""
+    if saved.kind == "folder":
+        yield from (name for name in names_below(path, is_of_git=saved.is_of_git) if name not in known)
 
 
 def _is_empty(path: str) -> bool:
@@ -245,33 +270,21 @@ def _is_empty(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
 
 
-def _is_open_as(fd: int, path: str) -> bool:
-    with suppress(OSError):
-        return os.path.samestat(os.lstat(path), os.fstat(fd))
-    return False
-
-
 def _has_real_parent(path: str) -> bool:
     """False if a link was put on the way: nothing is written through it."""
     folder = os.path.dirname(path)
-    return os.path.realpath(folder) == folder and os.path.isdir(folder)
-
-
-def _write(path: str, saved: _Saved) -> None:
-    if saved.kind == "folder":
-        os.makedirs(path, exist_ok=True)
-        os.chmod(path, saved.mode)
-    elif saved.kind == "link":
-        os.symlink(os.fsdecode(saved.data), path)
-    elif saved.kind == "file":
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(path, flags, 0o600), "wb") as file:
-            file.write(saved.data)
-            os.fchmod(file.fileno(), saved.mode)
+    return os.path.realpath(folder) == folder
 
 
 def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
+    if is_folder(path):
         shutil.rmtree(path)
     elif os.path.lexists(path):
         os.unlink(path)
+
+
+def _copy_plain(source: str, target: str, *, follow_symlinks: bool = False) -> str:
+    """Copies to another disk; nothing can be kept of a FIFO or a socket."""
+    if stat.S_ISREG(os.lstat(source).st_mode):
+        shutil.copy2(source, target, follow_symlinks=follow_symlinks)
+    return target

@@ -47,7 +47,8 @@ class Seatbelt(Backend):
         except OSError as error:
             raise cannot_apply(error) from error
         present = [path for each in names.values() for path in each.present]
-        ending = self._begin({} if only_reads or in_background else names)
+        held = {} if only_reads or in_background else names
+        ending = self._begin(held, self._linked(held), mounted=present if held else ())
         variables = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
         return SandboxedCommand(
             (BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *variables, *argv), cleanup=ending
