@@ -145,7 +145,10 @@ def test_a_session_that_somebody_else_has_open_is_not_undone(provider: ProviderS
     provider.script(call("shell", {"command": "touch ready; sleep 60"}))
     with start_wolo("-p", "--yolo", "-c", *provider.flags, "go on") as process:
         wait_for(lambda: Path("ready").exists())
-        assert run_wolo("undo").exit_code == 3
+        refused = run_wolo("undo")
+        assert refused.exit_code == 3
+        assert f"(process {process.pid})" in refused.stderr
+        assert "Type /undo there" in refused.stderr
         assert Path("a").exists()
         process.kill()
 

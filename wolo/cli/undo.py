@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,9 @@ from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.frontends.streams import print_line
 
 if TYPE_CHECKING:
-    from wolo.conversation.history.turn_undo import Report, Undo, Undoing
+    from wolo.conversation.history.turn_undo import Kind, Report, Undo, Undoing
     from wolo.sessions.listing import SessionInfo
+    from wolo.sessions.locks import SessionInUse
     from wolo.sessions.store import Store
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.")]
@@ -45,24 +46,33 @@ def undo(
     words = list(what or ())
     count = int(words.pop(0)) if words and words[0].isdecimal() else 1
     paths = [Path.cwd() / word for word in (*words, *(only or ()))]
-    _run(lambda undoing: undoing.undo(count, paths), session, dry_run=dry_run, as_json=as_json, yes=yes)
+    asked = {"count": count, "paths": [str(path) for path in paths]}
+    _run("undo", asked, lambda undoing: undoing.undo(count, paths), session, dry_run=dry_run, as_json=as_json, yes=yes)
 
 
 def redo(dry_run: DryRun = False, as_json: AsJson = False, yes: Yes = False, session: Session = "") -> None:
     """Redo what was undone last, unless the conversation has continued."""
-    _run(lambda undoing: undoing.redo(), session, dry_run=dry_run, as_json=as_json, yes=yes)
+    _run("redo", {}, lambda undoing: undoing.redo(), session, dry_run=dry_run, as_json=as_json, yes=yes)
 
 
-def _run(plan: Callable[[Undoing], Undo], spec: str, *, dry_run: bool, as_json: bool, yes: bool) -> None:
+def _run(
+    kind: Kind, asked: dict[str, Any], plan: Callable[[Undoing], Undo], spec: str, *, dry_run: bool, as_json: bool, yes: bool
+) -> None:
+    """`asked` is the same request for a server that has the session open."""
+    from wolo.sessions.locks import SessionInUse
+
+    def agrees(planned: Report) -> bool:
+        return not dry_run and (yes or as_json or not planned.conflicts or _agreed(planned))
+
     with open_store() as store:
         info = require_session(store, spec)
-        with store.lock(info.id):
-            undoing = _undoing(store, info)
-            planned = plan(undoing)
-            if dry_run or not (yes or as_json or not planned.report.conflicts or _agreed(planned.report)):
-                report = planned.report
-            else:
-                report = _do(store, info, undoing, planned)
+        try:
+            with store.lock(info.id):
+                undoing = _undoing(store, info)
+                planned = plan(undoing)
+                report = _do(store, info, undoing, planned) if agrees(planned.report) else planned.report
+        except SessionInUse as held:
+            report = _through_server(held, kind, asked, agrees)
     if as_json:
         from wolo.conversation.history.turn_undo import as_row
 
@@ -97,6 +107,32 @@ def _do(store: Store, info: SessionInfo, undoing: Undoing, planned: Undo) -> Rep
     store.append(info.id, entries, behind=change.after_entry)
     undoing.finish(done)
     return done.report
+
+
+def _through_server(held: SessionInUse, kind: Kind, asked: dict[str, Any], agrees: Callable[[Report], bool]) -> Report:
+    """Asks the `wolo serve` that has the session open. Raises SessionInUse if another process has it."""
+    import asyncio
+
+    from wolo.conversation.history.turn_undo import report_of
+    from wolo.frontends.attach.server_client import ServerClient, path_of
+    from wolo.frontends.running_servers import running_servers
+    from wolo.places import find_places
+
+    server = next((each for each in running_servers(find_places().data) if str(each.pid) == held.holder), None)
+    if server is None:
+        held.hint = f"Type /{kind} there, or quit it first."
+        raise held
+
+    async def ask() -> Report:
+        client = ServerClient(server.origin, server.token)
+        try:
+            path = path_of(held.session_id, kind)
+            planned = report_of(await client.ask("POST", path, {**asked, "preview": True}))
+            return report_of(await client.ask("POST", path, {**asked, "anyway": True})) if agrees(planned) else planned
+        finally:
+            await client.close()
+
+    return asyncio.run(ask())
 
 
 def _agreed(report: Report) -> bool:

@@ -32,6 +32,17 @@ class LockHeld(Exception):
         self.holder = holder
 
 
+class SessionInUse(SessionError):
+    """`holder` is the process that has the session open; empty: unknown."""
+
+    def __init__(self, session_id: str, holder: str) -> None:
+        self.session_id, self.holder = session_id, holder
+        super().__init__(
+            f"Session {session_id} is in use by another wolo{_named(holder)}.",
+            hint="Quit the other one first; --fork continues in a copy.",
+        )
+
+
 def acquire(path: Path, wait_s: float) -> int:
     """Locks a file, creating it if needed. Returns the descriptor; closing it releases the lock. Raises LockHeld."""
     deadline = time.monotonic() + wait_s
@@ -76,10 +87,7 @@ class SessionLock:
         try:
             self._descriptor = acquire(path, SESSION_WAIT_S)
         except LockHeld as other:
-            raise SessionError(
-                f"Session {session_id} is in use by another wolo{_named(other.holder)}.",
-                hint="Quit the other one first; --fork continues in a copy.",
-            ) from other
+            raise SessionInUse(session_id, other.holder) from other
         with suppress(OSError):  # on a full disk the lock still holds; others cannot show the holder
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)

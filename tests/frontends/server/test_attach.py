@@ -76,6 +76,17 @@ def test_questions_are_answered_in_order(server: Server, provider: ProviderServe
     assert "it is calm" in provider.requests[1].results[0]
 
 
+def test_a_turn_is_undone_and_redone(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("write", ASK), text("Done."))
+    id, made = server.new(mode="edit"), Path("made.py")
+    done = attach("--session", id, typed="create it\n/undo\n")
+    assert ("removed made.py" in done.stdout, made.exists()) == (True, False)
+    done = attach("--session", id, typed="/redo\n/redo\n")
+    assert ("restored made.py" in done.stdout, made.exists()) == (True, True)
+    assert "Nothing to redo" in done.stderr
+    assert len(provider.requests) == 2
+
+
 def test_mistakes_are_sentences(server: Server, provider: ProviderServer) -> None:
     id = server.new()
     for arguments, code, words in (

@@ -59,6 +59,42 @@ def test_a_task_with_an_approval_is_driven_from_outside(server: Server, provider
     assert [kind(line) for line in server.get(f"/api/sessions/{id}")["messages"]] == ["notice"]
 
 
+def test_an_undo_is_previewed_and_redone(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("write", ASK), text("Done."))
+    id, made = server.new(mode="edit"), Path("made.py")
+    events, path = server.events(id), f"/api/sessions/{id}"
+    server.prompt(id, "create it")
+    events.result()
+    planned = server.post(f"{path}/undo", preview=True)
+    assert (planned["removed"], planned["done"], made.exists()) == (["made.py"], False, True)
+    server.post(f"{path}/redo", 422)
+    assert server.post(f"{path}/undo", paths=["other.py"])["removed"] == []
+    assert server.post(f"{path}/undo")["draft"] == "create it"
+    assert not made.exists()
+    assert events.wait(lambda line: kind(line) == "reverted" and line["removed"] != [])["kind"] == "undo"
+    made.write_text("mine\n")
+    assert "made.py" in server.post(f"{path}/redo", 409)["error"]["message"]
+    made.unlink()
+    assert server.post(f"{path}/redo")["restored"] == ["made.py"]
+    assert made.read_text() == "print(1)\n"
+    assert kind(server.get(path)["messages"][0]) == "user"
+
+
+def test_the_command_line_undoes_through_the_server(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("write", ASK), text("Done."))
+    id, made = server.new(mode="edit"), Path("made.py")
+    server.prompt(id, "create it")
+    server.events(id).result()
+    assert run_wolo("undo", "--dry-run").stdout.splitlines()[1:] == ["  removed   made.py", "Nothing was changed."]
+    assert (run_wolo("undo", "--json").json["removed"], made.exists()) == (["made.py"], False)
+    redone = run_wolo("redo")
+    assert (redone.exit_code, "restored  made.py" in redone.stdout, made.exists()) == (0, True, True)
+    again = run_wolo("redo")
+    assert (again.exit_code, "Nothing to redo" in again.stderr) == (2, True)
+    made.write_text("mine\n")
+    assert (run_wolo("undo").exit_code, made.read_text()) == (1, "mine\n")
+
+
 def test_a_denied_call_reaches_the_model_with_the_reason(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", ASK), text("Then not."))
     id = server.new(mode="ask")
@@ -317,7 +353,7 @@ def test_the_openapi_document_says_what_the_routes_do(server: Server, provider: 
     document = server.get("/openapi.json")
     id = server.new()
     operations = [(path, method, about) for path, methods in document["paths"].items() for method, about in methods.items()]
-    assert len(operations) == 19
+    assert len(operations) == 20
     for path, method, about in operations:
         url = path.replace("{id}", "session_nobody")
         good = {status for status in about["responses"] if status.startswith("2")}

@@ -211,6 +211,28 @@ def test_a_session_is_set_up_and_used_from_the_page(server: Server, provider: Pr
         assert driver.find_element("id", "text").get_attribute("value") == "anyone?"
 
 
+def test_an_undo_asks_and_can_be_redone(server: Server, provider: ProviderServer) -> None:
+    provider.script(call("write", {"path": "a.py", "content": "print(1)\n"}), text("Done."), text("More."))
+    with browser() as driver:
+        driver.get(server.address)
+        wait(driver, lambda: "What shall we do?" in shown(driver))
+        say(driver, "create it")
+        wait(driver, lambda: all_of(driver, "[data-decision=once]")[0]).click()
+        wait(driver, lambda: "tokens" in shown(driver))
+        for said, exists in (("Undone: a.py", False), ("Redone: a.py", True), ("Undone: a.py", False)):
+            driver.execute_script("(document.querySelector('.redo') ?? undo).click()")
+            button = wait(driver, lambda: all_of(driver, "#dialog[open] #revert")[0])
+            assert "a.py" in driver.find_element("id", "dialog").text
+            assert Path("a.py").exists() is not exists
+            button.click()
+            wait(driver, lambda said=said: said in shown(driver))
+            assert Path("a.py").exists() is exists
+        provider.forget_prefix()
+        say(driver, "")
+        wait(driver, lambda: "More." in shown(driver))
+        assert not all_of(driver, ".redo")
+
+
 def test_a_page_of_another_site_gets_nothing(server: Server) -> None:
     with browser() as driver:
         driver.get(server.origin + "/?token=wrong")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from wolo.conversation.conversation import Conversation
@@ -281,6 +281,13 @@ def as_row(report: Report) -> dict[str, object]:
         "not_covered": list(report.not_covered),
         "conversation": report.moves_conversation,
     }
+
+
+def report_of(row: Mapping[str, Any]) -> Report:
+    """Reads `as_row` of another process. Raises LookupError and msgspec.ValidationError."""
+    conflicts = [{"path": path, "reason": row["reasons"][path]} for path in row["conflicts"]]
+    moved, done = row["conversation"], row["done"]
+    return convert({**row, "conflicts": conflicts, "moves_conversation": moved, "is_preview": not done}, Report)
 
 
 def lines(report: Report) -> list[str]:

@@ -182,6 +182,9 @@ class AttachedSession:
         elif self._pending:
             id, first = next(iter(self._pending.items()))
             await (self._answer(id, first, line) if "questions" in first else self._decide(id, first, line))
+        elif (reverting := _reverting(line)) is not None:
+            await self._send(*reverting)
+            self._prompt()
         elif line.strip():
             if self._is_terminal:
                 self._printer.own[line] += 1
@@ -234,6 +237,18 @@ class AttachedSession:
     async def _send(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
         found = await self._server.ask("POST", path_of(self._id, what), body)
         return found if isinstance(found, dict) else {}
+
+
+def _reverting(line: str) -> tuple[str, dict[str, Any]] | None:
+    """The request for `/undo [N] [--anyway]` and `/redo [--anyway]`."""
+    name, *words = line.split() or [""]
+    anyway = "--anyway" in words
+    rest = [word for word in words if word != "--anyway"]
+    if name == "/redo" and not rest:
+        return "redo", {"anyway": anyway}
+    if name == "/undo" and (not rest or (len(rest) == 1 and rest[0].isascii() and rest[0].isdecimal())):
+        return "undo", {"anyway": anyway, "count": int(rest[0]) if rest else 1}
+    return None
 
 
 def _reply(question: dict[str, Any], line: str) -> dict[str, Any]:

@@ -138,6 +138,13 @@ class LinePrinter:
         if not self._is_again(f"notice {line['text']}"):
             self.line(f"({line['text']})")
 
+    def _on_reverted(self, line: dict[str, Any]) -> None:
+        is_undo = line["kind"] == "undo"
+        self.line(f"({'Undone' if is_undo else 'Redone'}.{' /redo takes it back.' if is_undo else ''})")
+        for what, paths in (("restored", line["restored"]), ("removed", line["removed"]), ("not changed", line["conflicts"])):
+            for path in paths:
+                self.line(f"{what} {path}", before="    ")
+
     def _on_activity(self, line: dict[str, Any]) -> None:
         self.line(f"({line['text']} …)")
 

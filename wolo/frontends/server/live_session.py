@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from wolo.commands.expansion import answered_by, expand
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.history.turn_undo import Undoing, as_row
+from wolo.conversation.history.turn_undo import Undo, Undoing, as_row
 from wolo.conversation.prompt_attachments import compose, must_be_sent
 from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import WoloError
+from wolo.frontends.server import request_bodies as bodies
 from wolo.frontends.server.event_log import EventLog
 from wolo.frontends.server.http_errors import HttpError, as_http, busy, not_begun
 from wolo.frontends.server.session_choices import commands_of
@@ -30,6 +31,7 @@ from wolo.frontends.server.session_lines import (
     history_lines,
     lines_of,
     notice_line,
+    reverted_line,
     status_line,
 )
 from wolo.frontends.stream_json import Line, RunTotals, init_line, result_head, usage_object
@@ -256,16 +258,26 @@ class LiveSession:
         """Slash commands that make prompts. Raises WoloError."""
         return await asyncio.to_thread(commands_of, await self.open())
 
-    async def undo(self, count: int, *, anyway: bool) -> dict[str, object]:
+    async def undo(self, wanted: bodies.Undo) -> Line:
         """Raises HttpError 409 with the conflicts, and WoloError."""
+        paths = [self.cwd / path for path in wanted.paths]
+        return await self._revert(lambda undoing: undoing.undo(wanted.count, paths), wanted)
+
+    async def redo(self, wanted: bodies.Redo) -> Line:
+        """Raises as `undo` does, and UsageError where nothing can be redone."""
+        return await self._revert(Undoing.redo, wanted)
+
+    async def _revert(self, plan: Callable[[Undoing], Undo], wanted: bodies.Redo) -> Line:
         self._require_idle()
         self.is_busy = True
         try:
             undoing = Undoing.of(conversation := await self.open())
-            planned = await asyncio.to_thread(undoing.undo, count)
-            if planned.report.conflicts and not anyway:
+            planned = await asyncio.to_thread(plan, undoing)
+            if wanted.preview:
+                return as_row(planned.report) | {"draft": planned.draft}
+            if planned.report.conflicts and not wanted.anyway:
                 paths = ", ".join(each.path for each in planned.report.conflicts)
-                raise HttpError(409, f"Changed since by another program: {paths}.", 'With {"anyway": true} they are left alone.')
+                raise HttpError(409, f"Changed since by another program: {paths}.", "“anyway” leaves them alone.")
             done = await asyncio.to_thread(undoing.carry_out, planned)
             try:
                 self.conversation = await conversation.reopen(done.change)
@@ -277,7 +289,8 @@ class LiveSession:
         finally:
             self.is_busy = False
         self._show(self.conversation.history)
-        return as_row(done.report) | {"draft": planned.draft}
+        self.emit(reverted_line(row := as_row(done.report)))
+        return row | {"draft": planned.draft}
 
     def _require_idle(self) -> None:
         if self.is_busy:

@@ -83,10 +83,17 @@ class Answer(Body, frozen=True):
     """One for each question: a text, chosen labels, or both; null skips all questions."""
 
 
-class Undo(Body, frozen=True):
-    count: Annotated[int, Meta(ge=1)] = 1
+class Redo(Body, frozen=True):
     anyway: bool = False
     """Leave files alone that were changed since."""
+    preview: bool = False
+    """Only say what would happen."""
+
+
+class Undo(Redo, frozen=True):
+    count: Annotated[int, Meta(ge=1)] = 1
+    paths: tuple[Text, ...] = ()
+    """Only these files, relative to the folder of the session; the conversation stays."""
 
 
 B = TypeVar("B", bound=Body)

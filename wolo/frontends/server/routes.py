@@ -131,7 +131,11 @@ async def _fork(call: Call) -> Response:
 
 
 async def _undo(call: Call) -> Response:
-    return JSONResponse(await (await call.session()).undo(call.body.count, anyway=call.body.anyway))
+    return JSONResponse(await (await call.session()).undo(call.body))
+
+
+async def _redo(call: Call) -> Response:
+    return JSONResponse(await (await call.session()).redo(call.body))
 
 
 async def _diff(call: Call) -> Response:
@@ -229,6 +233,7 @@ ROUTES = (
     Route("POST", f"{ONE}/answer", "Answer the model's questions.", _answer, bodies.Answer),
     Route("POST", f"{ONE}/fork", "Copy the session.", _fork, bodies.Nothing, status=201),
     Route("POST", f"{ONE}/undo", "Undo the last turns, files too.", _undo, bodies.Undo),
+    Route("POST", f"{ONE}/redo", "Take the last undo back, before the next prompt.", _redo, bodies.Redo),
     Route("GET", f"{ONE}/diff", "All changes of the session to files.", _diff),
     Route(
         *("GET", f"{ONE}/export", "The session as a file.", _export),

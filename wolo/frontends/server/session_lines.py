@@ -149,5 +149,10 @@ def notice_line(text: str) -> Line:
     return _system("notice", text=text, level="warning")
 
 
+def reverted_line(row: Line) -> Line:
+    """An undo or redo, as its route answers it."""
+    return _system("reverted", **row)
+
+
 def _system(subtype: str, **details: Any) -> Line:
     return {"type": "system", "subtype": subtype, **details}

@@ -248,17 +248,26 @@ action("diff", async () => {
   const each = (file) => el("details", { class: "file", open: files.length < 8 }, el("summary", {}, file.path), diff(file.patch));
   dialog("Changes of this session", ...(files.length ? [el("div", { class: "code" }, copyButton(() => patch, "Copy as a patch"), ...files.map(each))] : [noteNode("No files were changed.")]));
 });
-async function undo(anyway = false) {
-  const done = await on("undo", { anyway });
-  if (!text.value) text.value = done.draft;
-  grow();
-  $("dialog").close();
-  listSessions().catch(() => {});
+/** Asks with what would be restored, then does it: "undo" or "redo". */
+async function revert(kind) {
+  const planned = await on(kind, { preview: true });
+  const row = (name, paths) => (paths.length ? noteNode(`${name}: ${paths.map(clean).join(", ")}`, name === "Left alone" ? "warning" : "") : null);
+  const go = run(async () => {
+    $("dialog").close();
+    const done = await on(kind, { anyway: true });
+    if (!text.value) text.value = done.draft;
+    grow();
+    listSessions().catch(() => {});
+  });
+  const nothing = !(planned.restored.length || planned.removed.length || planned.conflicts.length);
+  dialog(kind === "undo" ? "Undo the last turn?" : "Redo what was undone?", ...[
+    ...planned.turns.map((each) => noteNode(clean(each).slice(0, 300))),
+    row("Restores", planned.restored), row("Removes", planned.removed), row("Left alone", planned.conflicts.map((path) => `${path} (${planned.reasons[path]})`)),
+    nothing ? noteNode("No files change.") : null, ...planned.not_covered.map((each) => noteNode(each)),
+    el("div", { class: "row" }, el("button", { type: "button", id: "revert", on: { click: go } }, kind === "undo" ? "Undo" : "Redo"))].filter(Boolean));
 }
-action("undo", () => undo().catch((error) => {
-  if (error.status !== 409 || !error.message.startsWith("Changed since")) throw error;
-  dialog("Undo", noteNode(error.message.split(" With {")[0], "warning"), el("button", { type: "button", on: { click: run(() => undo(true)) } }, "Undo, and leave these files alone"));
-}));
+action("undo", () => revert("undo"));
+log.addEventListener("click", (event) => { if (event.target.closest?.(".redo")) run(revert)("redo"); });
 action("fork", async () => {
   const made = await on("fork");
   await listSessions();

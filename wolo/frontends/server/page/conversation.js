@@ -170,6 +170,7 @@ export class Conversation {
   }
 
   prompt(message) {
+    for (const each of log.querySelectorAll(".redo")) each.remove(); // only until the next prompt
     this.waiting?.remove();
     this.waiting = null;
     this.put(promptNode(message.content));
@@ -232,6 +233,11 @@ export class Conversation {
   on_fallback(line) { this.drop(); this.put(noteNode(`${line.error.message} ${line.model} answers instead.`, "warning")); }
   on_compaction(line) { this.drop(); this.put(noteNode(`Earlier messages were compacted: ${tokens(line.tokens_before)} → ${tokens(line.tokens_after)} tokens.`)); }
   on_notice(line) { this.put(noteNode(line.text, line.level)); }
+  on_reverted(line) {
+    const files = [...line.restored, ...line.removed].map(clean).join(", ") || "no files";
+    const undone = line.kind === "undo";
+    this.put(el("div", { class: "note" }, `${undone ? "Undone" : "Redone"}: ${files}. `, undone ? el("button", { type: "button", class: "redo" }, "Redo") : null));
+  }
   on_activity(line) { state(line.text, "busy"); }
   on_hook_awaited(line) { state(`Waiting for the hook ${line.hook}`, "busy"); }
   on_tool_started(line) { state(line.name, "busy"); }
