@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, sse
-from wolo.errors import BadAnswer, ConfigError, ProviderError
+from wolo.errors import BadAnswer, ProviderError
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.transport import Call
 
@@ -57,6 +58,38 @@ class Proxy:
             await asyncio.gather(pump(reader, there_writer), pump(there, writer))
         finally:
             there_writer.close()
+
+
+class SocksProxy(Proxy):
+    """Speaks SOCKS version 5 (RFC 1928), with name and password (RFC 1929) if it has any."""
+
+    async def lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        wants = 2 if self.expected else 0
+        _, count = await reader.readexactly(2)
+        offered = await reader.readexactly(count)
+        writer.write(bytes([5, wants if wants in offered else 255]))
+        if wants and wants in offered and not await self.knows(reader, writer):
+            return
+        _, _, _, kind = await reader.readexactly(4)
+        size = (await reader.readexactly(1))[0] if kind == 3 else 4
+        host = await reader.readexactly(size)
+        port = int.from_bytes(await reader.readexactly(2), "big")
+        self.asked.append(f"{host.decode()}:{port}")
+        there, there_writer = await asyncio.open_connection("127.0.0.1", self.target_port)
+        writer.write(bytes([5, 0, 0, 1, 127, 0, 0, 1, 0, 80]))
+        try:
+            await asyncio.gather(pump(reader, there_writer), pump(there, writer))
+        finally:
+            there_writer.close()
+
+    async def knows(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        _, size = await reader.readexactly(2)
+        name = await reader.readexactly(size)
+        password = await reader.readexactly((await reader.readexactly(1))[0])
+        is_right = self.expected == f"Basic {base64.b64encode(name + b':' + password).decode()}"
+        writer.write(bytes([1, 0 if is_right else 1]))
+        await writer.drain()
+        return is_right
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -152,9 +185,24 @@ async def test_a_proxy_that_is_not_there_is_named() -> None:
         await ask(f"http://{HOST}/v1", {"http_proxy": "http://me:s3cret@127.0.0.1:9"})
 
 
-async def test_a_socks_proxy_needs_a_package_and_says_which() -> None:
-    with pytest.raises(ConfigError, match="socksio"):
-        await ask(f"http://{HOST}/v1", {"all_proxy": "socks5://127.0.0.1:9"})
+@pytest.mark.parametrize("credentials", ["", "me:s3cret"])
+async def test_a_socks_proxy_leads_to_the_server(server: ProviderServer, credentials: str) -> None:
+    async with running(SocksProxy(server.port, credentials)) as proxy:
+        address = f"socks5h://{credentials and credentials + '@'}127.0.0.1:{proxy.port}"
+        assert await ask(f"http://{HOST}/v1", {"all_proxy": address}) == [b"one", b"[DONE]"]
+    assert proxy.asked == [f"{HOST}:80"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a socket httpcore2 leaves open
+@pytest.mark.parametrize("credentials", ["", "me:wrong@"])
+async def test_a_socks_proxy_that_refuses_is_named(server: ProviderServer, credentials: str) -> None:
+    async with running(SocksProxy(server.port, "me:s3cret")) as proxy:
+        with pytest.raises(ProviderError, match="proxy") as failed:
+            await ask(f"http://{HOST}/v1", {"all_proxy": f"socks5://{credentials}127.0.0.1:{proxy.port}"})
+    assert "wrong" not in failed.value.message
+    assert server.requests == []
+    del failed
+    gc.collect()
 
 
 async def test_a_page_of_the_proxy_is_no_answer(server: ProviderServer) -> None:

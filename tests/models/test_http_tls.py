@@ -229,3 +229,17 @@ async def test_certificates_that_cannot_be_read_are_named(port: int, content: st
         file.write_text(content)
     with pytest.raises(ConfigError, match=r"broken\.pem cannot be read"):
         await ask(f"https://localhost:{port}/v1", {"SSL_CERT_FILE": str(file)})
+
+
+@pytest.mark.parametrize("through_proxy", [False, True])
+async def test_a_handshake_without_end_is_named(through_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wolo.models.http.direct_connection.HANDSHAKE_S", 0.3)
+    monkeypatch.setattr("wolo.models.http.proxied_connection.CONNECT_S", 0.3)
+    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    host = "model.example.com" if through_proxy else "localhost"
+    async with silent, running(Proxy(port)) as proxy:
+        transport = HttpTransport({"https_proxy": f"http://127.0.0.1:{proxy.port}"} if through_proxy else {})
+        with pytest.raises(ProviderError, match="did not finish the TLS handshake in time"):
+            await anext(transport.send(Call(f"https://{host}:{port}/v1", b"{}", {})))
+        await transport.close()

@@ -31,7 +31,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     idle_s: Annotated[float, Meta(ge=0)] | None = None
     """Maximum silence within a response, 0 for no limit; none: 300, or no limit for servers on this machine."""
     first_byte_s: Annotated[float, Meta(ge=0)] | None = None
-    """Maximum silence before a response, 0 for no limit; none: 120 but at most `idle_s`; on this machine `idle_s`."""
+    """Maximum silence before the first event, 0 for no limit; none: 120 but at most `idle_s`; on this machine `idle_s`."""
 
 
 class RetryRule(Struct, frozen=True):

@@ -190,6 +190,25 @@ async def test_interim_responses_prolong_the_wait(server: ProviderServer) -> Non
     assert await ask(call_to(server, first_byte_s=0.6)) == EVENTS
 
 
+async def test_endless_interim_responses_end_the_wait(server: ProviderServer) -> None:
+    interim = [piece for _ in range(1000) for piece in (b"HTTP/1.1 103 Early Hints\r\n\r\n", Pause(0.02))]
+    server.script(raw(*interim, SIZED + BODY))
+    with pytest.raises(Unavailable, match="did not start to respond"):
+        await ask(call_to(server, first_byte_s=0.1))
+
+
+@pytest.mark.parametrize("begin", [b"", b": queued\n\n"])
+async def test_silence_before_the_first_event_has_its_limit(server: ProviderServer, begin: bytes) -> None:
+    server.script(raw(SIZED + begin, ending="stall"))
+    with pytest.raises(Unavailable, match=r"did not start to respond: nothing came for 0\.3 s"):
+        await ask(call_to(server, first_byte_s=0.3))
+
+
+async def test_silence_after_the_first_event_has_another_limit(server: ProviderServer) -> None:
+    server.script(raw(SIZED + b"data: one\n\n", Pause(0.5), b"data: [DONE]\n\n", ending="clean"))
+    assert await ask(call_to(server, first_byte_s=0.3)) == EVENTS
+
+
 async def test_pieces_received_together_are_one_batch(server: ProviderServer) -> None:
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in (b"data: %d\n\n" % number for number in range(500)))
     server.script(raw(HEAD + b"transfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n", ending="clean"))

@@ -177,7 +177,7 @@ async def test_a_proxy_that_is_not_there_is_a_sentence(here: Site, services: Too
         await fetch(here.tool(http_proxy="http://127.0.0.1:9"), services, "http://unknown.example/")
     with pytest.raises(ToolError, match="not the address of a proxy"):
         await fetch(here.tool(http_proxy="nonsense://x"), services, "http://unknown.example/")
-    with pytest.raises(ToolError, match="socksio"):
+    with pytest.raises(ToolError, match=r"through the proxy 127\.0\.0\.1:9"):
         await fetch(here.tool(all_proxy="socks5://127.0.0.1:9"), services, "http://unknown.example/")
 
 

@@ -15,9 +15,20 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from wolo.models.address import DEFAULT_PORTS
 from wolo.models.headers import may_be_set
-from wolo.models.http.transport import Call, ConnectTimeout, InvalidRequest, InvalidResponse, NetworkFailure, ReadTimeout
+from wolo.models.http.transport import (
+    PATIENCE,
+    Call,
+    ConnectTimeout,
+    FirstByteTimeout,
+    HandshakeTimeout,
+    InvalidRequest,
+    InvalidResponse,
+    NetworkFailure,
+    ReadTimeout,
+)
 
 CONNECT_S = 30.0
+HANDSHAKE_S = 15.0
 KEEP_ALIVE_S = 90.0
 """Lifetime of idle connections, since tools run between requests."""
 KEPT_CONNECTIONS = 8
@@ -192,18 +203,23 @@ class DirectResponse:
         self._empty_bytes = 0
         """Bytes received since the last content."""
         self._interim_count = 0
-        self._is_head_read = self._is_complete = self._may_keep = False
+        self._deadline = inf
+        """Of the first event."""
+        self._is_head_read = self._has_begun = self._is_complete = self._may_keep = False
         self._failure: Exception | None = None
 
     async def read_head(self) -> None:
-        """The time limit begins again with each interim response, and once the request is written."""
-        progress, deadline = None, 0.0
+        """The time limit begins again with each interim response, but not for ever, and once the request is written."""
+        progress, is_writing = None, None
         while not self._is_head_read:
             if self._failure:
                 raise self._failure
-            if progress != (progress := (self._connection.is_writing, self._interim_count)):
-                deadline = time.monotonic() + (self._first_byte_s or inf)
-            await self._wait(deadline - time.monotonic())
+            now, limit_s = time.monotonic(), self._first_byte_s or inf
+            if is_writing != (is_writing := self._connection.is_writing):
+                end = now + limit_s * PATIENCE
+            if progress != (progress := (is_writing, self._interim_count)):
+                self._deadline = min(now + limit_s, end)
+            await self._wait(self._deadline - now, FirstByteTimeout)
 
     async def read(self) -> bytes:
         while not self._pieces:
@@ -211,7 +227,12 @@ class DirectResponse:
                 raise self._failure
             if self._is_complete:
                 return b""
-            await self._wait(self._idle_s or inf)
+            if self._has_begun:
+                await self._wait(self._idle_s or inf, ReadTimeout)
+            else:
+                await self._wait(self._deadline - time.monotonic(), FirstByteTimeout)
+        if not self._has_begun:
+            self._deadline = time.monotonic() + (self._first_byte_s or inf)
         pieces = self._pieces
         received = b"".join(pieces) if len(pieces) > 1 else pieces[0]
         pieces.clear()
@@ -219,6 +240,9 @@ class DirectResponse:
             self._connection.resume_reading()
         self._waiting_bytes = 0
         return received
+
+    def begin(self) -> None:
+        self._has_begun = True
 
     async def close(self) -> None:
         if self._is_complete and self._may_keep and not self._pieces:
@@ -292,13 +316,13 @@ class DirectResponse:
 
     # Until here.
 
-    async def _wait(self, limit_s: float) -> None:
+    async def _wait(self, limit_s: float, failure: type[ReadTimeout]) -> None:
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(limit_s if limit_s < inf else None):
                 await self._waiter
         except TimeoutError:
-            raise ReadTimeout from None
+            raise failure from None
         finally:
             self._waiter = None
 
@@ -329,10 +353,13 @@ async def _connect(place: Place, context: ssl.SSLContext | None) -> _Connection:
                 port,
                 ssl=context,
                 server_hostname=host if scheme == "https" else None,
+                ssl_handshake_timeout=HANDSHAKE_S if scheme == "https" else None,
                 happy_eyeballs_delay=None if _is_address(host) else HAPPY_EYEBALLS_S,
             )
     except TimeoutError:
         raise ConnectTimeout from None
+    except ConnectionAbortedError as error:  # what asyncio raises after the limit of a handshake
+        raise (HandshakeTimeout if error.errno is None else NetworkFailure) from error
     except OSError as error:
         raise _single_cause(error) from error
     return connection

@@ -14,7 +14,7 @@ from wolo.errors import BadAnswer, Unavailable
 from wolo.models.address import display_url, host_of
 from wolo.models.http.network_errors import PROXY_HINT
 from wolo.models.http.stream_framing import BYTE_ORDER_MARK, MEBIBYTE, LineSplitter, SseSplitter
-from wolo.models.http.transport import Batch, Call, HttpStatusError, InvalidResponse, NetworkFailure, Response
+from wolo.models.http.transport import PATIENCE, Batch, Call, HttpStatusError, InvalidResponse, NetworkFailure, Response
 
 if TYPE_CHECKING:
     import zlib
@@ -30,8 +30,6 @@ DONE = b"[DONE]"
 """Final event of a Chat Completions stream."""
 REST_S = 3.0
 """Time to read the unneeded rest of a body."""
-PATIENCE = 4
-"""Number of idle timeouts during which keep-alive comments are accepted without an event."""
 SNIFFED_BYTES = 8
 """Bytes needed to tell a stream from a document."""
 STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -58,6 +56,7 @@ async def read_batches(response: Response, call: Call) -> AsyncIterator[Batch]:
     if shape in ("stream", "lines"):
         return _payloads(head, body, call, SseSplitter() if shape == "stream" else LineSplitter())
     if shape == "document":
+        body.begin()
         return _document(head, body)
     if shape == "nothing":
         raise Unavailable(f"{host_of(call.url)} sent an empty answer.", hint="Try again, or check the base URL and the model.")
@@ -73,9 +72,11 @@ class _Body:
     """Reads the body in pieces, up to a size limit."""
 
     def __init__(self, response: Response, call: Call) -> None:
-        self._receive = response.read
-        self._unpacker = _unpacker(response.headers.get("content-encoding", ""))
+        self._receive, self.begin = response.read, response.begin
+        self._encoding = response.headers.get("content-encoding", "").strip().lower()
+        self._unpacker = _unpacker(self._encoding)
         self._packed = b""
+        self._has_unpacked = False
         self._tap = call.tap
         self._left_bytes = LARGEST_ANSWER_BYTES
 
@@ -91,18 +92,31 @@ class _Body:
 
     async def _unpack(self) -> bytes:
         """At most one mebibyte at a time, whatever the compression ratio."""
+        while packed := self._packed or await self._receive():
+            if piece := self._decompress(packed):
+                return piece
+        return b""
+
+    def _decompress(self, packed: bytes) -> bytes:
+        """A gzip body may consist of several members (RFC 1952), and `deflate` may lack its header (as many servers send it)."""
         import zlib  # noqa: PLC0415  # as below
 
         assert self._unpacker
-        while packed := self._packed or await self._receive():
-            try:
-                piece = self._unpacker.decompress(packed, MEBIBYTE)
-            except zlib.error as error:
+        if self._unpacker.eof:
+            packed = packed.lstrip(b"\0")  # padding
+            self._unpacker = _unpacker(self._encoding)
+            assert self._unpacker
+        try:
+            piece = self._unpacker.decompress(packed, MEBIBYTE)
+        except zlib.error as error:
+            if self._encoding != "deflate" or self._has_unpacked:
                 raise InvalidResponse("the compressed body is damaged") from error
-            self._packed = self._unpacker.unconsumed_tail
-            if piece:
-                return piece
-        return b""
+            self._unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+            self._has_unpacked = True
+            return self._decompress(packed)
+        self._has_unpacked = True
+        self._packed = self._unpacker.unconsumed_tail or self._unpacker.unused_data
+        return piece
 
     async def all(self, head: bytes) -> bytes:
         pieces, size_bytes = [head], len(head)
@@ -159,6 +173,7 @@ async def _payloads(head: bytes, body: _Body, call: Call, splitter: SseSplitter 
                 await body.skip_rest()
                 return
             last_event = monotonic()
+            body.begin()
         elif monotonic() - last_event > patience_s:
             raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without sending data.")
         piece = await body.read()
@@ -190,9 +205,9 @@ async def _refusal(response: Response, call: Call) -> Exception:
 
 def _unpacker(encoding: str) -> zlib._Decompress | None:
     """Decompressor for servers that compress although asked not to."""
-    if encoding.strip().lower() in ("", "identity"):
+    if encoding in ("", "identity"):
         return None
-    if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+    if encoding not in ("gzip", "x-gzip", "deflate"):
         raise BadAnswer(f"The answer is compressed in a way that was not asked for: {encoding}.")
     import zlib  # noqa: PLC0415  # rarely needed
 

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 
 from wolo.errors import ProviderError, Unavailable, Unreachable
 from wolo.models.address import display_url, host_of
-from wolo.models.http.transport import Call, ConnectTimeout, InvalidRequest, InvalidResponse, ProxyFailure, ReadTimeout
+from wolo.models.http.transport import (
+    Call,
+    ConnectTimeout,
+    FirstByteTimeout,
+    HandshakeTimeout,
+    InvalidRequest,
+    InvalidResponse,
+    ProxyFailure,
+    ReadTimeout,
+)
 
 
 def describe_network_error(error: Exception, call: Call, *, proxy: str, answering: bool) -> ProviderError:
@@ -21,8 +30,11 @@ def describe_network_error(error: Exception, call: Call, *, proxy: str, answerin
         case ConnectTimeout():
             message = f"{host}{via} did not accept the connection in time."
             return Unreachable(message, hint="Check the network connection, the base URL and the proxy.")
+        case HandshakeTimeout():
+            message = f"{host}{via} accepted the connection, but did not finish the TLS handshake in time."
+            return Unreachable(message, hint="Check that the server speaks TLS, the base URL and the proxy.")
         case ReadTimeout():
-            return _silent(call, f"{host}{via}", answering)
+            return _silent(call, f"{host}{via}", answering and not isinstance(error, FirstByteTimeout))
         case ProxyFailure():
             return _permanent(f"The proxy {host_of(proxy)} refused to connect to {host}: {_reason(error)}.", PROXY_HINT)
     for cause in _causes(error):

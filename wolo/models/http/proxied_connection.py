@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from ssl import SSLContext
 from typing import Any
 
 import httpx2
 
-from wolo.errors import ConfigError
-from wolo.models.address import host_of
 from wolo.models.http.direct_connection import AHEAD_BYTES, CONNECT_S, KEEP_ALIVE_S, KEPT_CONNECTIONS
 from wolo.models.http.transport import (
     Call,
     ConnectTimeout,
+    FirstByteTimeout,
+    HandshakeTimeout,
     InvalidRequest,
     InvalidResponse,
     NetworkFailure,
@@ -30,15 +31,8 @@ class ProxiedConnections:
     """Keeps connections for later requests."""
 
     def __init__(self, proxy: str, context: SSLContext) -> None:
-        """Raises ConfigError."""
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S)
-        try:
-            self._engine = httpx2.AsyncHTTPTransport(verify=context, proxy=proxy, limits=limits)
-        except ImportError:
-            raise ConfigError(
-                f"The proxy {host_of(proxy)} is a SOCKS proxy, which needs the package `socksio`.",
-                hint="Install `socksio` with wolo, name an HTTP proxy, or list the host in NO_PROXY.",
-            ) from None
+        self._engine = httpx2.AsyncHTTPTransport(verify=context, proxy=proxy, limits=limits)
 
     async def open(self, call: Call, headers: Mapping[str, str]) -> ProxiedResponse:
         """Send the request and read the response head. Raises NetworkFailure.
@@ -57,11 +51,12 @@ class ProxiedConnections:
                 if trace.is_new or not stale_ones:
                     raise network_failure(error) from error
                 stale_ones -= 1
+            except httpx2.ConnectTimeout as error:
+                raise (HandshakeTimeout if trace.is_securing else ConnectTimeout) from error
             except Exception as error:
                 raise network_failure(error) from error
             else:
-                limits["read"] = call.idle_s or None
-                return ProxiedResponse(response)
+                return ProxiedResponse(response, partial(limits.update, read=call.idle_s or None))
 
     async def close(self) -> None:
         await self._engine.aclose()
@@ -73,7 +68,9 @@ class ProxiedResponse:
     Servers send each event in its own chunk; processing chunks one by one would dominate the cost of reading.
     """
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, set_idle_limit: Callable[[], None]) -> None:
+        self._set_idle_limit = set_idle_limit
+        self._has_begun = False
         self.status = response.status_code
         self.headers: Mapping[str, str] = dict(response.headers)
         self._stream = response.stream
@@ -90,12 +87,18 @@ class ProxiedResponse:
             self._something.clear()
             await self._something.wait()
         if not self._pieces and self._failure:
-            raise network_failure(self._failure) from self._failure
+            failure = network_failure(self._failure)
+            is_late = isinstance(failure, ReadTimeout) and not self._has_begun
+            raise FirstByteTimeout if is_late else failure from self._failure
         received = b"".join(self._pieces)
         self._pieces.clear()
         self._size_bytes = 0
         self._room.set()
         return received
+
+    def begin(self) -> None:
+        self._has_begun = True
+        self._set_idle_limit()
 
     async def close(self) -> None:
         self._task.cancel()
@@ -139,10 +142,12 @@ def network_failure(error: Exception) -> NetworkFailure:
 
 
 class _ConnectionTrace:
-    """Detects whether a request opened a new connection."""
+    """Detects whether a request opened a new connection, and began a TLS handshake."""
 
     is_new = False
+    is_securing = False
 
     async def __call__(self, name: str, details: Mapping[str, Any]) -> None:
         if name.endswith("connect_tcp.started"):
             self.is_new = True
+        self.is_securing = self.is_securing or name.endswith("start_tls.started")

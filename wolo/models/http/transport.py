@@ -16,6 +16,9 @@ from wolo.formats.format import Framing
 from wolo.messages.secret_values import StreamRedactor, ValueRedactor
 from wolo.places import make_private
 
+PATIENCE = 4
+"""Number of time limits during which interim responses and keep-alive comments are accepted without an event."""
+
 
 class Call(Struct, frozen=True):
     """One HTTP request."""
@@ -24,9 +27,9 @@ class Call(Struct, frozen=True):
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     first_byte_s: float = 120.0
-    """Timeout until the first byte; 0: none."""
+    """Timeout until the first event, begun again by interim responses and keep-alive comments; 0: none."""
     idle_s: float = 300.0
-    """Timeout between bytes; 0: none."""
+    """Timeout between bytes after the first event; 0: none."""
     tap: Callable[[bytes], None] | None = None
     """Receives all bytes unchanged."""
     framing: Framing = "sse"
@@ -54,6 +57,10 @@ class Response(Protocol):
         """Everything received since the last call; empty at the end. Raises NetworkFailure."""
         ...
 
+    def begin(self) -> None:
+        """The first event came: from now on `idle_s` limits the silence."""
+        ...
+
     async def close(self) -> None:
         """Keeps the connection if the body was read to its end, else closes it."""
         ...
@@ -66,7 +73,15 @@ class NetworkFailure(Exception):
 class ConnectTimeout(NetworkFailure): ...
 
 
+class HandshakeTimeout(NetworkFailure):
+    """The server took the connection, and never finished the TLS handshake."""
+
+
 class ReadTimeout(NetworkFailure): ...
+
+
+class FirstByteTimeout(ReadTimeout):
+    """No event came in time, with or without a head."""
 
 
 class ProxyFailure(NetworkFailure): ...

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from wolo import __version__
 from wolo.errors import ConfigError, ToolError
-from wolo.models.address import host_of, proxy_for
+from wolo.models.address import proxy_for
 from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.tls import ssl_context
 from wolo.models.http.transport import Call
@@ -133,10 +133,7 @@ class Web:
                 self._trusting = ssl_context(self._environ)
             except ConfigError as error:
                 raise ToolError(error.message) from error
-        try:
-            return httpx2.AsyncHTTPTransport(verify=self._trusting, trust_env=False, proxy=proxy or None)
-        except ImportError as error:
-            raise ToolError(f"The proxy {host_of(proxy)} is a SOCKS proxy, which needs the package `socksio`.") from error
+        return httpx2.AsyncHTTPTransport(verify=self._trusting, trust_env=False, proxy=proxy or None)
 
     def _proxy(self, address: WebAddress) -> str:
         try:
