@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import HTTPError, urlopen
 
+import httpx2
 import pytest
 
 from tests.fakes.command import run_wolo
@@ -26,15 +27,19 @@ from wolo.config.mcp_logins import MCPLogins
 from wolo.config.schema import Settings
 from wolo.errors import ConfigError, ToolError
 from wolo.guard.secrets.redactor import Secrets
+from wolo.mcp import sdk
+from wolo.mcp.connection import ADDRESSES, PEER
 from wolo.mcp.listings import CachedListings
 from wolo.mcp.logins import SavedLogin, login_key
 from wolo.mcp.oauth.callback import LoginFailed
 from wolo.mcp.oauth.clients import revocations
 from wolo.mcp.oauth.login import log_in, log_out
+from wolo.mcp.oauth.metadata_addresses import MetadataAddresses
 from wolo.mcp.server import ConfiguredServer, OAuth, Server, ServerEnvironment
 from wolo.mcp.server_requests import Caller
 from wolo.mcp.servers import Servers
 from wolo.places import find_places
+from wolo.tools.web.address import Hosts
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
@@ -115,6 +120,52 @@ async def test_the_file_is_private_and_its_tokens_are_known_secrets(remote: OAut
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     values = {each.value for each in written_down(find_places(), Settings())}
     assert {*remote.access, *remote.refresh} <= values
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    return ["127.0.0.2"] if host == "inside.example" else ["127.0.0.1"]
+
+
+@pytest.mark.parametrize("place", ["https://127.0.0.2:1", "https://inside.example", "https://localhost:1", "https://printer.lan"])
+@pytest.mark.parametrize("name", ["issuer", "registration_endpoint", "authorization_endpoint", "token_endpoint"])
+async def test_a_public_server_leads_to_no_private_address(remote: OAuthServer, store: MCPLogins, name: str, place: str) -> None:
+    """The only public address of this network is that of the server."""
+    if name == "issuer":
+        remote.resource_metadata["authorization_servers"] = [place]
+    else:
+        remote.metadata[name] = f"{place}/there"
+    network = Hosts(resolve, lambda address: address == "127.0.0.1")
+    with pytest.raises(LoginFailed, match=r"leads to https.*private network"):
+        await log_in("web", Server(url=remote.url), store, os.environ, browse, hosts=network)
+    assert not remote.access
+
+
+async def test_a_private_server_leads_to_private_addresses(remote: OAuthServer, store: MCPLogins) -> None:
+    with OAuthServer() as other:
+        remote.metadata["registration_endpoint"] = f"{other.origin}/register"
+        assert await login(remote, store) == 2
+        assert len(other.asked("/register")) == 1
+
+
+async def test_a_named_issuer_may_be_anywhere() -> None:
+    network = Hosts(resolve, lambda address: address == "127.0.0.1")
+    addresses = MetadataAddresses("https://public.example/mcp", "https://login.lan", network)
+    assert await addresses.resolve("https://login.lan/token?secret=1") == ()
+    with pytest.raises(LoginFailed, match="private network"):
+        await addresses.resolve("https://other.lan/token")
+    assert await addresses.resolve("https://login.example/token") == ("127.0.0.1",)
+
+
+async def test_a_checked_request_goes_to_the_checked_address(remote: OAuthServer) -> None:
+    """A second lookup of the name could mean another machine."""
+    port = urlsplit(remote.url).port
+    async with sdk.plain_client(remote.url, {}, 10) as client:
+        request = httpx2.Request(
+            "GET", f"http://no-such-name.example:{port}/revoke?token=x", extensions={ADDRESSES: ("127.0.0.1",)}
+        )
+        response = await client.send(request)
+    assert (response.status_code, response.extensions[PEER]) == (200, "127.0.0.1")
+    assert len(remote.asked("/revoke")) == 1
 
 
 async def test_a_second_login_uses_the_registered_client_again(remote: OAuthServer, store: MCPLogins) -> None:

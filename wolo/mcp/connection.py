@@ -11,6 +11,11 @@ from msgspec import Struct
 from wolo.mcp.listings import Listing
 from wolo.mcp.tool_answer import Item, ToolAnswer
 
+ADDRESSES = "wolo.addresses"
+"""Extension of a request: the IP addresses that it may go to, if there are any; it connects to no other."""
+PEER = "wolo.peer"
+"""Extension of a response: the IP address it came from, if no proxy was between."""
+
 
 class ConnectionLost(Exception):
     """The connection is lost. `may_have_run`: the server may have started the call."""

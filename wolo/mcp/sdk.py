@@ -29,7 +29,7 @@ from pydantic import ValidationError
 
 from wolo import __version__
 from wolo.errors import ConfigError
-from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
+from wolo.mcp.connection import ADDRESSES, PEER, Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
 from wolo.mcp.listings import MOST_PROMPTS, MOST_RESOURCES, MOST_TOOLS, Listing, read_listed, read_prompts, read_resources
 from wolo.mcp.schema_check import UnusableSchema, first_violation
 from wolo.mcp.sdk_requests import client_callbacks
@@ -127,8 +127,15 @@ def _http_client(
 class _Bounded(httpx2.AsyncHTTPTransport):
     """Limits message size and refuses compression, which could expand to gigabytes."""
 
+    def __init__(self, verify: ssl.SSLContext, proxy: str | None) -> None:
+        super().__init__(verify=verify, proxy=proxy)
+        self._is_direct = proxy is None
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await super().handle_async_request(request)
+        response = await super().handle_async_request(_at_address(request))
+        stream = response.extensions.get("network_stream")
+        if self._is_direct and stream is not None and (peer := stream.get_extra_info("server_addr")):
+            response.extensions[PEER] = peer[0]
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.DecodingError("it compresses what it sends, which it was asked not to")
@@ -136,6 +143,15 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         has_events = response.headers.get("Content-Type", "").startswith("text/event-stream")
         response.stream = _Counted(response.stream, has_events=has_events)
         return response
+
+
+def _at_address(request: httpx2.Request) -> httpx2.Request:
+    """The request to the IP address that was checked; the server and its certificate still see the name."""
+    if not (addresses := request.extensions.get(ADDRESSES)):
+        return request
+    extensions = {**request.extensions, "sni_hostname": request.url.host}
+    url = request.url.copy_with(host=addresses[0])
+    return httpx2.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)
 
 
 class _Counted(httpx2.AsyncByteStream):

@@ -25,6 +25,7 @@ from mcp.shared.auth import (
 from wolo.errors import ConfigError
 from wolo.mcp.logins import LoginStore, SavedLogin
 from wolo.mcp.oauth.callback import Callback
+from wolo.mcp.oauth.metadata_addresses import MetadataAddresses
 from wolo.mcp.oauth.provider import (
     EARLY_S,
     HEADERS,
@@ -37,16 +38,27 @@ from wolo.mcp.oauth.provider import (
     check_address,
 )
 from wolo.mcp.server import OAuth
+from wolo.tools.web.address import Hosts
 
 _ELLIPTIC = bytes.fromhex("2a8648ce3d0201")
 """Object identifier of elliptic curve keys."""
 
 
 def make_provider(
-    url: str, oauth: OAuth, store: LoginStore, key: str, on_refused: Callable[[str], None], callback: Callback | None = None
+    url: str,
+    oauth: OAuth,
+    store: LoginStore,
+    key: str,
+    on_refused: Callable[[str], None],
+    callback: Callback | None = None,
+    hosts: Hosts | None = None,
 ) -> Provider:
-    """`oauth` with variables expanded; `on_refused` receives the scope that is missing. Raises ConfigError."""
+    """`oauth` with variables expanded; `on_refused` receives the scope that is missing; `hosts` for isolated networks.
+
+    Raises ConfigError.
+    """
     provider = _make(url, oauth, Storage(store, key, _client_of(oauth, callback)), callback)
+    provider.addresses = MetadataAddresses(url, oauth.issuer, hosts)
     provider.storage.context = provider.context
     provider.settings, provider.callback, provider.on_refused = oauth, callback, on_refused
     provider.refreshing = lambda: store.refreshing(key)

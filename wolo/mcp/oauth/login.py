@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wolo.errors import ConfigError
-from wolo.mcp.connection import ConnectionLost, RequestRejected
+from wolo.mcp.connection import ADDRESSES, ConnectionLost, RequestRejected
 from wolo.mcp.listings import Listing
 from wolo.mcp.logins import LoginStore, SavedLogin, login_key
 from wolo.mcp.oauth.callback import Callback, LoginFailed
@@ -16,6 +16,7 @@ from wolo.mcp.oauth.run_auth import expanded
 from wolo.mcp.references import filled_in, with_bare
 from wolo.mcp.server import Server
 from wolo.mcp.server_requests import ServerRequests
+from wolo.tools.web.address import Hosts
 
 _REVOKE_S = 10.0
 
@@ -27,10 +28,11 @@ async def log_in(
     environ: Mapping[str, str],
     on_address: Callable[[str], None],
     on_listening: Callable[[Callback], None] = lambda callback: None,
+    hosts: Hosts | None = None,
 ) -> Listing | None:
     """Returns what the server offers; None if it asked for no login. Raises LoginFailed and ConfigError.
 
-    `on_address` receives the address to open in a browser.
+    `on_address` receives the address to open in a browser; `hosts` for isolated networks.
     """
     from wolo.mcp import sdk  # noqa: PLC0415  # most of a second
     from wolo.mcp.oauth.clients import make_provider  # noqa: PLC0415
@@ -43,7 +45,7 @@ async def log_in(
         await callback.open()
         on_listening(callback)
     try:
-        provider = make_provider(url, oauth, store, key, lambda scope: None, callback)
+        provider = make_provider(url, oauth, store, key, lambda scope: None, callback, hosts)
         headers = {header: with_bare(value, environ, f"headers.{header}") for header, value in server.headers.items()}
         requests = ServerRequests(name, attended=False)
         old = server.transport == "sse"
@@ -85,10 +87,13 @@ def server_url(server: Server, environ: Mapping[str, str]) -> str:
 async def _revoke(server: Server, saved: SavedLogin, environ: Mapping[str, str]) -> None:
     from wolo.mcp import sdk  # noqa: PLC0415  # most of a second
     from wolo.mcp.oauth.clients import revocations  # noqa: PLC0415
+    from wolo.mcp.oauth.metadata_addresses import MetadataAddresses  # noqa: PLC0415
 
     url = server_url(server, environ)
+    oauth = expanded(server.oauth, environ)
     async with sdk.plain_client(url, environ, _REVOKE_S) as client:
-        for request in revocations(url, expanded(server.oauth, environ), saved):
+        for request in revocations(url, oauth, saved):
+            request.extensions[ADDRESSES] = await MetadataAddresses(url, oauth.issuer).resolve(str(request.url))
             await client.send(request)
 
 

@@ -26,8 +26,10 @@ from mcp.shared.auth import (
 from msgspec.structs import replace
 
 from wolo import __version__
+from wolo.mcp.connection import ADDRESSES, PEER
 from wolo.mcp.logins import LoginStore, SavedLogin
 from wolo.mcp.oauth.callback import Callback, LoginFailed
+from wolo.mcp.oauth.metadata_addresses import MetadataAddresses
 from wolo.mcp.server import OAuth
 
 EARLY_S = 30.0
@@ -87,6 +89,7 @@ class Provider(OAuthClientProvider):
 
     storage: Storage
     settings: OAuth
+    addresses: MetadataAddresses
     refreshing: Callable[[], Any]
     on_refused: Callable[[str], None]
     callback: Callback | None = None
@@ -105,8 +108,11 @@ class Provider(OAuthClientProvider):
             while True:
                 if outgoing is not request:
                     check_address(self.context.server_url, str(outgoing.url))
+                    outgoing.extensions = {**outgoing.extensions, ADDRESSES: await self.addresses.resolve(str(outgoing.url))}
                     outgoing.headers.update({**HEADERS, **outgoing.headers})
                 response = yield outgoing
+                if outgoing is request:
+                    self.addresses.peer = response.extensions.get(PEER, "")
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
@@ -222,6 +228,7 @@ class Provider(OAuthClientProvider):
     async def _perform_authorization(self) -> httpx2.Request:
         if self.callback is not None and (metadata := self.context.oauth_metadata) is not None:
             check_address(self.context.server_url, str(metadata.authorization_endpoint))
+            await self.addresses.resolve(str(metadata.authorization_endpoint))
             if "S256" not in (metadata.code_challenge_methods_supported or ["S256"]):
                 raise LoginFailed("the authorization server does not support PKCE with S256")
         self._choose_auth_method()

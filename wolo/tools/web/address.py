@@ -202,12 +202,12 @@ class Hosts:
     """Allows public hosts only. `look_up` and `is_open` exist for isolated networks; neither user nor model can set them."""
 
     def __init__(self, look_up: LookUp | None = None, is_open: Callable[[str], bool] = is_public) -> None:
-        self._look_up = look_up or system_look_up
-        self._is_open = is_open
+        self.look_up = look_up or system_look_up
+        self.is_open = is_open
 
     def check_name(self, address: WebAddress) -> None:
         """Checks what is known without a lookup. Raises ToolError."""
-        if not (self._is_open(address.host) if address.is_literal else _may_be_public(address.host)):
+        if not (self.is_open(address.host) if address.is_literal else _may_be_public(address.host)):
             raise _not_public(address.host)
 
     async def find(self, address: WebAddress) -> tuple[str, ...]:
@@ -215,10 +215,10 @@ class Hosts:
         self.check_name(address)
         if address.is_literal:
             return (address.host,)
-        found = tuple(dict.fromkeys(await self._look_up(address.host, address.port)))
+        found = tuple(dict.fromkeys(await self.look_up(address.host, address.port)))
         if not found:
             raise socket.gaierror(socket.EAI_NONAME, "no addresses")
-        if not all(map(self._is_open, found)):
+        if not all(map(self.is_open, found)):
             raise _not_public(address.host)
         return found
 
