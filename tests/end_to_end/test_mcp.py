@@ -571,6 +571,32 @@ def test_a_script_waits_for_a_server_as_long_as_it_may_take_to_start(provider: P
     assert "MCP" not in done.stderr
 
 
+def test_a_slow_server_is_still_starting_and_joins(provider: ProviderServer) -> None:
+    set_up(slow=plain("held", cwd=str(Path.cwd())))
+    provider.script(text("One."), text("Two."))
+    with repl(provider, columns=160) as terminal:
+        terminal.enter("first")
+        terminal.wait_for("The MCP server slow is still starting; its tools join when it is ready.")
+        terminal.wait_for("One.")
+        wait_for_prompt(terminal)
+        assert run_wolo("mcp", "list", "--json").json[0]["state"] == "still starting"
+        doctor = run_wolo("doctor", "--json").json
+        assert doctor["mcp_servers"][0]["state"] == "still starting"
+        assert "slow" not in str(doctor["problems"])
+        terminal.enter("/mcp")
+        terminal.wait_for("slow  still starting")
+        Path("go").touch()
+        terminal.wait_until(lambda: is_listed("ready"))
+        terminal.enter("second")
+        terminal.wait_for("Two.")
+        assert leave(terminal) == 0
+    assert [remote(asked) for asked in provider.requests] == [[], ["mcp__slow__say"]]
+
+
+def is_listed(state: str) -> bool:
+    return bool(run_wolo("mcp", "list", "--json").json[0]["state"] == state)
+
+
 def test_the_list_says_why_a_server_failed(provider: ProviderServer) -> None:
     set_up(dies=plain("dies"))
     provider.script(text("Done."))

@@ -113,11 +113,13 @@ def handle(asked: dict[str, Any], mode: str) -> None:
     method: str = asked.get("method", "")
     if method == "initialize":
         capabilities = {} if mode == "no-tools" else {"tools": {"listChanged": True}}
+        if mode.startswith("announces"):
+            capabilities |= {"prompts": {}, "resources": {}}
         version = asked["params"]["protocolVersion"]
         info = {"name": mode, "version": "1"}
         said = {"instructions": "Say it softly."} if mode == "wise" else {}
         answer(asked, {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info, **said})
-    elif method == "tools/list":
+    elif method == "tools/list" and mode != "announces-all":
         tools = NASTY if mode == "nasty" else PLAIN
         if mode == "tasks":
             tools = [*PLAIN, {"name": "research", "execution": {"taskSupport": "required"}}]
@@ -148,6 +150,7 @@ BEFORE: dict[str, Callable[[], Any]] = {
     "dies": lambda: (print("first\nno key found, giving up", file=sys.stderr, flush=True), sys.exit(1)),
     "silent": lambda: [None for _ in sys.stdin],
     "slow": lambda: time.sleep(float(os.environ.get("SLOW_S", "8"))),
+    "held": lambda: [time.sleep(0.02) for _ in iter(lambda: Path("go").exists(), True)],
     "garbage": lambda: print("Welcome!\n{not json\n[]\n\u00ff\u0000\n" * 50, flush=True),
     "stubborn": lambda: [signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)],
     "family": lambda: subprocess.Popen(["sleep", "600"], start_new_session=True),

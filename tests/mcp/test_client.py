@@ -481,5 +481,15 @@ async def test_one_that_is_still_starting_has_not_failed() -> None:
     server = plain("silent")
     async with serving(True, silent=server) as servers:
         await servers.prepare()
-        assert (servers.statuses()[0].state, servers.news()) == ("starting", "")
+        told = "The MCP server silent is still starting; its tools join when it is ready."
+        assert (servers.statuses()[0].state, servers.news(), servers.news()) == ("starting", told, "")
     assert cached.read(fingerprint(ConfiguredServer(name="silent", server=server, source="the test"))) is None
+
+
+@pytest.mark.parametrize(("mode", "tools"), [("announces", ["mcp__odd__say"]), ("announces-all", [])])
+async def test_a_list_that_a_server_does_not_know_is_empty(mode: str, tools: list[str]) -> None:
+    """It announced tools, prompts and resources, and answers -32601 when they are listed."""
+    async with serving(odd=plain(mode)) as servers:
+        (status,) = (await settled(servers)).statuses()
+        assert (status.state, status.why, status.notices) == ("ready", "", ())
+        assert [each.name for each in servers.tools] == tools

@@ -15,7 +15,7 @@ from wolo.places import find_places
 _HINT = "/mcp, /mcp tools NAME, /mcp log NAME, /mcp restart NAME, /mcp allow NAME"
 _MOST_RESOURCES = 50
 _NONE = "No MCP servers. Add one with `wolo mcp add NAME -- COMMAND`, or with an .mcp.json in the project."
-_STATES = {"known": "starts on first use"}
+_STATES = {"known": "starts on first use", "starting": "still starting"}
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:

@@ -137,6 +137,8 @@ class CachedListing(Struct, frozen=True):
     """It failed; the first turn does not wait for it again."""
     why: str = ""
     """Failure reason for the user."""
+    started_at: float = 0.0
+    """Unix time of a start that has not ended yet."""
 
 
 class CachedListings:
@@ -163,6 +165,10 @@ class CachedListings:
                 beside.replace(path)
             finally:
                 beside.unlink(missing_ok=True)
+
+    def forget(self, fingerprint: str) -> None:
+        with suppress(OSError):
+            self._path(fingerprint).unlink(missing_ok=True)
 
     def _path(self, fingerprint: str) -> Path:
         return self._folder / f"{fingerprint}.json"

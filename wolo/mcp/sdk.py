@@ -249,7 +249,12 @@ class _Link:
         seen: set[str | None] = {None}
         with _translating():
             for _ in range(_MOST_PAGES):
-                result = await ask(cursor=cursor)
+                try:
+                    result = await ask(cursor=cursor)
+                except MCPError as error:
+                    if error.code == types.METHOD_NOT_FOUND:  # it offers none of these, whatever it announced
+                        break
+                    raise
                 listed = (result.meta or {}).get(_RAW, {}).get(key, [])
                 entries += listed if key != "tools" else _without_rejected(listed, {tool.name for tool in result.tools})
                 cursor = result.next_cursor

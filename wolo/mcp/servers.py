@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -183,15 +184,19 @@ class Servers:
         return "\n".join([*said, *self._starting_notices(), *self._offered.news()])
 
     def _starting_notices(self) -> list[str]:
-        """Servers that are no longer waited for; attended, they join later."""
-        starting = [] if self._attended else [each.name for each in self._clients.values() if each.state == "starting"]
+        """Servers that are no longer waited for. Attended, they join later, and those with known tools are not mentioned."""
+        starting = [each.name for each in self._clients.values() if each.state == "starting"]
+        if self._attended:
+            starting = [name for name in starting if self._offered.listings.get(name, Listing()).is_empty]
         new = [name for name in starting if name not in self._reported_starting]
         self._reported_starting |= {*starting}
         reasons = [f": {_FAILED_BEFORE}" if name in self._failed_before else "" for name in new]
         if len(new) == 1:
-            return [f"The MCP server {new[0]} is still starting{reasons[0]}."]
+            later = "; its tools join when it is ready" if self._attended and not reasons[0] else ""
+            return [f"The MCP server {new[0]} is still starting{reasons[0] or later}."]
         lines = [f"  {name}{reason}" for name, reason in zip(new, reasons, strict=True)]
-        return [f"{len(new)} MCP servers are still starting:", *lines] if new else []
+        later = "; their tools join when they are ready" if self._attended else ""
+        return [f"{len(new)} MCP servers are still starting{later}:", *lines] if new else []
 
     def statuses(self) -> tuple[ServerStatus, ...]:
         return tuple(map(self._status, self._wanted.values()))
@@ -239,6 +244,8 @@ class Servers:
         for name, client in self._clients.items():
             if client.state == "failed":
                 self._remember(self._wanted[name], CachedListing(Listing(), failed=True, why=client.why))
+            elif client.state == "starting":
+                self._forget_start(self._wanted[name])
         await asyncio.gather(*(client.close() for client in self._clients.values()))
         self.kill()
 
@@ -278,6 +285,7 @@ class Servers:
     def _begin_due(self) -> None:
         due, self._due = self._due, []
         for client in due:
+            self._remember_start(self._wanted[client.name])
             client.start()
 
     def _hear(self, wanted: ConfiguredServer, listing: Listing) -> None:
@@ -289,6 +297,19 @@ class Servers:
         mark = fingerprint(wanted)
         before = self._cached.read(mark) if seen.failed else None
         self._cached.write(mark, replace(seen, listing=before.listing) if before else seen)
+
+    def _remember_start(self, wanted: ConfiguredServer) -> None:
+        """Lets `wolo mcp list` tell a server that is starting from one that was never tried."""
+        mark = fingerprint(wanted)
+        before = self._cached.read(mark) or CachedListing(Listing())
+        self._cached.write(mark, replace(before, started_at=time.time()))
+
+    def _forget_start(self, wanted: ConfiguredServer) -> None:
+        mark = fingerprint(wanted)
+        if (before := self._cached.read(mark)) is None or (before.listing.is_empty and not before.failed):
+            self._cached.forget(mark)
+        else:
+            self._cached.write(mark, replace(before, started_at=0.0))
 
     def _find(self, name: str) -> ConfiguredServer:
         if name not in self._wanted:

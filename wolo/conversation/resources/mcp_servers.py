@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -129,7 +130,7 @@ def servers_here(given: Given, notices: list[str]) -> tuple[ConfiguredServer, ..
 
 
 class LastKnown(Struct, frozen=True):
-    state: Literal["off", "needs consent", "not tried yet", "failed last time", "ready"]
+    state: Literal["off", "needs consent", "not tried yet", "still starting", "failed last time", "ready"]
     tools: tuple[str, ...] | None
     """By the server's own names; None: never listed."""
     why: str = ""
@@ -145,8 +146,10 @@ def last_known(wanted: ConfiguredServer) -> LastKnown:
         return LastKnown("off", tools)
     if not wanted.is_allowed:
         return LastKnown("needs consent", tools)
-    if remembered is None:
-        return LastKnown("not tried yet", tools)
+    if remembered is not None and 0 <= time.time() - remembered.started_at < server.startup_timeout_s:
+        return LastKnown("still starting", tools)
+    if remembered is None or (remembered.started_at and remembered.listing.is_empty and not remembered.failed):
+        return LastKnown("not tried yet", None)  # a run was killed before it was ready
     return LastKnown("failed last time" if remembered.failed else "ready", tools, remembered.why)
 
 
