@@ -104,11 +104,12 @@ export class Conversation {
   }
 
   block(block) {
-    const id = /^id: (\d+)$/m.exec(block), data = /^data: (.*)$/m.exec(block);
+    // not by a pattern: U+2028 ends a line there, and is an ordinary character of JSON
+    const { id, data } = Object.fromEntries(block.split("\n").map((row) => row.split(/: ([^]*)/, 2)));
     if (!id || !data || this.isStopped) return;
-    this.last = id[1];
+    this.last = id;
     try {
-      this.line(JSON.parse(data[1]));
+      this.line(JSON.parse(data));
     } catch (error) {
       console.warn(error);
       this.put(noteNode("Something could not be shown here.", "warning"));

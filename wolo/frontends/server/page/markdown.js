@@ -18,12 +18,14 @@ export function add(node, children) {
 
 const ESCAPES = /\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\-_]?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;
 
-/** Without terminal escapes and control characters; characters that turn the direction of text are named. */
+const HIDDEN = /[\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+
+/** Without terminal escapes and control characters; characters that cannot be seen or turn the direction of text are named. */
 export function clean(text) {
-  return text.replace(/\r\n?/g, "\n").replace(ESCAPES, "").replace(/[\u202a-\u202e\u2066-\u2069]/g, (each) => `⟨U+${each.charCodeAt(0).toString(16).toUpperCase()}⟩`);
+  return text.replace(/\r\n?/g, "\n").replace(ESCAPES, "").replace(HIDDEN, (each) => `⟨U+${each.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-const MOST_LINES = 1500, LONGEST_INLINE = 20000;
+const MOST_LINES = 1500, LONGEST_LINE = 2000, LONGEST_INLINE = 20000;
 
 export function copyButton(read, name = "Copy") {
   const button = el("button", { type: "button", class: "copy", "aria-label": name, title: name });
@@ -139,10 +141,18 @@ function list(lines, at, depth) {
 
 const kindOf = (line) => (/^(---|\+\+\+|@@|#)/.test(line) ? "at" : line[0] === "+" ? "add" : line[0] === "-" ? "del" : "same");
 
+/** The beginning of a long line, and a button for its rest. */
+function shortLine(line) {
+  if (line.length <= LONGEST_LINE) return [line];
+  const more = el("button", { type: "button", class: "more" }, `${line.length - LONGEST_LINE} more characters`);
+  more.addEventListener("click", () => more.replaceWith(clean(line.slice(LONGEST_LINE))));
+  return [line.slice(0, LONGEST_LINE), more];
+}
+
 /** A unified diff; a long one is shown in part, and whole on demand. */
 export function diff(text) {
   const lines = text.replace(/\n$/, "").split("\n");
-  const rows = (part) => part.map((line) => el("span", { class: kindOf(line) }, line.length > 2000 ? `${line.slice(0, 2000)}…` : line || " "));
+  const rows = (part) => part.map((line) => el("span", { class: kindOf(line) }, ...shortLine(line || " ")));
   const node = el("pre", { class: "diff", tabindex: "0" }, rows(lines.slice(0, MOST_LINES)));
   if (lines.length > MOST_LINES) {
     const more = el("button", { type: "button", class: "more" }, `Show ${lines.length - MOST_LINES} more lines`);
