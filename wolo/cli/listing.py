@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 from unicodedata import combining, east_asian_width
 
 import typer
 
-from wolo.frontends.streams import as_json, print_json_text
+from wolo.frontends.streams import as_json, print_json_text, print_line
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -64,3 +65,12 @@ def _width(character: str) -> int:
     if combining(character) or character in "\u200b\u200c\u200d\ufe0e\ufe0f\u2060":
         return 0
     return 2 if east_asian_width(character) in "WF" else 1
+
+
+def print_described(rows: Iterable[tuple[str, str]], indent: str) -> None:
+    """Prints what a question of consent is about: whole, with each character that cannot be seen as `⟨U+202E⟩`."""
+    from wolo.messages.terminal_text import exact, labelled
+
+    for name, value in rows:
+        for line in labelled(name, exact(value)).split("\n"):
+            print_line(indent + line)

@@ -10,7 +10,7 @@ from wolo.extensions.hooks.definitions import Hook
 from wolo.messages.terminal_text import escaped_line
 
 NONE = "No hooks. Define one as [[hooks.PreToolUse]] in your config.toml; see docs/guide/hooks.md."
-_STANDINGS = {
+STANDINGS = {
     "yours": "yours",
     "allowed": "project, allowed",
     "needs consent": "project, not run: new or changed, so they need your consent",
@@ -29,7 +29,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 def lines_of(found: HookSet) -> list[str]:
     return [
-        f"{escaped_line(found.source)}  ({'allowed' if found.plugin else _STANDINGS[found.standing]})",
+        f"{escaped_line(found.source)}  ({'allowed' if found.plugin else STANDINGS[found.standing]})",
         *(f"  {event:<18}  {_matcher(hook)}{escaped_line(hook.action)}{_more(hook)}" for event, hook in found.hooks),
     ]
 

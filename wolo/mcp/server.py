@@ -187,6 +187,10 @@ def fingerprint(wanted: ConfiguredServer) -> str:
     return hashlib.sha256(json.dumps(reached).encode()).hexdigest()
 
 
+_LOGIN = ("client_id", "client_metadata_url", "issuer", "idp_token_endpoint", "idp_client_id", "grant", "scopes", "redirect_uri")
+"""Settings of a login that are no secrets."""
+
+
 def describe_server(server: Server) -> Iterator[tuple[str, str]]:
     """Describe a server for the consent question, with references unexpanded."""
     if server.command:
@@ -200,8 +204,9 @@ def describe_server(server: Server) -> Iterator[tuple[str, str]]:
     for called, values in (("with", server.env), ("sending", server.headers)):
         for name, value in values.items():
             yield called, f"{name}={value}" if called == "with" else f"{name}: {value}"
-    if server.oauth.client_id:
-        yield "logs in as", server.oauth.client_id
+    for name in _LOGIN if server.oauth != OAuth() else ():
+        if value := getattr(server.oauth, name):
+            yield "logs in", f"{name}={', '.join(value) if isinstance(value, tuple) else value}"
 
 
 def _word(text: str) -> str:

@@ -12,6 +12,8 @@ INVISIBLE = (
 """Zero-width, bidirectional, tag and filler characters and variation selectors, for a character class."""
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """Control characters except line feed and tab."""
+_BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
+"""Characters that look like a space and are none."""
 
 # Compiled at first use, since most runs do not need them.
 _STRING_END = "[\x07\x1b\x9c\n]"
@@ -120,6 +122,22 @@ def escaped_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(piece for piece, _ in escaped_pieces(text)).replace("\n", "⏎")
+
+
+def exact(text: str, *, keeps_tabs: bool = False) -> str:
+    """Text in which each character can be told from every other, without colours: `⟨U+202E⟩` for one that cannot be seen.
+
+    Complete and reversible; newlines are kept.
+    """
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    tab = "" if keeps_tabs else "\t"
+    return re.sub(f"[⟨{tab}{CONTROLS}{INVISIBLE}{_BLANKS}\ud800-\udfff]", lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+
+
+def labelled(name: str, text: str) -> str:
+    """`name: text`; each further line is marked, so that it cannot pass for another name. Neither is escaped."""
+    return f"{name}: {text}".replace("\n", "\n  | ")
 
 
 def escape(character: str) -> str:

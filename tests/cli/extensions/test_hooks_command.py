@@ -76,7 +76,7 @@ def test_hooks_of_a_project_are_allowed_without_a_terminal() -> None:
     ran = run_wolo("hooks", "allow")
     assert ran.exit_code == 0, ran.stderr
     assert "This folder is not trusted: a run reads its hooks with --trust" in ran.stderr
-    assert "Stop                true" in ran.stdout
+    assert "  Stop\n    runs: true\n" in ran.stdout
     (found,) = conversation_hooks.project_hooks(find_places(), Path.cwd(), Path.cwd())
     assert found.standing == "allowed"
     Path(".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "false"}]}]}}))

@@ -91,9 +91,12 @@ def allow(
     """Allow the hooks of this project; every command is shown. Without a terminal there is no question."""
     from pathlib import Path
 
-    from wolo.commands.hooks import lines_of
+    from wolo.cli.listing import print_described
+    from wolo.commands.hooks import STANDINGS
     from wolo.config import consents
     from wolo.conversation.resources.conversation_hooks import project_hooks, save_consent
+    from wolo.extensions.hooks.definitions import describe_hook
+    from wolo.messages.terminal_text import escaped_line
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
@@ -102,8 +105,10 @@ def allow(
     if not found:
         raise UsageError(f"There are no hooks of this project{f' in {source}' if source else ''}.", hint="wolo hooks list")
     for each in found:
-        for line in lines_of(each):
-            print_line(line)
+        print_line(f"{escaped_line(each.source)}  ({STANDINGS[each.standing]})")
+        for event, hook in each.hooks:
+            print_line(f"  {event}")
+            print_described(describe_hook(hook), "    ")
         if each.standing == "allowed":
             continue
         if sys.stdin.isatty() and not yes and not confirm("Allow these hooks to run, with your permissions?"):

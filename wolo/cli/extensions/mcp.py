@@ -123,9 +123,9 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
 @app.command("allow")
 def allow(name: Name, trust: Trust = False) -> None:
     """Allow a server of this project; its command is shown first."""
+    from wolo.cli.listing import print_described
     from wolo.config.configured_servers import save_server_consent
     from wolo.mcp.server import describe_server
-    from wolo.messages.terminal_text import escaped_line
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
@@ -134,8 +134,7 @@ def allow(name: Name, trust: Trust = False) -> None:
         print_line(f"{name} needs no consent: it is defined in {wanted.source}, or already allowed.")
         return
     print_line(f"{name}, from {wanted.source}:")
-    for called, value in describe_server(wanted.server):
-        print_line(f"  {called:<11} {escaped_line(value)}")
+    print_described(describe_server(wanted.server), "  ")
     if sys.stdin.isatty() and not confirm("Allow this server to run, with your permissions?"):
         print_line("Not allowed.")
         return

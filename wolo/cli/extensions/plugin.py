@@ -373,20 +373,21 @@ def _show(contents: Contents, pin: str, source: Source) -> None:
 
 
 def _show_programs(plugin: Plugin, places: Places) -> None:
+    from wolo.cli.listing import print_described
     from wolo.config.plugins.installed import hooks_of, servers_of
+    from wolo.extensions.hooks.definitions import describe_hook
     from wolo.mcp.server import describe_server
     from wolo.messages.terminal_text import escaped_line
 
     notices: list[str] = []
     found = hooks_of(plugin, places)
     for event, hook in found.hooks:
-        matcher = f" ({escaped_line(hook.matcher)})" if hook.matcher else ""
-        print_line(f"  hook         {event}{matcher}: {escaped_line(hook.command)}")
+        print_line(f"  hook         {event}")
+        print_described(describe_hook(hook), "    ")
     for server in servers_of(plugin, places, notices):
         print_line(f"  MCP server   {escaped_line(server.name)}")
-        for called, value in describe_server(server.server):
-            if not value.startswith(("CLAUDE_PLUGIN_ROOT=", "CLAUDE_PLUGIN_DATA=")):
-                print_line(f"    {called:<11}{escaped_line(value)}")
+        own = ("CLAUDE_PLUGIN_ROOT=", "CLAUDE_PLUGIN_DATA=")
+        print_described((row for row in describe_server(server.server) if not row[1].startswith(own)), "    ")
     for notice in (*found.problems, *notices):
         print_message(notice)
 

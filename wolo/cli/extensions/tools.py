@@ -86,7 +86,7 @@ def allow(
 
     from wolo.config import consents
     from wolo.config.custom_tools import project_files, save_consent
-    from wolo.messages.terminal_text import clean
+    from wolo.messages.terminal_text import exact
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
@@ -98,7 +98,7 @@ def allow(
         if each.problem:
             raise UsageError(each.problem)
         print_line(f"{each.file.source}  ({_STANDINGS[each.standing]})  tools: {', '.join(each.names()) or 'none'}")
-        print_line(clean(each.file.text).rstrip("\n"))
+        print_line(exact(each.file.text, keeps_tabs=True).rstrip("\n"))
         if each.standing == "allowed":
             continue
         if sys.stdin.isatty() and not yes and not confirm("Allow this file to run?"):

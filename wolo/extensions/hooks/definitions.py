@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
@@ -59,6 +59,28 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
         headers = "".join(f" -H '{name}: {value}'" for name, value in self.headers.items())
         variables = f" (sends the variables {', '.join(self.allowed_env_vars)})" if self.allowed_env_vars else ""
         return f"POST {self.url}{headers}{variables}"
+
+
+def describe_hook(hook: Hook) -> Iterator[tuple[str, str]]:
+    """Describe a hook for a question of consent: what it runs, asks or contacts, and when. Values are whole and unescaped."""
+    if hook.type == "command":
+        yield "runs", hook.command
+    elif hook.type == "prompt":
+        yield "asks", hook.model or "your model"
+        yield "prompt", hook.prompt
+    else:
+        yield "sends to", hook.url
+    for name, value in hook.headers.items():
+        yield "header", f"{name}: {value}"
+    if hook.allowed_env_vars:
+        yield "may send", ", ".join(hook.allowed_env_vars)
+    if hook.matcher not in ALL_TOOLS:
+        yield "for", hook.matcher
+    if hook.condition:
+        yield "if", hook.condition
+    marks = (("async", hook.in_background), ("once", hook.once), ("strict", hook.strict))
+    if how := [name for name, is_set in marks if is_set] + ([f"{hook.timeout_s:g} s"] if hook.timeout_s else []):
+        yield "how", ", ".join(how)
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):

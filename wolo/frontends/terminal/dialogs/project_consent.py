@@ -16,6 +16,7 @@ from wolo.config.project import ProjectFile
 from wolo.conversation.resources.conversation_hooks import HookSet, awaiting_consent, save_consent
 from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.errors import ConfigError
+from wolo.extensions.hooks.definitions import describe_hook
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.mcp.server import ConfiguredServer, describe_server
@@ -25,7 +26,6 @@ from wolo.workspace.root import find_root
 
 ANSWER_WITHIN_S = 120.0
 """A script can have a terminal, too: its task must not wait for ever."""
-MOST_SHOWN = 12
 LOCAL = "It runs with all your rights, outside any sandbox."
 REMOTE = "It receives the arguments of the tools that the model calls."
 
@@ -130,11 +130,8 @@ def _report_unsaved(error: ConfigError, terminal: Terminal) -> None:
 def _files(root: Path, files: Sequence[ProjectFile]) -> list[Text]:
     width = max(len(each.kind) for each in files)
     lines = [Text.assemble(("? ", "bold warning"), ("This folder contains files that configure wolo:", "bold"))]
-    for each in files[:MOST_SHOWN]:
-        lines.append(Text.assemble((f"  {each.kind:<{width}}  ", "dim"), _in_full(str(each.path.relative_to(root)))))
-    if len(files) > MOST_SHOWN:
-        lines.append(Text(f"  and {len(files) - MOST_SHOWN} more", "dim"))
-    lines.append(Text.assemble(("  in ", "dim"), _in_full(str(root))))
+    lines += [_quoted(f"  {each.kind:<{width}}  ", str(each.path.relative_to(root))) for each in files]
+    lines.append(_quoted("  in ", str(root)))
     return [
         *lines,
         Text("  None of them is used unless you trust the folder.", "dim"),
@@ -145,8 +142,8 @@ def _files(root: Path, files: Sequence[ProjectFile]) -> list[Text]:
 def _hooks(found: HookSet) -> list[Text]:
     lines = [Text.assemble(("? ", "bold warning"), ("Hooks of this project want to run, from ", "bold"), _in_full(found.source))]
     for event, hook in found.hooks:
-        about = f"  {event}{f' for {hook.matcher}' if hook.matcher else ''}"
-        lines += [_in_full(about, "dim"), Text.assemble("    ", _in_full(hook.action))]
+        lines.append(Text(f"  {event}", "dim"))
+        lines += [_quoted(f"    {called:<11} ", value) for called, value in describe_hook(hook)]
     return [
         *lines,
         Text("  They run with all your rights, outside any sandbox.", "dim"),
@@ -157,11 +154,10 @@ def _hooks(found: HookSet) -> list[Text]:
 
 def _server(wanted: ConfiguredServer) -> list[Text]:
     lines = [Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(wanted.name))]
-    for called, value in describe_server(wanted.server):
-        lines.append(Text.assemble((f"  {called:<11} ", "dim"), _in_full(value)))
+    lines += [_quoted(f"  {called:<11} ", value) for called, value in describe_server(wanted.server)]
     return [
         *lines,
-        Text.assemble(("  from        ", "dim"), _in_full(wanted.source)),
+        _quoted("  from        ", wanted.source),
         Text(f"  {REMOTE if wanted.server.url else LOCAL}", "dim"),
         Text("  If any of this changes, you are asked again.", "dim"),
     ]
@@ -172,6 +168,11 @@ def _server_wording(wanted: ConfiguredServer) -> Wording:
     if wanted.server.url:
         return Wording("Use it?", "Yes, use it", subject, "used", "used")
     return Wording("Start it?", "Yes, start it", subject, "started", "started")
+
+
+def _quoted(label: str, text: str) -> Text:
+    """Not to be wrapped at spaces: a blank at the end of a row is part of the text."""
+    return Text.assemble((label, "dim"), _in_full(text), no_wrap=True)
 
 
 def _in_full(text: str, style: str = "accent") -> Text:
