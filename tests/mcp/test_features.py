@@ -20,7 +20,7 @@ from wolo.errors import ToolError
 from wolo.mcp.connection import Completing
 from wolo.mcp.elicitation import default_values, read_fields
 from wolo.mcp.server import Server
-from wolo.mcp.server_requests import SampleAnswer, SampleRequest, ServerRequests
+from wolo.mcp.server_requests import Caller, SampleAnswer, SampleRequest, ServerRequests
 from wolo.mcp.servers import Servers
 from wolo.mcp.uri_templates import complete_template
 from wolo.tools.tool import CallContext
@@ -143,6 +143,36 @@ async def test_a_field_that_no_editor_showed_is_not_sent() -> None:
     user = User([UNASKED, SKIP, SKIP, SKIP, SEND])
     async with serving(f=features()) as servers:
         assert (await ask(await settled(servers), "book", user)).text == "decline"
+
+
+async def elicited(params: dict[str, Any], user: User) -> tuple[dict[str, Any], ServerRequests]:
+    requests = ServerRequests("f", attended=True)
+    with requests.working_for(Caller("call_1", lambda text: None, user)):
+        return await requests.elicit(params), requests
+
+
+async def test_a_request_is_shown_whole() -> None:
+    message = "y" * 19_000 + "\x1b[8m\u202eend"
+    for params in ({"message": message}, {"mode": "url", "url": "https://a/\u200b", "message": message}):
+        user = User([pick("Decline")])
+        answer, _ = await elicited(params, user)
+        assert answer == {"action": "decline"}
+        assert "y" * 19_000 + "\\x1b[8m\\u{202e}end" in user.asked[0][0].text
+    assert "https://a/\\u{200b} " in user.asked[0][0].text
+
+
+async def test_a_request_too_long_to_show_is_declined() -> None:
+    described = {"properties": {"a": {"type": "string", "description": "x" * 20_001}}}
+    for params in (
+        {"message": "x" * 20_001},
+        {"message": "?", "requestedSchema": described},
+        {"mode": "url", "url": f"https://a/{'x' * 20_000}", "message": "?"},
+    ):
+        user = User()
+        answer, requests = await elicited(params, user)
+        assert answer == {"action": "decline"}
+        assert not user.asked
+        assert "too long to be shown" in requests.log[-1]
 
 
 async def test_a_page_is_opened_after_a_yes_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.terminal_text import clean_line, escaped_line
 from wolo.tools.tool_values import Option, Question, Reply
 
 MOST_FIELDS = 20
 _MOST_OPTIONS = 9
 """Each key selects one option; further values are typed."""
-_LONGEST_TEXT = 1_000
+_LONGEST_TEXT = 20_000
+"""Characters of a text that a question shows; a request with a longer one is declined."""
 _LONGEST_HEADER = 24
 _YES, _NO = "Yes", "No"
 SEND, OPEN, DECLINE = "Send", "Open in the browser", "Decline"
@@ -79,13 +80,13 @@ def default_values(fields: Sequence[Field]) -> dict[str, Any] | None:
 def as_question(server: str, field: Field, complaint: str = "") -> Question:
     """`complaint`: the reason why the previous reply was not accepted."""
     described = field.schema.get("description")
-    title = clean_line(str(field.schema.get("title") or field.name))
-    text = f"{title}: {clean_line(described)}" if isinstance(described, str) and described else title
+    title = escaped_line(str(field.schema.get("title") or field.name))
+    text = f"{title}: {escaped_line(described)}" if isinstance(described, str) and described else title
     facts = [each for each in (complaint, _about_default(field), "" if field.required else "may be left out") if each]
     note = f" ({'; '.join(facts)})" if facts else ""
     labels = list(field.choices)
     return Question(
-        text=f"{server}: {text[:_LONGEST_TEXT]}{note}",
+        text=f"{server}: {text}{note}",
         header=title[:_LONGEST_HEADER],
         options=tuple(Option(clean_line(label)) for label in labels) if len(labels) <= _MOST_OPTIONS else (),
         several=field.kind == "array",
@@ -174,16 +175,20 @@ def _string(field: Field, text: str) -> str:
     return text
 
 
+def is_too_long(*texts: str) -> bool:
+    """A question cannot show one of the texts whole."""
+    return any(len(text) > _LONGEST_TEXT for text in texts)
+
+
 def consent_question(server: str, message: str, fields: int) -> Question:
     """Comes last, so that declining is one key away in any form."""
-    said = clean_line(message)[:_LONGEST_TEXT]
+    said = escaped_line(message)
     sends = "Send these answers to it?" if fields else "Accept?"
     return Question(text=f"{server} asks: {said} {sends}", header=server, options=(Option(SEND), Option(DECLINE)))
 
 
 def url_question(server: str, message: str, url: str) -> Question:
-    said = clean_line(message)[:_LONGEST_TEXT]
-    text = f"{server} asks you to open {clean_line(url)} : {said}"
+    text = f"{server} asks you to open {escaped_line(url)} : {escaped_line(message)}"
     return Question(text=text, header=server, options=(Option(OPEN), Option(DECLINE)))
 
 

@@ -22,17 +22,17 @@ from wolo.mcp.elicitation import (
     as_question,
     consent_question,
     default_values,
+    is_too_long,
     read_fields,
     read_value,
     url_question,
 )
-from wolo.messages.terminal_text import clean, clean_line
+from wolo.messages.terminal_text import clean_line, escaped_line
 from wolo.tools.tool_values import UNASKED, AskQuestions, Option, Question, Reply
 
 MOST_LOG_LINES = 200
 _ANSWERS_TRIES = 3
 _LONGEST_LOG_LINE = 2_000
-_LONGEST_SHOWN = 500
 ALLOW = "Allow in this session"
 _DECLINED, _CANCELLED = {"action": "decline"}, {"action": "cancel"}
 
@@ -135,6 +135,9 @@ class ServerRequests:
         if len(fields) > MOST_FIELDS:
             self.note("warning", f"a form with {len(fields)} fields was declined; at most {MOST_FIELDS} are asked")
             return dict(_DECLINED)
+        if is_too_long(message, *(as_question("", field).text for field in fields)):
+            self.note("warning", "a form was declined whose texts are too long to be shown")
+            return dict(_DECLINED)
         values: dict[str, Any] = {}
         complaints = {field.name: "" for field in fields}
         for _ in range(_ANSWERS_TRIES):
@@ -164,6 +167,9 @@ class ServerRequests:
         if not url.startswith(("https://", "http://")):
             self.note("warning", f"an address that is not http was declined: {url}")
             return dict(_DECLINED)
+        if is_too_long(url, str(params.get("message", ""))):
+            self.note("warning", "an address was declined that is too long to be shown")
+            return dict(_DECLINED)
         replies = await self._ask(ask, caller, [url_question(self.server, str(params.get("message", "")), url)])
         if replies is None:
             return dict(_CANCELLED)
@@ -190,7 +196,9 @@ class ServerRequests:
         caller = self._callers[-1] if self._callers else None
         if caller is None or caller.ask_user is None:
             raise UsageError("The model may be used during a call only.")
-        said = clean(request.messages[-1][1] if request.messages else "")[:_LONGEST_SHOWN]
+        said = "\n".join(_asked_of_model(request))
+        if is_too_long(said):
+            raise UsageError("The request is too long to be shown to the user.")
         text = f"{self.server} wants to use your model, up to {self.sampling_tokens:,} tokens in this session. It asks:\n{said}"
         question = Question(text=text, header=self.server, options=(Option(ALLOW), Option(DECLINE)))
         replies = await self._ask(caller.ask_user, caller, [question])
@@ -206,6 +214,14 @@ class ServerRequests:
         finally:
             for deadline, timeout_s in self._deadlines:
                 deadline.reschedule(asyncio.get_running_loop().time() + timeout_s)
+
+
+def _asked_of_model(request: SampleRequest) -> Iterator[str]:
+    """Each text on one line behind its role, whole."""
+    if request.system:
+        yield f"system: {escaped_line(request.system)}"
+    for role, said in request.messages:
+        yield f"{role}: {escaped_line(said)}"
 
 
 def _show_page(url: str) -> None:
