@@ -71,6 +71,8 @@ class Approvals:
         walls: SandboxState,
     ) -> ApprovalGiven:
         """Raises Cancelled."""
+        from wolo.tools.editing.drawn_arguments import arguments_in_view  # noqa: PLC0415  # most turns ask for nothing
+
         shown = tuple(map(self._secrets.hide_intent, intents))
         held = walls if any(isinstance(intent, RunIntent) for intent in intents) else ""
         view = await asyncio.to_thread(preview, tool, args, self._services)
@@ -84,6 +86,7 @@ class Approvals:
             rule=rule,
             denial=denial,
             walls=held,
+            in_view=tuple(arguments_in_view(part.input, args, view)),
         )
         given = await cancellation.run(self._wait_for_user(request))
         await self._emit(given)

@@ -17,14 +17,18 @@ whether it ran or not.
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from wolo.errors import ProviderError, WoloError
 from wolo.guard.intents import Intent
+from wolo.messages.call_arguments import named_arguments
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, ToolKind, ToolPart
+from wolo.messages.terminal_text import exact
 from wolo.tools.tool_values import Location, Question, Reply, View
 
 if TYPE_CHECKING:
@@ -202,6 +206,15 @@ SandboxState = Literal["", "inside", "outside", "again", "restored"]
 files that it changed."""
 
 
+class ShownArgument(Struct, frozen=True, kw_only=True):
+    """An argument of a call as text for a person: complete, with `⟨U+202E⟩` for each character that cannot be seen."""
+
+    name: str
+    """Quoted unless it is a plain word."""
+    text: str
+    is_in_view: bool = False
+
+
 class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     """The user must approve or deny a call with `Conversation.answer(id, …)`."""
 
@@ -222,6 +235,17 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     """The subagent that asks; empty: the main agent."""
     task: str = ""
     """Id of the `task` call that started the subagent."""
+    in_view: tuple[str, ...] = ()
+    """Names of arguments that `view` shows whole; a front end that draws the view shows all others beside it."""
+
+    @property
+    def arguments(self) -> tuple[ShownArgument, ...]:
+        """All arguments, whole. Each must be shown: by the view, or as its text."""
+        shown = []
+        for name, value in named_arguments(self.part):
+            plain = name if re.fullmatch(r"[\w.-]+", name) else json.dumps(name, ensure_ascii=False)
+            shown.append(ShownArgument(name=exact(plain), text=exact(value), is_in_view=name in self.in_view))
+        return tuple(shown)
 
     @property
     def only_once(self) -> bool:

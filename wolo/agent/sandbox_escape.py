@@ -107,7 +107,8 @@ async def _offer_changes(result: Result, restored: Restored, call: CallContext, 
     if running is None or not restored.paths:
         return _with_line(result, denied + ADVICE)
     try:
-        given = await running.ask(KEEP.format(denied=denied), "restored")
+        told = RESTORED.format(names=_names(restored.paths, call, most=len(restored.paths)))
+        given = await running.ask(KEEP.format(denied=f"{PREFIX} {told}{LOST if restored.lost else ''}"), "restored")
         if not given.allowed:
             return _with_line(result, denied, *filter(None, (STAYED_RESTORED, given.reason)))
         restored.accept()
@@ -118,9 +119,9 @@ async def _offer_changes(result: Result, restored: Restored, call: CallContext, 
     return _with_line(result, ACCEPTED.format(names=names))
 
 
-def _names(paths: Sequence[str], call: CallContext) -> str:
+def _names(paths: Sequence[str], call: CallContext, *, most: int = _MOST_NAMED) -> str:
     """Escapes names: a line break in a file name must not start a new line."""
-    named = [call.services.workspace.relative(Path(path)) for path in paths[:_MOST_NAMED]]
+    named = [call.services.workspace.relative(Path(path)) for path in paths[:most]]
     shown = [name if name.isprintable() else name.encode("unicode_escape").decode() for name in named]
     more = len(paths) - len(named)
     return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from wolo.agent.events import (
     AttemptFailed,
     Compacted,
@@ -9,16 +11,21 @@ from wolo.agent.events import (
     HookAwaited,
     JobEnded,
     ModelReplaced,
+    ShownArgument,
     TaskEnded,
     Verified,
 )
-from wolo.messages.terminal_text import counted
+from wolo.messages.terminal_text import counted, labelled
 from wolo.tools.background_jobs import CROWDED
 
 
 def sentence(text: str) -> str:
     """Ends the message of a server with a full stop, so that another sentence can follow."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def argument_lines(arguments: Iterable[ShownArgument]) -> str:
+    return "\n".join(labelled(each.name, each.text) for each in arguments)
 
 
 def duration(seconds: float) -> str:

@@ -128,7 +128,7 @@ async def test_approvals_are_forms(
     async with served(era=era, elicitation_callback=fill) as client:
         made = await answered(client, "run_task", {"prompt": "Go.", "mode": "ask"})
     assert len(forms) == 1
-    assert "write made.txt" in forms[0].message
+    assert "run: write\npath: made.txt\ncontent: made\n" in forms[0].message
     choices = [each["const"] for each in forms[0].requested_schema["properties"]["decision"]["oneOf"]]
     assert choices == ["once", "session", "always", "no", "never"]
     assert (isolated / "work" / "made.txt").exists() == is_written

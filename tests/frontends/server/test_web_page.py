@@ -183,7 +183,7 @@ def test_a_session_is_set_up_and_used_from_the_page(server: Server, provider: Pr
         say(driver, "look at this")
         panel = wait(driver, lambda: all_of(driver, ".ask")[0])
         assert f"Outside the workspace: {tmp_path / 'out.txt'}" in panel.text
-        assert "+a⟨U+202E⟩bred" in panel.text
+        assert "+a⟨U+202E⟩b⟨U+001B⟩[31mred" in panel.text
         wait(driver, lambda: driver.find_element("css selector", "#todo summary").text == "1/2 mend")
         driver.execute_script("mode.value = 'yolo'; mode.dispatchEvent(new Event('change'))")
         driver.find_element("css selector", "#dialog[open] header button").click()

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ApprovalAsked, QuestionsAsked, Scope, TurnEnded
+from wolo.agent.events import ApprovalAsked, QuestionsAsked, Scope, ShownArgument, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.prompt_attachments import compose, must_be_sent
@@ -18,10 +18,12 @@ from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp import choices
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
+from wolo.frontends.phrasing import argument_lines
 from wolo.frontends.question_forms import form_properties, form_text, replies_of
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart
-from wolo.tools.tool_values import UNASKED, Question, Reply
+from wolo.messages.unicode import whole_throughout
+from wolo.tools.tool_values import UNASKED, Diff, Question, Reply, View
 
 _STOP_REASONS = {"max_turns": "max_turn_requests", "max_tokens": "max_tokens", "interrupted": "cancelled", "blocked": "refusal"}
 _FINISH_REASONS = {"length": "max_tokens", "refused": "refusal"}
@@ -212,21 +214,9 @@ class Session:
         task.add_done_callback(self._asking.discard)
 
     async def _approve(self, asked: ApprovalAsked) -> None:
-        part, conversation = asked.part, self.conversation
-        content = content_of(part, asked.view)
-        if asked.reason:
-            content.append(sdk.tool_content(sdk.text_block(asked.reason)))
-        call = sdk.ToolCallUpdate(
-            tool_call_id=part.id,
-            title=title(part),
-            kind=part.kind or "other",
-            status="pending",
-            content=content,
-            locations=places(asked.locations),
-            raw_input=part.input,
-        )
+        conversation = self.conversation
         options = _approval_options(asked)
-        chosen = await self._chosen(call, options)
+        chosen = await self._chosen(call_to_approve(asked), options)
         if chosen not in {each.option_id for each in options}:
             conversation.dismiss(asked.id)
         elif chosen in ("reject", "never"):
@@ -284,6 +274,29 @@ class Session:
             return None
         except (sdk.RequestError, ValueError):
             return None
+
+
+def call_to_approve(asked: ApprovalAsked) -> Any:
+    """The call with its change, and as text every argument that the client's drawing of the change does not show."""
+    part = asked.part
+    content = content_of(part, asked.view)
+    told = argument_lines(each for each in asked.arguments if not (each.is_in_view and _is_plain(each, asked.view)))
+    content += [sdk.tool_content(sdk.text_block(text)) for text in (told, asked.reason) if text]
+    return sdk.ToolCallUpdate(
+        tool_call_id=part.id,
+        title=title(part),
+        kind=part.kind or "other",
+        status="pending",
+        content=content,
+        locations=places(asked.locations),
+        raw_input=whole_throughout(part.input),
+    )
+
+
+def _is_plain(argument: ShownArgument, view: View | None) -> bool:
+    """A client's drawing of the change shows the argument: it has no character that cannot be seen."""
+    is_whole = isinstance(view, Diff) and not any(each.is_excerpt for each in view.changes)
+    return is_whole and "⟨" not in argument.text.replace("⟨U+0009⟩", "")
 
 
 def _approval_options(asked: ApprovalAsked) -> list[Any]:

@@ -93,6 +93,8 @@ class AttachedSession:
         self._printer.on_line(line)
         match kind:
             case "approval" | "questions":
+                if not isinstance(line["arguments" if kind == "approval" else "questions"], list):
+                    raise TypeError(kind)
                 self._pending[str(line["approval_id" if kind == "approval" else "question_id"])] = line
                 if self._caught_up and len(self._pending) == 1:
                     self._prompt()

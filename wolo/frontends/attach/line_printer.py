@@ -8,9 +8,12 @@ from typing import Any
 import msgspec
 
 from wolo.frontends.streams import visible, write
+from wolo.messages.terminal_text import labelled
 
 SHOWN_LINES = 40
 """Of a result without a diff."""
+SHOWN_CHARACTERS = 200
+"""Of the arguments of a call that needs no decision."""
 MARKS = {"completed": "x", "in_progress": ">", "cancelled": "-"}
 
 
@@ -169,10 +172,14 @@ class LinePrinter:
     def approval(self, line: dict[str, Any]) -> None:
         """A call that waits for a decision, with its change."""
         who = f" ({line['agent']})" if line.get("agent") else ""
-        self.line(f"? {line['name']}{who} {_short(line['input'], 2000)}")
+        self.line(f"? {line['name']}{who}")
+        view = line["view"] if isinstance(line.get("view"), dict) else {}
+        is_drawn = view.get("type") == "diff" and self._view(view)
+        for each in line["arguments"]:
+            if not (is_drawn and each["is_in_view"]):
+                self.line(labelled(str(each["name"]), str(each["text"])), before="    ")
         if line.get("reason"):
             self.line(str(line["reason"]), before="    ")
-        self._view(line["view"] if isinstance(line.get("view"), dict) else {})
         for path in line.get("outside") or ():
             self.line(f"outside the workspace: {path}", before="    ")
         if line.get("rule"):
@@ -186,9 +193,9 @@ class LinePrinter:
             )
 
 
-def _short(given: Any, limit: int = 200) -> str:
+def _short(given: Any) -> str:
     if isinstance(given, dict) and len(given) == 1:
         (given,) = given.values()
     text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
     text = " ".join(text.split())
-    return text if len(text) <= limit else f"{text[:limit]}…"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wolo.agent.events import ApprovalAsked
+from wolo.frontends.phrasing import argument_lines
 from wolo.frontends.question_forms import form_properties, form_text
-from wolo.messages.call_arguments import call_line
-from wolo.messages.terminal_text import clean
+from wolo.messages.call_arguments import shortened
+from wolo.messages.terminal_text import clean, escaped_line
 from wolo.tools.tool_values import Question
 
-MOST_OF_CALL = 4_000
-"""Characters of the call that is to be approved."""
+MOST_OF_CALL = 1_000_000
+"""Characters of the arguments that a form shows; a call with more can only be denied."""
 _DECISION = "decision"
 
 
@@ -33,8 +34,10 @@ class Form:
 
 
 def approval_form(id: str, asked: ApprovalAsked) -> Form:
-    choices = {"once": "Allow once"}
-    if not asked.only_once:
+    arguments = argument_lines(asked.arguments)
+    is_whole = len(arguments) <= MOST_OF_CALL
+    choices = {"once": "Allow once"} if is_whole else {}
+    if is_whole and not asked.only_once:
         choices["session"] = "Allow for the rest of this task"
         if asked.rule:
             choices["always"] = f"Always allow {clean(asked.rule)} in this workspace"
@@ -42,19 +45,24 @@ def approval_form(id: str, asked: ApprovalAsked) -> Form:
     if asked.denial:
         choices["never"] = f"Never allow {clean(asked.denial)} in this workspace"
     agent = f" (agent {asked.agent})" if asked.agent else ""
-    message = f"wolo{agent} wants to run: {call_line(asked.part, most_chars=MOST_OF_CALL)}"
+    message = f"wolo{agent} wants to run: {escaped_line(asked.part.tool)}"
+    if arguments:
+        message += f"\n{shortened(arguments, MOST_OF_CALL)}"
+    if not is_whole:
+        message += "\nThat is too long for a form, so it can only be denied here."
     if asked.reason:
         message += f"\n{clean(asked.reason)}"
     titled = [{"const": value, "title": title} for value, title in choices.items()]
     return Form(id, message, {_DECISION: {"type": "string", "title": "Decision", "oneOf": titled}}, [_DECISION])
 
 
-def decision_of(content: Mapping[str, Any] | None) -> str:
-    """A form that was closed decides nothing; one sent without a decision denies the call."""
+def decision_of(form: Form, content: Mapping[str, Any] | None) -> str:
+    """A form that was closed decides nothing; one sent without a decision that it offers denies the call."""
     if content is None:
         return "dismiss"
     decision = content.get(_DECISION)
-    return decision if isinstance(decision, str) and decision in ("once", "session", "always", "never") else "no"
+    offered = [each["const"] for each in form.schema["properties"][_DECISION]["oneOf"]]
+    return decision if isinstance(decision, str) and decision in offered else "no"
 
 
 def question_form(id: str, questions: Sequence[Question]) -> Form:

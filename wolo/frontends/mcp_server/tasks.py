@@ -106,7 +106,8 @@ class Task:
                 self.updates.put_nowait(None)
 
     async def _approve(self, asked: ApprovalAsked) -> str:
-        return decision_of(await self._ask(approval_form(asked.id, asked)))
+        form = approval_form(asked.id, asked)
+        return decision_of(form, await self._ask(form))
 
     async def _answer(self, questions: Sequence[Question]) -> list[Reply] | None:
         return replies_of(questions, await self._ask(question_form(secrets.token_hex(8), questions)))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from wolo.agent.events import (
     AnswerEnded,
@@ -33,8 +34,10 @@ from wolo.frontends.stream_json import Line, assistant_message, denial, event_li
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.messages.message import Message
 from wolo.messages.parts import ImagePart, TextPart
+from wolo.messages.terminal_text import exact
+from wolo.messages.unicode import whole_throughout
 from wolo.tools.todo import latest_todos
-from wolo.tools.tool_values import TodoList
+from wolo.tools.tool_values import Diff, TodoList
 
 PASSING = (TextStreamed, ThinkingStreamed, CallStreamed, CallProgressed, RequestStarted)
 """Events whose lines a later one supersedes."""
@@ -111,13 +114,19 @@ def user_line(message: Message) -> Line:
 
 
 def approval_line(asked: ApprovalAsked) -> Line:
-    line = _system("approval", approval_id=asked.id, call_id=asked.part.id, name=asked.part.tool, input=asked.part.input)
-    return line | {
-        "reason": asked.reason,
+    view = asked.view
+    if isinstance(view, Diff):
+        view = replace(view, path=exact(view.path), text=exact(view.text, keeps_tabs=True))
+    given = whole_throughout(asked.part.input)
+    return _system("approval", approval_id=asked.id, call_id=asked.part.id, name=asked.part.tool, input=given) | {
+        "arguments": msgspec.to_builtins(asked.arguments),
+        "reason": exact(asked.reason),
         "rule": asked.rule,
         "sandbox": asked.walls,
-        "view": msgspec.to_builtins(asked.view) if asked.view is not None else None,
-        "outside": [str(each.path) for each in asked.intents if isinstance(each, ReadIntent | WriteIntent) and not each.inside],
+        "view": msgspec.to_builtins(view),
+        "outside": [
+            exact(str(each.path)) for each in asked.intents if isinstance(each, ReadIntent | WriteIntent) and not each.inside
+        ],
         "agent": asked.agent,
         "task": asked.task,
         "never": asked.denial,

@@ -39,6 +39,12 @@ def diff_lines(before: str, after: str) -> LineDiff:
     return LineDiff("\n".join(lines), added, removed)
 
 
+def is_cut(text: str) -> bool:
+    """The diff may leave lines out, or the ends of lines."""
+    lines = text.split("\n")
+    return len(lines) >= _MAX_SHOWN or any(len(line) > _MAX_WIDTH + len("+") for line in lines)
+
+
 def compare(old: list[str], new: list[str]) -> Iterator[Change]:
     """Yields the differences in order; long passages are reported as one change.
 

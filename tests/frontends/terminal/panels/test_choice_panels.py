@@ -130,3 +130,30 @@ async def test_a_whole_file_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> Non
     async with asked(monkeypatch, approval(part, WriteIntent(Path("/w/a.txt")))) as here:
         here.drawn.press("end")
         await here.drawn.wait_for("+ line 0299")
+
+
+async def test_the_first_yes_unfolds_a_long_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "\n".join(f"touch file{number}" for number in range(60))
+    async with asked(monkeypatch, running(command)) as here:
+        assert not here.drawn.shows("file59")
+        here.drawn.type("y")
+        await here.drawn.wait_for("touch file59")
+        await here.drawn.wait_for("Yes counts now")
+        assert not here.answer.done()
+        here.drawn.type("y")
+        assert await here.scope() == "once"
+
+
+async def test_a_long_command_that_was_scrolled_is_unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "\n".join(f"touch file{number}" for number in range(60))
+    async with asked(monkeypatch, running(command)) as here:
+        here.drawn.press("end")
+        await here.drawn.wait_for("touch file59")
+        here.drawn.type("y")
+        assert await here.scope() == "once"
+
+
+async def test_a_no_to_a_long_command_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(monkeypatch, running("\n".join(["touch made"] * 60))) as here:
+        here.drawn.type("n")
+        assert await here.scope() == ""

@@ -31,11 +31,12 @@ function argument(name, input) {
 }
 
 function argumentsOf(input) {
-  if (typeof input.old === "string" || typeof input.new === "string") return change([input], input.path);
-  if (Array.isArray(input.edits)) return change(input.edits, input.path);
-  if (typeof input.patch === "string") return diff(input.patch);
-  if (typeof input.content === "string" && typeof input.path === "string") return diff(prefixed(`+++ ${input.path}`, input.content, "+"));
-  if (typeof input.command === "string" && Object.keys(input).length === 1) return output(input.command);
+  const is = (...names) => Object.keys(input).every((name) => names.includes(name));
+  if (is("path", "old", "new") && (input.old ?? input.new) != null) return change([input], input.path);
+  if (is("path", "edits") && Array.isArray(input.edits)) return change(input.edits, input.path);
+  if (is("patch") && typeof input.patch === "string") return diff(input.patch);
+  if (is("path", "content") && typeof input.content === "string") return diff(prefixed(`+++ ${input.path}`, input.content, "+"));
+  if (is("command") && typeof input.command === "string") return output(input.command);
   const lines = Object.entries(input).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value, null, 1)}`);
   return lines.length ? output(lines.join("\n")) : null;
 }
@@ -153,20 +154,57 @@ const SANDBOX = {
   restored: "It ran in the sandbox; Yes keeps its version of these files.",
 };
 
+const FOLDED_LINES = 16, FOLDED_CHARACTERS = 1600;
+
+/** A text that an approval is about: a long one is folded; the second value shows it whole, and says whether it was folded. */
+function quoted(text, draw) {
+  const lines = text.split("\n"), head = lines.slice(0, FOLDED_LINES).join("\n").slice(0, FOLDED_CHARACTERS);
+  if (head.length === text.length) return [draw(text), () => false];
+  const left = lines.length - head.split("\n").length, rest = left || text.length - head.length;
+  const more = el("button", { type: "button", class: "more" }, `${rest} more ${left ? "line" : "character"}${rest === 1 ? "" : "s"}`);
+  const node = el("div", {}, draw(head), more);
+  const unfold = () => more.isConnected && (node.replaceChildren(draw(text)), true);
+  more.addEventListener("click", unfold);
+  return [node, unfold];
+}
+
+const plain = (text) => el("pre", { tabindex: "0" }, text);
+const unfoldedDiff = (text) => {
+  const node = diff(text);
+  for (let more; (more = node.querySelector(".more"));) more.click();
+  return node;
+};
+
+/** The change, and every argument that it does not show; and what shows all of it. */
+function proposed(line) {
+  const isDiff = line.view?.type === "diff";
+  const left = line.arguments.filter((each) => !(isDiff && each.is_in_view));
+  const [shown, unfolds] = isDiff ? quoted(line.view.text, unfoldedDiff) : [null, () => false];
+  const rows = left.map((each) => [each.name, ...quoted(each.text, plain)]);
+  const node = el("div", { class: "what" }, shown, ...rows.flatMap(([name, text]) => [el("h3", {}, name), text]));
+  return [node, () => [unfolds, ...rows.map((row) => row[2])].map((unfold) => unfold()).some(Boolean)];
+}
+
 export function approvalNode(line, decide) {
   const reason = el("input", { type: "text", placeholder: "Reason, if no", "aria-label": "Reason for the model, if no" });
-  const titles = { always: `Saves the rule ${line.rule}`, session: line.rule, never: `Saves a rule that denies ${line.never}` };
+  const titles = { session: line.rule, never: `Saves a rule that denies ${line.never}` };
+  const [what, unfold] = proposed(line), all = el("div", { class: "why", role: "status" });
+  const choose = (decision) => {
+    if (!["no", "never"].includes(decision) && unfold()) all.textContent = "Now all of it is shown. Press again to allow it.";
+    else decide(decision, reason.value);
+  };
   const buttons = line.decisions.map((each) =>
-    el("button", { type: "button", class: each === "once" ? "main" : "", "data-decision": each, title: titles[each] ?? "", on: { click: () => decide(each, reason.value) } }, DECISIONS[each] ?? each));
+    el("button", { type: "button", class: each === "once" ? "main" : "", "data-decision": each, title: titles[each] ?? "", on: { click: () => choose(each) } }, DECISIONS[each] ?? each));
   const { view } = line, isDiff = view?.type === "diff";
   const title = line.name === "shell" ? "Run this command?" : isDiff ? `${view.created ? "Create" : "Change"} ${view.path}?` : `Allow ${line.name}?`;
   const warnings = [SANDBOX[line.sandbox], ...line.outside.map((path) => `Outside the workspace: ${path}`)].filter(Boolean);
   reason.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.isComposing) { event.preventDefault(); decide("no", reason.value); } });
   return el("div", { class: "ask", role: "group", tabindex: "-1", "aria-label": title },
     el("h2", {}, title, line.agent ? ` (${line.agent})` : null, isDiff ? el("small", {}, " ", ...counts(view)) : null),
-    el("div", { class: "what" }, isDiff ? diff(view.text) : argumentsOf(line.input)),
+    what,
     ...warnings.map((text, at) => el("div", { class: at || line.sandbox !== "inside" ? "why warning" : "why" }, text)),
-    line.reason ? el("div", { class: "why" }, line.reason) : null, el("div", { class: "row" }, ...buttons, reason));
+    line.reason ? el("div", { class: "why" }, line.reason) : null,
+    line.rule ? el("div", { class: "why" }, `“Always” saves the rule ${line.rule}`) : null, all, el("div", { class: "row" }, ...buttons, reason));
 }
 
 export function questionsNode(line, answer) {

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
+from wolo.errors import ToolError
 from wolo.frontends.terminal.render.file_diffs import Line, replaced, rewritten, signed_lines, spelled
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.messages.call_arguments import CHANGING, FILES, call_line, named_arguments
+from wolo.messages.call_arguments import call_line, named_arguments
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, counted, escaped_line, escaped_pieces
+from wolo.tools.editing.drawn_arguments import changed_texts
 from wolo.tools.toolbox import Toolbox
 
 MOST_TITLES = 4
@@ -36,13 +38,15 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     """The question, then its lines. `waiting`: calls asked about next; `before`: the text of the file that would be rewritten."""
     lines = [_question(asked)]
     lines += _each_once(_described(intent) for intent in asked.intents)
+    decoded = None
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
-        lines += [Text("  ", no_wrap=True).append_text(line) for line in _changes(asked.part, before)]
-    lines += _arguments(asked)
+        decoded = _decoded(asked.part)
+        lines += [Text("  ", no_wrap=True).append_text(line) for line in _changes(decoded, before)]
+    lines += _arguments(asked, decoded)
     if asked.walls:
         words, style = _SANDBOX[asked.walls]
         lines.append(Text(f"  {words}", style))
-    lines += [Text(f"  {line}", "warning") for line in clean(asked.reason).splitlines()]
+    lines += [Text(f"  {line}", "warning") for line in clean(asked.reason).split("\n") if asked.reason]
     if source := _source(asked):
         lines.append(Text(f"  rule from {escaped_line(source)}", "dim"))
     return lines + _pending(waiting)
@@ -127,14 +131,21 @@ def _described(intent: Intent) -> list[Text]:
             return _marked(intent.target, "  ", "  ")
 
 
-def _arguments(asked: ApprovalAsked) -> list[Text]:
+def _arguments(asked: ApprovalAsked, decoded: Any) -> list[Text]:
     """Arguments that are not shown as a command, an address, a file or a change."""
     given = named_arguments(asked.part)
     if not any(isinstance(intent, CallIntent) for intent in asked.intents):
         shown = {intent.command for intent in asked.intents if isinstance(intent, RunIntent)}
         shown |= {intent.url for intent in asked.intents if isinstance(intent, FetchIntent)}
-        is_change = asked.part.tool in CHANGING
-        given = [(name, value) for name, value in given if not is_change and value not in shown and name not in FILES]
+        paths = [str(intent.path) for intent in asked.intents if isinstance(intent, ReadIntent | WriteIntent)]
+        covered = set(changed_texts(asked.part.input, decoded))
+        given = [
+            (name, value)
+            for name, value in given
+            if name not in covered
+            and value not in shown
+            and not any(path.endswith(f"/{value}") or path == value for path in paths)
+        ]
     return [line for name, value in given for line in _marked(f"{name}: {value}", "  ", "    ")]
 
 
@@ -153,26 +164,32 @@ def _begun(mark: str) -> Text:
     return Text.assemble((mark, "dim"), no_wrap=True)
 
 
-def _changes(part: ToolPart, before: str | None) -> Iterator[Text]:
-    """Decodes the arguments as the tool does: models have other names for them."""
+def _decoded(part: ToolPart) -> Any:
+    """The arguments as the built-in tool reads them: models have other names for them. None where it reads none."""
+    try:
+        return Toolbox().decode(part.tool, part.input)[1]
+    except ToolError:
+        return None
+
+
+def _changes(given: Any, before: str | None) -> Iterator[Text]:
     from wolo.tools.editing.apply_patch import ApplyPatchArgs  # noqa: PLC0415  # a tool is loaded at its first call
     from wolo.tools.editing.edit import EditArgs, Replacement  # noqa: PLC0415
     from wolo.tools.editing.matching import with_line_endings_of  # noqa: PLC0415
     from wolo.tools.editing.write import WriteArgs  # noqa: PLC0415
 
-    _, given = Toolbox().decode(part.tool, part.input)
     match given:
         case WriteArgs() if before:
             yield from rewritten(before, with_line_endings_of(before, given.content.removeprefix("\ufeff")))
         case WriteArgs():
-            yield from signed_lines(Line("+", line, number) for number, line in enumerate(given.content.splitlines(), 1))
+            yield from rewritten("", given.content)
         case EditArgs():
             for each in given.edits or (Replacement(given.old or "", given.new or "", given.replace_all),):
                 if each.replace_all:
                     yield Text("every occurrence:", "dim")
                 yield from replaced(each.old, each.new, first=_first_line(before, each.old))
         case ApplyPatchArgs():
-            yield from signed_lines(Line(line[:1] or " ", line[1:]) for line in given.patch.strip().split("\n"))
+            yield from signed_lines(Line(line[:1] or " ", line[1:]) for line in given.patch.strip("\n").split("\n"))
 
 
 def _first_line(before: str | None, old: str) -> int | None:

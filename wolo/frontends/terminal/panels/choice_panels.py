@@ -32,6 +32,8 @@ REASON = "why not › "
 RULE = "rule › "
 
 
+_YES = "y"
+"""Key of a yes, which counts once all of the quoted text was visible, or the second time."""
 _NO = Choice("n", "No")
 _ACCEPT_EDITS = Choice("f", "Yes, and accept edits from now on")
 _BECAUSE = Choice("r", "No, because…")
@@ -89,12 +91,12 @@ class ChoicePanel(Panel[str]):
         return with_hints(self._row.laid_out(columns), ("Enter", "select"), ("Esc", "cancel"), columns=columns)
 
     def handle_key(self, key: str) -> None:
-        if key == "enter":
-            self.resolve(self._row.selected.key)
-        elif key == "end-of-input":
+        chosen = self._row.selected if key == "enter" else self._row.find(key)
+        if key == "end-of-input":
             self.escape()
-        elif found := self._row.find(key):
-            self.resolve(found.key)
+        elif chosen is not None:
+            if chosen.key != _YES or not self.unfold():
+                self.resolve(chosen.key)
         elif key in ("left", "right", "tab", "back-tab") or not self.scroll(key):
             self._row.select(key)
 
@@ -181,7 +183,7 @@ class ApprovalPanel(Panel[Answer]):
             self.write(RULE, self._rule)
         elif chosen == _BECAUSE:
             self.write(REASON)
-        else:
+        elif chosen.key in (_NO.key, _NEVER.key) or not self.unfold():
             scope = _SCOPES.get(chosen.key, "once")
             allowed = chosen.key not in (_NO.key, _NEVER.key)
             edited = self._rule if allowed and self._rule != self._asked.rule and scope != "once" else ""

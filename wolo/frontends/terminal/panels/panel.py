@@ -94,6 +94,9 @@ class Panel(ABC, Generic[T]):
         """Line of the content that has to be visible."""
         self._in_view = _ANYWHERE
         """Its rows."""
+        self._quoted = self._seen = 0
+        """Last row of the text that the panel is about, and the last row that was visible."""
+        self._was_unfolded = False
         self._key_guard = KeyGuard(self)
         self._body = Window(
             FormattedTextControl(self._painted, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
@@ -209,6 +212,15 @@ class Panel(ABC, Generic[T]):
         self._showing, self._in_view = None, _ANYWHERE
         return True
 
+    def unfold(self) -> bool:
+        """Goes to the end of the text that the panel is about. False: all of it was visible, or this was done before."""
+        if self._was_unfolded or self._seen >= self._quoted:
+            return False
+        self._was_unfolded = True
+        self._top = max(self._top, min(self._quoted - self._page, self._most))
+        self._showing, self._in_view = None, _ANYWHERE
+        return True
+
     def changed(self, *, showing: int | None = None) -> None:
         """Draws new content; `showing` is the line that has to be visible."""
         self._wrapped, self._showing, self._in_view = (0, ()), showing, _ANYWHERE
@@ -267,6 +279,7 @@ class Panel(ABC, Generic[T]):
         self._most = max(len(rows) - self._page, 0)
         first, end = self._in_view
         self._top = min(max(self._top, end - self._page), first, self._most)
+        self._seen = max(self._seen, self._top + self._page)
         return [*rows[self._top : self._top + self._page], *self._position(len(rows))]
 
     def _wrap(self, columns: int) -> None:
@@ -274,6 +287,8 @@ class Panel(ABC, Generic[T]):
         if (title := self.title()) is not None and not self.is_framed:
             lines = [Text.assemble(("? ", "bold accent"), title), *lines]
         self._wrapped = (columns, as_rows(lines, columns))
+        quoted = max((at for at, line in enumerate(lines, start=1) if line.no_wrap), default=0)
+        self._quoted, self._seen = len(as_rows(lines[:quoted], columns)), 0
         if self._showing is not None:
             at = self._showing + (title is not None and not self.is_framed)
             first = len(as_rows(lines[:at], columns))
@@ -283,6 +298,8 @@ class Panel(ABC, Generic[T]):
         if not self._most:
             return []
         words = f"lines {self._top + 1}-{self._top + self._page} of {total}"
+        if self._was_unfolded:
+            words += " · Yes counts now"
         is_wide = get_app().output.get_size().columns >= NARROW_COLUMNS
         return [[("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)]]
 

@@ -120,14 +120,17 @@ def _shortened(line: Text) -> Text:
 
 def replaced(old: str, new: str, *, first: int | None = None) -> list[Text]:
     """The change from one text to another; `first` is the number of its first line."""
-    return signed_lines(_compared_lines(old.splitlines(), new.splitlines(), first))
+    before, after = (text.split("\n") if text else [] for text in (old, new))
+    if old.endswith("\n") and new.endswith("\n"):
+        before, after = before[:-1], after[:-1]
+    return signed_lines(_compared_lines(before, after, first))
 
 
 def rewritten(old: str, new: str) -> list[Text]:
     """The change of a whole file: all changed lines, with unchanged lines between them folded."""
     before, after = split_lines(old), split_lines(new)
     ends = {line[len(line.rstrip("\r\n")) :] for line in (*before, *after)} - {""}
-    hidden = next(iter(ends)) if len(ends) == 1 else "\n"
+    hidden = next(iter(ends)) if before and len(ends) == 1 else "\n"
     return signed_lines(_folded(list(_without_ends(_compared_lines(before, after, 1), hidden))))
 
 
