@@ -25,7 +25,7 @@ def _answer(asked: Asked) -> Reply:
 
 
 def write_tasks(file: Path, count: int, **fields: Any) -> Path:
-    lines = [json.dumps({"id": f"t{number}", "prompt": "go", "mode": "yolo", **fields}) for number in range(count)]
+    lines = [json.dumps({"id": f"t{number}", "prompt": "go", **fields}) for number in range(count)]
     file.write_text("\n".join(lines) + "\n")
     return file
 

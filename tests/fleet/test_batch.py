@@ -34,8 +34,8 @@ def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None
     source = repository(tmp_path / "source", {"a.txt": "one\n"})
     tasks = write_tasks(tmp_path / "t.jsonl", 20, repo="source", verify="test -f made.txt && ! test -f no")
     with tasks.open("a") as file:
-        file.write(json.dumps({"id": "bad", "prompt": "go", "mode": "yolo", "verify": "exit 1"}))
-    done = run_wolo("batch", "run", str(tasks), "--out", "runs/x", "-j", "4", timeout=120)
+        file.write(json.dumps({"id": "bad", "prompt": "go", "verify": "exit 1"}))
+    done = run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "runs/x", "-j", "4", timeout=120)
     assert done.exit_code == 1, done.stderr
     assert done.stdout.startswith("20 passed, 1 failed · ")
     found = results(Path("runs/x"))
@@ -55,7 +55,7 @@ def test_twenty_tasks_end_once_each(env: dict[str, str], tmp_path: Path) -> None
 def test_limits_of_the_settings_hold_for_all_agents(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1)
     limits = ("--set", "batch.requests_per_minute=9000", "--set", "batch.tokens_per_minute=8000000")
-    assert run_wolo("batch", "run", str(tasks), "--out", "q", *limits).exit_code == 0
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "q", *limits).exit_code == 0
     with contextlib.closing(sqlite3.connect("q/ledger.db")) as ledger:
         ((limit,),) = ledger.execute("SELECT state FROM limits")
     assert (json.loads(limit)["requests"], json.loads(limit)["tokens"]) == (9000, 8000000)
@@ -63,7 +63,7 @@ def test_limits_of_the_settings_hold_for_all_agents(env: dict[str, str], tmp_pat
 
 def test_mistakes_of_a_task_file_are_all_named_and_no_folder_is_made(env: dict[str, str]) -> None:
     Path("t.jsonl").write_text('{"id": "a"}\n{"id": "b", "prompt": "x", "model": "a b"}\n')
-    done = run_wolo("batch", "run", "t.jsonl", "--out", "runs/x")
+    done = run_wolo("batch", "run", "--mode", "yolo", "t.jsonl", "--out", "runs/x")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         "t.jsonl:1:1: a prompt is missing",
@@ -74,10 +74,12 @@ def test_mistakes_of_a_task_file_are_all_named_and_no_folder_is_made(env: dict[s
 
 def test_a_queue_is_made_first_and_worked_on_later(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 3)
-    assert run_wolo("batch", "run", str(tasks), "--out", "q", "-j", "0", "--set", "batch.lease_s=7").exit_code == 0
+    assert (
+        run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "q", "-j", "0", "--set", "batch.lease_s=7").exit_code == 0
+    )
     with sqlite3.connect("q/ledger.db") as database:
         assert database.execute("SELECT json_extract(meta, '$.lease_s') FROM run").fetchone() == (7.0,)
-    refused = run_wolo("batch", "run", str(tasks), "--out", "q")
+    refused = run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "q")
     assert (refused.exit_code, "batch resume" in refused.stderr) == (2, True)
     assert run_wolo("batch", "work", "q", "--max", "1").exit_code == 0
     assert run_wolo("batch", "status", "q", "--json").json["states"] == {"queued": 2, "done": 1}
@@ -91,7 +93,7 @@ def test_a_queue_is_made_first_and_worked_on_later(env: dict[str, str], tmp_path
 
 def test_the_budget_of_the_run_leaves_tasks_in_the_queue(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 3)
-    done = run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "1", "--max-tokens", "300")
+    done = run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x", "-j", "1", "--max-tokens", "300")
     states = run_wolo("batch", "status", "x", "--json").json["states"]
     assert (done.exit_code, states) == (1, {"queued": 1, "done": 1, "budget": 1})
 
@@ -117,7 +119,9 @@ def _agents(run: Path) -> list[int]:
 
 def test_one_interrupt_drains_and_two_cancel(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
     write_tasks(tmp_path / "t.jsonl", 3, prompt="HOLD ON")
-    with start_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "2", forked=False) as running:
+    with start_wolo(
+        "batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "2", forked=False
+    ) as running:
         provider.wait_for_requests(2, 60)
         running.send_signal(signal.SIGINT)
         assert running.stderr is not None
@@ -132,7 +136,9 @@ def test_a_killed_coordinator_leaves_nothing_running_and_resume_ends_every_task_
     env: dict[str, str], tmp_path: Path, provider: ProviderServer
 ) -> None:
     write_tasks(tmp_path / "t.jsonl", 5, prompt="HOLD ON")
-    with start_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "2", forked=False) as running:
+    with start_wolo(
+        "batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "2", forked=False
+    ) as running:
         provider.wait_for_requests(2, 60)
         running.kill()
         running.wait(30)
@@ -148,7 +154,7 @@ def test_a_killed_coordinator_leaves_nothing_running_and_resume_ends_every_task_
 
 def test_a_killed_agent_is_lost_and_its_task_runs_again(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
     write_tasks(tmp_path / "t.jsonl", 1, prompt="HOLD ON")
-    with start_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", forked=False) as running:
+    with start_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", forked=False) as running:
         for attempt in (1, 2, 3):
             provider.wait_for_requests(attempt, 60)
             os.kill(min(_agents(Path("x"))), signal.SIGKILL)
@@ -174,7 +180,7 @@ async def test_a_worker_that_was_given_up_publishes_nothing(env: dict[str, str],
 def test_a_patch_is_shown_applied_once_and_merged(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
     source = repository(tmp_path / "source", {"made.txt": "".join(f"{n}\n" for n in range(20))})
     write_tasks(tmp_path / "t.jsonl", 1, repo="source")
-    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x").exit_code == 0
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x").exit_code == 0
     shown = run_wolo("batch", "apply", "x", "t0")
     assert (shown.exit_code, "+made" in shown.stdout) == (2, True)
     files(source, {"made.txt": "unsaved\n"})
@@ -192,7 +198,7 @@ def test_a_patch_is_shown_applied_once_and_merged(env: dict[str, str], tmp_path:
 
 def test_a_run_is_exported_whole_or_not_at_all(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
     write_tasks(tmp_path / "t.jsonl", 2)
-    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
     assert run_wolo("batch", "work", "x", "--max", "1").exit_code == 0
     exported = run_wolo("batch", "export", "x", "--format", "jsonl")
     assert [line["state"] for line in exported.lines] == ["done", "queued"], "also of a run that has not ended"
@@ -229,7 +235,7 @@ def test_tasks_are_made_from_files_and_rows(tmp_path: Path) -> None:
 
 def test_a_full_disk_stops_the_run_in_words_and_resume_goes_on(env: dict[str, str], tmp_path: Path) -> None:
     write_tasks(tmp_path / "t.jsonl", 2, verify="head -c 3000000 /dev/zero | tr '\\0' x > big; cat big")
-    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
     limited = "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)); os.execv(sys.executable, sys.argv[1:])"
     limit = f"import os, resource, sys; {limited}"
     argv = [sys.executable, "-c", limit, sys.executable, "-m", "wolo", "batch", "resume", "x", "-j", "1"]
@@ -247,7 +253,7 @@ def test_two_hundred_tasks_through_kills_of_agents_and_coordinators(env: dict[st
     repository(tmp_path / "source", {"a.txt": "one\n"})
     write_tasks(tmp_path / "t.jsonl", 200, repo="source", verify="test -f made.txt")
     run = Path("x")
-    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
     chance, kills = random.Random(7), 0
     for _ in range(20):
         with start_wolo("batch", "resume", "x", "-j", "4", forked=False) as running:

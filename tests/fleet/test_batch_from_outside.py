@@ -23,7 +23,7 @@ from wolo.fleet.tasks import Task
 
 def test_an_unknown_cost_is_never_zero(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1)
-    done = run_wolo("batch", "run", str(tasks), "--out", "x")
+    done = run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x")
     assert done.stdout.startswith("1 done · ")
     assert done.stdout.endswith(" tokens · ?\n")
     assert run_wolo("batch", "status", "x", "--json").json["cost_usd"] is None
@@ -33,7 +33,7 @@ def test_an_unknown_cost_is_never_zero(env: dict[str, str], tmp_path: Path) -> N
 
 def test_a_raised_limit_in_dollars_needs_prices(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1)
-    assert run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "0").exit_code == 0
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x", "-j", "0").exit_code == 0
     refused = run_wolo("batch", "resume", "x", "--max-cost", "3")
     assert (refused.exit_code, "is unknown" in refused.stderr) == (2, True)
     assert run_wolo("batch", "status", "x", "--json").json["states"] == {"queued": 1}
@@ -43,7 +43,7 @@ def test_a_run_that_cannot_be_made_leaves_nothing(env: dict[str, str], tmp_path:
     tasks = write_tasks(tmp_path / "t.jsonl", 1)
     Path("file").write_text("")
     for more in (("--out", "file/x"), ("--out", "x", "--store", "postgresql://nobody@127.0.0.1:1/none")):
-        refused = run_wolo("batch", "run", str(tasks), *more)
+        refused = run_wolo("batch", "run", "--mode", "yolo", str(tasks), *more)
         assert (refused.exit_code, "crashed" in refused.stderr) == (2, False), refused.stderr
     assert not Path("x").exists()
 
@@ -73,7 +73,7 @@ def test_a_patch_is_applied_to_the_whole_repository_from_a_folder_in_it(env: dic
     (tmp_path / "plain/b.txt").write_text("two\n")
     lines = [{"id": name, "prompt": "go", "mode": "yolo", "repo": repo} for name, repo in (("r", "source"), ("p", "plain"))]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert run_wolo("batch", "run", str(tmp_path / "t.jsonl"), "--out", "x").exit_code == 0
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x").exit_code == 0
     assert run_wolo("batch", "apply", "x", "r", "--to", str(source / "deep"), "--yes").exit_code == 0
     assert git(source, "status", "--short") == "?? made.txt"
     assert run_wolo("batch", "apply", "x", "p", "--to", str(source / "deep"), "--yes").exit_code == 0
@@ -90,7 +90,7 @@ def test_commits_that_are_not_there_are_mistakes_of_the_file(env: dict[str, str]
     lines = [{"id": f"t{n}", "prompt": "go", "repo": repo, "ref": ref} for n, (repo, ref) in enumerate(wanted)]
     lines.append({"id": "t3", "prompt": "go", "repo": "empty"})
     Path("t.jsonl").write_text("".join(json.dumps(line | {"repo": str(tmp_path / line["repo"])}) + "\n" for line in lines))
-    refused = run_wolo("batch", "run", "t.jsonl", "--out", "x")
+    refused = run_wolo("batch", "run", "--mode", "yolo", "t.jsonl", "--out", "x")
     assert refused.exit_code == 2
     assert [line.split(":")[1] for line in refused.stderr.splitlines()] == ["2", "3", "4"]
     assert "has no branch, tag or commit gone" in refused.stderr
@@ -99,7 +99,7 @@ def test_commits_that_are_not_there_are_mistakes_of_the_file(env: dict[str, str]
 
 def test_a_command_that_kills_its_parent_costs_itself_only(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1, verify="kill -9 $PPID; sleep 60")
-    assert run_wolo("batch", "run", str(tasks), "--out", "x").exit_code == 1
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x").exit_code == 1
     (result,) = results(Path("x"))
     assert (result["state"], result["error"]["message"]) == ("failed", "The verify command was ended by SIGKILL.")
 
@@ -116,10 +116,10 @@ def test_tasks_that_name_their_models_need_no_default_model(
 ) -> None:
     monkeypatch.delenv("WOLO_MODEL")
     tasks = write_tasks(tmp_path / "t.jsonl", 1, model=env["WOLO_MODEL"])
-    queued = run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "0")
+    queued = run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x", "-j", "0")
     assert (queued.exit_code, queued.stderr) == (0, "")
     assert queued.stdout.startswith("1 task is queued in x. ")
-    unnamed = run_wolo("batch", "run", str(write_tasks(tmp_path / "u.jsonl", 1)), "--out", "y", "-j", "0")
+    unnamed = run_wolo("batch", "run", "--mode", "yolo", str(write_tasks(tmp_path / "u.jsonl", 1)), "--out", "y", "-j", "0")
     assert (unnamed.exit_code, "A base URL needs a model." in unnamed.stderr) == (2, True)
 
 
@@ -129,7 +129,7 @@ def test_files_with_conflicts_are_named_as_they_are(env: dict[str, str], tmp_pat
         text("Done.") if asked.results else call("shell", {"command": "echo two > 'ä b.txt'; echo c > c.txt"})
     )
     tasks = write_tasks(tmp_path / "t.jsonl", 1, repo="source")
-    assert run_wolo("batch", "run", str(tasks), "--out", "x").exit_code == 0
+    assert run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x").exit_code == 0
     commit(source, {"ä b.txt": "other\n"})
     applied = run_wolo("batch", "apply", "x", "t0", "--yes")
     assert (applied.exit_code, "Merged with conflicts in ä b.txt." in applied.stderr) == (1, True), applied.stderr

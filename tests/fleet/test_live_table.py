@@ -29,7 +29,9 @@ def test_a_table_is_repainted_in_place_and_interrupts_stay_readable(
     tasks = write_tasks(tmp_path / "t.jsonl", 2)
     with tasks.open("a") as file:
         file.write('{"id": "slow", "prompt": "HOLD"}\n')
-    with pty_wolo("batch", "run", str(tasks), "--out", "x", "-j", "3", "--max-tokens", "1000000", cwd=tmp_path) as screen:
+    with pty_wolo(
+        "batch", "run", "--mode", "yolo", str(tasks), "--out", "x", "-j", "3", "--max-tokens", "1000000", cwd=tmp_path
+    ) as screen:
         screen.wait_for("1 running · 2 done")
         screen.wait_for("of 1.0M tokens")
         screen.resize(24, 50)

@@ -103,7 +103,18 @@ def test_a_batch_runs_and_resumes_without_a_trace_of_the_password(
     env = serve(provider)
     given = {**env, "PGPASSWORD": ""}
     made = run_wolo(
-        "batch", "run", str(write_tasks(tmp_path / "t.jsonl", 4)), "--out", "q", "-j", "0", "--store", store, env=given
+        "batch",
+        "run",
+        "--mode",
+        "yolo",
+        str(write_tasks(tmp_path / "t.jsonl", 4)),
+        "--out",
+        "q",
+        "-j",
+        "0",
+        "--store",
+        store,
+        env=given,
     )
     assert made.exit_code == 0, made.stderr
     kept = {**env, "PGPASSWORD": postgres.password}

@@ -134,3 +134,22 @@ def test_a_model_is_checked_once_for_all_tasks() -> None:
         read_tasks("t", io.BytesIO(data), Path("/"), check)
     assert asked == [("p/m", False), ("", True)]
     assert caught.value.message.splitlines() == ["t:1:28: model: no such model", "t:2:28: model: no such model"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "allowed"), [("plan", "plan"), ("ask", "plan ask"), ("auto", "plan ask edit auto"), ("yolo", "all")]
+)
+def test_a_looser_mode_is_a_mistake_of_its_line(mode: str, allowed: str) -> None:
+    modes = ("plan", "ask", "edit", "auto", "yolo")
+    data = "".join(json.dumps({"id": each, "prompt": "x", "mode": each}) + "\n" for each in modes)
+    fine = modes if allowed == "all" else allowed.split()
+    wrong = [(at, each) for at, each in enumerate(modes, 1) if each not in fine]
+    try:
+        read_tasks("t", io.BytesIO(data.encode()), Path("/"), mode=mode)
+        said: list[str] = []
+    except TaskFileError as error:
+        said = error.message.splitlines()
+    begins = [
+        f"t:{at}:{len(json.dumps({'id': each, 'prompt': 'x'})) + 2}: mode: {each} is looser than {mode}," for at, each in wrong
+    ]
+    assert [line[: len(begin)] for line, begin in zip(said, begins, strict=True)] == begins

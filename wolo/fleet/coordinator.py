@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo import __version__
 from wolo.errors import UsageError, WoloError
@@ -22,7 +23,9 @@ from wolo.fleet.ledger.ledger_folder import SQLITE, create_ledger, has_ledger, o
 from wolo.fleet.ledger.ledger_store import LedgerError
 from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
+from wolo.fleet.preflight import ModelCheck
 from wolo.fleet.run_folder import RunFolder, work_name
+from wolo.fleet.run_origin import is_sealed, refuse_foreign, refuse_looser, seal_of
 from wolo.fleet.tasks import Task, key_of
 from wolo.fleet.workers import Watcher, Workers
 from wolo.fleet.worktrees import remove_tree
@@ -42,6 +45,15 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
     requests_per_minute: float | None = None
     """Limits of all workers with one key; None: as the provider says when it refuses."""
     tokens_per_minute: float | None = None
+    seal: str = ""
+    """Shows that the options come from a command line of the same user."""
+
+    def sealed(self) -> BatchOptions:
+        return replace(self, seal=seal_of(replace(self, seal="")))
+
+    @property
+    def is_own(self) -> bool:
+        return is_sealed(replace(self, seal=""), self.seal)
 
 
 class Limits(Struct, frozen=True):
@@ -67,7 +79,7 @@ def create_run(
         raise UsageError(f"{path} holds a run already.", hint=f"`wolo batch resume {path}` continues it; --out names another.")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{path} is there and is not an empty folder.", hint="Name another one with --out.")
-    settings = msgspec.to_builtins(options)
+    settings = msgspec.to_builtins(options.sealed())
     meta = Meta(version=__version__, settings=settings, max_cost_usd=limits.usd, max_tokens=limits.tokens, lease_s=lease_s)
     try:
         folder.make()
@@ -109,6 +121,16 @@ def open_run(path: Path, *, reads: bool = False) -> Ledger:
 
 def options_of(meta: Meta) -> BatchOptions:
     return msgspec.convert(meta.settings, BatchOptions)
+
+
+def check_origin(ledger: Ledger, *, as_saved: bool) -> None:
+    """Raises UsageError for a run whose files allow more than this user has chosen; `as_saved` accepts its maker's options."""
+    options = options_of(ledger.meta())
+    if not as_saved and not options.is_own:
+        cluster = options.ray_address if options.engine == "ray" else ""
+        refuse_foreign(options.agent, cluster, ModelCheck(AgentSettings()).mode)
+    waiting = [row.task for row in ledger.rows(states=("queued", "leased"))]
+    refuse_looser(waiting, ModelCheck(options.agent).mode)
 
 
 def make_engine(path: Path, options: BatchOptions) -> Engine:

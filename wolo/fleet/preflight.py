@@ -42,6 +42,11 @@ class ModelCheck:
     def batch(self) -> Batch:
         return self._config.settings.batch
 
+    @property
+    def mode(self) -> str:
+        """Of tasks that name none; others may be stricter."""
+        return self._config.settings.mode
+
     def __call__(self, model: str, priced: bool) -> str:
         """As `CheckModel` of task files."""
         try:

@@ -16,7 +16,7 @@ from wolo.fleet.json_places import JsonMistake, Place, parse_line
 from wolo.fleet.mirrors import is_missing
 from wolo.fleet.tasks import Resources, Task, TaskBudget
 from wolo.fleet.worktrees import is_repository
-from wolo.guard.modes import MODES
+from wolo.guard.modes import MODES, is_looser
 from wolo.workspace.processes.command_environment import never_passes
 
 MAX_LINE_BYTES = 4 << 20
@@ -48,9 +48,14 @@ class TaskFileError(UsageError):
         self.mistakes = tuple(sorted(mistakes))
 
 
-def read_tasks(name: str, file: IO[bytes], folder: Path, check_model: CheckModel = lambda model, priced: "") -> list[Task]:
-    """Reads JSON Lines. Relative paths start at `folder`. Raises TaskFileError with all mistakes."""
-    reader = _Reader(folder, check_model)
+def read_tasks(
+    name: str, file: IO[bytes], folder: Path, check_model: CheckModel = lambda model, priced: "", mode: str = "auto"
+) -> list[Task]:
+    """Reads JSON Lines. Relative paths start at `folder`; no task may have a looser mode than `mode`.
+
+    Raises TaskFileError with all mistakes.
+    """
+    reader = _Reader(folder, check_model, mode)
     for number, line in _lines(file):
         reader.read(number, line)
         if reader.mistakes and reader.mistakes[-1].message == _ARRAY:
@@ -78,11 +83,12 @@ class _Wrong(Exception):
 
 
 class _Reader:
-    def __init__(self, folder: Path, check_model: CheckModel) -> None:
+    def __init__(self, folder: Path, check_model: CheckModel, mode: str) -> None:
         self.tasks: list[Task] = []
         self.mistakes: list[Mistake] = []
         self._folder = folder
         self._check_model = check_model
+        self._mode = mode
         self._models: dict[tuple[str, bool], str] = {}
         self._repos: dict[str, str] = {}
         self._refs: dict[tuple[str, str], bool] = {}
@@ -125,6 +131,7 @@ class _Reader:
         self._check_prompt(whole, found)
         self._check_repo(whole, found)
         self._check_task_model(whole, found)
+        self._check_mode(whole, found.get("mode", ""))
         if len(self.mistakes) == before:
             self.tasks.append(Task(**found))
 
@@ -193,6 +200,12 @@ class _Reader:
             name = "ref" if ref else "repo"
             said = f"{folder} has no branch, tag or commit {ref}" if ref else f"{folder} has no commit yet"
             self._mistake(whole.fields[name].column, f"{name}: {said}")
+
+    def _check_mode(self, whole: Place, mode: str) -> None:
+        """A file loosens nothing: whoever runs it chooses."""
+        if mode and is_looser(mode, self._mode):
+            said = f"mode: {mode} is looser than {self._mode}, the mode of this run; --mode {mode} allows it"
+            self._mistake(whole.fields["mode"].column, said)
 
     def _check_task_model(self, whole: Place, found: dict[str, Any]) -> None:
         budget = found.get("budget")

@@ -66,6 +66,12 @@ def find_mode(name: str) -> Mode:
     return mode
 
 
+def is_looser(name: str, than: str) -> bool:
+    """Raises UsageError for a name that is no mode."""
+    order = list(MODES)
+    return order.index(find_mode(name).name) > order.index(find_mode(than).name)
+
+
 def effective(name: str, sandbox_available: bool = False) -> tuple[Mode, str]:
     """Returns the mode in effect, and a line to show once if it differs from the requested one."""
     mode = find_mode(name)

@@ -68,7 +68,21 @@ def test_a_worker_and_a_node_die_and_each_task_ends_once(
     provider.otherwise = answer
     tasks = write_tasks(tmp_path / "t.jsonl", 9)
     with ray_cluster(NODES) as cluster:
-        words = ["batch", "run", str(tasks), "--out", "x", "-j", "6", "--engine", "ray", "--ray-address", cluster.address]
+        words = [
+            "batch",
+            "run",
+            "--mode",
+            "yolo",
+            str(tasks),
+            "--out",
+            "x",
+            "-j",
+            "6",
+            "--engine",
+            "ray",
+            "--ray-address",
+            cluster.address,
+        ]
         with subprocess.Popen([sys.executable, "-m", "wolo", *words], stderr=subprocess.PIPE, text=True) as batch:
             wait_for(lambda: asked_first == NODES * CPUS, timeout_s=60)
             os.kill(workers()[0], signal.SIGKILL)

@@ -30,6 +30,7 @@ TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Id of the task.", s
 Jobs = Annotated[int | None, typer.Option("-j", "--jobs", help="Tasks at a time.", metavar="N", show_default=False)]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", help="Limit for the whole run.", metavar="USD", show_default=False)]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="Limit for the whole run.", metavar="N", show_default=False)]
+AsSaved = Annotated[bool, typer.Option("--as-saved", help="Also a run that was not made here, with its own mode and settings.")]
 _JOBS = 4
 
 
@@ -117,17 +118,20 @@ def status(
 
 
 @app.command("resume")
-def resume(run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: MaxTokens = None) -> None:
+def resume(
+    run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: MaxTokens = None, as_saved: AsSaved = False
+) -> None:
     """Continue a run: tasks that have ended are not run again.
 
     --max-cost and --max-tokens replace the limits of the run.
     """
     from wolo import __version__
-    from wolo.fleet.coordinator import options_of
+    from wolo.fleet.coordinator import check_origin, options_of
     from wolo.fleet.preflight import ModelCheck
 
     with closing(_open(run)) as ledger:
         meta = ledger.meta()
+        check_origin(ledger, as_saved=as_saved)
         if meta.version != __version__:
             print_message(f"The run was begun by wolo {meta.version}; this is wolo {__version__}.")
         if max_cost is not None or max_tokens is not None:
@@ -156,17 +160,20 @@ def work(
         int | None, typer.Option("--max", help="Stop after this many attempts.", metavar="N", show_default=False)
     ] = None,
     any_version: Annotated[bool, typer.Option("--any-version", help="Also on a queue of another version of wolo.")] = False,
+    as_saved: AsSaved = False,
 ) -> None:
     """Work on a queue until it is empty; for schedulers, and for further machines.
 
     Exit status 0 when nothing is left to start, whatever became of the tasks.
     """
+    from wolo.fleet.coordinator import check_origin
     from wolo.fleet.preflight import check_version
 
     if (jobs is not None and jobs < 1) or (most is not None and most < 1):
         raise UsageError("-j and --max take 1 or more.")
     with closing(_open(run)) as ledger:
         check_version(ledger.meta(), any_version=any_version)
+        check_origin(ledger, as_saved=as_saved)
         raise typer.Exit(work_until_done(ledger, run, jobs or 1, most=most, waits=False))
 
 
@@ -297,9 +304,9 @@ def _read(name: str, settings: AgentSettings) -> list[Task]:
     check = ModelCheck(settings)
     try:
         if name == "-":
-            return read_tasks("<stdin>", sys.stdin.buffer, Path.cwd(), check)
+            return read_tasks("<stdin>", sys.stdin.buffer, Path.cwd(), check, check.mode)
         with path.open("rb") as file:
-            return read_tasks(name, file, path.absolute().parent, check)
+            return read_tasks(name, file, path.absolute().parent, check, check.mode)
     except OSError as error:
         raise UsageError(f"Cannot read {name}: {error.strerror}.") from error
     except TaskFileError as error:
