@@ -19,7 +19,7 @@ import pytest
 
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import text
+from tests.fakes.replies import error, text
 from tests.fakes.repositories import commit, files, git, repository
 from tests.fleet.batches import results, write_tasks
 from wolo.fleet.agent_run import AgentSettings
@@ -272,3 +272,37 @@ def test_two_hundred_tasks_through_kills_of_agents_and_coordinators(env: dict[st
     passed = [result["id"] for result in results(run) if result["state"] == "passed"]
     assert len(passed) == len(set(passed)) == 200
     assert [path.name for path in (run / "work").iterdir() if path.name != "mirrors"] == []
+
+
+def test_a_refused_key_stops_the_run_and_retry_finds_its_tasks(
+    env: dict[str, str], tmp_path: Path, provider: ProviderServer
+) -> None:
+    answers = provider.otherwise
+    provider.otherwise = lambda asked: error(402, {"error": {"message": "Insufficient balance"}})
+    done = run_wolo("batch", "run", str(write_tasks(tmp_path / "t.jsonl", 5)), "--out", "x", "-j", "1")
+    assert done.exit_code == 2, done.stderr
+    status = run_wolo("batch", "status", "x", "--json").json
+    assert status["states"] == {"errored": 1, "queued": 4}
+    assert len(status["stopped"]) == 1
+    assert status["stopped"][0].startswith("custom refuses: ")
+    assert "Insufficient balance" in status["stopped"][0]
+    assert f"stopped: {status['stopped'][0]}" in done.stdout
+    assert json.loads(Path("x/summary.json").read_text())["stopped"] == status["stopped"]
+    asked = len(provider.requests)
+    assert run_wolo("batch", "work", "x").exit_code == 2, "another worker starts nothing"
+    assert len(provider.requests) == asked
+    provider.otherwise = answers
+    assert "1 task is queued again" in run_wolo("batch", "retry", "x", "--state", "errored").stdout
+    assert run_wolo("batch", "work", "x").exit_code == 0
+    assert run_wolo("batch", "status", "x", "--json").json["states"] == {"done": 5}
+
+
+def test_max_errors_stops_the_run(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+    provider.otherwise = lambda asked: error(400, {"error": {"message": "no such parameter"}})
+    tasks = str(write_tasks(tmp_path / "t.jsonl", 6))
+    done = run_wolo("batch", "run", tasks, "--out", "x", "-j", "1", "--max-errors", "2")
+    assert (done.exit_code, "stopped: 2 tasks errored, the last with: " in done.stdout) == (2, True)
+    assert run_wolo("batch", "status", "x", "--json").json["states"] == {"errored": 2, "queued": 4}
+    assert run_wolo("batch", "resume", "x", "-j", "1", "--max-errors", "1").exit_code == 2
+    assert run_wolo("batch", "status", "x", "--json").json["states"] == {"errored": 3, "queued": 3}
+    assert run_wolo("batch", "run", tasks, "--out", "y", "--max-errors", "0").exit_code == 2

@@ -14,7 +14,7 @@ from tests.fleet.clocks import TestHost, leased, outcome, results, tasks
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger, has_ledger, open_ledger
 from wolo.fleet.ledger.ledger_store import LedgerError
-from wolo.fleet.ledger.outcomes import Failure, Patch, Spent, Verified
+from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Patch, Spent, Verified
 from wolo.fleet.ledger.run_rows import Added, Meta
 
 
@@ -103,7 +103,7 @@ def test_a_budget_of_the_run_leaves_the_rest_queued(run: Path, store: str, host:
     first, second = leased(ledger, host.owner()), leased(ledger, host.owner())
     assert ledger.heartbeat(first, Spent(input_tokens=60)) == "held"
     assert ledger.heartbeat(second, Spent(input_tokens=40)) == "budget"
-    assert ledger.is_used_up()
+    assert ledger.is_held()
     assert ledger.lease(host.owner()) is None
     assert ledger.publish(first, outcome(usage=Spent(input_tokens=60, output_tokens=5)))
     assert ledger.spent().tokens == 105
@@ -218,3 +218,38 @@ def test_a_second_ledger_in_a_folder_is_refused(ledger: Ledger, run: Path, store
     assert has_ledger(run)
     with pytest.raises(LedgerError, match="has a ledger"):
         create_ledger(run, Meta(version="1"), store)
+
+
+def errored(lease: Lease, kind: str) -> Outcome:
+    return outcome("errored", error=Failure(kind, f"{kind} of {lease.task.id}"))
+
+
+@pytest.mark.parametrize("kind", ["auth", "quota"])
+def test_a_refused_key_keeps_the_tasks_of_its_provider(ledger: Ledger, host: TestHost, run: Path, kind: str) -> None:
+    ledger.add(tasks("a1", "a2", "b1", "a3", "b2"), lambda task: task.id[0])
+    first, running = leased(ledger, host.owner()), leased(ledger, host.owner())
+    ledger.publish(first, errored(first, kind))
+    assert not ledger.is_held()
+    assert [leased(ledger, host.owner()).task.id for _ in range(2)] == ["b1", "b2"]
+    assert ledger.lease(host.owner()) is None, "another worker asks the same ledger"
+    assert ledger.is_held()
+    ledger.publish(running, outcome("passed"))
+    assert ledger.counts() == {"errored": 1, "passed": 1, "leased": 2, "queued": 1}
+    ledger.complete_files()
+    assert json.loads((run / "summary.json").read_text())["stopped"] == [f"a refuses: {kind} of a1"]
+    ledger.forget_refusals()
+    assert leased(ledger, host.owner()).task.id == "a3"
+
+
+def test_other_errors_stop_at_their_limit_and_retry_starts_anew(run: Path, store: str, host: TestHost) -> None:
+    ledger = create_ledger(run, Meta(version="1", max_errors=2), store, host)
+    ledger.add(tasks("a", "b", "c"))
+    for _ in range(2):
+        assert not ledger.is_held()
+        lease = leased(ledger, host.owner())
+        ledger.publish(lease, errored(lease, "bad_request"))
+    assert (ledger.lease(host.owner()), ledger.is_held()) == (None, True)
+    assert ledger.refusals().reasons == ("2 tasks errored, the last with: bad_request of b",)
+    assert ledger.retry(["errored"]) == 2
+    assert (leased(ledger, host.owner()).task.id, ledger.refusals().errors) == ("a", 0)
+    ledger.close()

@@ -11,12 +11,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from wolo.fleet.ledger.outcomes import Ended, Failure, Spent
+from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, Ended, Failure, Spent
 from wolo.fleet.tasks import Task
 from wolo.messages.terminal_text import clean_line
 from wolo.models.retry import LIMITER_VARIABLE
 from wolo.places import DATA_VARIABLE
 
+_REFUSALS = (*ACCOUNT_FAULTS, "bad_request", "content_refused")
+"""Kinds of errors by which a provider refuses: the task was not tried, so it has not failed."""
 _LONGEST_LINE = 200
 _LAST_BYTES = 4 << 20
 """The result is looked for in this much of the stream's end."""
@@ -145,6 +147,8 @@ def end_of(result: Mapping[str, Any] | None, exit_code: int) -> AgentEnd:
         return AgentEnd("lost", Failure("no_result", f"The agent ended with status {exit_code} and no result."), True)
     error = result.get("error") or {}
     said = Failure(str(error.get("kind") or result.get("subtype")), str(error.get("message") or result.get("subtype")))
+    if exit_code in (1, 75) and said.kind in _REFUSALS:
+        return AgentEnd("errored", said)
     match exit_code:
         case 0:
             return AgentEnd("done")

@@ -61,6 +61,8 @@ class Limits(Struct, frozen=True):
 
     usd: float | None = None
     tokens: int | None = None
+    errors: int | None = None
+    """Errored tasks after which no more are started."""
 
 
 def create_run(
@@ -72,6 +74,7 @@ def create_run(
     *,
     store: str = SQLITE,
     lease_s: float = 60.0,
+    provider_of: Callable[[Task], str] = lambda task: "",
 ) -> Ledger:
     """Makes the folder of a run and its queue. Raises UsageError, LedgerError; then there is none."""
     folder = RunFolder(path)
@@ -80,13 +83,20 @@ def create_run(
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{path} is there and is not an empty folder.", hint="Name another one with --out.")
     settings = msgspec.to_builtins(options.sealed())
-    meta = Meta(version=__version__, settings=settings, max_cost_usd=limits.usd, max_tokens=limits.tokens, lease_s=lease_s)
+    meta = Meta(
+        version=__version__,
+        settings=settings,
+        max_cost_usd=limits.usd,
+        max_tokens=limits.tokens,
+        max_errors=limits.errors,
+        lease_s=lease_s,
+    )
     try:
         folder.make()
         folder.tasks.write_bytes(b"".join(msgspec.json.encode(task) + b"\n" for task in tasks))
         ledger = create_ledger(path, meta, store)
         try:
-            ledger.add((task, key_of(task, identity)) for task in tasks)
+            ledger.add(((task, key_of(task, identity)) for task in tasks), provider_of)
             ledger.complete_files()
         except BaseException:
             ledger.close()

@@ -36,6 +36,7 @@ class ModelCheck:
         }
         places = find_places()
         self._config: Config = layers.load(places, os.environ, given, settings.sets, Path.cwd())
+        self._providers: dict[str, str] = {}
         self._environ = keys.with_stored_keys(os.environ, places, [], self._config.settings.providers)
 
     @property
@@ -66,6 +67,12 @@ class ModelCheck:
                 hint="Set it in providers.NAME.models of the settings, or limit the tokens with --max-tokens.",
             )
         return choice
+
+    def provider_of(self, task: Task) -> str:
+        """The provider that a task's model is asked at."""
+        if task.model not in self._providers:
+            self._providers[task.model] = choose(self._config, self._environ, named=task.model).label.partition("/")[0]
+        return self._providers[task.model]
 
     def require_prices(self, tasks: Iterable[Task]) -> None:
         """Raises UsageError when a limit in USD cannot be enforced for one of the tasks."""

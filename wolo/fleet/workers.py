@@ -112,7 +112,7 @@ class Workers:
         await asyncio.to_thread(self._ledger.expire)
         counts = await asyncio.to_thread(self._ledger.counts)
         if counts.get("queued"):
-            return not await asyncio.to_thread(self._ledger.is_used_up)
+            return not await asyncio.to_thread(self._ledger.is_held)
         return self._waits and bool(counts.get("leased"))
 
     async def _attempt(self, lease: Lease) -> None:

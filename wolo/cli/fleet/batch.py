@@ -30,6 +30,9 @@ TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Id of the task.", s
 Jobs = Annotated[int | None, typer.Option("-j", "--jobs", help="Tasks at a time.", metavar="N", show_default=False)]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", help="Limit for the whole run.", metavar="USD", show_default=False)]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="Limit for the whole run.", metavar="N", show_default=False)]
+MaxErrors = Annotated[
+    int | None, typer.Option("--max-errors", help="Start nothing more after N errored tasks.", metavar="N", show_default=False)
+]
 AsSaved = Annotated[bool, typer.Option("--as-saved", help="Also a run that was not made here, with its own mode and settings.")]
 _JOBS = 4
 
@@ -53,6 +56,7 @@ def run(
     ] = None,
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
+    max_errors: MaxErrors = None,
 ) -> None:
     """Check a task file and run all its tasks.
 
@@ -70,7 +74,7 @@ def run(
     if jobs is not None and jobs < 0:
         raise UsageError("-j takes 0 or more.")
     settings = AgentSettings(model=model, mode=mode, thinking=thinking, sets=tuple(sets or ()))
-    limits = _limits(max_cost, max_tokens)
+    limits = _limits(max_cost, max_tokens, max_errors)
     check = ModelCheck(settings)
     found = _read(tasks, settings)
     if any(not task.model for task in found):
@@ -87,7 +91,14 @@ def run(
     )
     with closing(
         create_run(
-            out.absolute(), found, options, limits, check.identity(settings, found), store=store, lease_s=check.batch.lease_s
+            out.absolute(),
+            found,
+            options,
+            limits,
+            check.identity(settings, found),
+            store=store,
+            lease_s=check.batch.lease_s,
+            provider_of=check.provider_of,
         )
     ) as ledger:
         if said := slow_ledger(out, store):
@@ -119,11 +130,16 @@ def status(
 
 @app.command("resume")
 def resume(
-    run: Run, jobs: Jobs = None, max_cost: MaxCost = None, max_tokens: MaxTokens = None, as_saved: AsSaved = False
+    run: Run,
+    jobs: Jobs = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    max_errors: MaxErrors = None,
+    as_saved: AsSaved = False,
 ) -> None:
-    """Continue a run: tasks that have ended are not run again.
+    """Continue a run: tasks that have ended are not run again; a provider that has refused is asked again.
 
-    --max-cost and --max-tokens replace the limits of the run.
+    --max-cost, --max-tokens and --max-errors replace the limits of the run.
     """
     from wolo import __version__
     from wolo.fleet.coordinator import check_origin, options_of
@@ -134,14 +150,16 @@ def resume(
         check_origin(ledger, as_saved=as_saved)
         if meta.version != __version__:
             print_message(f"The run was begun by wolo {meta.version}; this is wolo {__version__}.")
-        if max_cost is not None or max_tokens is not None:
-            limits = _limits(max_cost, max_tokens)
+        if max_cost is not None or max_tokens is not None or max_errors is not None:
+            limits = _limits(max_cost, max_tokens, max_errors)
             if max_cost is not None:
                 ModelCheck(options_of(meta).agent).require_prices([row.task for row in ledger.rows(states=("queued", "leased"))])
             ledger.limit(
                 max_cost_usd=meta.max_cost_usd if limits.usd is None else limits.usd,
                 max_tokens=meta.max_tokens if limits.tokens is None else limits.tokens,
+                max_errors=meta.max_errors if limits.errors is None else limits.errors,
             )
+        ledger.forget_refusals()
         if changed := ledger.restore_results():
             print_message(
                 f"Line {changed} of {run / 'results.jsonl'} was not what the ledger has; it is written again from there."
@@ -164,7 +182,7 @@ def work(
 ) -> None:
     """Work on a queue until it is empty; for schedulers, and for further machines.
 
-    Exit status 0 when nothing is left to start, whatever became of the tasks.
+    Exit status 0 when nothing is left to start, whatever became of the tasks; 2 when refusals of a provider keep tasks in it.
     """
     from wolo.fleet.coordinator import check_origin
     from wolo.fleet.preflight import check_version
@@ -315,12 +333,14 @@ def _read(name: str, settings: AgentSettings) -> list[Task]:
         raise typer.Exit(2) from error
 
 
-def _limits(usd: float | None, tokens: int | None) -> Limits:
+def _limits(usd: float | None, tokens: int | None, errors: int | None) -> Limits:
     from wolo.fleet.coordinator import Limits
 
     if (usd is not None and not usd > 0) or (tokens is not None and tokens <= 0):
         raise UsageError("--max-cost and --max-tokens take more than 0.")
-    return Limits(usd, tokens)
+    if errors is not None and errors < 1:
+        raise UsageError("--max-errors takes 1 or more.")
+    return Limits(usd, tokens, errors)
 
 
 def _open(run: Path, *, reads: bool = False) -> Ledger:

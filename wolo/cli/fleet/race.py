@@ -76,7 +76,15 @@ def race(
         tokens_per_minute=check.batch.tokens_per_minute,
     )
     with closing(
-        create_run(run, tasks, options, Limits(max_cost), check.identity(settings, tasks), lease_s=check.batch.lease_s)
+        create_run(
+            run,
+            tasks,
+            options,
+            Limits(max_cost),
+            check.identity(settings, tasks),
+            lease_s=check.batch.lease_s,
+            provider_of=check.provider_of,
+        )
     ) as ledger:
         signalled = work_on_run(ledger, run, count)
         rows, states = ledger.rows(), ledger.counts()

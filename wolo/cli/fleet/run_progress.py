@@ -34,7 +34,9 @@ def work_until_done(ledger: Ledger, run: Path, jobs: int, *, most: int | None = 
     print_status(now)
     if left := now["states"].get("queued"):
         print_message(f"{counted(left, 'task')} {'is' if left == 1 else 'are'} left: wolo batch resume {run}")
-    return signalled.exit_code or (0 if not waits else exit_code_of(now["states"]))
+    if not waits:
+        return signalled.exit_code or (2 if left and now["stopped"] else 0)
+    return signalled.exit_code or exit_code_of(now["states"])
 
 
 def work_on_run(ledger: Ledger, run: Path, jobs: int, *, most: int | None = None, waits: bool = True) -> Interruption:
@@ -154,6 +156,7 @@ def status_of(ledger: Ledger) -> dict[str, Any]:
         "tokens": spent.tokens,
         "cost_usd": spent.cost_usd,
         "known_cost_usd": spent.counted_usd,
+        "stopped": list(ledger.refusals().reasons),
         "running": [
             {"id": row.task.id, "attempt": row.attempt, "host": row.host, "began": row.began, "note": row.note} for row in running
         ],
@@ -163,5 +166,7 @@ def status_of(ledger: Ledger) -> dict[str, Any]:
 def print_status(now: dict[str, Any]) -> None:
     states = [f"{now['states'][state]} {state}" for state in STATES if now["states"].get(state)]
     print_line(f"{', '.join(states)} · {now['tokens']:,} tokens · {cost_so_far(now)}")
+    for reason in now["stopped"]:
+        print_line(f"stopped: {reason}")
     for row in now["running"]:
         print_line(f"  {row['id']}  {row['host']}  {row['note']}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,9 +11,9 @@ import msgspec
 
 from wolo.fleet.ledger.hosts import Host, boot_of
 from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
-from wolo.fleet.ledger.outcomes import Ended, Failure, Lease, Outcome, Owner, Spent
+from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, Ended, Failure, Lease, Outcome, Owner, Spent
 from wolo.fleet.ledger.results_file import ResultsFile, write_summary
-from wolo.fleet.ledger.run_rows import Added, Beat, Meta, Row, Totals
+from wolo.fleet.ledger.run_rows import Added, Beat, Meta, Refusals, Row, Totals
 from wolo.fleet.ledger.shared_limits import Limits
 from wolo.fleet.tasks import Task
 
@@ -58,16 +58,17 @@ class Ledger:
     def meta(self) -> Meta:
         return self._store.transaction(_run_of)[0]
 
-    def limit(self, *, max_cost_usd: float | None, max_tokens: int | None) -> None:
+    def limit(self, *, max_cost_usd: float | None, max_tokens: int | None, max_errors: int | None = None) -> None:
         """Changes the limits of the whole run."""
 
         def change(execute: Execute) -> None:
-            meta = msgspec.structs.replace(_run_of(execute)[0], max_cost_usd=max_cost_usd, max_tokens=max_tokens)
+            limits = {"max_cost_usd": max_cost_usd, "max_tokens": max_tokens, "max_errors": max_errors}
+            meta = msgspec.structs.replace(_run_of(execute)[0], **limits)
             execute("UPDATE run SET meta = ?", (_text(meta),))
 
         self._store.transaction(change)
 
-    def add(self, tasks: Iterable[tuple[Task, str]]) -> Added:
+    def add(self, tasks: Iterable[tuple[Task, str]], provider_of: Callable[[Task], str] = lambda task: "") -> Added:
         """Queues tasks with their keys. A known key is left as it is; another key for a known id queues that task again."""
         wanted = list(tasks)
 
@@ -80,21 +81,23 @@ class Ledger:
             for task, key in changed:
                 if known[task.id][1] == "leased":
                     raise LedgerError(f"Task {task.id} has changed while it runs.", hint="Let it end, or cancel it first.")
-                execute(
-                    "UPDATE tasks SET key = ?, task = ?, state = 'queued', retries = 0, cancelling = 0 WHERE id = ?",
-                    (key, _text(task), task.id),
-                )
+                again = "state = 'queued', retries = 0, cancelling = 0"
+                values = (key, _text(task), provider_of(task), task.id)
+                execute(f"UPDATE tasks SET key = ?, task = ?, provider = ?, {again} WHERE id = ?", values)
             last = max((row[3] for row in rows), default=0)
             for some in _parts(list(enumerate(fresh, last + 1))):
-                values = [value for seq, (task, key) in some for value in (seq, task.id, key, _text(task), "queued")]
-                marks = ", ".join(["(?, ?, ?, ?, ?)"] * len(some))
-                execute(f"INSERT INTO tasks (seq, id, key, task, state) VALUES {marks}", values)
+                rows = [(seq, task.id, key, _text(task), provider_of(task), "queued") for seq, (task, key) in some]
+                marks = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(some))
+                execute(
+                    f"INSERT INTO tasks (seq, id, key, task, provider, state) VALUES {marks}",
+                    [each for row in rows for each in row],
+                )
             return Added(len(fresh), len(wanted) - len(fresh) - len(changed), len(changed))
 
         return self._store.transaction(work)
 
     def lease(self, owner: Owner) -> Lease | None:
-        """None: nothing is queued, or the run's budget is used up."""
+        """None: nothing is queued that may be handed out, see `is_held`."""
         if self._rival:
             raise LedgerError(
                 f"{self._rival} is at work on this run too, and its ledger is a file for the workers of one machine.",
@@ -106,7 +109,7 @@ class Ledger:
         meta, totals = _run_of(execute)
         if _used_up(meta, totals) or (self._store.one_host and self._is_elsewhere(execute)):
             return None
-        found = execute(NEXT + self._store.skip_locked, ())
+        found = self._next(execute)
         if not found:
             return None
         key, attempt, task, seq = found[0]
@@ -115,6 +118,15 @@ class Ledger:
         execute(_LEASE, (attempt + 1, fence, owner.host, owner.pid, owner.started, expires, seq))
         execute(_BEGIN, (fence, seq, key, attempt + 1, owner.host, self._host.utc()))
         return Lease(_task(task), key, attempt + 1, fence, owner)
+
+    def _next(self, execute: Execute) -> list[tuple[Any, ...]]:
+        """The task that is next, if there is one that no refusal is about."""
+        refusals = _refusals_of(execute)
+        if refusals.too_many:
+            return []
+        names = list(refusals.providers)
+        others = f"provider NOT IN ({_marks(names)}) ORDER BY"
+        return execute((NEXT.replace("ORDER BY", f"AND {others}") if names else NEXT) + self._store.skip_locked, names)
 
     def _is_elsewhere(self, execute: Execute) -> bool:
         boot = self._host.boot
@@ -175,6 +187,8 @@ class Ledger:
             execute("UPDATE tasks SET state = 'queued', retries = retries + 1 WHERE id = ?", (task_id,))
         else:
             number = _next_number(execute)
+            if outcome.state == "errored":
+                _refuse(execute, task_id, outcome.error or Failure("", "it is not known why"))
         ended = "UPDATE attempts SET state = ?, outcome = ?, number = ? WHERE fence = ?"
         execute(ended, (outcome.state, _text(outcome), number, fence))
         return True
@@ -258,7 +272,8 @@ class Ledger:
         return len(rows)
 
     def retry(self, states: Collection[Ended], ids: Collection[str] | None = None) -> int:
-        """Queues ended tasks again, with all their retries. Returns how many."""
+        """Queues ended tasks again, with all their retries, and forgets refusals. Returns how many."""
+        self.forget_refusals()
         count = 0
         for some in self._chosen(tuple(states), ids):
             again = (
@@ -295,9 +310,15 @@ class Ledger:
     def spent(self) -> Totals:
         return self._store.transaction(_run_of)[1]
 
-    def is_used_up(self) -> bool:
-        """Tells whether the run's budget keeps tasks in the queue."""
-        return self._store.transaction(lambda execute: _used_up(*_run_of(execute)))
+    def is_held(self) -> bool:
+        """Tells whether the run's budget or refusals keep all tasks in the queue that are there."""
+        return self._store.transaction(lambda execute: _used_up(*_run_of(execute)) or not self._next(execute))
+
+    def refusals(self) -> Refusals:
+        return self._store.transaction(_refusals_of)
+
+    def forget_refusals(self) -> None:
+        self._run("UPDATE run SET refusals = '{}'")
 
     def attempts(self) -> dict[str, int]:
         """Attempts by state, also those that were repeated."""
@@ -306,7 +327,7 @@ class Ledger:
     def complete_files(self) -> None:
         """Adds to results.jsonl what a crash left out, and writes summary.json."""
         self._results.complete()
-        write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.spent(), self._host.utc())
+        write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.spent(), self.refusals(), self._host.utc())
 
     def changed_result(self) -> int | None:
         """Number of the first line of results.jsonl that another program has changed."""
@@ -332,6 +353,22 @@ def _run_of(execute: Execute) -> tuple[Meta, Totals]:
 def _used_up(meta: Meta, totals: Totals) -> bool:
     over_cost = meta.max_cost_usd is not None and totals.counted_usd >= meta.max_cost_usd
     return over_cost or (meta.max_tokens is not None and totals.tokens >= meta.max_tokens)
+
+
+def _refusals_of(execute: Execute) -> Refusals:
+    return msgspec.json.decode(execute("SELECT refusals FROM run", ())[0][0], type=Refusals)
+
+
+def _refuse(execute: Execute, task_id: str, failure: Failure) -> None:
+    """Notes an error; the row of the run is locked."""
+    before, most = _refusals_of(execute), _run_of(execute)[0].max_errors
+    errors, providers, too_many = before.errors + 1, dict(before.providers), before.too_many
+    if failure.kind in ACCOUNT_FAULTS:
+        ((provider,),) = execute("SELECT provider FROM tasks WHERE id = ?", (task_id,))
+        providers.setdefault(provider, failure.message[:_NOTE_CHARS])
+    if most is not None and errors >= most:
+        too_many = too_many or failure.message[:_NOTE_CHARS] or failure.kind
+    execute("UPDATE run SET refusals = ?", (_text(Refusals(providers, errors, too_many)),))
 
 
 def _spend(execute: Execute, fence: int, spent: Spent) -> None:

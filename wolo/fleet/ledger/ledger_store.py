@@ -51,13 +51,15 @@ SCHEMA = (
         tokens BIGINT NOT NULL DEFAULT 0,
         cost_usd DOUBLE PRECISION NOT NULL DEFAULT 0,
         priced BIGINT NOT NULL DEFAULT 0,
-        unpriced BIGINT NOT NULL DEFAULT 0
+        unpriced BIGINT NOT NULL DEFAULT 0,
+        refusals TEXT NOT NULL DEFAULT '{}'
     )""",
     """CREATE TABLE tasks (
         seq BIGINT PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         key TEXT NOT NULL,
         task TEXT NOT NULL,
+        provider TEXT NOT NULL DEFAULT '',
         state TEXT NOT NULL,
         attempt INTEGER NOT NULL DEFAULT 0,
         retries INTEGER NOT NULL DEFAULT 0,

@@ -12,6 +12,9 @@ Ended = Literal["done", "passed", "failed", "errored", "timeout", "budget", "can
 """`done`: it ended well, and its task has no verify."""
 State = Literal["queued", "leased"] | Ended
 
+ACCOUNT_FAULTS = ("auth", "quota")
+"""Kinds of failures that every other request with the same key would meet, too."""
+
 
 class Owner(Struct, frozen=True):
     """The process that holds a lease."""

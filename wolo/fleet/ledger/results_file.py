@@ -14,7 +14,7 @@ import msgspec
 from wolo.errors import SessionError
 from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
 from wolo.fleet.ledger.outcomes import Outcome
-from wolo.fleet.ledger.run_rows import Meta, Totals
+from wolo.fleet.ledger.run_rows import Meta, Refusals, Totals
 from wolo.sessions.locks import LockHeld, acquire
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
@@ -170,7 +170,13 @@ def _write(descriptor: int, data: bytes, at: int) -> None:
 
 
 def write_summary(
-    folder: Path, meta: Meta, counts: Mapping[str, int], attempts: Mapping[str, int], totals: Totals, now: str
+    folder: Path,
+    meta: Meta,
+    counts: Mapping[str, int],
+    attempts: Mapping[str, int],
+    totals: Totals,
+    refusals: Refusals,
+    now: str,
 ) -> None:
     """Replaces summary.json: counts by state, totals."""
     summary = {
@@ -184,6 +190,8 @@ def write_summary(
         "cost_usd": None if totals.cost_usd is None else round(totals.cost_usd, 6),
         "max_cost_usd": meta.max_cost_usd,
         "max_tokens": meta.max_tokens,
+        "max_errors": meta.max_errors,
+        "stopped": refusals.reasons,
     }
     fresh = folder / f".{SUMMARY}.{os.getpid()}"
     try:

@@ -26,6 +26,25 @@ class Meta(Struct, frozen=True, kw_only=True):
     """Time after which an owner that does not answer has lost its task; it should answer in a quarter of it."""
     retries: int = 2
     """Repeated attempts when infrastructure failed."""
+    max_errors: int | None = None
+    """Errored tasks after which no more are handed out; None: any number."""
+
+
+class Refusals(Struct, frozen=True, omit_defaults=True):
+    """Reasons not to hand out tasks; a user's `resume` or `retry` forgets them."""
+
+    providers: dict[str, str] = {}
+    """What each said that refuses the key: none of its tasks can succeed."""
+    errors: int = 0
+    """Tasks that have errored since the last `resume` or `retry`."""
+    too_many: str = ""
+    """The last error before the limit was reached; empty: it was not."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        named = tuple(f"{name or 'the provider'} refuses: {said}" for name, said in self.providers.items())
+        many = (f"{self.errors} tasks errored, the last with: {self.too_many}",) if self.too_many else ()
+        return (*named, *many)
 
 
 class Row(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
 T = TypeVar("T")
 NAME = "ledger.db"
 _APPLICATION_ID = 0x574F4C46
-_VERSION = 1
+_VERSION = 2
 _BUSY_MS = 60_000
 _LOST = "results.jsonl and attempts/ still hold what was published. Run the task file with a new --out for the rest."
 
@@ -51,9 +51,10 @@ class SqliteStore:
         if application != _APPLICATION_ID or version < 1:
             self.close()
             raise LedgerError(f"{path} is not a ledger of wolo, or its header is damaged.", hint=_LOST)
-        if version > _VERSION:
+        if version != _VERSION:
             self.close()
-            raise LedgerError(f"{path} was written by a newer wolo.", hint="Upgrade wolo. The file was not changed.")
+            hint = "Upgrade wolo. The file was not changed." if version > _VERSION else _LOST
+            raise LedgerError(f"{path} was written by {'a newer' if version > _VERSION else 'an older'} wolo.", hint=hint)
 
     @classmethod
     def create(cls, path: Path, host: Host, meta: str) -> SqliteStore:
