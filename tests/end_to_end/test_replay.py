@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -392,7 +394,7 @@ def test_a_cassette_is_played_anywhere(reading: ProviderServer, isolated: Path) 
     environment = {"WOLO_HOME": str(isolated / "other")}
     for path in Path.cwd().iterdir():
         path.unlink()
-    played = run_wolo("replay", "--strict", "../it.cassette", cwd=elsewhere, env=environment)
+    played = run_wolo("replay", "--strict", "--yes", "../it.cassette", cwd=elsewhere, env=environment)
     assert played.exit_code == 0, played
     assert list(elsewhere.iterdir()) == []
     taken = run_wolo("sessions", "import", "../it.cassette", "--json", cwd=elsewhere, env=environment)
@@ -401,7 +403,7 @@ def test_a_cassette_is_played_anywhere(reading: ProviderServer, isolated: Path) 
 
 def test_an_export_is_played_with_a_directory_to_start_from(reading: ProviderServer, isolated: Path) -> None:
     assert run_wolo("sessions", "export", "-o", "../it.jsonl").exit_code == 0
-    assert replay("../it.jsonl", "--at", ".").exit_code == 0
+    assert replay("../it.jsonl", "--at", ".", "--yes").exit_code == 0
     alone = replay("../it.jsonl")
     assert alone.exit_code == 1
     assert "contains no workspace" in alone.stderr
@@ -421,8 +423,122 @@ def test_no_secret_goes_into_a_cassette(provider: ProviderServer) -> None:
 
 @pytest.mark.parametrize("name", ["calculator", "detours"])
 def test_our_own_recordings_still_go_as_they_went(name: str) -> None:
-    played = replay(str(CASSETTES / f"{name}.cassette"))
+    played = replay("--yes", "--mode", "yolo", str(CASSETTES / f"{name}.cassette"))
     assert played.exit_code == 0, played.stdout + played.stderr
+
+
+# Recordings of others
+
+
+@pytest.fixture
+def foreign(provider: ProviderServer, isolated: Path) -> Callable[..., Path]:
+    """Makes a cassette on another machine: with another home of wolo."""
+
+    def make(*commands: str, options: Sequence[str] = ("--yolo",)) -> Path:
+        environment = {"WOLO_HOME": str(isolated / "theirs")}
+        provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("Done."))
+        done = run_wolo("-p", *options, *provider.flags, "go", env=environment)
+        assert done.exit_code == 0, done.stderr
+        run_wolo("replay", "--record", "../it.cassette", env=environment)
+        return isolated / "it.cassette"
+
+    return make
+
+
+def test_a_recording_of_others_shows_its_commands_and_runs_nothing(foreign: Callable[..., Path], isolated: Path) -> None:
+    file = foreign("touch made; echo \x1b[2Ahidden")
+    refused = replay(str(file))
+    assert refused.exit_code == 2
+    assert "command: touch made; echo " in refused.stderr
+    assert "\x1b" not in refused.stderr
+    assert "--yes" in refused.stderr
+    assert not any(path.name == "made" for path in isolated.rglob("wolo-replay-*/**/made"))
+
+
+def test_a_yes_holds_for_exactly_this_recording(foreign: Callable[..., Path], isolated: Path) -> None:
+    file = foreign("echo one")
+    assert replay("--yes", str(file)).exit_code == 0
+    assert replay(str(file)).exit_code == 0
+    (isolated / "renamed.cassette").write_bytes(file.read_bytes())
+    assert replay("../renamed.cassette").exit_code == 0
+    file.write_bytes(file.read_bytes().replace(b"echo one", b"echo two"))
+    assert replay(str(file)).exit_code == 2
+
+
+def test_a_terminal_is_asked_once_about_a_recording_of_others(foreign: Callable[..., Path]) -> None:
+    file = str(foreign("echo one"))
+    for answer, code in (("n", 2), ("y", 0)):
+        with pty_wolo("replay", file) as terminal:
+            terminal.wait_for("[y/N]")
+            terminal.enter(answer)
+            assert terminal.wait_for_exit() == code
+    assert replay(file).exit_code == 0
+
+
+def test_a_session_that_was_imported_is_a_recording_of_others(foreign: Callable[..., Path]) -> None:
+    taken = run_wolo("sessions", "import", str(foreign("echo one")), "--json").json
+    assert replay(taken["id"]).exit_code == 2
+    assert replay("--yes", taken["id"]).exit_code == 0
+
+
+def test_commands_of_a_recording_reach_neither_network_nor_home(foreign: Callable[..., Path]) -> None:
+    loot = Path.home() / "loot"
+    loot.parent.mkdir(exist_ok=True)
+    loot.write_text("sesame-opens-it")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        file = foreign(f"cat {loot} || true; (echo x > /dev/tcp/127.0.0.1/{port}) 2> /dev/null && echo called || true")
+        for options in ((), ("--mode", "yolo"), ("--allow", "shell:*")):
+            found = divergence("--yes", *options, str(file))
+            assert "sesame-opens-it" in found["expected"]
+            assert "called" in found["expected"]
+            assert "sesame-opens-it" not in found["got"]
+            assert "called" not in found["got"]
+
+
+def test_neither_mode_nor_approvals_of_a_recording_of_others_decide(foreign: Callable[..., Path], isolated: Path) -> None:
+    file = foreign("touch made")
+    found = divergence("--yes", "--mode", "edit", str(file))
+    assert (found["kind"], "Denied now" in found["got"] or "approval" in found["got"]) == ("call", True)
+    config = isolated / "wolo" / "config" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    config.write_text('mode = "plan"\n')
+    config.chmod(0o600)
+    assert divergence(str(file))["kind"] == "call"
+
+
+def test_an_approval_in_a_recording_of_others_approves_nothing(
+    foreign: Callable[..., Path], provider: ProviderServer, isolated: Path
+) -> None:
+    environment = {"WOLO_HOME": str(isolated / "theirs")}
+    provider.script(call("shell", {"command": "touch one"}), text("I see."))
+    with pty_wolo("--mode", "edit", *provider.flags, "go", env=environment) as terminal:
+        terminal.wait_for("or type why not ›")
+        terminal.enter("y")
+        assert terminal.wait_for_exit() == 0
+    run_wolo("replay", "--record", "../it.cassette", env=environment)
+    found = divergence("--yes", "--mode", "edit", "../it.cassette")
+    assert "needs an approval now" in found["got"]
+
+
+def test_directories_that_a_recording_of_others_names_are_not_read(provider: ProviderServer, isolated: Path) -> None:
+    environment = {"WOLO_HOME": str(isolated / "theirs")}
+    added = isolated / "notes"
+    added.mkdir()
+    (added / "a.txt").write_text("sesame-opens-it")
+    provider.script(call("shell", {"command": f"cat {added}/a.txt"}), text("Done."))
+    run_wolo("-p", "--yolo", "--add-dir", str(added), *provider.flags, "go", env=environment)
+    run_wolo("sessions", "export", "-o", "../it.jsonl", env=environment)
+    taken = run_wolo("sessions", "import", "../it.jsonl", "--json").json
+    found = divergence("--yes", "--mode", "yolo", taken["id"])
+    assert "sesame-opens-it" not in found["got"]
+
+
+def test_a_replay_takes_no_other_sandbox_than_the_usual(reading: ProviderServer) -> None:
+    assert replay("--sandbox", "maybe").exit_code == 2
+
+
+# The rest
 
 
 def test_instructions_of_subfolders_are_repeated_as_they_were(provider: ProviderServer) -> None:

@@ -294,6 +294,17 @@ def test_where_nothing_holds_required_ends_before_anything_begins(
     assert provider.requests == []
 
 
+def test_without_any_sandbox_a_replay_is_refused_unless_told(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+    provider.script(call("shell", {"command": "echo hi"}), text("ok"))
+    run_wolo("-p", "--yolo", *provider.flags, "go")
+    refused = without_walls(isolated, "replay")
+    assert refused.returncode == 2
+    assert "There is no sandbox on this machine, so the commands of the recording were not run." in refused.stderr
+    assert "--sandbox off" in refused.stderr
+    told = without_walls(isolated, "replay", "--sandbox", "off")
+    assert "all as recorded" in told.stdout, told
+
+
 def test_where_nothing_holds_auto_is_edit_and_says_so(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
     provider.script(calls(("shell", {"command": "touch made"}), ("write", {"path": "new", "content": ""})), text("ok"))
     done = without_walls(isolated, "-p", *provider.flags, "go")

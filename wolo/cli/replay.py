@@ -12,8 +12,8 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.cli.sessions.lookup import open_store, require_session
-from wolo.errors import SessionError
-from wolo.frontends.streams import print_line, print_message
+from wolo.errors import SessionError, UsageError
+from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
@@ -53,20 +53,29 @@ def replay(
     mode: Annotated[str, typer.Option("--mode", help="Use this permission mode.", metavar="MODE", show_default=False)] = "",
     allow: Annotated[Rules, typer.Option("--allow", help="Add this rule.", metavar="RULE", show_default=False)] = None,
     deny: Annotated[Rules, typer.Option("--deny", help="Add this rule.", metavar="RULE", show_default=False)] = None,
+    sandbox: Annotated[
+        str, typer.Option("--sandbox", help="Sandbox of the commands: auto, or off to run them without one.", metavar="BACKEND")
+    ] = "auto",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask about a recording that was not made here.")] = False,
 ) -> None:
     """Run a session again in a copy of its workspace, with the recorded answers.
 
+    Commands run in the sandbox, without network. A recording that was not made here is shown first, and you are asked once.
+
     Exit status: 0 without differences; 1 at the first difference, which is printed.
     """
+    if sandbox not in ("auto", "off"):
+        raise UsageError(f"replay --sandbox: {sandbox!r} is neither auto nor off.")
     start = Path(at).expanduser().absolute() if at else None
     given: dict[str, str | bool | list[str]] = {"allow": allow or [], "deny": deny or []}
     if mode:
         given["mode"] = mode
     if record:
-        _record(id, Path(record), start)
+        yes = _record(id, Path(record), start) or yes
         id, start = record, None
     with _folder(keep) as folder, _recording(id, folder) as recording:
-        replayed = _play(recording, folder, start, given, is_strict=strict)
+        _require_consent(recording, is_given=yes)
+        replayed = _play(recording, folder, start, given, is_strict=strict, is_sandboxed=sandbox == "auto")
         if as_json:
             print_json(_as_row(recording, replayed))
         else:
@@ -74,7 +83,30 @@ def replay(
     raise typer.Exit(1 if replayed.divergence else 0)
 
 
-def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, is_strict: bool) -> Replayed:
+def _require_consent(recording: Recording, *, is_given: bool) -> None:
+    """Shows the calls of a recording that was not made here, and asks once. Raises UsageError without a terminal."""
+    import sys
+
+    from wolo.places import find_places
+    from wolo.replay import recording_consent
+
+    places = find_places()
+    if not recording.is_foreign or recording_consent.is_given(places, recording):
+        return
+    if not is_given:
+        for line in recording_consent.lines_of(recording):
+            print_message(line)
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"The recording {recording.info.id} was not made here, and its commands were not allowed, so nothing was run.",
+                hint="Read the commands above; --yes runs them.",
+            )
+        if not confirm("Run these calls in a copy?"):
+            raise UsageError("Nothing was run.")
+    recording_consent.save(places, recording)
+
+
+def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, is_strict: bool, is_sandboxed: bool) -> Replayed:
     import os
 
     from msgspec import structs
@@ -85,14 +117,24 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
     info = recording.info
     stage = prepare_workspace(recording, folder / "stage", at)
-    rerun = ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given=given, is_strict=is_strict)
+    rerun = ReplayOptions(
+        tape=recording.tape,
+        stage=stage,
+        model=info.model,
+        mode=info.mode,
+        given=given,
+        is_foreign=recording.is_foreign,
+        is_sandboxed=is_sandboxed,
+        is_strict=is_strict,
+    )
     os.environ["TMPDIR"] = str(stage.temporary)
-    confined = ConfinedRunner(lambda: replay(rerun), stage.folder)
+    confined = ConfinedRunner(lambda: replay(rerun), stage.folder, only_writes=is_sandboxed)
     replayed = confined.run()
-    return replayed if confined.is_held else structs.replace(replayed, notices=(*replayed.notices, UNCONFINED))
+    return replayed if is_sandboxed or confined.is_held else structs.replace(replayed, notices=(*replayed.notices, UNCONFINED))
 
 
-def _record(spec: str, file: Path, at: Path | None) -> None:
+def _record(spec: str, file: Path, at: Path | None) -> bool:
+    """Returns True if the recording was made here, so that nobody is asked about the file."""
     from wolo.conversation.resources.secrets import redactor
     from wolo.replay import cassette
     from wolo.replay.replay_setup import prepare_workspace
@@ -102,6 +144,7 @@ def _record(spec: str, file: Path, at: Path | None) -> None:
         stage = prepare_workspace(recording, folder / "stage", at)
         secrets = redactor()
         write_file(file, lambda out: cassette.write(recording.store, recording.info, recording.tape, stage, out, secrets))
+        return not recording.is_foreign
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.guard import protected_paths
+from wolo.guard.protected_paths import fold
 from wolo.replay.recording import RecordedTurns
 from wolo.replay.workspace_copy import ReplayWorkspace, files_used
 from wolo.sessions.exchange import jsonl
@@ -47,19 +48,27 @@ class Cassette(Struct, frozen=True, kw_only=True):
     header: Header
     files: tuple[File, ...]
 
-    def unpack(self, root: Path) -> None:
-        """Raises SessionError for a path outside of the workspace."""
+    def unpack(self, root: Path) -> tuple[str, ...]:
+        """Returns the names that were left out: git's directory is not made from a file.
+
+        Raises SessionError for a path outside of the workspace.
+        """
+        left_out: list[str] = []
         root.mkdir(parents=True)
         for file in self.files:
             place = Path(os.path.normpath(root / file.path))
             if place == root or not place.is_relative_to(root):
                 raise SessionError(f"The cassette contains a file outside of its workspace: {file.path!r}.")
+            if ".git" in fold(str(place.relative_to(root))).split("/"):
+                left_out.append(file.path)
+                continue
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(file.data)
                 place.chmod(0o755 if file.executable else 0o644)
             except (OSError, ValueError) as error:
                 raise SessionError(f"Cannot create the file {file.path!r} of the cassette: {error}.") from error
+        return tuple(left_out)
 
 
 def write(store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWorkspace, out: Write, redactor: Redactor) -> None:

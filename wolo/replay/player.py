@@ -24,14 +24,17 @@ from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
 from wolo.conversation.agent_assembly import AgentParts, assemble
-from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix, saved_options
+from wolo.conversation.resources.request_prefix import PromptOptions, RunOptions, build_prefix, saved_options
 from wolo.conversation.resources.secrets import make_secrets
-from wolo.conversation.resources.tool_environment import jobs_folder, new_shell
+from wolo.conversation.resources.tool_environment import jobs_folder, new_shell, sandbox_profile
 from wolo.conversation.resources.user_files import UserFiles, own_folders
 from wolo.conversation.resources.verify_command import recorded_verify
-from wolo.guard.intents import WriteIntent
+from wolo.errors import UsageError
+from wolo.guard.intents import CallIntent, FetchIntent, WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import effective
+from wolo.guard.rules import Rule
+from wolo.guard.sandbox.selection import find
 from wolo.mcp.mcp_tool import recorded_tools
 from wolo.messages.comparison import comparable_call, comparable_result
 from wolo.messages.message import Message
@@ -56,13 +59,13 @@ from wolo.replay.workspace_copy import ReplayWorkspace
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import Result
 from wolo.tools.toolbox import NEEDS_SEARCH_SERVICE, Toolbox
-from wolo.workspace import landlock
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 LEAST_RUN_S = 0.3
 MOST_RUN_S = 10.0
 """Limits for a call that was interrupted when recorded."""
+NO_SANDBOX = "There is no sandbox on this machine, so the commands of the recording were not run."
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
@@ -80,8 +83,13 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     model: str
     """`provider/model`, as the session knows it."""
     mode: str
+    """The recorded one."""
     given: Given
     """Command-line options for the settings."""
+    is_foreign: bool = True
+    """Not recorded here: its mode, approvals and rules that allow are only compared."""
+    is_sandboxed: bool = True
+    """Commands run in the sandbox of mode auto, in any mode."""
     is_strict: bool = False
     """Also compare the start of each request."""
 
@@ -164,15 +172,14 @@ class _Replay:
         config = self._config if options is None else options.applied_to(self._config)
         extra = tuple(stage.added[Path(each)] for each in options.add_dirs if Path(each) in stage.added) if options else ()
         workspace = Workspace(stage.root, extra, stage.cwd_of(turn.opened))
-        then = "" if "mode" in self._options.given else str(turn.opened.get("mode") or self._options.mode)
-        # All of a replay is held to its copy, commands included, where the kernel can do that.
-        mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
+        then = str(turn.opened.get("mode") or self._options.mode) if self._repeats_modes else ""
+        mode, _ = effective(then or self._config.settings.mode, sandbox_available=True)
         places = self._places
         library = UserFiles(config, places, stage.root, workspace.start)
         skills, agents = library.skills(self._choice), library.agents(self._choice)
         judge = Judge(
             mode,
-            [replace(rule, pattern=stage.here(rule.pattern)) for rule in rules_of(self._tape, config.rules, options)],
+            [replace(rule, pattern=stage.here(rule.pattern)) for rule in self._rules(config, options)],
             stage.root,
             extra_roots=workspace.extra,
             cwd=workspace.start,
@@ -197,6 +204,7 @@ class _Replay:
             recall=history.recall,
         )
         services.shell.language_servers = RecordedChecks
+        self._confine(judge, services)
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
         called = [call.tool for call in self._calls.values()]
         preamble = build_prefix(
@@ -211,9 +219,30 @@ class _Replay:
         )
         return _OpenParts(judge, services, history, preamble.toolbox, stage.there(preamble.system))
 
+    @property
+    def _repeats_modes(self) -> bool:
+        return not self._options.is_foreign and "mode" not in self._options.given
+
+    def _rules(self, config: Config, options: RunOptions | None) -> tuple[Rule, ...]:
+        return rules_of(self._tape, config.rules, options, may_allow=not self._options.is_foreign)
+
+    def _confine(self, judge: Judge, services: ToolServices) -> None:
+        """Puts all commands into a sandbox that no approval leaves. Raises UsageError where there is none."""
+        if not self._options.is_sandboxed:
+            return
+        workspace = services.workspace
+        found = find((workspace.root, *workspace.extra), self._places.state, self._places.cache)
+        if found.make is None:
+            raise UsageError(NO_SANDBOX, hint="; ".join((*found.tried, "--sandbox off runs them without one")))
+        profile = sandbox_profile(judge, workspace, self._places, self._stage.outputs)
+        walls = found.make(replace(profile, is_copy=True))
+        services.sandbox.walls = walls
+        services.shell.closing.append(walls.close)
+        judge.confine = "always"
+
     def _make_agent(self, turn: RecordedTurn, parts: _OpenParts) -> Agent:
         services = parts.services
-        hooks = Hooks(recorded_hooks(turn.new), self._on_event, services.secrets)
+        hooks = Hooks(recorded_hooks(turn.new, may_allow=not self._options.is_foreign), self._on_event, services.secrets)
         return assemble(
             AgentParts(
                 asker=self._model,
@@ -250,8 +279,8 @@ class _Replay:
     def _enter_mode(self, id: str) -> None:
         """Repeats the user's change of mode, unless a mode was given."""
         mode = self._turn.modes.get(id, "") if self._turn is not None else ""
-        if mode and self._parts is not None and "mode" not in self._options.given:
-            self._parts.judge.mode, _ = effective(mode, sandbox_available=landlock.version() > 0)
+        if mode and self._parts is not None and self._repeats_modes:
+            self._parts.judge.mode, _ = effective(mode, sandbox_available=True)
 
     def _stop(self) -> None:
         if self._agent is not None:
@@ -318,7 +347,7 @@ class _Replay:
             raise self._differs("result", recorded, expected, got)
 
     async def _answer(self, asked: ApprovalAsked) -> ApprovalGiven:
-        """Repeats the user's answer."""
+        """Repeats the user's answer; a yes in a foreign recording only for calls whose result is repeated too."""
         recorded = self._calls[asked.part.id]
         verdict = recorded.metadata.get("verdict")
         granted = isinstance(verdict, dict) and verdict.get("source") == "session"
@@ -326,7 +355,8 @@ class _Replay:
             if recorded.output.startswith(NOT_ANSWERED):
                 return ApprovalGiven(id=asked.id, allowed=False, is_dismissed=True)
             return ApprovalGiven(id=asked.id, allowed=False, reason=_reason(recorded))
-        if recorded.metadata.get("decided_by") == BY_PERSON or granted:
+        is_repeated = not self._options.is_foreign or all(isinstance(each, FetchIntent | CallIntent) for each in asked.intents)
+        if is_repeated and (recorded.metadata.get("decided_by") == BY_PERSON or granted):
             return ApprovalGiven(id=asked.id, allowed=True)
         if was_interrupted(recorded):
             self._stop()

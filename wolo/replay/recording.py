@@ -295,8 +295,8 @@ class RecordedChecks(Struct, frozen=True):
         return replace(result, text=f"{result.text}\n\n{told}") if told else result
 
 
-def recorded_hooks(new: Iterable[Message]) -> RunHook | None:
-    """None: no hook output was recorded. Additions to a prompt are part of it."""
+def recorded_hooks(new: Iterable[Message], *, may_allow: bool) -> RunHook | None:
+    """None: no hook output was recorded. Additions to a prompt are part of it. `may_allow`: approvals by hooks count."""
     messages = tuple(new)
     calls: dict[str, Any] = {part.id: part.metadata[HOOKS] for each in messages for part in each.calls if HOOKS in part.metadata}
     sent_back = [each.metadata[HOOKS] for each in messages if each.metadata.get(NUDGE) == SENT_BACK and HOOKS in each.metadata]
@@ -306,7 +306,8 @@ def recorded_hooks(new: Iterable[Message]) -> RunHook | None:
 
     async def run(event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
         said = next(left, None) if event == "Stop" else calls.get(payload.get("tool_use_id", ""), {}).get(event)
-        return msgspec.convert(said, _Recorded) if said is not None else _Recorded()
+        answer = msgspec.convert(said, _Recorded) if said is not None else _Recorded()
+        return answer if may_allow or answer.decision != "allow" else replace(answer, decision="")
 
     return run
 
@@ -333,14 +334,14 @@ def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
         return Choice(Provider(name=provider, label=provider, base_url="", format=format), Model(id=model), "")
 
 
-def rules_of(tape: RecordedTurns, rules: Iterable[Rule], options: RunOptions | None) -> tuple[Rule, ...]:
-    """Current rules, and those of the recorded command line.
+def rules_of(tape: RecordedTurns, rules: Iterable[Rule], options: RunOptions | None, *, may_allow: bool) -> tuple[Rule, ...]:
+    """Current rules, and those of the recorded command line; without `may_allow`, those that deny or ask.
 
     For older sessions without options: the rules that decided a call.
     """
     decided = (_given_then(call.metadata.get("verdict")) for call in tape.calls.values())
     given = options.parsed_rules() if options is not None else filter(None, decided)
-    return tuple(dict.fromkeys((*rules, *given)))
+    return tuple(dict.fromkeys((*rules, *(rule for rule in given if may_allow or rule.decision != "allow"))))
 
 
 def _given_then(verdict: object) -> Rule | None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from wolo.conversation.resources.request_prefix import saved_options
 from wolo.errors import SessionError
+from wolo.messages.terminal_text import clean_line
 from wolo.replay import cassette
 from wolo.replay.cassette import Cassette
 from wolo.replay.recording import RecordedTurns, read_recording
@@ -33,14 +34,23 @@ class Recording(Struct, frozen=True, kw_only=True):
     cassette: Cassette | None = None
     """Contains the initial files."""
     notices: tuple[str, ...] = ()
+    is_from_file: bool = False
+    """Its directories do not exist here."""
     is_foreign: bool = False
-    """Loaded from a file: its directories do not exist here."""
+    """Not recorded here: a file, or a session that was imported from one, or its fork."""
 
 
 def from_store(store: Store, info: SessionInfo) -> Recording:
     loaded = store.load(info.id)
     root = find_root(Path(info.cwd))
-    return Recording(info=info, tape=read_recording(loaded.entries), store=store, root=root, notices=tuple(_remarks(loaded)))
+    return Recording(
+        info=info,
+        tape=read_recording(loaded.entries),
+        store=store,
+        root=root,
+        notices=tuple(_remarks(loaded)),
+        is_foreign=_is_imported(store, info),
+    )
 
 
 def from_file(path: Path, folder: Path) -> Recording:
@@ -64,8 +74,19 @@ def from_file(path: Path, folder: Path) -> Recording:
         root=root,
         cassette=found,
         notices=tuple(_remarks(loaded)),
+        is_from_file=True,
         is_foreign=True,
     )
+
+
+def _is_imported(store: Store, info: SessionInfo) -> bool:
+    """A fork whose original is gone may have been imported."""
+    each: SessionInfo | None = info
+    while each is not None and not store.raw.origin(each.id):
+        if not each.parent:
+            return False
+        each = store.named(each.parent.partition("/")[0])
+    return True
 
 
 def _remarks(loaded: Loaded) -> Iterator[str]:
@@ -83,12 +104,12 @@ def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> Re
     cwd = Path(recording.info.cwd)
     if at is not None and not at.is_dir():
         raise SessionError(f"No such directory: {at}.", hint="--at names the directory to start from.")
-    if at is None and not recording.is_foreign and not cwd.is_dir():
+    if at is None and not recording.is_from_file and not cwd.is_dir():
         raise SessionError(
             f"The directory of this session does not exist any more: {cwd}.",
             hint="Name another one to start from, such as a checkout: --at DIR.",
         )
-    settings_from = at or (folder if recording.is_foreign else cwd)
+    settings_from = at or (folder if recording.is_from_file else cwd)
     add_dirs = _added(recording.tape, recording.root)
     stage = ReplayWorkspace(
         folder, recording.root, cwd, settings_from=settings_from, blobs_dir=recording.store.blobs_dir, add_dirs=add_dirs
@@ -97,7 +118,7 @@ def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> Re
     stage.notices += recording.notices
     for original, copy in stage.added.items():
         stage.notices += _add(original, copy, is_foreign=recording.is_foreign)
-    if at is None and recording.is_foreign:
+    if at is None and recording.is_from_file:
         _unpack(recording, stage)
         return stage
     copied = copy_tree(Path(os.path.realpath(at or recording.root)), stage.root)
@@ -118,7 +139,7 @@ def _added(tape: RecordedTurns, root: Path) -> list[Path]:
 
 
 def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:
-    """A recording from a file gets no directories of this machine."""
+    """A recording that was not made here gets no directories of this machine."""
     if original.is_dir() and not is_foreign:
         return copy_tree(Path(os.path.realpath(original)), copy).notices
     copy.mkdir(parents=True)
@@ -127,7 +148,8 @@ def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:
 
 def _unpack(recording: Recording, stage: ReplayWorkspace) -> None:
     if recording.cassette is not None:
-        recording.cassette.unpack(stage.root)
+        if left_out := recording.cassette.unpack(stage.root):
+            stage.notices += (f"Left out of the copy, because git acts on it: {clean_line(', '.join(left_out))}.",)
         return
     stage.root.mkdir(parents=True)
     stage.notices += ("The file contains no workspace, so the replay starts in an empty one; --at DIR selects another.",)

@@ -9,6 +9,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -113,8 +114,11 @@ class ConfinedRunner(Generic[T]):
     the kernel enforces it.
     """
 
-    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], folder: Path) -> None:
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], folder: Path, *, only_writes: bool = False) -> None:
+        """`only_writes`: only the threads in which tools work are restricted, not the commands, which have a sandbox of their own
+        and could not build it."""
         self.is_held = False
+        self._only_writes = only_writes
         self._work = work
         self._folder = folder
         self._results: list[T] = []
@@ -137,7 +141,8 @@ class ConfinedRunner(Generic[T]):
         return self._results[0]
 
     def _play(self) -> None:
-        self.is_held = restrict_writes(self._folder)
+        if not self._only_writes:
+            self._restrict()
         try:
             self._results.append(asyncio.run(self._main()))
         except BaseException as error:  # re-raised in `run`
@@ -145,8 +150,13 @@ class ConfinedRunner(Generic[T]):
 
     async def _main(self) -> T:
         self._loop = asyncio.get_running_loop()
+        if self._only_writes:
+            self._loop.set_default_executor(ThreadPoolExecutor(initializer=self._restrict))
         self._task = asyncio.ensure_future(self._work())
         return await self._task
+
+    def _restrict(self) -> None:
+        self.is_held = restrict_writes(self._folder)
 
     def _cancel(self) -> None:
         if self._loop is not None and self._task is not None and not self._loop.is_closed():

@@ -46,7 +46,7 @@ class Backend:
         return FileSaver(self._profile.state)
 
     def prepare(self) -> None:
-        for nested in self._nested.values():
+        for nested in () if self._profile.is_copy else self._nested.values():
             nested.look()
 
     def hides(self, path: str) -> bool:
@@ -60,6 +60,8 @@ class Backend:
 
     def _names(self) -> dict[str, Names]:
         """Protected names in each writable directory. Raises ToolError and OSError."""
+        if self._profile.is_copy:
+            return dict.fromkeys(self._nested, Names())
         return {root: names_in(root, self._profile.home, nested) for root, nested in self._nested.items()}
 
     def _linked(self, names: Mapping[str, Names]) -> list[str]:
@@ -77,6 +79,8 @@ class Backend:
 
         Raises ToolError.
         """
+        if self._profile.is_copy:
+            return _nothing
         snapshot = self._saver.save(present, missing, mounted=mounted, roots=names)
         return partial(self._end, snapshot, {root: each.below for root, each in names.items()})
 
@@ -100,6 +104,9 @@ class Backend:
                 continue
             new += [path for path in (*found.paths, *found.links) if path not in known]
         return new
+
+
+def _nothing() -> None: ...
 
 
 def cannot_apply(error: OSError) -> ToolError:

@@ -61,6 +61,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Readable inside closed folders, or inside replaced ones such as `/tmp`."""
     state: Path
     """Storage of the sandbox: private folders, and records of placeholders."""
+    is_copy: bool = False
+    """The writable directories are copies that are thrown away: no name in them is protected."""
 
 
 def hides(profile: Profile, path: str) -> bool:
