@@ -52,7 +52,7 @@ LATER = {
     "email",
 }
 MOST_OF_SERVERS = 15
-MOST_MODULES = 207
+MOST_MODULES = 208
 UNPACKED = {
     "wolo.agent.compaction.history_cut.Move",
     "wolo.cli.options.Line",

@@ -6,7 +6,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ def read_toml(path: Path, notices: list[str], *, is_secret: bool = False) -> tup
 
 def read_own(path: Path, notices: list[str], *, is_secret: bool = False) -> bytes | None:
     """None if the file does not exist. Raises ConfigError if others may have written it."""
+    if is_secret:
+        _remove_leftovers(path.parent)
     try:
         check_owner(path.parent, path.parent.stat(), notices)
         found = path.stat()
@@ -47,6 +49,15 @@ def read_own(path: Path, notices: list[str], *, is_secret: bool = False) -> byte
         return None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """A killed writer may have left a copy of the secrets."""
+    with suppress(OSError):
+        if any(name.endswith(".new") for name in os.listdir(folder)):  # noqa: PTH208  # at every start
+            from wolo.workspace.files.unfinished import remove_leftovers  # noqa: PLC0415  # after a kill only
+
+            remove_leftovers(folder)
 
 
 def parse_toml(data: bytes, path: Path | str) -> tuple[str, dict[str, Any]]:
@@ -110,19 +121,10 @@ def locked(folder: Path) -> Iterator[None]:
 
 def replace_file(path: Path, text: str) -> None:
     """Call inside `locked`. A link stays a link: its target is replaced. The mode becomes 0600."""
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
+    from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # for writing only
+
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(text.encode("utf-8"))
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_whole(path, text.encode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="The file is unchanged.") from error
 

@@ -18,6 +18,7 @@ from wolo.config.settings_writer import changed_fields, remove_table, set_table,
 from wolo.errors import ConfigError
 from wolo.mcp.server import Server, check
 from wolo.places import Places
+from wolo.workspace.files.unfinished import replacing
 
 Scope = Literal["local", "user", "project"]
 FILE: Final = "mcp_servers.toml"
@@ -145,12 +146,11 @@ def _read_project(path: Path, root: Path) -> dict[str, Any]:
 def _write_project(path: Path, content: Mapping[str, Any]) -> None:
     """The file keeps its mode: it belongs to everybody who works on the project."""
     real = Path(os.path.realpath(path))
-    temporary = real.with_name(f".{real.name}.{os.urandom(6).hex()}")
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     try:
-        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        if real.exists():
-            temporary.chmod(real.stat().st_mode & 0o777)
-        temporary.replace(real)
+        with replacing(real, mode=0o666) as file:
+            file.write(text.encode())
+            if real.exists():
+                os.fchmod(file.fileno(), real.stat().st_mode & 0o777)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="The file is unchanged.") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.places import make_private
+from wolo.workspace.files.unfinished import write_whole
 
 MOST_TOOLS = 1_000
 """Maximum tools per server."""
@@ -156,15 +156,9 @@ class CachedListings:
 
     def write(self, fingerprint: str, remembered: CachedListing) -> None:
         path = self._path(fingerprint)
-        beside = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
         with suppress(OSError, TypeError, ValueError, RecursionError):
             make_private(self._folder)
-            try:
-                beside.write_bytes(msgspec.json.encode(remembered))
-                beside.chmod(0o600)
-                beside.replace(path)
-            finally:
-                beside.unlink(missing_ok=True)
+            write_whole(path, msgspec.json.encode(remembered), durable=False)
 
     def forget(self, fingerprint: str) -> None:
         with suppress(OSError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -90,14 +89,14 @@ def write(cache: Path, card: ProbeResult) -> Path:
     """Raises OSError."""
     place = place_of(cache, card.base_url, card.model)
     make_private(place.parent)
-    fresh = place.with_suffix(f".{os.getpid()}")
-    try:
-        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(card)))
-        fresh.replace(place)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            fresh.unlink()
+    _write(place, msgspec.json.format(msgspec.json.encode(card)))
     return place
+
+
+def _write(place: Path, data: bytes) -> None:
+    from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write here
+
+    write_whole(place, data, durable=False)
 
 
 def remember(cache: Path, choice: Choice, found: ServerFacts | None) -> ServerFacts | None:
@@ -115,7 +114,7 @@ def remember(cache: Path, choice: Choice, found: ServerFacts | None) -> ServerFa
         return known
     with contextlib.suppress(OSError):  # a read-only cache
         make_private(kept.parent)
-        kept.write_bytes(msgspec.json.encode(found))
+        _write(kept, msgspec.json.encode(found))
         card = read(cache, choice)
         if card is not None and card.facts not in (None, found):
             place.unlink()

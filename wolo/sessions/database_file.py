@@ -213,12 +213,13 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield shared
         return
     import shutil  # noqa: PLC0415  # few logs need a copy
-    import tempfile  # noqa: PLC0415  # the same
 
-    with tempfile.TemporaryDirectory() as folder:
+    from wolo.workspace.files.unfinished import unfinished_folder  # noqa: PLC0415  # the same
+
+    with unfinished_folder() as folder:
         for each in (path, log):
-            shutil.copyfile(each, Path(folder) / each.name)
-        with closing(_opened_as((Path(folder) / path.name).as_uri())) as connection:
+            shutil.copyfile(each, folder / each.name)
+        with closing(_opened_as((folder / path.name).as_uri())) as connection:
             yield connection
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line, print_message
+from wolo.workspace.files.unfinished import write_whole
 
 SCRIPTS = {"bash": "wolo.bash", "zsh": "_wolo", "fish": "wolo.fish"}
 Shell = Annotated[str, typer.Argument(metavar="[bash|zsh|fish]", show_default=False, help="Shell; yours if not given.")]
@@ -57,12 +57,8 @@ def _next_step(shell: str, place: Path) -> str:
 
 def _write(place: Path, script: str) -> None:
     """Replaces the file atomically. Raises UsageError."""
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(script, "utf-8")
-        beside.replace(place)
+        write_whole(place, script.encode(), mode=0o666)
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
         raise UsageError(f"Cannot write {place}: {error.strerror}.", hint="Print it without --install.") from error

@@ -71,17 +71,17 @@ def add(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Show the skills of a source, and add them on a yes."""
-    import tempfile
     from pathlib import Path
 
     from wolo.extensions.sources import skill_install
     from wolo.extensions.sources.fetching import fetch
     from wolo.extensions.sources.source import read_source
+    from wolo.workspace.files.unfinished import unfinished_folder
 
     wanted = read_source(source, Path.cwd())
     target = _target(project)
-    with tempfile.TemporaryDirectory(prefix="wolo-skills-") as scratch:
-        fetched = fetch(wanted, Path(scratch))
+    with unfinished_folder() as scratch:
+        fetched = fetch(wanted, scratch)
         notices: list[str] = []
         found = skill_install.find_in(fetched.folder, wanted.name, notices)
         for notice in notices:

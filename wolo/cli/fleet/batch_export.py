@@ -12,6 +12,7 @@ import typer
 
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import print_message, stdout_bytes
+from wolo.workspace.files.unfinished import replacing
 
 
 def export(
@@ -55,15 +56,11 @@ class _Encoder(io.TextIOBase):
 
 def _write_file(out: Path, write: Callable[[TextIO], list[str]]) -> list[str]:
     """A file that cannot be written whole is left as it was."""
-    target = out.resolve()
-    written = target if target.exists() and not target.is_file() else target.with_name(f".{target.name}.part")  # a device
     try:
-        with written.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            notices = write(file)
-        if written != target:
-            written.replace(target)
+        with replacing(out, mode=0o666) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+            notices = write(text)
+            text.detach()
     except OSError as error:
-        if written != target:
-            written.unlink(missing_ok=True)
         raise WoloError(f"Cannot write {out}: {(error.strerror or str(error)).lower()}.") from error
     return notices

@@ -132,12 +132,14 @@ def _given(file: str) -> Iterator[Path]:
         yield Path(file)
         return
     import shutil
-    from tempfile import NamedTemporaryFile
 
-    with NamedTemporaryFile(prefix="wolo-import-") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
-        copy.flush()
-        yield Path(copy.name)
+    from wolo.workspace.files.unfinished import unfinished_folder
+
+    with unfinished_folder() as folder:
+        copy = folder / "session"
+        with copy.open("wb") as out:
+            shutil.copyfileobj(sys.stdin.buffer, out)
+        yield copy
 
 
 def _directory(source: ImportSource) -> str:

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,7 @@ from wolo.extensions.sources.fetching import Fetched, fetch
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import files_in
 from wolo.places import Places, make_private
-
-_UNFINISHED = ".unfinished-"
+from wolo.workspace.files.unfinished import remove_leftovers, unfinished_folder
 
 
 class Origin(Struct, frozen=True, kw_only=True):
@@ -62,15 +61,10 @@ def fetched(source: Source, places: Places, files: Sequence[str] = ()) -> Iterat
     store = places.plugins / "store"
     try:
         make_private(store)
-        _sweep(store)
-        scratch = store / f"{_UNFINISHED}{os.getpid()}-{os.urandom(4).hex()}"
-        scratch.mkdir(0o700)
     except OSError as error:
         raise ExtensionError(f"{store} cannot be written: {error.strerror}.") from error
-    try:
+    with unfinished_folder(store) as scratch:
         yield fetch(source, scratch, files)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager
@@ -165,7 +159,9 @@ def difference(old: Plugin, new: Candidate, places: Places) -> Difference:
 def changing(places: Places) -> Iterator[Index]:
     """The index, locked for a change."""
     with locked(places.plugins):
-        yield read_index(places)
+        index = read_index(places)
+        _remove_unowned(index, places)
+        yield index
 
 
 def move(fetched_folder: Path, name: str, pin: str, places: Places) -> str:
@@ -197,22 +193,15 @@ def _save(index: Index, places: Places) -> None:
     replace_file(places.plugin_index, content)
 
 
-def _sweep(store: Path) -> None:
-    """Removes what a process that was killed left behind."""
-    for path in store.glob(f"{_UNFINISHED}*"):
-        pid = path.name.removeprefix(_UNFINISHED).partition("-")[0]
-        if not pid.isdecimal() or not _is_running(int(pid)):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
+def _remove_unowned(index: Index, places: Places) -> None:
+    """Removes copies and data that a process left when it was killed before or after it changed the index."""
+    owned = {each.folder for each in index.plugins.values()} | {each.folder for each in index.marketplaces.values()}
+    for folder, kept in ((places.plugins / "store", owned), (places.plugins / "data", set(index.plugins))):
+        with suppress(OSError):
+            remove_leftovers(folder)
+            for path in folder.iterdir():
+                if path.name not in kept and not path.name.startswith("."):
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def _hashes(folder: Path) -> dict[str, tuple[bool, int, bytes]]:

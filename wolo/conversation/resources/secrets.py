@@ -59,17 +59,14 @@ def _read(path: Path) -> bytes:
 def _make(path: Path) -> bytes:
     """Atomic: another process may do the same."""
     make_private(path.parent)
-    key, beside = os.urandom(KEY_BYTES), path.with_name(f"{path.name}.{os.getpid()}")
-    beside.unlink(missing_ok=True)
+    from wolo.workspace.files.unfinished import replacing  # noqa: PLC0415  # once
+
+    key = os.urandom(KEY_BYTES)
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with replacing(path, over=False) as file:
             file.write(key)
-        try:
-            os.link(beside, path)
-        except FileExistsError:
-            return _read(path) or key
-    finally:
-        beside.unlink(missing_ok=True)
+    except FileExistsError:
+        return _read(path) or key
     return key
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import hashlib
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from wolo.extensions.custom_tools.tool_process import ToolCrashedError, start_an
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.places import make_private
+from wolo.workspace.files.unfinished import write_whole
 from wolo.workspace.processes.process_runner import Processes
 
 Enclose = Callable[[tuple[str, ...]], SandboxedCommand]
@@ -137,9 +137,7 @@ async def list_tools(
         return Listing(problems=(Problem(f"cannot be loaded: {error}"),))
     with suppress(OSError):
         make_private(cache)
-        beside = path.with_name(f"{path.name}.{os.getpid()}")
-        beside.write_bytes(msgspec.json.encode(listing))
-        beside.replace(path)
+        write_whole(path, msgspec.json.encode(listing), durable=False)
     return listing
 
 

@@ -19,12 +19,11 @@ def find_installed(known: Path, folders: Sequence[str], state: str) -> list[str]
         if first == state:
             return entries
     entries = sorted({entry for folder in folders if os.path.isdir(folder) for entry in _entries(folder)})  # noqa: PTH112  # fast
+    from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write this
+
     with suppress(OSError):
         make_private(known.parent)
-        beside = known.with_name(f"{known.name}.{os.getpid()}")
-        beside.touch(0o600)
-        beside.write_text("\n".join([state, *entries]) + "\n", encoding="utf-8")
-        beside.replace(known)
+        write_whole(known, ("\n".join([state, *entries]) + "\n").encode(), durable=False)
     return entries
 
 

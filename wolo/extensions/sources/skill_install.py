@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from wolo.extensions.markdown_files import MAX_BYTES, ExtensionFolder
 from wolo.extensions.skill_files import Skill, find_skills, read_skill, skill_file
 from wolo.extensions.sources.tree_copy import copy_tree, files_in
 from wolo.messages.terminal_text import clean_line
+from wolo.workspace.files.unfinished import exchange, unfinished_folder
 
 _HIDDEN_FOLDERS = (".agents/skills", ".claude/skills", ".wolo/skills", ".codex/skills", ".opencode/skills", ".gemini/skills")
 _SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1", ".exe"))
@@ -63,39 +63,33 @@ def check_target(skills: Sequence[Skill], target: Path, *, overwrite: bool) -> N
 def install(skill: Skill, target: Path, *, overwrite: bool) -> Path:
     """Raises WoloError; then nothing has changed."""
     path = target / skill.name
-    unfinished, old = (target / f".{skill.name}.{os.getpid()}.{end}" for end in ("new", "old"))
     try:
         target.mkdir(parents=True, exist_ok=True)
-        copy_tree(skill.folder, unfinished, inside=skill.folder)
-        check_target([skill], target, overwrite=overwrite)
-        if os.path.lexists(path):
-            path.rename(old)
-        unfinished.rename(path)
+        with unfinished_folder(target) as scratch:
+            new, old = scratch / "new", scratch / "old"
+            copy_tree(skill.folder, new, inside=skill.folder)
+            check_target([skill], target, overwrite=overwrite)
+            if not os.path.lexists(path):
+                new.rename(path)
+            elif not exchange(new, path):
+                path.rename(old)
+                try:
+                    new.rename(path)
+                except OSError:
+                    old.rename(path)
+                    raise
     except OSError as error:
-        if os.path.lexists(old) and not os.path.lexists(path):
-            old.rename(path)
         raise ExtensionError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    _delete(old)
     return path
 
 
 def uninstall(folder: Path) -> None:
     """Raises ExtensionError."""
-    gone = folder.parent / f".{folder.name}.{os.getpid()}.old"
     try:
-        folder.rename(gone)
+        with unfinished_folder(folder.parent) as scratch:
+            folder.rename(scratch / "old")
     except OSError as error:
         raise ExtensionError(f"{folder} cannot be removed: {error.strerror}.") from error
-    _delete(gone)
-
-
-def _delete(path: Path) -> None:
-    if path.is_symlink():
-        path.unlink()
-    else:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _read(path: Path) -> bytes:

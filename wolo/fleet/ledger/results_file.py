@@ -16,6 +16,7 @@ from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
 from wolo.fleet.ledger.outcomes import Outcome
 from wolo.fleet.ledger.run_rows import Meta, Refusals, Totals
 from wolo.sessions.locks import LockHeld, acquire
+from wolo.workspace.files.unfinished import write_whole
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
 _LOCK = "results.lock"
@@ -193,12 +194,9 @@ def write_summary(
         "max_errors": meta.max_errors,
         "stopped": refusals.reasons,
     }
-    fresh = folder / f".{SUMMARY}.{os.getpid()}"
     try:
-        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
-        fresh.replace(folder / SUMMARY)
+        write_whole(folder / SUMMARY, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n", mode=0o666)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise _explained(error, folder / SUMMARY) from error
 
 

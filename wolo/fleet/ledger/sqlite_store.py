@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from wolo.fleet.ledger.ledger_store import SCHEMA, Execute, LedgerError
 from wolo.sessions.database_file import connect, journal_for
 from wolo.sessions.storage import sync_directory
 from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
+from wolo.workspace.files.unfinished import unfinished_folder
 
 T = TypeVar("T")
 NAME = "ledger.db"
@@ -116,8 +116,8 @@ def _is_writable(path: Path) -> bool:
 
 def _copy_in_memory(path: Path) -> sqlite3.Connection:
     """Copies the file with its log first, as SQLite opens no log in a folder that it cannot write."""
-    with TemporaryDirectory(prefix="wolo-ledger-") as folder:
-        copy = Path(folder) / path.name
+    with unfinished_folder() as folder:
+        copy = folder / path.name
         try:
             for end in ("", "-wal", "-journal"):
                 if (part := path.with_name(path.name + end)).exists():

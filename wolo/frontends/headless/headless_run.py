@@ -200,8 +200,10 @@ def print_failure(error: WoloError) -> None:
 
 def _save(path: Path, answer: str) -> None:
     """Writes the final answer to a file; an error is reported and changes nothing else."""
+    from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write this
+
     try:
-        path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
+        write_whole(path, (answer.rstrip("\n") + "\n").encode("utf-8", "replace"), mode=0o666)
     except (OSError, ValueError) as error:
         print_message(f"Cannot write {path}: {error}.")
 

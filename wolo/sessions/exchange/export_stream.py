@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -17,26 +15,16 @@ from wolo.sessions.entries import AnyEntry, CompactionEntry, decode_entry
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.replay_entries import stream_messages
 from wolo.sessions.store import Store
+from wolo.workspace.files.unfinished import replacing
 
 Write = Callable[[bytes], object]
 
 
 def write_file(path: Path, write_to: Callable[[Write], None]) -> None:
     """Writes a file completely or not at all, readable by its owner only. Raises SessionError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if path.exists() and not path.is_file():
-            with path.open("wb") as device:  # such as /dev/stdout
-                write_to(device.write)
-            return
-        try:
-            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                write_to(file.write)
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+        with replacing(path) as file:
+            write_to(file.write)
     except OSError as error:
         raise SessionError(f"{path} cannot be written: {error.strerror}.", hint="Name another file.") from error
 

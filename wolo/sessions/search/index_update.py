@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TypeVar
 
 from wolo.errors import SessionError
@@ -53,12 +52,13 @@ def _index_of(store: Store) -> Iterator[Index]:
             yield index
         return
     import shutil  # noqa: PLC0415  # for read-only sessions
-    import tempfile  # noqa: PLC0415  # the same
 
-    with tempfile.TemporaryDirectory() as folder:
+    from wolo.workspace.files.unfinished import unfinished_folder  # noqa: PLC0415  # the same
+
+    with unfinished_folder() as folder:
         with suppress(OSError):
-            shutil.copyfile(store.data_dir / FILE, Path(folder) / FILE)
-        with Index.open(Path(folder)) as index:
+            shutil.copyfile(store.data_dir / FILE, folder / FILE)
+        with Index.open(folder) as index:
             yield index
 
 

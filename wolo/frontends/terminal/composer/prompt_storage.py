@@ -14,6 +14,7 @@ from prompt_toolkit.history import FileHistory, History
 
 from wolo.frontends.terminal.composer.pastes import MOST_KEPT_CHARS, Pastes, Written
 from wolo.places import make_private
+from wolo.workspace.files.unfinished import write_whole
 
 MOST_READ_BYTES = 4_000_000
 MOST_KEPT_BYTES = 3 * MOST_READ_BYTES
@@ -153,11 +154,7 @@ class Drafts:
         if not text.strip() or sum(map(len, written.get("pastes", {}).values())) > MOST_KEPT_CHARS:
             path.unlink(missing_ok=True)
             return
-        new = path.with_suffix(".new")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(written))
-        new.replace(path)
+        write_whole(path, msgspec.json.encode(written), durable=False)
 
     def _take_place(self) -> None:
         """Locks a place that nobody holds, preferably one with a draft."""

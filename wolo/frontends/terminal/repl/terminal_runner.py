@@ -27,6 +27,7 @@ from wolo.frontends.terminal.display.terminal import Terminal, hold_terminal
 from wolo.frontends.terminal.repl.turn_runner import print_jobs_left, run_turn
 from wolo.messages.terminal_text import clean_line, counted
 from wolo.places import find_places, make_private
+from wolo.workspace.files.unfinished import write_whole
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -212,6 +213,6 @@ def _write_answer(path: Path | None, answer: str, terminal: Terminal) -> None:
     """Writes the final answer; a failure is reported and changes nothing else."""
     if path is not None:
         try:
-            path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
+            write_whole(path, (answer.rstrip("\n") + "\n").encode("utf-8", "replace"), mode=0o666)
         except (OSError, ValueError) as error:
             terminal.screen.say(f"Cannot write {path}: {error}.", "error")

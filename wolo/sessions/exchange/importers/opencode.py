@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -33,6 +32,7 @@ from wolo.sessions.exchange.json_files import (
     unix_time,
 )
 from wolo.workspace.files.sqlite_connection import open_sqlite
+from wolo.workspace.files.unfinished import unfinished_folder
 
 MAGIC = b"SQLite format 3\0"
 DAMAGES = (sqlite3.Error, OSError, ValueError)
@@ -176,10 +176,10 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         with _connected(f"{path.absolute().as_uri()}?mode=ro") as connection:
             yield connection
     elif log.exists() and log.stat().st_size:
-        with tempfile.TemporaryDirectory() as folder:
+        with unfinished_folder() as folder:
             for each in (path, log):
-                shutil.copyfile(each, Path(folder) / each.name)
-            with _connected((Path(folder) / path.name).as_uri()) as connection:
+                shutil.copyfile(each, folder / each.name)
+            with _connected((folder / path.name).as_uri()) as connection:
                 yield connection
     else:
         with _connected(f"{path.absolute().as_uri()}?immutable=1") as connection:
