@@ -168,10 +168,9 @@ async def test_files_that_are_neither_a_skill_nor_a_command_are_told(conversatio
     skill(Path(".wolo/skills"), "Bad")
     outcome = await dispatch("/skills", CommandContext(conversation, COMMANDS))
     assert isinstance(outcome, ShowText)
-    assert "No skills." in outcome.text
     assert [line[:2] for line in outcome.text.splitlines()[-2:]] == ["! ", "! "]
-    assert "'name' must be small letters" in outcome.text
-    assert "two words.md is no command" in outcome.text
+    assert "the skill is called bad" in outcome.text
+    assert "it is /two-words" in outcome.text
 
 
 async def test_of_a_project_that_is_not_trusted_there_is_nothing(provider: ProviderServer) -> None:

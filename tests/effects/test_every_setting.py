@@ -187,7 +187,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "hooks.*.*.model": Elsewhere(TYPES, "test_a_hook_may_name_its_model"),
     "hooks.*.*.async": Elsewhere(TYPES, "test_a_hook_in_the_background_blocks_nothing_and_is_told_later"),
     "hooks.*.*.once": Elsewhere(TYPES, "test_a_hook_runs_only_once_in_a_session_and_others_each_time"),
-    "hooks.*.*.strict": Elsewhere(HOOKS, "test_a_hook_that_fails_is_a_warning_and_if_it_is_strict_a_no"),
+    "hooks.*.*.strict": Elsewhere(HOOKS, "test_a_guard_that_fails_asks_and_if_it_is_strict_denies"),
 }
 """For each setting, as the schema names it (`*` stands for a name, an event or a row), what shows that it has an effect."""
 

@@ -43,14 +43,15 @@ def test_a_server_denies_a_call(provider: ProviderServer, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("is_strict", [False, True])
-def test_a_server_that_fails_is_a_notice_and_if_strict_a_denial(provider: ProviderServer, *, is_strict: bool) -> None:
+def test_a_server_that_fails_asks_and_if_strict_denies(provider: ProviderServer, *, is_strict: bool) -> None:
     with search_server() as server:
         server.status = 500
         write_settings(*request("PreToolUse", server.url, strict=is_strict))
         provider.script(call("write", WRITE), text("Done."))
         ran = run_wolo("-p", *provider.flags, "write it")
     assert "was answered with status 500" in ran.stderr
-    assert Path("a.txt").exists() is not is_strict
+    assert ("It is strict" in provider.requests[-1].results[0]) is is_strict
+    assert not Path("a.txt").exists()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_a_server_that_fails_is_a_notice_and_if_strict_a_denial(provider: Provid
     [
         ('```json\n{"ok": false, "reason": "Too early."}\n```', False, "Denied by a user hook, so it was not run: Too early."),
         ('{"ok": true}', True, ""),
-        ("Perhaps.", True, ""),
+        ("Perhaps.", False, "Denied"),
     ],
 )
 def test_a_model_judges_a_call_and_its_cost_counts(provider: ProviderServer, answer: str, said: str, *, is_written: bool) -> None:

@@ -425,14 +425,16 @@ def test_a_session_with_hooks_is_played_again_without_them(provider: ProviderSer
 FAILURES = {
     "another status": ("sys.exit('oops')", "ended with status 1: oops"),
     "JSON that is none": ("print('{\"decision\": ')", "printed JSON that cannot be understood"),
-    "a word nobody knows": (saying(decision="perhaps"), "printed JSON that cannot be understood"),
+    "a word nobody knows": (saying(decision="perhaps"), 'answered decision: "perhaps", which wolo does not understand'),
+    "a missing program": ("sys.exit(127)", "ended with status 127"),
     "a signal": ("os.kill(os.getpid(), 9)", "signal 9"),
     "its time": ("import time; time.sleep(60)", "took longer than 1 s and was ended"),
 }
 
 
 @pytest.mark.parametrize("how", FAILURES)
-def test_a_hook_that_fails_is_a_warning_and_if_it_is_strict_a_no(provider: ProviderServer, how: str) -> None:
+def test_a_guard_that_fails_asks_and_if_it_is_strict_denies(provider: ProviderServer, how: str) -> None:
+    """A status of its own is an answer: by the contract of hooks it blocks nothing."""
     body, said = FAILURES[how]
     for is_strict in (False, True):
         Path("a.txt").unlink(missing_ok=True)
@@ -440,9 +442,10 @@ def test_a_hook_that_fails_is_a_warning_and_if_it_is_strict_a_no(provider: Provi
         provider.forget_prefix()
         provider.script(call("write", WRITE), text("Done."))
         ran = run_wolo("-p", *provider.flags, "--mode", "edit", "write it")
-        assert ran.exit_code == (4 if is_strict else 0), ran.stderr
+        is_denied = is_strict or how != "another status"
+        assert ran.exit_code == (4 if is_denied else 0), ran.stderr
         assert said in ran.stderr
-        assert Path("a.txt").exists() != is_strict
+        assert Path("a.txt").exists() != is_denied
 
 
 def test_a_program_that_is_not_there_is_a_failure(provider: ProviderServer) -> None:
@@ -453,18 +456,27 @@ def test_a_program_that_is_not_there_is_a_failure(provider: ProviderServer) -> N
     assert "status 127" in ran.stderr
 
 
+@pytest.mark.parametrize("command", ["/nowhere/check", "no-such-check --now", '"$CLAUDE_PROJECT_DIR"/check.sh'])
+def test_a_guard_whose_program_is_missing_is_named_first(provider: ProviderServer, command: str) -> None:
+    write_settings(*hook("PreToolUse", command))
+    provider.script(text("Done."))
+    ran = run_wolo("-p", *provider.flags, "go")
+    assert "which a PreToolUse hook runs, is not" in ran.stderr
+    assert "so it checks no call" in ran.stderr
+
+
 def test_when_its_time_is_up_all_that_a_hook_started_is_ended(provider: ProviderServer) -> None:
     body = "import subprocess; p = subprocess.Popen(['sleep', '600']); open('pid', 'w').write(str(p.pid)); p.wait()"
     write_settings(*hook("PreToolUse", script("slow", body), timeout_s=1))
     provider.script(call("write", WRITE), text("Done."))
-    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 0
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 4
     assert not is_alive(int(Path("pid").read_text()))
 
 
 def test_a_hook_need_not_read_and_may_flood(provider: ProviderServer) -> None:
     write_settings(*hook("PreToolUse", "yes | head -c 5000000; yes >&2 | head -c 100 >/dev/null; exit 0", timeout_s=1))
     provider.script(call("write", {"path": "a.txt", "content": "\n".join(map(str, range(60_000)))}), text("Done."))
-    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it", timeout=60).exit_code == 0
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it", timeout=60).exit_code == 4
 
 
 # Secrets, and what reaches a terminal
@@ -712,7 +724,7 @@ def test_a_script_that_is_changed_while_wolo_runs_is_not_run(provider: ProviderS
     change = {"command": f"echo '# more' >> {checking}"}
     provider.script(calls(("shell", change), ("write", WRITE)), text("Done."))
     ran = run_wolo("--json", *provider.flags, "--yolo", "go")
-    assert ran.exit_code == 0, ran.stderr
+    assert ran.exit_code == 4, ran.stderr
     assert not Path("ran").exists()
     assert "has changed since you allowed it" in ran.stderr
 
@@ -751,7 +763,7 @@ def test_doctor_says_what_is_there_and_what_is_broken() -> None:
     Path(".wolo").mkdir()
     Path(".wolo/hooks.json").write_text("{ broken")
     ran = run_wolo("doctor", "--json", timeout=60)
-    assert ran.exit_code == 0
+    assert ran.exit_code == 1
     assert [(each["source"], each["hooks"], each["standing"]) for each in ran.json["hooks"]] == [
         ("the settings", 2, "yours"),
         (".wolo/hooks.json", 0, "needs consent"),

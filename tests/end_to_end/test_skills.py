@@ -169,7 +169,7 @@ def test_skills_lists_them_with_what_is_wrong(provider: ProviderServer, home: Pa
     skill(Path(".wolo/skills"), "Bad")
     with repl(provider) as terminal:
         terminal.enter("/skills")
-        terminal.wait_for("'name' must be small letters")
+        terminal.wait_for("the skill is called bad")
         terminal.wait_for("project:")
         terminal.wait_for("yours:")
         terminal.wait_for("Puts it online.")

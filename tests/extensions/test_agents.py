@@ -53,6 +53,17 @@ def first(text: str) -> Profile:
     return next(profile for profile in agents.found if profile.path is not None)
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "called"),
+    [("C# Expert", "C# Expert", "Csharp-Expert"), ("c-sharp", "C# Expert", "c-sharp"), ("C++", "", "Cplusplus")],
+)
+def test_an_agent_with_another_name_is_called_like_its_file(file: str, name: str, called: str) -> None:
+    write(Path(f"agents/{file}.md"), f"---\nname: {name}\ndescription: x\n---\nbody")
+    agents = find_agents([shelf(Path("agents").absolute())])
+    assert named(agents, called).prompt == "body"
+    assert f"the agent is called {called}" in agents.notices[0]
+
+
 def test_a_file_says_what_an_agent_is() -> None:
     profile = first(REVIEWER)
     assert profile.name == "reviewer"
@@ -157,8 +168,6 @@ def test_nothing_in_a_file_allows_anything() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("---\nname: ../x\ndescription: x\n---\n", "agent-0.md:2: 'name' must be letters"),
-        ("---\nname: 'a/b'\ndescription: x\n---\n", "'name' must be"),
         ("---\ndescription: x\ntemperature: hot\n---\n", "'temperature' must be a number from 0 to 2"),
         ("---\ndescription: x\neffort: huge\n---\n", "'effort' must be one of"),
         ("---\ndescription: x\npermissionMode: bossy\n---\n", "'permissionMode' must be one of"),
@@ -237,13 +246,13 @@ def test_two_of_one_name_in_a_folder_are_told() -> None:
 def test_fields_of_a_file_take_effect_or_are_told() -> None:
     agents = found(
         "---\nname: Code Reviewer\ndescription: When: asked.\\nNow\ntemperature: 0.2\neffort: HIGH\ncolor: red\n"
-        "skills: [pdf, sql]\nisolation: worktree\nhooks:\n  Stop: [x]\n---\n"
+        "skills: [pdf, sql]\nisolation: worktree\nmemory:\n  Stop: [x]\n---\n"
     )
     profile = named(agents, "Code-Reviewer")
     assert (profile.description, profile.temperature, profile.thinking) == ("When: asked. Now", 0.2, "high")
     assert (profile.color, profile.skills) == ("red", ("pdf", "sql"))
     told = " ".join(agents.notices)
-    for words in ("the agent is called Code-Reviewer", "this is not YAML", "'isolation' has no effect", "'hooks' has no effect"):
+    for words in ("the agent is called Code-Reviewer", "this is not YAML", "'isolation' has no effect", "'memory' has no effect"):
         assert words in told
     assert len(agents.notices) == 4
 
@@ -270,7 +279,7 @@ def test_tools_of_other_agents_are_known(said: str, tools: tuple[str, ...]) -> N
 
 
 def test_a_person_reads_no_thousand_notices() -> None:
-    agents = found(*["---\nname: ../x\n---\n"] * 20)
+    agents = found(*["---\nname: x\n---\n"] * 20)
     assert len(agents.notices) == 13
     assert agents.notices[-1] == "The same goes for 8 more files."
 

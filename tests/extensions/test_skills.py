@@ -84,10 +84,6 @@ def test_skills_may_be_grouped_in_folders() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "said"),
     [
-        ("PDF", "name: PDF\ndescription: x", ":2: 'name' must be small letters"),
-        ("a--b", "name: a--b\ndescription: x", ":2: 'name' must be small letters"),
-        ("a" * 65, f"name: {'a' * 65}\ndescription: x", ":2: 'name' must be .*, 64 at most"),
-        ("PDF", "description: x", "a skill needs a 'name'"),
         ("pdf", "name: pdf\ndescription: x\nuser-invocable: maybe", ":4: 'user-invocable' must be true or false"),
         ("pdf", "name: &a pdf\ndescription: *a", "anchors and aliases"),
     ],
@@ -102,6 +98,25 @@ def test_a_bad_skill_is_one_notice_with_the_line_and_the_others_are_there(name: 
     assert notice.startswith(str(path))
     with pytest.raises(AssertionError, match=said):
         raise AssertionError(notice)
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "called"),
+    [
+        ("C# Expert", "C# Expert", "csharp-expert"),
+        ("c-sharp", "C# Expert", "c-sharp"),
+        ("PDF", "PDF", "pdf"),
+        ("a--b", "", "a-b"),
+        ("a" * 65, "a" * 65, "a" * 64),
+        ("Überblick", "", "uberblick"),
+        ("審查", "審查", "xc85518fa"),
+    ],
+)
+def test_a_skill_with_another_name_is_called_like_its_folder(folder: str, name: str, called: str) -> None:
+    skill(Path("skills").absolute(), folder).write_text(f"---\nname: {name}\ndescription: x\n---\nbody")
+    skills = found()
+    assert [each.name for each in skills.found] == [called]
+    assert f"the skill is called {called}, like its folder" in skills.notices[0]
 
 
 def test_a_skill_without_a_usable_name_and_description_gets_them_from_its_folder_and_text() -> None:

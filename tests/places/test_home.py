@@ -115,8 +115,9 @@ def test_whatever_wolo_makes_for_itself_is_private_even_where_the_umask_hides_no
             terminal.enter("y")
             terminal.wait_for("hello")
             assert terminal.wait_for_exit() == 0
-        for words in (["undo", "--session", "mine"], ["redo", "--session", "mine"], ["doctor"], ["sessions", "list"]):
+        for words in (["undo", "--session", "mine"], ["redo", "--session", "mine"], ["sessions", "list"]):
             assert run_wolo(*words).exit_code == 0, words
+        assert run_wolo("doctor").exit_code == 1  # no model is set up
     finally:
         os.umask(before)
     own = [*home.parent.rglob("*"), home.parent, *wire.parent.rglob("*"), wire.parent]

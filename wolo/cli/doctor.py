@@ -41,9 +41,11 @@ def doctor(
         return
     if as_json:
         print_json(report)
-        return
-    for line in lines(report):
-        print_line(line)
+    else:
+        for line in lines(report):
+            print_line(line)
+    if report["problems"]:
+        raise typer.Exit(1)
 
 
 LOG_BYTES = 1024 * 1024

@@ -26,7 +26,7 @@ from wolo.conversation.handover import Handover
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
-from wolo.conversation.resources.conversation_hooks import ConversationHooks, find_hooks, notices_about
+from wolo.conversation.resources.conversation_hooks import ConversationHooks, HookSet, component_hooks, find_hooks, notices_about
 from wolo.conversation.resources.file_tracking import FileTracking, track_files
 from wolo.conversation.resources.mcp_servers import FoundServers, connect_servers, find_servers
 from wolo.conversation.resources.model_selection import ModelAccess, make_asker
@@ -55,6 +55,7 @@ from wolo.conversation.resources.tool_environment import (
 )
 from wolo.conversation.resources.user_files import UserFiles, find_custom_tools, own_folders
 from wolo.conversation.subagents.subagents import Parent, Subagents
+from wolo.errors import UsageError
 from wolo.extensions.agent_files import Agents
 from wolo.extensions.skill_files import Skills
 from wolo.guard.judge import Judge
@@ -131,8 +132,12 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
     compactor = Compactor(config.settings.context, config.settings.compaction, options.cut or cut_of(state.sink.compaction))
     history = MessageHistory(compactor, lambda: state.sink.unloaded().messages)
     notices: list[str] = []
+    agents = user_files.agents(state.choice)
+    own_hooks = _hooks_of_components(state, user_files, skills, agents, notices)
+    if own_hooks:
+        skills, agents = user_files.skills(state.choice), user_files.agents(state.choice)
     hooks = ConversationHooks(
-        find_hooks(config, places, workspace.root, cwd, notices),
+        (*find_hooks(config, places, workspace.root, cwd, notices), *own_hooks),
         *(workspace, shell, passed_variables(config), history),
         before=options.hooks,
     )
@@ -142,7 +147,7 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
     return _Environment(
         user_files=user_files,
         skills=skills,
-        agents=user_files.agents(state.choice),
+        agents=agents,
         judge=judge,
         secrets=secrets,
         shell=shell,
@@ -151,8 +156,29 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
         hooks=hooks,
         sandbox=sandbox,
         tracking=track_files(places, workspace, state.sink),
-        notices=(*found.notices, *notices, *notices_about(hooks.sets, was_asked=options.was_asked)),
+        notices=(*found.notices, *notices, *notices_about(hooks.sets, cwd, was_asked=options.was_asked)),
     )
+
+
+def _hooks_of_components(
+    state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, notices: list[str]
+) -> list[HookSet]:
+    """The hooks of skills and agents; where they do not run, it is not used. Raises UsageError for the conversation's agent."""
+    profiles = {each.name: each for each in (*agents.found, *filter(None, (state.agent,)))}
+    if not any(each.hooks for each in skills.found) and not any(each.hooks for each in profiles.values()):
+        return []
+    found = component_hooks(skills.found, profiles.values(), state.places, state.workspace.root, notices)
+    running = {each.active_with[0] for each in found if each.runs}
+    known = {f"skill {each.name}": each.hooks for each in skills.found} | {
+        f"agent {name}": each.hooks for name, each in profiles.items()
+    }
+    user_files.use_hooks({name: hooks for name, hooks in known.items() if name in running})
+    if state.agent and state.agent.hooks and f"agent {state.agent.name}" not in running:
+        raise UsageError(
+            f"The agent {state.agent.name} is not used, because its hooks do not run.",
+            hint="`wolo hooks allow` shows and allows them.",
+        )
+    return found
 
 
 def _assemble_conversation(state: StartupState, found: FoundServers, custom: FoundTools | None) -> Conversation:
@@ -181,6 +207,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
         *(partial(_ask_for_hook, access, state, asker, account), prefix.instructions.files),
         is_resumed=sink.is_started,
         is_attended=attended,
+        agent=state.agent.name if state.agent else "",
     )
     if state.options.hook_functions:
         from wolo.conversation.hook_functions import HookFunctions  # the Python API's

@@ -51,7 +51,7 @@ USED_FIELDS = frozenset(
     (
         *("name", "description", "prompt", "mode", "hidden", "color", "disable", "skills", "kind", "agent_card_url"),
         *("model", "temperature", *_LEVELS, *_TURNS, "tools", "disallowedTools", "disallowed-tools"),
-        *("permission", "permissionMode", "sandbox_mode"),
+        *("permission", "permissionMode", "sandbox_mode", "hooks"),
     )
 )
 

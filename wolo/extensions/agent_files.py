@@ -23,6 +23,7 @@ from wolo.extensions.markdown_files import (
     entries,
     first_notices,
     in_plugin,
+    plain_name,
     read_document,
     reading_notice,
     shown,
@@ -33,6 +34,7 @@ from wolo.tools.tool_values import BUILTIN as OFFERED
 from wolo.tools.tool_values import SubagentOffer
 
 if TYPE_CHECKING:
+    from wolo.extensions.hooks.definitions import Hook
     from wolo.guard.ceiling import Ceiling
 
 Mode = Literal["primary", "subagent", "all"]
@@ -75,6 +77,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Comes from a project or plugin, so it cannot switch to another provider."""
     plugin: str = ""
     """The plugin that it comes from."""
+    hooks: tuple[tuple[str, Hook], ...] = ()
+    """By event; they run while it works."""
 
     @property
     def only_reads(self) -> bool:
@@ -245,15 +249,29 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: li
         path=path,
         is_projects=shelf.project is not None or shelf.plugin is not None,
         plugin=shelf.namespace if shelf.plugin else "",
+        hooks=_hooks(document, path, shelf),
     )
 
 
 def _name(document: Document, path: Path, notices: list[str]) -> str:
-    """Corrects blanks, with a notice. Raises ExtensionError."""
-    name = document.text("name") or path.name.removesuffix(path.suffix).removesuffix(".agent")
+    """Corrects blanks; a name with other characters is replaced by that of the file. Both with a notice."""
+    file = path.name.removesuffix(path.suffix).removesuffix(".agent")
+    name = document.text("name") or file
     corrected = "-".join(name.split())
     if not re.fullmatch(_NAME, corrected):
-        raise document.wrong("name", "must be letters, digits, `-`, `_` and `.`, 64 at most")
-    if corrected != name:
+        corrected = plain_name(file)
+        notices.append(
+            f"{document.name}: a name has only letters, digits, `-`, `_` and `.`, 64 at most; the agent is called {corrected}."
+        )
+    elif corrected != name:
         notices.append(f"{document.name}: a name has no blanks; the agent is called {corrected}.")
     return corrected
+
+
+def _hooks(document: Document, path: Path, shelf: ExtensionFolder) -> tuple[tuple[str, Hook], ...]:
+    """Raises ExtensionError for hooks that cannot run."""
+    if not document.has_hooks:
+        return ()
+    from wolo.extensions.component_hooks import hooks_of  # noqa: PLC0415  # few files have hooks
+
+    return hooks_of(document, path, shelf)

@@ -22,6 +22,7 @@ from wolo.extensions.markdown_files import (
     entries,
     first_notices,
     in_plugin,
+    plain_name,
     read_document,
     shown,
     tool_names,
@@ -112,10 +113,12 @@ def _below(
     for entry in entries(folder, notices):
         if entry.name.endswith((MARKDOWN, TOML)):
             word = entry.name.removesuffix(MARKDOWN).removesuffix(TOML)
-            if re.fullmatch(_WORD, word):
-                yield shelf, Path(entry.path), before + word
-            else:
-                notices.append(f"{shown(Path(entry.path))} is no command: its name must be letters, digits, '.', '_' and '-'.")
+            name = word if re.fullmatch(_WORD, word) else plain_name(word)
+            if name != word:
+                notices.append(
+                    f"{shown(Path(entry.path))}: names have only letters, digits and . _ - here; it is /{before}{name}."
+                )
+            yield shelf, Path(entry.path), before + name
         elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
             inner = replace(folder, folder=Path(entry.path), only=None)
             yield from _below(shelf, inner, f"{before}{entry.name}:", depth + 1, notices, seen)
@@ -133,6 +136,8 @@ def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
 def _read(shelf: ExtensionFolder, path: Path, name: str) -> WrittenCommand:
     try:
         source = _source(shelf, path)
+        if source.fields.get("hooks"):
+            raise source.wrong("hooks", "do not run for a command; make it a skill, which runs them")
         return WrittenCommand(
             name,
             _on_one_line(source.text("description") or source.body.partition("\n")[0].lstrip("# ")),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -37,6 +38,11 @@ class Document(Struct, frozen=True):
     """Line of each field, counted from 1."""
     problem: str = ""
     """The error of YAML if the settings were read line by line; see `reading_notice`."""
+
+    @property
+    def has_hooks(self) -> bool:
+        """Also where they could not be read."""
+        return "hooks" in self.fields or "hooks" in self.lines
 
     def text(self, key: str) -> str:
         """Empty if missing. Numbers and lists are returned as written."""
@@ -175,6 +181,16 @@ def shown(path: Path) -> str:
 
 PLUGIN_ROOTS = ("CLAUDE_PLUGIN_ROOT", "extensionPath")
 """Names of a plugin's folder in its files."""
+
+
+def plain_name(text: str) -> str:
+    """The letters, digits and `_.-` of a name, for a file whose name has others too; never empty."""
+    import unicodedata  # noqa: PLC0415  # few files need it
+
+    text = text.replace("#", "sharp").replace("+", "plus")
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-._")[:64].rstrip("-._")
+    return plain or f"x{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}"
 
 
 def in_plugin(text: str, plugin: Path | None) -> str:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,11 +23,15 @@ from wolo.extensions.markdown_files import (
     entries,
     first_notices,
     in_plugin,
+    plain_name,
     read_document,
     shown,
     tool_names,
 )
 from wolo.messages.terminal_text import clean_line, escape_hidden
+
+if TYPE_CHECKING:
+    from wolo.extensions.hooks.definitions import Hook
 
 FILE_NAMES = ("SKILL.md", "skill.md")
 NAME = r"[a-z0-9]+(?:-[a-z0-9]+)*"
@@ -60,6 +65,8 @@ class Skill(Struct, frozen=True):
     """Placeholder for the arguments."""
     tools: tuple[str, ...] = ()
     """Tools requested by the author; grants nothing."""
+    hooks: tuple[tuple[str, Hook], ...] = ()
+    """By event; they run once the skill is loaded."""
 
     @property
     def folder(self) -> Path:
@@ -173,17 +180,15 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: list[str], *, folder
     document = _document(shelf, path)
     folder = folder or path.parent.name
     name, description = document.text("name"), " ".join(escape_hidden(document.text("description")).split())
-    if not _is_name(name) and _is_name(folder):
+    if not _is_name(name):
         why = "'name' is not of small letters, digits and hyphens" if name else "there is no 'name'"
-        notices.append(f"{document.name}: {why}; the skill is called {folder}, like its folder.")
-        name = folder
+        name = folder if _is_name(folder) else re.sub(r"[^a-z0-9]+", "-", plain_name(folder).lower()).strip("-")
+        notices.append(f"{document.name}: {why}; the skill is called {name}, like its folder.")
     if not description and (description := _first_paragraph(document.body)):
         notices.append(f"{document.name}: there is no 'description'; the beginning of its text is used.")
-    if not name or not description:
-        raise ExtensionError(f"{document.name}: a skill needs a '{'description' if name else 'name'}' above its text.")
-    if not _is_name(name):
-        raise document.wrong("name", f"must be small letters, digits and single hyphens, {LONGEST_NAME} at most")
-    if name != folder and shelf.plugin is None:
+    if not description:
+        raise ExtensionError(f"{document.name}: a skill needs a 'description' above its text.")
+    if name != folder and _is_name(folder) and shelf.plugin is None:
         notices.append(f"{document.name}: the skill is called {name}, but its folder {shown(Path(folder))}.")
     if len(description) > LONGEST_DESCRIPTION:
         wrong = document.wrong("description", f"has {len(description):,} characters; it is cut to {LONGEST_DESCRIPTION:,}")
@@ -198,6 +203,7 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: list[str], *, folder
         for_person=document.flag("user-invocable", default=True),
         hint=escape_hidden(document.text("argument-hint")),
         tools=tool_names(document.items("allowed-tools")),
+        hooks=_hooks(document, path, shelf),
     )
 
 
@@ -232,3 +238,12 @@ def files_alongside(path: Path) -> list[str]:
             break
     more = len(found) - MOST_FILES
     return [*found[:MOST_FILES], f"and {more} more"] if more > 0 else found
+
+
+def _hooks(document: Document, path: Path, shelf: ExtensionFolder) -> tuple[tuple[str, Hook], ...]:
+    """Raises ExtensionError for hooks that cannot run."""
+    if not document.has_hooks:
+        return ()
+    from wolo.extensions.component_hooks import hooks_of  # noqa: PLC0415  # few files have hooks
+
+    return hooks_of(document, path, shelf)

@@ -82,9 +82,39 @@ def test_arguments_that_no_call_could_have_are_a_failure() -> None:
     assert "not usable" in answer
 
 
-@pytest.mark.parametrize("stdout", [b"{", b'{"decision": "perhaps"}', b'{"reason": 1}', b'{"a": ' + b"[" * 100_000])
+@pytest.mark.parametrize("stdout", [b"{", b'{"a": ' + b"[" * 100_000])
 def test_json_that_is_none_is_a_failure_and_never_a_yes(stdout: bytes) -> None:
     assert isinstance(read_answer("PreToolUse", 0, stdout, b""), str)
+
+
+@pytest.mark.parametrize(
+    ("output", "decision"),
+    [
+        ({"decision": "perhaps"}, "ask"),
+        ({"decision": 7}, "ask"),
+        ({"continue": "false"}, "ask"),
+        ({"hookSpecificOutput": "deny"}, "ask"),
+        (specific(permissionDecision="Deny"), "ask"),
+        (specific(decision={"behavior": "block?"}), "ask"),
+        ({"decision": "approve", **specific(permissionDecision="perhaps")}, "ask"),
+        ({"decision": "block", **specific(permissionDecision="perhaps")}, "deny"),
+        ({"decision": "block", "reason": 7}, "deny"),
+        (specific(permissionDecision="deny", additionalContext=[1], watchPaths=3), "deny"),
+        ({"reason": 1}, ""),
+    ],
+)
+def test_a_part_without_meaning_costs_itself_and_allows_nothing(output: dict[str, Any], decision: str) -> None:
+    answer = said({"systemMessage": "hello", **output})
+    assert isinstance(answer, Answer)
+    assert (answer.decision, answer.notices[0]) == (decision, "hello")
+    assert "which wolo does not understand" in answer.notices[1]
+
+
+@pytest.mark.parametrize("event", ["PermissionRequest", "Stop", "UserPromptSubmit"])
+def test_an_unknown_word_elsewhere_decides_nothing(event: str) -> None:
+    answer = said({"decision": "perhaps", "additionalContext": "c"}, event)
+    assert isinstance(answer, Answer)
+    assert (answer.decision, answer.context) == ("", "c")
 
 
 def test_nothing_of_a_hook_steers_a_terminal_or_grows_without_end() -> None:

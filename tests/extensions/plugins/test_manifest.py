@@ -103,6 +103,13 @@ def test_hooks_and_servers_may_be_in_the_manifest() -> None:
     assert set(servers(contents)) == {"a", "b"}
 
 
+@pytest.mark.parametrize("hooks", [[{"matcher": "Bash", "hooks": []}], {"hooks": [1]}, [[1]], 5])
+def test_hooks_that_are_a_list_are_named_as_not_used(hooks: object) -> None:
+    contents = read({MANIFEST: {"name": "acme", "hooks": hooks}, "skills/a/SKILL.md": skill_text("a")})
+    assert [*contents.hooks] == [] or json.loads(contents.hooks[0]) == {"hooks": hooks[0]}  # type: ignore[index]  # a list
+    assert "hooks that are no table of events" in contents.unused
+
+
 def test_a_marketplace_may_list_the_parts_of_several_plugins_in_one_folder() -> None:
     content = {f"skills/{name}/SKILL.md": skill_text(name) for name in ("pdf", "word")}
     contents = read(content, {"name": "office", "strict": False, "skills": ["./skills/pdf"], "source": "./"})

@@ -72,7 +72,8 @@ def test_commands_heal_a_damaged_schema(isolated: Path, argv: tuple[str, ...]) -
     first, second = run_wolo(*argv), run_wolo(*argv)
     assert "crashed" not in first.stderr + second.stderr
     assert "was damaged" in first.stdout + first.stderr
-    assert (second.exit_code, "was damaged" in second.stderr) == (0, False)
+    assert "was damaged" not in second.stderr
+    assert second.exit_code == (1 if argv == ("doctor",) else 0)  # no model is set up, which is a problem
 
 
 def test_search_rebuilds_an_index_with_a_damaged_schema(isolated: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.agent.agent_services import MessageHistory
 from wolo.agent.hook_calls import RunHook
@@ -27,9 +29,14 @@ from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.hook_session import HookSession
+    from wolo.extensions.agent_files import Profile
     from wolo.extensions.hooks.hook_runner import AskModel, RegisteredHook
+    from wolo.extensions.skill_files import Skill
 
 FILES = ("hooks.json", "settings.json", "settings.local.json")
+_GUARD = "PreToolUse"
+_PROJECT_DIR = r"\"?\$\{?(?:CLAUDE|GEMINI|WOLO)_PROJECT_DIR\}?\"?"
+_KEYWORDS = frozenset(("if", "for", "while", "until", "case", "select", "function", "time"))
 _MEND = "Wolo does not start while a PreToolUse hook, which guards tool calls, is unreadable. Correct or remove it."
 Consent = Literal["yours", "allowed", "needs consent", "refused"]
 """`refused`: do not ask again."""
@@ -53,6 +60,8 @@ class HookSet(Struct, frozen=True, kw_only=True):
     digest: str = ""
     """For hooks of a project or plugin: identifies the exact commands."""
     problems: tuple[str, ...] = ()
+    active_with: tuple[str, ...] = ()
+    """For hooks of a skill or agent: see `RegisteredHook`. The first is its own."""
 
     @property
     def runs(self) -> bool:
@@ -63,8 +72,53 @@ def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: l
     """Reads nothing of an untrusted project. Raises ConfigError for errors in the user's own files."""
     sets = [*_of_settings(config, places), *_of_user(places, notices), *_of_plugins(places, notices)]
     if config.trusts_project:
-        sets += project_hooks(places, root, cwd)
+        sets += _of_project_files(places, root, cwd)
     return tuple(sets)
+
+
+def component_hooks(
+    skills: Iterable[Skill], agents: Iterable[Profile], places: Places, root: Path, notices: list[str]
+) -> list[HookSet]:
+    """Hooks in the settings of skills and agents. One whose hooks do not run must not be used; it is named."""
+    agents = tuple(agents)
+    found: list[HookSet] = []
+    for skill in skills:
+        if skill.hooks:
+            preloaded = (f"agent {each.name}" for each in agents if skill.name in each.skills)
+            own = (f"skill {skill.name}", *preloaded)
+            found.append(_of_component(skill.path, skill.hooks, own, places, root, is_projects=skill.shelf.project is not None))
+    for each in agents:
+        if each.hooks and each.path is not None:
+            both = (*each.hooks, *(("SubagentStop", hook) for event, hook in each.hooks if event == "Stop"))
+            found.append(_of_component(each.path, both, (f"agent {each.name}",), places, root, is_projects=each.is_projects))
+    for hooks in found:
+        if not hooks.runs:
+            why = "need your consent" if hooks.folder else "do not run: its file is in the workspace, where the model writes"
+            notices.append(f"The {hooks.active_with[0]} is not used, because its hooks {why} ({hooks.source}).")
+    return found
+
+
+def _of_component(
+    path: Path,
+    hooks: tuple[tuple[str, Hook], ...],
+    active_with: tuple[str, ...],
+    places: Places,
+    root: Path,
+    *,
+    is_projects: bool,
+) -> HookSet:
+    """The user's own run at once, unless the file is where the model writes."""
+    real = os.path.realpath(path)
+    if not is_projects:
+        from wolo.guard.protected_paths import runs_code  # noqa: PLC0415  # few files have hooks
+
+        is_writable = Path(real).is_relative_to(root) and not runs_code(real)
+        standing: Consent = "refused" if is_writable else "yours"
+        return HookSet(source=str(path), hooks=hooks, standing=standing, named_in=path.parent, active_with=active_with)
+    source = str(path.relative_to(root))
+    digest = digest_of(hooks, root)
+    standing = _STANDINGS[consents.consent_to(places, root, _asked(source, digest), [])]
+    return HookSet(source=source, hooks=hooks, standing=standing, folder=root, digest=digest, active_with=active_with)
 
 
 def _of_settings(config: Config, places: Places) -> list[HookSet]:
@@ -114,7 +168,22 @@ def _of_plugins(places: Places, notices: list[str]) -> list[HookSet]:
 
 
 def project_hooks(places: Places, root: Path, cwd: Path) -> list[HookSet]:
-    """Reads the hooks of a trusted folder. Errors become problems of the set."""
+    """All hooks that need consent in a trusted folder: of its files, skills and agents."""
+    from wolo.extensions.agent_files import find_agents  # noqa: PLC0415  # for questions of consent only
+    from wolo.extensions.markdown_files import ExtensionFolder  # noqa: PLC0415
+    from wolo.extensions.skill_files import find_skills  # noqa: PLC0415
+
+    folders, read = project.folders(root, Path(os.path.realpath(cwd)))[::-1], partial(project.read_file, root=root)
+
+    def shelves(kind: project.Kind) -> list[ExtensionFolder]:
+        return [ExtensionFolder(folder / place, read, root) for folder in folders for place in kind.places]
+
+    skills, agents = find_skills(shelves(project.SKILLS)).found, find_agents(shelves(project.AGENTS)).found
+    return [*_of_project_files(places, root, cwd), *component_hooks(skills, agents, places, root, [])]
+
+
+def _of_project_files(places: Places, root: Path, cwd: Path) -> list[HookSet]:
+    """Errors become problems of the set."""
     sets = []
     for folder in project.folders(root, Path(os.path.realpath(cwd))):
         for place in project.HOOKS.places:
@@ -168,18 +237,32 @@ def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
     found = [problem for each in sets for problem in each.problems]
     for each in sets:
         for event, hook in each.hooks:
-            first = hook.command.split()[0] if hook.command.split() else ""
-            if re.fullmatch(r"[~\w./+-]*/[\w./+-]+", first):
-                path = (each.folder or each.named_in or cwd) / os.path.expanduser(first)  # noqa: PTH111  # Path's own may raise
-                if not os.access(path, os.X_OK):
-                    why = "cannot be run" if path.exists() else "is not there"
-                    found.append(f"{each.source}: {path}, which a {event} hook runs, {why}.")
+            if wrong := _wrong_program(hook.command, each.folder, each.named_in, cwd):
+                checks = ", so it checks no call" if event == _GUARD else ""
+                found.append(f"{each.source}: {wrong[0]}, which a {event} hook runs, {wrong[1]}{checks}.")
     return found
 
 
-def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
-    """Says which project hooks do not run. `was_asked`: the user was asked for consent just now."""
+def _wrong_program(command: str, folder: Path | None, named_in: Path | None, cwd: Path) -> tuple[str, str] | None:
+    """The program that a command line begins with, and why it cannot be run; None if it can, or if that is unclear."""
+    line = re.sub(_PROJECT_DIR, lambda _: str(folder or cwd), command)
+    first = line.split()[0] if line.split() else ""
+    if re.fullmatch(r"[~\w./+-]*/[\w./+-]+", first):
+        path = (folder or named_in or cwd) / os.path.expanduser(first)  # noqa: PTH111  # Path's own may raise
+        if not os.access(path, os.X_OK):
+            return str(path), "cannot be run" if path.exists() else "is not there"
+    elif re.fullmatch(r"[\w.+-]+", first):
+        from wolo.guard.shell.words import BUILTINS  # noqa: PLC0415  # only where there are hooks
+
+        if first not in BUILTINS | _KEYWORDS and not shutil.which(first, path=environment(cwd, folder)["PATH"]):
+            return first, "is not on the PATH"
+    return None
+
+
+def notices_about(sets: Sequence[HookSet], cwd: Path, *, was_asked: bool) -> list[str]:
+    """Says which hooks do not run. `was_asked`: the user was asked for consent to the project's just now."""
     found = [problem for each in sets for problem in each.problems]
+    found += find_problems([replace(each, problems=()) for each in sets if each.runs], cwd)
     waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
     if waiting and not was_asked:
         found.append(
@@ -243,6 +326,7 @@ class ConversationHooks:
         *,
         is_resumed: bool,
         is_attended: bool,
+        agent: str,
     ) -> RunHook | None:
         """Returns None if no hook may run. `facts` are sent with every event."""
         if not any(each.hooks and each.runs for each in self.sets):
@@ -265,6 +349,7 @@ class ConversationHooks:
             plain=command_environment(os.environ, self._shell_env),
             source=self._before.source or ("resume" if is_resumed else "startup"),
             is_attended=is_attended,
+            agent=agent,
         )
         return self._session.run
 
@@ -289,6 +374,7 @@ def placed(sets: Sequence[HookSet]) -> list[RegisteredHook]:
             plugin=each.plugin,
             variables=_plugin_variables(each),
             named_in=each.named_in,
+            active_with=each.active_with,
             is_still_allowed=partial(_is_unchanged, each),
         )
         for each in sets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from wolo.extensions.hooks.definitions import FILE_CHANGED
 from wolo.extensions.hooks.file_watch import FileWatch
 from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook
 from wolo.extensions.hooks.response import NOTHING, Answer, combined
+from wolo.messages.message import Message
+from wolo.messages.parts import ToolPart
 from wolo.places import Places, make_private
 from wolo.workspace.root import Workspace
 
@@ -44,10 +46,14 @@ class HookSession:
         plain: Mapping[str, str],
         source: str,
         is_attended: bool,
+        agent: str,
     ) -> None:
-        """`variables` is extended by hooks; `plain` is the environment of commands without them."""
+        """`agent`: that of the conversation; empty: none. `variables` is extended by hooks; `plain` is that without."""
         self._hooks = Hooks(placed, around, before.ran)
         self._around, self._places, self._workspace = around, places, workspace
+        self._hooks.active.add(f"agent {agent}")
+        self._has_looked_back = False
+        self._has_components = any(each.active_with for each in placed)
         self._facts = facts
         self._instructions = instructions
         self._history = history
@@ -57,7 +63,9 @@ class HookSession:
         self._is_attended = is_attended
         self._records = HookRecords(places.state, str(facts()["session_id"]), around.cwd)
         with suppress(OSError):  # as in `_payload`
-            self._records.update(history.load_earlier())
+            earlier = history.load_earlier()
+            self._records.update(earlier)
+            self._activate_earlier(earlier)
         events = {each.event for each in placed}
         self._watched = FileWatch(self._named_files) if FILE_CHANGED in events else None
         self._settings = FileWatch(lambda: self._sources().keys()) if "ConfigChange" in events else None
@@ -69,6 +77,11 @@ class HookSession:
     async def run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:
         if event == NEWS:
             return await self._news(slow)
+        if not self._has_looked_back:
+            self._has_looked_back = True
+            self._activate_earlier(self._history.messages)
+        if self._has_components and (event == "UserPromptSubmit" or (event == "PostToolUse" and payload["tool_name"] == "skill")):
+            self._activate(payload["prompt"] if event == "UserPromptSubmit" else payload["tool_response"]["output"])
         if event == "SessionStart":
             if self._has_begun:
                 return NOTHING
@@ -81,6 +94,17 @@ class HookSession:
         if event == "PostCompact":
             self._has_begun, self._source = False, "compact"
         return answer
+
+    def _activate_earlier(self, messages: Iterable[Message]) -> None:
+        """Skills that were loaded in the session before."""
+        for message in messages if self._has_components else ():
+            self._activate("".join(part.output for part in message.parts if isinstance(part, ToolPart)) + message.text)
+
+    def _activate(self, text: str) -> None:
+        """Runs the hooks of the skills whose text this is, from now on."""
+        from wolo.extensions.component_hooks import skills_loaded  # noqa: PLC0415  # few skills have hooks
+
+        self._hooks.active.update(f"skill {name}" for name in skills_loaded(text))
 
     async def _begin(self, payload: Mapping[str, Any], slow: ReportSlow) -> Answer:
         answers = []

@@ -30,6 +30,10 @@ from wolo.workspace.root import Workspace
 if TYPE_CHECKING:
     from wolo.config.custom_tools import FoundTools
     from wolo.extensions.command_files import Commands
+    from wolo.extensions.hooks.definitions import Hook
+
+
+Hooks = tuple[tuple[str, "Hook"], ...]
 
 
 def search_paths(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[ExtensionFolder, ...]:
@@ -82,6 +86,15 @@ class UserFiles:
         self._commands = search_paths(project.COMMANDS, config, places, root, cwd)
         self._agents = search_paths(project.AGENTS, config, places, root, cwd)
         self._trusts_project, self._root, self._cwd = config.trusts_project, root, cwd
+        self._running_hooks: dict[str, Hooks] | None = None
+        """The hooks of skills and agents that run in this conversation; None: nothing is run here."""
+
+    def use_hooks(self, running: dict[str, Hooks]) -> None:
+        """From now on a skill or agent whose hooks do not run is left out. Keys are `skill NAME` and `agent NAME`."""
+        self._running_hooks = running
+
+    def _is_guarded(self, kind: str, each: Skill | Profile) -> bool:
+        return not each.hooks or self._running_hooks is None or self._running_hooks.get(f"{kind} {each.name}") == each.hooks
 
     @property
     def untrusted(self) -> str:
@@ -94,14 +107,18 @@ class UserFiles:
 
     def skills(self, choice: Choice | None = None) -> Skills:
         """None for a model that is too small for them."""
-        return NO_SKILLS if choice is not None and choice.provider.name == "local" else find_skills(self._skills)
+        if choice is not None and choice.provider.name == "local":
+            return NO_SKILLS
+        skills = find_skills(self._skills)
+        return replace(skills, found=tuple(each for each in skills.found if self._is_guarded("skill", each)))
 
     def agents(self, choice: Choice) -> Agents:
         """Agents that this model may delegate to; none for a model that is too small."""
         return NO_AGENTS if choice.provider.name == "local" else self.all_agents()
 
     def all_agents(self) -> Agents:
-        return find_agents(self._agents)
+        agents = find_agents(self._agents)
+        return replace(agents, found=tuple(each for each in agents.found if self._is_guarded("agent", each)))
 
     def commands(self) -> Commands:
         from wolo.extensions.command_files import find_commands  # noqa: PLC0415  # for lines that begin with a slash

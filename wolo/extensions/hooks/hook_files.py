@@ -92,6 +92,13 @@ def read_hooks(data: bytes, path: Path) -> FromFile:
     return FromFile(tuple(hooks), (*guards, *problems), tuple(guards))
 
 
+def read_table(table: Mapping[str, Any]) -> tuple[tuple[tuple[str, Hook], ...], tuple[str, ...]]:
+    """Reads events with their groups; returns the hooks and everything that is wrong."""
+    reading = _Reading()
+    hooks = [each for event, groups in table.items() for each in reading.of_event(event, groups)]
+    return tuple(hooks), (*reading.guards, *reading.problems)
+
+
 class _Reading:
     """Collects the hooks and problems of one file."""
 
@@ -130,7 +137,7 @@ class _Reading:
             read = msgspec.convert(entry, _Entry)
             if read.type not in ("command", "prompt", "http"):
                 why = _OTHER_TYPES.get(read.type, "has hooks of type command, prompt and http")
-                self.problems.append(f"{event}: a hook of type {read.type} is not used: wolo {why}.")
+                self._unreadable(event, f"{event}: a hook of type {read.type} is not used: wolo {why}")
                 return None
             hook = msgspec.convert(_fields(read, matcher, in_milliseconds=in_milliseconds), Hook)
         except msgspec.ValidationError as error:

@@ -20,7 +20,7 @@ from wolo.extensions.hooks.claude_results import failure, to_claude_response
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, Hook
 from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_file, names_of
 from wolo.extensions.hooks.prompt_hook import ask
-from wolo.extensions.hooks.response import NOTHING, Answer, combined, read_answer, restricted, when_late
+from wolo.extensions.hooks.response import GUARD, NOTHING, Answer, combined, read_answer, restricted, when_late
 from wolo.extensions.referenced_files import files_named, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_with_input
@@ -31,6 +31,8 @@ AT_ONCE = 16
 """Concurrent programs: a patch is described file by file."""
 MOST_BYTES = 4 << 20
 """Per file; larger files count by size and time."""
+_MISSING = 126
+"""From here on a shell's exit codes mean that a program is missing, cannot be run, or was ended by a signal."""
 _KEPT_BYTES = 256 * 1024
 """Per end of a hook's output."""
 _SUBJECTS = {
@@ -71,6 +73,8 @@ class RegisteredHook(Struct, frozen=True, kw_only=True):
     """Environment variables of its plugin."""
     named_in: Path | None = None
     """For a user's hook: the folder of the defining file, where relative programs are."""
+    active_with: tuple[str, ...] = ()
+    """The skills (`skill NAME`) and agents (`agent NAME`) with which it runs; empty: always."""
     is_still_allowed: Callable[[], bool] = lambda: True
     """Tells whether it is still what the user consented to."""
 
@@ -94,6 +98,8 @@ class Hooks:
         """`ran`: keys of hooks that ran already and run only once."""
         self.placed = tuple(placed)
         self.ran = set(ran)
+        self.active: set[str] = set()
+        """Skills that were loaded, and the agent of the conversation, as in `RegisteredHook.active_with`."""
         self._environment = environment
         self._in_background: set[asyncio.Task[Answer]] = set()
         self._late: list[Answer] = []
@@ -174,13 +180,23 @@ class Hooks:
             for at, call in enumerate(calls):
                 names = names_of(payload["tool_name"], call.name) if call else (subject,)
                 is_about = call is not None or event in _SUBJECTS
-                if each.event != event or (is_about and not matches(each.hook.matcher, names)):
+                if (
+                    each.event != event
+                    or not self._is_active(each, event, payload)
+                    or (is_about and not matches(each.hook.matcher, names))
+                ):
                     continue
                 if event == FILE_CHANGED and not names_file(each.hook.matcher, str(payload.get("file_path", ""))):
                     continue
                 if self._is_narrowed_to(each.hook, call, names):
                     found.setdefault((each.hook.action, each.hook.condition, each.projects, at), (each, call))
         return list(found.values())
+
+    def _is_active(self, placed: RegisteredHook, event: str, payload: Mapping[str, Any]) -> bool:
+        """The end of another agent is not that of the conversation's."""
+        named = {f"agent {payload['agent_type']}"} if "agent_type" in payload else set()
+        active = named if event == "SubagentStop" else named | self.active
+        return not placed.active_with or not active.isdisjoint(placed.active_with)
 
     def _is_narrowed_to(self, hook: Hook, call: ClaudeCall | None, names: Sequence[str]) -> bool:
         if not hook.condition:
@@ -214,6 +230,8 @@ class Hooks:
                     answer = await post(placed.event, hook, data, timeout_s, is_own=not (placed.projects or placed.plugin))
         if isinstance(answer, str):
             return _failed(placed, answer)
+        if answer.unclear and hook.strict:
+            return _failed(placed, f"answered {answer.unclear}, which wolo does not understand")
         return restricted(answer) if placed.projects or placed.plugin else answer
 
     async def _run_command(
@@ -234,7 +252,10 @@ class Hooks:
         if finished.cause != "exited":
             why = f"took longer than {timeout_s:g} s" if finished.cause == "timed_out" else "started far too many processes"
             return f"{why} and was ended"
-        return read_answer(placed.event, finished.exit_code, finished.stdout, finished.stderr)
+        answer = read_answer(placed.event, finished.exit_code, finished.stdout, finished.stderr)
+        if isinstance(answer, str) and 0 < finished.exit_code < _MISSING:
+            return _failed(placed, answer, has_run=True)
+        return answer
 
     def _folder(self, placed: RegisteredHook) -> Path:
         """Avoids folders where a relative name of the user's hook would mean a program of the checkout."""
@@ -280,11 +301,14 @@ def _combined_for_wolo(
     return replace(answer, updated_input=None if arguments == payload["tool_input"] else arguments)
 
 
-def _failed(placed: RegisteredHook, why: str) -> Answer:
+def _failed(placed: RegisteredHook, why: str, *, has_run: bool = False) -> Answer:
+    """`has_run`: it ended with a status of its own, which by contract does not block."""
     notice = f"{_named(placed)} {why.rstrip('.')}."
-    if not placed.hook.strict:
-        return Answer(notices=(notice,))
-    return Answer(decision="deny", reason=f"{notice} It is strict, so the call is denied.", notices=(notice,))
+    if placed.hook.strict:
+        return Answer(decision="deny", reason=f"{notice} It is strict, so the call is denied.", notices=(notice,))
+    if placed.event == GUARD and not has_run:
+        return Answer(decision="ask", reason=f"{notice} It could not check this call.", notices=(notice,))
+    return Answer(notices=(notice,))
 
 
 def _named(placed: RegisteredHook) -> str:

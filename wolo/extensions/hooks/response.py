@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +19,8 @@ from wolo.messages.terminal_text import clean
 Word = Literal["", "allow", "ask", "deny"]
 _RANK: Mapping[Word, int] = {"": 0, "allow": 1, "ask": 2, "deny": 3}
 
+GUARD = "PreToolUse"
+"""Its hooks check calls: without an understandable answer of theirs nothing is allowed."""
 BLOCKS = 2
 """Exit code that denies."""
 TEXT_IS_CONTEXT = frozenset(("SessionStart", "UserPromptSubmit", "SubagentStart"))
@@ -49,13 +52,15 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Files that `FileChanged` hooks want to hear about, besides those in their matchers."""
     notices: tuple[str, ...] = ()
     """Shown to the user."""
+    unclear: str = ""
+    """Names the parts of the decision that cannot be understood."""
 
 
 NOTHING = Answer()
 
 
 class _Decision(Struct, frozen=True):
-    behavior: Literal["allow", "deny", "ask"]
+    behavior: str = ""
     message: str = ""
     interrupt: bool = False
     updatedInput: dict[str, Any] | None = None
@@ -63,13 +68,13 @@ class _Decision(Struct, frozen=True):
 
 
 class _Specific(Struct, frozen=True):
-    permissionDecision: Literal["allow", "deny", "ask", "defer"] | None = None
+    permissionDecision: str | None = None
     permissionDecisionReason: str | None = None
     updatedInput: dict[str, Any] | None = None
     updatedToolOutput: Any = None
     updatedMCPToolOutput: Any = None
     additionalContext: str | None = None
-    decision: _Decision | None = None
+    decision: dict[str, Any] | None = None
     retry: bool = False
     watchPaths: list[str] | None = None
 
@@ -77,11 +82,16 @@ class _Specific(Struct, frozen=True):
 class _Said(Struct, frozen=True):
     proceed: bool | None = msgspec.field(default=None, name="continue")
     stopReason: str | None = None
-    decision: Literal["approve", "allow", "block", "deny", "ask"] | None = None
+    decision: str | None = None
     reason: str | None = None
     systemMessage: str | None = None
     additionalContext: str | None = None
-    hookSpecificOutput: _Specific | None = None
+    hookSpecificOutput: dict[str, Any] | None = None
+
+
+_T = TypeVar("_T", bound=Struct)
+_DECIDES = frozenset(("continue", "decision", "permissionDecision", "behavior", "hookSpecificOutput"))
+"""A part of these names that cannot be understood may have been a denial."""
 
 
 def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Answer | str:
@@ -96,7 +106,7 @@ def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Ans
     if not said.startswith("{"):
         return Answer(context=said) if event in TEXT_IS_CONTEXT else NOTHING
     try:
-        answer = _meant(event, msgspec.json.decode(stdout, type=_Said))
+        answer = _meant(event, msgspec.json.decode(stdout, type=dict[str, Any]))
         check_usable(answer.updated_input, said)
         return answer
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, Unreadable) as error:
@@ -135,22 +145,47 @@ def when_late(answer: Answer) -> Answer:
     return Answer(context="\n\n".join(dict.fromkeys(filter(None, said))), notices=answer.notices)
 
 
-def _meant(event: str, said: _Said) -> Answer:
-    specific = said.hookSpecificOutput or _Specific()
-    decided = specific.decision
-    decision: Word = ""
-    if decided is not None:
-        decision = decided.behavior
-    elif specific.permissionDecision is not None:
-        decision = _DECISIONS[specific.permissionDecision]
-    elif said.decision is not None:
-        decision = _DECISIONS[said.decision]
+def _read_fields(table: Mapping[str, Any] | None, form: type[_T], unread: dict[str, Any]) -> _T:
+    """Reads each field by itself: one that cannot be understood costs no other."""
+    values: dict[str, Any] = {}
+    for each in msgspec.structs.fields(form):
+        if table is not None and each.encode_name in table:
+            try:
+                values[each.name] = msgspec.convert(table[each.encode_name], each.type)
+            except msgspec.ValidationError:
+                unread[each.encode_name] = table[each.encode_name]
+    return form(**values)
+
+
+def _decide(words: Sequence[tuple[str, str | None]], unread: dict[str, Any]) -> Word:
+    """The first known word decides; unknown ones are collected."""
+    known: list[Word] = []
+    for name, word in words:
+        if word and word in _DECISIONS:
+            known.append(_DECISIONS[word])
+        elif word:
+            unread[name] = word
+    return known[0] if known else ""
+
+
+def _meant(event: str, table: Mapping[str, Any]) -> Answer:
+    unread: dict[str, Any] = {}
+    said = _read_fields(table, _Said, unread)
+    specific = _read_fields(said.hookSpecificOutput, _Specific, unread)
+    decided = None if specific.decision is None else _read_fields(specific.decision, _Decision, unread)
+    words = (("behavior", decided.behavior if decided else None), ("permissionDecision", specific.permissionDecision))
+    decision = _decide((*words, ("decision", said.decision)), unread)
     reason = specific.permissionDecisionReason or (decided.message if decided else "") or said.reason or ""
     stops = said.proceed is False or (decided is not None and decided.interrupt and decision == "deny")
     if said.proceed is False:
         # `continue: false` must not make the model continue.
         decision, reason = ("", "") if event in WHEN_DONE else ("deny", said.stopReason or reason)
     notices = [said.systemMessage] if said.systemMessage else []
+    unclear = _short(", ".join(f"{name}: {json.dumps(value)}" for name, value in unread.items() if name in _DECIDES))
+    if unread:
+        parts = ", ".join(f"{name}: {json.dumps(value)}" for name, value in unread.items())
+        notices.append(f"A {event} hook answered {parts}, which wolo does not understand.")
+    decision, reason = _in_doubt(event, decision, reason, unclear)
     if decided is not None and decided.updatedPermissions:
         notices.append(f"A {event} hook wants to change permissions (updatedPermissions); no hook can.")
     output, complaint = _output(event, specific)
@@ -168,6 +203,18 @@ def _meant(event: str, said: _Said) -> Answer:
         stop_reason=_short(said.stopReason or reason) if stops else "",
         watch=None if specific.watchPaths is None else tuple(map(Path, specific.watchPaths)),
         notices=tuple(map(_short, [*notices, *complaint])),
+        unclear=unclear,
+    )
+
+
+def _in_doubt(event: str, decision: Word, reason: str, unclear: str) -> tuple[Word, str]:
+    """A decision that cannot be understood allows nothing: the user is asked about the call."""
+    if not unclear or decision in ("ask", "deny"):
+        return decision, reason
+    return (
+        ("ask", f"A hook answered {unclear}, which wolo does not understand. {reason}".strip())
+        if event == GUARD
+        else ("", reason)
     )
 
 

@@ -104,6 +104,7 @@ class _Reading:
         self._folder = folder
         self._fields = fields
         self._is_listed = is_listed
+        self._unread: list[str] = []
 
     def components(self, kind: str) -> tuple[Component, ...]:
         paths = self._paths(kind)
@@ -138,8 +139,11 @@ class _Reading:
                 value = _object(self._inside(value, "hooks"), self._folder)
             elif isinstance(value, Mapping) and "hooks" not in value:
                 value = {"hooks": value}
-            if isinstance(value, Mapping) and value.get("hooks"):
-                found[json.dumps({"hooks": value["hooks"]}, sort_keys=True)] = None
+            hooks = value.get("hooks", {}) if isinstance(value, Mapping) else value
+            if not isinstance(hooks, Mapping):
+                self._unread.append("hooks that are no table of events")
+            elif hooks:
+                found[json.dumps({"hooks": hooks}, sort_keys=True)] = None
         return tuple(found)
 
     def servers(self) -> str:
@@ -153,7 +157,7 @@ class _Reading:
     def unused(self) -> tuple[str, ...]:
         named = [key for key in _UNUSED_KEYS if self._fields.get(key)]
         files = [name for name in _UNUSED_FILES if (self._folder / name).exists()]
-        return tuple(dict.fromkeys((*named, *files)))
+        return tuple(dict.fromkeys((*named, *files, *self._unread)))
 
     def _values(self, key: str, defaults: Iterable[str]) -> list[Any]:
         """The default files, then what the manifest says: paths and tables."""
