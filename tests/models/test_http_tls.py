@@ -235,7 +235,12 @@ async def test_certificates_that_cannot_be_read_are_named(port: int, content: st
 async def test_a_handshake_without_end_is_named(through_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.models.http.direct_connection.HANDSHAKE_S", 0.3)
     monkeypatch.setattr("wolo.models.http.proxied_connection.CONNECT_S", 0.3)
-    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(stay_silent, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     host = "model.example.com" if through_proxy else "localhost"
     async with silent, running(Proxy(port)) as proxy:
