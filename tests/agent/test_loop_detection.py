@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from wolo.agent.turn_policy import SHORT_CHARS, WARN_AT, LoopDetector, RepetitionDetector
+from wolo.agent.turn_policy import SHORT_CHARS, WARN_AT, LoopDetector, RepetitionDetector, RepetitionGuard
+from wolo.errors import BadAnswer
+from wolo.messages.deltas import CallDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 
@@ -127,3 +129,17 @@ def test_a_shorter_loop_is_stuck_once_it_is_long(loop: str, size: int) -> None:
     introduction = "It was a dark night, and the rain fell in torrents. "
     assert feed(introduction + loop * (2 * SHORT_CHARS // len(loop)), size)
     assert not feed(introduction + loop * (SHORT_CHARS // 2 // len(loop)), size)
+
+
+@pytest.mark.parametrize("size", [40, 5_000, 1_000_000])
+def test_a_call_that_writes_equal_rows_is_no_loop(size: int) -> None:
+    arguments = '{"path": "rows.csv", "content": "' + "2026-01-01,open,0.00,0.00,0.00,none,no remark,,,\\n" * 2_000 + '"}'
+    guard = RepetitionGuard()
+    for at in range(0, len(arguments), size):
+        guard.take([CallDelta(0, "", "write", arguments[at : at + size])])
+
+
+def test_arguments_that_repeat_without_end_are_a_loop() -> None:
+    row = CallDelta(0, "", "write", "the same row again, " * 2_000)
+    with pytest.raises(BadAnswer, match="repeats the same passage"):
+        RepetitionGuard().take([row] * 20)

@@ -60,6 +60,18 @@ CALL_STREAMS: dict[str, tuple[list[Payload], list[tuple[str, dict[str, Any]]]]] 
         [calls(part("s", "", index=0, id="c1")), calls(part("s", "", index=0, id="c2"))],
         [("s", {}), ("s", {})],
     ),
+    "a name in two pieces": (
+        [calls(part("re", "", index=0, id="c1")), calls(part("ad", "", index=0)), calls(part(None, '{"p":1}', index=0))],
+        ONE,
+    ),
+    "a name in three pieces, with the id": (
+        [calls(part(piece, arguments, index=0, id="c1")) for piece, arguments in (("r", ""), ("ea", ""), ("d", '{"p":1}'))],
+        ONE,
+    ),
+    "a name in two pieces without an index": (
+        [calls(part("re", "", id="c1")), calls(part("ad", "")), calls(part(None, '{"p":1}'))],
+        ONE,
+    ),
     "interleaved": (
         [
             calls(part("a", '{"x"', index=0, id="c1")),

@@ -195,6 +195,8 @@ SHORT_CHARS = 16_000
 """A stream that ends in this many characters of a repeated shorter text is stuck."""
 ARGUMENTS_CHARS = 30_000
 """The same for arguments, which may hold whole files with legitimate repetition."""
+ARGUMENTS_PATIENCE_CHARS = 400_000
+"""Further repeated characters of arguments: a file of equal rows ends, a stuck model does not."""
 
 POLLS = frozenset({"jobs"})
 """Tools that may be called repeatedly, because they report on other work."""
@@ -231,11 +233,15 @@ class LoopDetector:
 class RepetitionDetector:
     """Detects repetition in a text while it streams."""
 
-    def __init__(self, *, short_chars: int = SHORT_CHARS, paragraph_words: int | None = PARAGRAPH_WORDS) -> None:
+    def __init__(
+        self, *, short_chars: int = SHORT_CHARS, paragraph_words: int | None = PARAGRAPH_WORDS, patience_chars: int = 0
+    ) -> None:
         """Five repetitions of a text count if it has `paragraph_words` words (None: never) or they fill `short_chars`
-        characters."""
+        characters. They must go on for `patience_chars` more."""
         self._short_chars = short_chars
         self._paragraph_words = paragraph_words
+        self._patience_chars = patience_chars
+        self._repeated_chars = 0
         self._text = ""
         self._fresh: list[str] = []
         self._fresh_chars = 0
@@ -250,9 +256,10 @@ class RepetitionDetector:
         if self._fresh_chars < _LOOK_EVERY_CHARS:
             return False
         self._text = (self._text + "".join(self._fresh))[-_WINDOW_CHARS:]
+        self._repeated_chars = self._repeated_chars + self._fresh_chars if self._ends_in_repeats(self._text) else 0
         self._fresh.clear()
         self._fresh_chars = 0
-        return self._ends_in_repeats(self._text)
+        return self._repeated_chars > self._patience_chars
 
     def _ends_in_repeats(self, text: str) -> bool:
         at = text.rfind(text[-_PROBE_CHARS:], 0, len(text) - 1)
@@ -273,7 +280,9 @@ class RepetitionGuard:
 
     def __init__(self) -> None:
         self._text, self._thinking = RepetitionDetector(), RepetitionDetector()
-        self._arguments = RepetitionDetector(short_chars=ARGUMENTS_CHARS, paragraph_words=None)
+        self._arguments = RepetitionDetector(
+            short_chars=ARGUMENTS_CHARS, paragraph_words=None, patience_chars=ARGUMENTS_PATIENCE_CHARS
+        )
 
     def take(self, deltas: Sequence[Delta]) -> None:
         """Raises BadAnswer when the model repeats itself."""

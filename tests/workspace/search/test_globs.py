@@ -40,7 +40,7 @@ def test_a_glob_matches_these_and_not_those(glob: str, yes: list[str], no: list[
     assert [path for path in no if pattern.fullmatch(path)] == []
 
 
-@pytest.mark.parametrize("glob", ["", "/", "[abc", "a\\", "[[:nonsense:]]", "{a,b}{a,b}" * 10])
+@pytest.mark.parametrize("glob", ["", "/", "[abc", "a\\", "[[:nonsense:]]", "{a,b}{a,b}" * 10, "a" * 5000])
 def test_a_glob_that_can_mean_nothing_is_refused_with_a_reason(glob: str) -> None:
     with pytest.raises(BadPattern, match=r"."):
         compile_glob(glob)
@@ -67,6 +67,9 @@ def test_trailing_blanks_of_an_ignore_line_count_only_when_escaped() -> None:
         ("**/*a*a*a*a*a*a*a*a*b", "/".join(["a" * 60] * 40)),
         ("*?" * 30 + "x", "a" * 250),
         ("{" + ",".join(f"*a*a*a*a*{n}" for n in range(50)) + "}", "a" * 250),
+        ("{" * 4000, "a"),
+        ("{a," * 100 + "}" * 100 + "{" * 1000, "b"),
+        ("\\{" * 2000, "a"),
     ],
 )
 def test_no_glob_takes_long_however_it_is_made(glob: str, path: str) -> None:

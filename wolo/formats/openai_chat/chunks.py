@@ -247,7 +247,7 @@ class _OpenCall:
 
 
 class OpenCalls:
-    """Calls of one response. `names` maps server tool names to ours."""
+    """Calls of one response. `names` maps the names of all offered tools, as the server knows them, to ours."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
@@ -293,7 +293,9 @@ class OpenCalls:
 
     def _find(self, index: int | None, wire_id: str, name: str, arguments: str, place: int | None) -> _OpenCall:
         if index is None:
-            call = self._find_unnumbered(wire_id, name, place)
+            before = self._by_place.get(place) if place is not None else self._calls[-1] if self._calls else None
+            continues = before is not None and wire_id in ("", before.id) and self._continues_name(before, name)
+            call = before if before and continues else self._find_unnumbered(wire_id, name, place)
         else:
             call = self._find_numbered(index, wire_id, name, arguments)
             self._by_index[index] = call
@@ -336,6 +338,12 @@ class OpenCalls:
         begins = name and before.name and (before.id or name != before.name or before.is_whole())
         return self._begin() if begins else before
 
+    def _continues_name(self, call: _OpenCall, name: str) -> bool:
+        """A few servers send a tool name in pieces: the piece is no tool, and with those before it begins or is one."""
+        if not name or not call.name or call.size or name in self._names:
+            return False
+        return any(tool.startswith(call.name + name) for tool in self._names)
+
     def _with_id(self, wire_id: str) -> _OpenCall | None:
         return next((call for call in reversed(self._calls) if call.id == wire_id), None) if wire_id else None
 
@@ -348,6 +356,8 @@ class OpenCalls:
         """Keeps the first id: some servers send a new one with every fragment."""
         new_id = wire_id if not call.id else ""
         call.id = call.id or wire_id
+        if self._continues_name(call, name):
+            name = call.name + name
         call.name = name or call.name
         call.fragments.append(arguments)
         call.size += len(arguments)

@@ -17,7 +17,7 @@ from wolo.formats.decoding.response_end import (
     resolve_finish,
 )
 from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
-from wolo.formats.encoding.wire_names import names_by_wire
+from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.openai_chat.chunks import Choice, Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls
 from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
 from wolo.formats.response_errors import is_error, response_error
@@ -41,7 +41,7 @@ class ChatDecoder:
         """`offered` maps tool names to argument schemas."""
         self._chunks = ChunkReader()
         self._read_plain = self._chunks.read_plain
-        self._calls = OpenCalls(names_by_wire(offered, dialect.reserved_tool_names))
+        self._calls = OpenCalls({wire_name(name, dialect.reserved_tool_names): name for name in offered})
         self._text = TextFilter(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
         named = dialect.reasoning_field
         self._reasoning_fields = REASONING_FIELDS if named not in REASONING_FIELDS else (named, *REASONING_FIELDS)

@@ -27,6 +27,8 @@ _CLASSES = {
     "graph": r"\x21-\x7e",
 }
 _MAX_ALTERNATIVES = 200
+_MAX_CHARS = 4096
+"""Longest path on Linux (PATH_MAX)."""
 _DOUBLE_STAR = "**"
 
 
@@ -39,6 +41,8 @@ def compile_glob(glob: str) -> re.Pattern[str]:
 
     Raises BadPattern.
     """
+    if len(glob) > _MAX_CHARS:
+        raise BadPattern(f"The pattern is longer than {_MAX_CHARS} characters.")
     alternatives = _expand_braces(glob)
     return re.compile("|".join(f"(?:{_anywhere_or_from_here(one)})" for one in alternatives))
 
@@ -155,49 +159,42 @@ def _bracket_character(part: str, position: int) -> tuple[str, int]:
 
 
 def _expand_braces(glob: str) -> list[str]:
-    """Expands `a.{ts,tsx}` to `a.ts`, `a.tsx`, also nested. Unpaired braces, or ones without a comma, are literal."""
+    """Expands `a.{ts,tsx}` to `a.ts`, `a.tsx`, also nested. Unpaired braces, or ones without a comma, are literal.
+
+    Raises BadPattern.
+    """
     done: list[str] = []
     waiting = [(glob, 0)]
     while waiting:
         text, start = waiting.pop()
-        found = _first_brace(text, start)
+        found = _first_pair(text, start)
         if found is None:
             done.append(text)
         else:
             opening, closing, commas = found
             cuts = [opening, *commas, closing]
+            if len(done) + len(waiting) + len(cuts) > _MAX_ALTERNATIVES:
+                raise BadPattern("The braces expand to too many alternatives.")
             for left, right in pairwise(cuts):
                 waiting.append((text[:opening] + text[left + 1 : right] + text[closing + 1 :], opening))
-        if len(done) + len(waiting) > _MAX_ALTERNATIVES:
-            raise BadPattern("The braces expand to too many alternatives.")
     return done
 
 
-def _first_brace(text: str, start: int) -> tuple[int, int, list[int]] | None:
-    """Finds the first pair with a comma: its start, end and commas."""
-    for opening in range(start, len(text)):
-        if text[opening] == "{" and not _is_escaped(text, opening):
-            pair = _pair(text, opening)
-            if pair is not None and pair[1]:
-                return opening, *pair
-    return None
-
-
-def _pair(text: str, opening: int) -> tuple[int, list[int]] | None:
-    depth = 0
-    commas: list[int] = []
-    for position in range(opening, len(text)):
-        if _is_escaped(text, position):
-            continue
-        character = text[position]
-        depth += (character == "{") - (character == "}")
-        if character == "," and depth == 1:
-            commas.append(position)
-        if depth == 0:
-            return position, commas
-    return None
-
-
-def _is_escaped(text: str, position: int) -> bool:
-    slashes = len(text[:position]) - len(text[:position].rstrip("\\"))
-    return slashes % 2 == 1
+def _first_pair(text: str, start: int) -> tuple[int, int, list[int]] | None:
+    """Finds the first pair of braces with a comma: its start, end and commas. Reads the text once."""
+    first = None
+    waiting: list[tuple[int, list[int]]] = []
+    for mark in re.finditer(r"\\.|[{},]", text[start:], re.DOTALL):
+        position = start + mark.start()
+        match mark[0]:
+            case "{":
+                waiting.append((position, []))
+            case "," if waiting:
+                waiting[-1][1].append(position)
+            case "}" if waiting:
+                opening, commas = waiting.pop()
+                if commas and (first is None or opening < first[0]):
+                    first = (opening, position, commas)
+                if first and not waiting:
+                    break
+    return first
