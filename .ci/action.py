@@ -69,6 +69,8 @@ def run(given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, Any]:
     """The result object of `wolo --json`; an object like it when wolo printed none."""
     command = ["wolo", "--json"]
     command += [f"{option}={given[name]}" for name, option in OPTIONS.items() if given.get(name)]
+    if given.get("MENTIONS") != "true":
+        command.append("--no-mentions")
     if given.get("TRUST") == "true":
         command.append("--trust")
     kept = {name: value for name, value in environ.items() if not RUNNERS_OWN.fullmatch(name)}

@@ -368,15 +368,13 @@ async def test_eight_agents_side_by_side_keep_to_their_folders(tmp_path: Path) -
     assert all(str(folder) in text for folder, text in zip(folders, said, strict=True))
 
 
-async def test_a_command_of_the_user_is_expanded(isolated: Path) -> None:
+async def test_a_slash_command_of_a_program_is_text(isolated: Path) -> None:
     commands = isolated / "wolo" / "config" / "commands"
     commands.mkdir(parents=True)
     (commands / "greet.md").write_text("Greet $ARGUMENTS politely.")
     async with agent("Hello.") as ours:
         result = await ours.run("/greet Ada")
-        with pytest.raises(UsageError, match="gret"):
-            await ours.run("/gret Ada")
-    assert result.messages[0].text == "Greet Ada politely."
+    assert result.messages[0].text == "/greet Ada"
 
 
 @pytest.mark.parametrize("typed", [False, True])
@@ -399,7 +397,7 @@ async def test_what_a_mention_does_not_attach_is_a_notice(tmp_path: Path) -> Non
     far.write_text("far away\n")
     async with agent("fine") as ours:
         notices = [event.text async for event in ours.run_stream(f"read @{far}") if isinstance(event, Notice)]
-    assert notices == [f"Not attached, because reading it needs an approval: {far}"]
+    assert notices == [f"Not attached, because it is outside the workspace: {far}"]
 
 
 @pytest.mark.parametrize("prompt", ["read @a.py", "/init", "/nosuch"])

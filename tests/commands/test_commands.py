@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text, usage
 from wolo.commands.command import CommandContext, Exit, ShowText, SwitchConversation, dispatch
@@ -13,7 +14,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
-from wolo.messages.message import Usage, UsageCost, user
+from wolo.messages.message import Usage, UsageCost
 
 COMMANDS = load_commands()
 
@@ -25,7 +26,7 @@ async def converse(provider: ProviderServer) -> Conversation:
 
 
 async def say(conversation: Conversation, words: str) -> None:
-    async for _ in conversation.prompt(user(words)):
+    async for _ in conversation.prompt(typed(words)):
         pass
 
 

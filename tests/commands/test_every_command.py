@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer, Script
 from tests.fakes.replies import call, text, usage
 from wolo.agent.events import ApprovalAsked
@@ -19,7 +20,6 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ConfigError, SessionError, UsageError, WoloError
-from wolo.messages.message import user
 from wolo.places import find_places
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS
 
@@ -44,7 +44,7 @@ async def begin(provider: ProviderServer, *script: Script, **given: str | bool) 
 
 
 async def say(conversation: Conversation, words: str, *, allowed: bool = True) -> None:
-    async for event in conversation.prompt(user(words)):
+    async for event in conversation.prompt(typed(words)):
         if isinstance(event, ApprovalAsked):
             conversation.answer(event.id, allowed=allowed)
 
@@ -246,7 +246,7 @@ async def test_plan_only_reads_and_asks_for_the_plan_of_a_task(conversation: Con
 
 async def test_permissions_are_shown_tried_out_and_taken_back(provider: ProviderServer) -> None:
     conversation = await begin(provider, call("shell", {"command": "touch made"}), text("ok"), allow=["shell:ls"])  # type: ignore[arg-type]
-    async for event in conversation.prompt(user("go")):
+    async for event in conversation.prompt(typed("go")):
         if isinstance(event, ApprovalAsked):
             conversation.answer(event.id, allowed=True, scope="always")
     assert "allow  shell:ls" in await shown("/permissions", conversation)

@@ -36,7 +36,7 @@ async def conversation(provider: ProviderServer) -> AsyncIterator[Conversation]:
 
 async def expanded(prompt: str, conversation: Conversation) -> str | None:
     events: list[Event] = []
-    made = await expand(prompt, conversation, events.append)
+    made = await expand(prompt, conversation, events.append, "command line")
     return made.text if made else None
 
 

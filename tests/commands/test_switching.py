@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_every_command import ran
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from wolo.agent.events import TurnEnded
@@ -20,7 +21,6 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import WoloError
-from wolo.messages.message import user
 from wolo.places import find_places
 
 SETTINGS = """
@@ -66,7 +66,7 @@ def write_settings(provider: ProviderServer, more: str = "", after: str = "") ->
 
 
 async def answered(conversation: Conversation, words: str) -> str:
-    ended = [event async for event in conversation.prompt(user(words))][-1]
+    ended = [event async for event in conversation.prompt(typed(words))][-1]
     assert isinstance(ended, TurnEnded), ended
     return ended.answer
 

@@ -10,6 +10,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation, dispatch
@@ -19,7 +20,6 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.frontends.terminal.composer.completion import Suggestions
-from wolo.messages.message import user
 
 COMMANDS = load_commands()
 
@@ -35,7 +35,7 @@ async def converse(provider: ProviderServer, *, kept: bool = True) -> Conversati
 async def do(conversation: Conversation, provider: ProviderServer, command: str) -> None:
     provider.forget_prefix()
     provider.script(call("shell", {"command": command}), text("done"))
-    async for _ in conversation.prompt(user(f"please {command}")):
+    async for _ in conversation.prompt(typed(f"please {command}")):
         pass
 
 

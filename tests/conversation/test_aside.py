@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, delta, error, finish, sse, text, usage
 from wolo.agent.budget import NOTHING, add
@@ -15,7 +16,6 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ProviderError, UsageError
-from wolo.messages.message import user
 
 
 async def begin(provider: ProviderServer, **given: str) -> Conversation:
@@ -24,7 +24,7 @@ async def begin(provider: ProviderServer, **given: str) -> Conversation:
 
 
 async def say(conversation: Conversation, words: str) -> None:
-    async for _ in conversation.prompt(user(words)):
+    async for _ in conversation.prompt(typed(words)):
         pass
 
 

@@ -15,14 +15,14 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
 def test_words_alone_are_one_text_part() -> None:
-    (part,) = compose("hello", cwd=Path.cwd()).parts
+    (part,) = compose("hello", cwd=Path.cwd(), origin="keyboard").parts
     assert isinstance(part, TextPart)
     assert part.text == "hello"
 
 
 def test_a_mentioned_file_is_attached_once_and_a_mention_of_nothing_stays_a_word() -> None:
     Path("notes.txt").write_text("remember\n")
-    message = compose("look at @notes.txt, and @notes.txt; mail me@example.com or @nobody", cwd=Path.cwd())
+    message = compose("look at @notes.txt, and @notes.txt; mail me@example.com or @nobody", cwd=Path.cwd(), origin="keyboard")
     assert len(message.parts) == 2
     assert "remember" in message.text
     assert message.text.startswith("look at @notes.txt, and @notes.txt; mail me@example.com or @nobody")
@@ -30,17 +30,17 @@ def test_a_mentioned_file_is_attached_once_and_a_mention_of_nothing_stays_a_word
 
 def test_a_mentioned_agent_is_asked_for_unless_a_file_has_its_name() -> None:
     text = "@Explore, find it; @explore again, and mail me@general or @nobody"
-    message = compose(text, cwd=Path.cwd(), agents=("explore", "general"))
+    message = compose(text, cwd=Path.cwd(), origin="keyboard", agents=("explore", "general"))
     assert len(message.parts) == 2
     assert message.parts[1].text.startswith("\n\n[The user asks for the agent explore: ")  # type: ignore[union-attr]  # a text
     Path("explore").write_text("x")
-    assert "[The user asks" not in compose("@explore", cwd=Path.cwd(), agents=("explore",)).text
-    assert "[The user asks" not in compose("x", piped="@general", cwd=Path.cwd(), agents=("general",)).text
+    assert "[The user asks" not in compose("@explore", cwd=Path.cwd(), origin="keyboard", agents=("explore",)).text
+    assert "[The user asks" not in compose("x", piped="@general", cwd=Path.cwd(), origin="keyboard", agents=("general",)).text
 
 
 def test_a_name_with_blanks_is_quoted() -> None:
     Path("two words.txt").write_text("inside\n")
-    assert "inside" in compose('read @"two words.txt"', cwd=Path.cwd()).text
+    assert "inside" in compose('read @"two words.txt"', cwd=Path.cwd(), origin="keyboard").text
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_name_with_blanks_is_quoted() -> None:
 )
 def test_media_are_told_by_their_first_bytes_whatever_the_name(data: bytes, kind: type, media_type: str) -> None:
     Path("file.dat").write_bytes(data)
-    part = compose("see", files=(Path("file.dat"),), cwd=Path.cwd()).parts[1]
+    part = compose("see", files=(Path("file.dat"),), cwd=Path.cwd(), origin="keyboard").parts[1]
     assert isinstance(part, kind)
     assert (part.media_type, part.data) == (media_type, data)  # type: ignore[attr-defined]  # both kinds have these
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_attached_is_said(name: str, reason: str) -> None:
     Path("folder").mkdir()
     os.mkfifo("pipe")
     with pytest.raises(UsageError, match=f"{name}.*{reason}"):
-        compose("x", files=(Path(name),), cwd=Path.cwd())
+        compose("x", files=(Path(name),), cwd=Path.cwd(), origin="keyboard")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_cannot_be_attached_is_said(name: str, reason: str) -> None:
 def test_lines_of_a_file_are_attached_alone(mention: str, expected: str) -> None:
     for name in ("a.py", "a b.py"):
         Path(name).write_text("one\ntwo\nthree\nfour\n")
-    part = compose(mention, cwd=Path.cwd()).parts[1]
+    part = compose(mention, cwd=Path.cwd(), origin="keyboard").parts[1]
     assert isinstance(part, TextPart)
     assert part.text.split("\n", 3)[3] == f"{expected}\n</file>"
     assert ' lines="' in part.text
@@ -103,22 +103,22 @@ def test_lines_of_a_file_are_attached_alone(mention: str, expected: str) -> None
 
 def test_a_file_whose_name_looks_like_lines_is_that_file() -> None:
     Path("log:2-3").write_text("all of it\n")
-    assert "all of it" in compose("@log:2-3", cwd=Path.cwd()).text
+    assert "all of it" in compose("@log:2-3", cwd=Path.cwd(), origin="keyboard").text
 
 
 def test_lines_that_are_not_there_are_said() -> None:
     Path("a.py").write_text("one\n")
     with pytest.raises(UsageError, match="has 1 line,"):
-        compose("@a.py:7-9", cwd=Path.cwd())
-    assert len(compose("@b.py:7-9 and @a.py:99999999999999999999", cwd=Path.cwd()).parts) == 1
+        compose("@a.py:7-9", cwd=Path.cwd(), origin="keyboard")
+    assert len(compose("@b.py:7-9 and @a.py:99999999999999999999", cwd=Path.cwd(), origin="keyboard").parts) == 1
 
 
 def test_a_name_with_quotes_in_it_is_written_with_backslashes() -> None:
     Path('a"b\\c.txt').write_text("inside\n")
-    assert "inside" in compose('@"a\\"b\\\\c.txt"', cwd=Path.cwd()).text
+    assert "inside" in compose('@"a\\"b\\\\c.txt"', cwd=Path.cwd(), origin="keyboard").text
 
 
 def test_only_what_was_typed_names_files() -> None:
     Path("notes.txt").write_text("remember\n")
-    message = compose("a log that says @notes.txt", typed="a log that says ", cwd=Path.cwd())
+    message = compose("a log that says @notes.txt", typed="a log that says ", cwd=Path.cwd(), origin="keyboard")
     assert message.text == "a log that says @notes.txt"

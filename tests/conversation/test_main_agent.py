@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.fakes.command import run_wolo
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import KEY, Asked, ProviderServer
 from tests.fakes.replies import text
 from wolo.config import consents, layers
@@ -18,7 +19,6 @@ from wolo.conversation.resources.startup import StartOptions
 from wolo.conversation.resources.user_files import as_agent, find_main_agent
 from wolo.errors import UsageError
 from wolo.extensions.agent_files import Profile
-from wolo.messages.message import user
 from wolo.places import find_places
 
 BOSS = "---\nname: boss\ndescription: decides\nmode: primary\ntools: Read, Grep, mcp__hub\nmax_turns: 7\n---\nYou are the boss."
@@ -35,7 +35,7 @@ async def asked(provider: ProviderServer, **given: Any) -> Asked:
     base = {"base_url": provider.base_url, "api_key": KEY, "model": "custom/m", "api": "openai-chat", "no_session": True}
     conversation = await open_conversation(StartOptions(given={**base, **given}, attended=False))
     try:
-        async for _ in conversation.prompt(user("go")):
+        async for _ in conversation.prompt(typed("go")):
             pass
     finally:
         await conversation.close()

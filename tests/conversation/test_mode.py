@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import components
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.agent.events import ApprovalAsked
@@ -14,7 +15,6 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import UsageError
-from wolo.messages.message import user
 
 
 async def begin(provider: ProviderServer, mode: str, **given: str) -> Conversation:
@@ -25,7 +25,7 @@ async def begin(provider: ProviderServer, mode: str, **given: str) -> Conversati
 async def asked(conversation: Conversation, prompt: str) -> list[str]:
     """The tools whose calls a person was asked about; the answer is no."""
     tools = []
-    async for event in conversation.prompt(user(prompt)):
+    async for event in conversation.prompt(typed(prompt)):
         if isinstance(event, ApprovalAsked):
             tools.append(event.part.tool)
             conversation.answer(event.id, allowed=False)

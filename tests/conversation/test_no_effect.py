@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.fakes import replies_anthropic, replies_gemini, replies_ollama, replies_responses
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import Reply, call, error, text
 from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded
@@ -88,8 +89,8 @@ async def test_a_level_that_a_server_refuses_is_left_out_once_and_said(provider:
     refusal = error(400, {"error": {"message": "Unrecognized request argument supplied: reasoning_effort"}})
     provider.script(refusal, text("One."), text("Two."))
     conversation = await open_conversation(StartOptions(given={**flags(provider), "thinking": "high"}, attended=False))
-    events = [event async for event in conversation.prompt(user("one"))]
-    events += [event async for event in conversation.prompt(user("two"))]
+    events = [event async for event in conversation.prompt(typed("one"))]
+    events += [event async for event in conversation.prompt(typed("two"))]
     await conversation.close()
     assert said(events).count("refuses the field `reasoning_effort`") == 1
     assert [b"reasoning_effort" in asked.body for asked in provider.requests] == [True, False, False]
@@ -126,7 +127,7 @@ async def test_an_attachment_is_sent_or_it_is_said_and_refused_where_it_must_be_
     Path("attached").write_bytes(data)
     provider.linted = False
     provider.script(ANSWERS[format], ANSWERS[format])
-    prompt = compose("look", files=(Path("attached"),), cwd=Path.cwd())
+    prompt = compose("look", files=(Path("attached"),), cwd=Path.cwd(), origin="keyboard")
     given = flags(provider, format)
     events = await events_of(prompt, no_session=True, **given)
     is_sent = base64.b64encode(data)[:24] in provider.requests[-1].body.replace(b"\\/", b"/")
@@ -147,8 +148,8 @@ async def test_an_attachment_is_told_of_once(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
     options = {**flags(provider), "set": ['providers.custom.models=[{id = "m", dialect = {images = false}}]']}
     conversation = await open_conversation(StartOptions(given=options, attended=False))
-    first = [event async for event in conversation.prompt(compose("look", files=(picture(),), cwd=Path.cwd()))]
-    second = [event async for event in conversation.prompt(user("and now?"))]
+    first = [event async for event in conversation.prompt(compose("look", files=(picture(),), cwd=Path.cwd(), origin="keyboard"))]
+    second = [event async for event in conversation.prompt(typed("and now?"))]
     await conversation.close()
     assert said(first).count("custom/m does not take images: 1 image is not sent.") == 1
     assert "not sent" not in said(second)
@@ -157,7 +158,7 @@ async def test_an_attachment_is_told_of_once(provider: ProviderServer) -> None:
 async def test_a_refused_attachment_that_must_be_sent_ends_the_turn(provider: ProviderServer) -> None:
     refusal = error(400, {"error": {"message": "Invalid content type. image_url is only supported by certain models."}})
     provider.script(refusal)
-    prompt = compose("look", files=(picture(),), cwd=Path.cwd())
+    prompt = compose("look", files=(picture(),), cwd=Path.cwd(), origin="keyboard")
     conversation = await open_conversation(StartOptions(given=flags(provider), attended=False))
     events = [event async for event in conversation.prompt(must_be_sent(conversation.choice, prompt))]
     assert "--ignore-unsupported" in said(events)
@@ -166,7 +167,7 @@ async def test_a_refused_attachment_that_must_be_sent_ends_the_turn(provider: Pr
     assert ended.exit_code == 1
     provider.linted = False
     provider.script(refusal, text("Without it."))
-    later = [event async for event in conversation.prompt(user("then without it"))]
+    later = [event async for event in conversation.prompt(typed("then without it"))]
     await conversation.close()
     assert "refuses images" in said(later)
     assert SENT not in provider.requests[-1].body

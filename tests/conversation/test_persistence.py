@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import text
 from wolo.conversation.factory import open_conversation
@@ -23,7 +24,7 @@ async def test_a_turn_is_in_the_search_index_as_soon_as_it_has_ended(provider: P
     provider.script(text("Done."))
     given = {"base_url": provider.base_url, "api_key": KEY, "model": "custom/m", "api": "openai-chat"}
     conversation = await open_conversation(StartOptions(given=given, attended=False))
-    async for _ in conversation.prompt(user("go")):
+    async for _ in conversation.prompt(typed("go")):
         pass
     with Index.open(find_places().data) as index:
         assert index.mark(conversation.info.session_id) is not None

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.command import run_wolo
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import Reply, error, text
 from wolo.agent.events import Compacted, Event, Noticed
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
-from wolo.messages.message import user
 from wolo.sessions.store import Store
 
 PROSE = " ".join(f"sentence {number} about nothing much" for number in range(900))
@@ -33,7 +33,7 @@ async def test_the_small_model_summarizes_and_the_main_one_in_its_place(
     events: list[Event] = []
     try:
         for _ in range(3):
-            async for _event in conversation.prompt(user(PROSE)):
+            async for _event in conversation.prompt(typed(PROSE)):
                 pass
         provider.forget_prefix()
         async for event in conversation.compact():
@@ -61,7 +61,7 @@ async def test_the_small_model_writes_the_title_of_a_users_session(
     settings = [f"providers.here.base_url={provider.base_url}", f"providers.here.api_key={KEY}", "small_model=here/small"]
     given = {"model": "here/m", "set": settings, "sandbox": "off"}
     conversation = await open_conversation(StartOptions(given=given, attended=True))
-    async for _ in conversation.prompt(user("explain the tides")):
+    async for _ in conversation.prompt(typed("explain the tides")):
         provider.forget_prefix()
     await conversation.close()
     assert [request.json["model"] for request in provider.requests] == ["m", "small"]
@@ -75,7 +75,7 @@ async def test_a_title_of_the_user_stays(provider: ProviderServer, isolated: Pat
     provider.script(text("They follow the moon."), text("Tides"))
     settings = [f"providers.here.base_url={provider.base_url}", f"providers.here.api_key={KEY}", "small_model=here/small"]
     conversation = await open_conversation(StartOptions(given={"model": "here/m", "set": settings}, attended=True))
-    async for _ in conversation.prompt(user("explain the tides")):
+    async for _ in conversation.prompt(typed("explain the tides")):
         provider.forget_prefix()
     conversation.session.set_title("mine")
     await conversation.close()

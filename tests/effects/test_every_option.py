@@ -55,6 +55,9 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "append_system_prompt": Effect(("--append-system-prompt", "Be brief.")),
     "name": Effect(("--name", "Wobble")),
     "file": Effect(("-f", "notes.txt"), files=(("notes.txt", b"what is attached\n"),)),
+    "no_mentions": Effect(
+        ("--no-mentions",), args=("-p", "-m", "here/m", "see @notes.txt"), files=(("notes.txt", b"what is attached\n"),)
+    ),
     "ignore_unsupported": Effect(("--ignore-unsupported",), BLIND, ("-f", "dot.png", *GO), files=(("dot.png", PNG),)),
     "tools": Effect(("--tools", "read")),
     "disallow_tools": Effect(("--disallow-tools", "read")),

@@ -10,13 +10,13 @@ from pathlib import Path
 from tests.end_to_end.test_hooks import hook, write_settings
 from tests.end_to_end.test_repl import leave, prompts, repl, shown, wait_for_prompt
 from tests.fakes.command import run_wolo
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage
 from tests.fakes.screen import Terminal
 from wolo.agent.events import CallStarted, RequestStarted
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
-from wolo.messages.message import user
 
 WAIT = "for i in 1 2 3 4 5 6 7 8; do [ -e go ] || sleep 0.5; done; echo gone on"
 """A replay does not wait for what a person does for ever."""
@@ -170,15 +170,15 @@ async def test_words_at_any_place_of_a_turn_are_replayed(provider: ProviderServe
     provider.script(reads, text(""), text("Enough."), text("Well."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "auto"}
     conversation = await open_conversation(StartOptions(given=given, attended=True))
-    conversation.steer(user("before all"))
+    conversation.steer(typed("before all"))
     started = Counter[type]()
-    async for event in conversation.prompt(user("go")):
+    async for event in conversation.prompt(typed("go")):
         started[type(event)] += 1
         if isinstance(event, CallStarted) and started[CallStarted] == 1:
-            conversation.steer(user("in the middle"))
-            conversation.steer(user("and twice"))
+            conversation.steer(typed("in the middle"))
+            conversation.steer(typed("and twice"))
         elif isinstance(event, RequestStarted) and started[RequestStarted] == 2:
-            conversation.steer(user("while it says nothing"))
+            conversation.steer(typed("while it says nothing"))
     await conversation.close()
     said = [message["content"] for message in provider.requests[-1].messages if message["role"] == "user"]
     assert said[:4] == ["go", "before all", "in the middle", "and twice"]

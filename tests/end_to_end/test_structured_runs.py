@@ -72,12 +72,12 @@ def test_each_line_is_a_turn_of_one_session(provider: ProviderServer) -> None:
     assert done.exit_code == 0
 
 
-def test_a_line_with_a_slash_command_is_expanded(provider: ProviderServer) -> None:
+def test_a_line_with_a_slash_is_text(provider: ProviderServer) -> None:
     command(find_home() / ".claude/commands", "fix", "Fix issue $1.")
     provider.script(text("one"), text("two"))
-    done = run_wolo(*provider.flags, *STREAM, stdin=prompt("/fix 12") + prompt("/etc/hosts is wrong") + prompt("/fxi"))
-    assert [request.messages[-1]["content"] for request in provider.requests] == ["Fix issue 12.", "/etc/hosts is wrong"]
-    assert (done.exit_code, "Did you mean /fix?" in done.stderr) == (2, True)
+    done = run_wolo(*provider.flags, *STREAM, stdin=prompt("/fix 12") + prompt("/etc/hosts is wrong"))
+    assert [request.messages[-1]["content"] for request in provider.requests] == ["/fix 12", "/etc/hosts is wrong"]
+    assert (done.exit_code, done.stderr.count("is sent as text")) == (0, 1)
 
 
 def test_a_line_attaches_the_files_that_it_mentions(provider: ProviderServer, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_line_attaches_the_files_that_it_mentions(provider: ProviderServer, tm
     assert done.exit_code == 0
     assert ["x = 1" in str(request.messages[-1]["content"]) for request in provider.requests] == [True, False]
     assert "far away" not in str(provider.requests[0].messages)
-    assert "needs an approval" in done.stderr
+    assert "outside the workspace" in done.stderr
 
 
 @pytest.mark.parametrize("line", ["{", '{"type": "control"}', prompt([{"type": "video"}]), prompt(" "), prompt(3)])

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.agent.conftest import AgentHarness
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text
 from tests.formats.histories import request
@@ -208,7 +209,7 @@ async def test_c1_20_an_interrupted_stream_leaves_a_session_that_goes_on(provide
     provider.script(sse(delta("Half an "), hold, delta("answer."), finish("stop")), text("Whole."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
     conversation = await open_conversation(StartOptions(given=given, attended=False))
-    async for event in conversation.prompt(user("hi")):
+    async for event in conversation.prompt(typed("hi")):
         if isinstance(event, TextStreamed):
             conversation.interrupt()
     hold.release()
@@ -218,7 +219,7 @@ async def test_c1_20_an_interrupted_stream_leaves_a_session_that_goes_on(provide
     assert [message.role for message in kept] == ["user", "assistant"]
     assert kept[1].text == "Half an "
     again = await open_conversation(StartOptions(given={**given, "resume": conversation.info.session_id}, attended=False))
-    async for _ in again.prompt(user("go on")):
+    async for _ in again.prompt(typed("go on")):
         pass
     await again.close()
     assert [each["content"] for each in provider.requests[-1].messages if each["role"] == "user"] == ["hi", "go on"]

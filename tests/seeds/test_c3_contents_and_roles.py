@@ -11,6 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.agent.conftest import AgentHarness
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text, usage
 from tests.formats.test_every_format import Side
@@ -179,11 +180,11 @@ async def test_c3_13_a_custom_message_joins_a_session_from_outside(provider: Pro
     provider.script(text("One."), text("Two."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
     conversation = await open_conversation(StartOptions(given=given, attended=False))
-    async for _ in conversation.prompt(user("hi")):
+    async for _ in conversation.prompt(typed("hi")):
         pass
     await conversation.append_custom_message("my-extension", "seen by no model", ImagePart(url="https://x/y.png"))
     assert conversation.history[-1].custom_type == "my-extension"
-    async for _ in conversation.prompt(user("go on")):
+    async for _ in conversation.prompt(typed("go on")):
         await conversation.append_custom_message("late", "in the middle") if len(provider.requests) == 2 else None
     await conversation.close()
     assert conversation.history[-1].custom_type == "late"

@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
@@ -35,10 +34,11 @@ from wolo.api.program_input import (
 from wolo.api.run_events import MessagesCompleted, Notice, Result, RunEvent, RunResult, TypedResult
 from wolo.api.run_recorder import RunRecorder
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.prompt_attachments import must_be_sent
+from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
-from wolo.messages.message import Message
+from wolo.messages.message import Message, Origin
+from wolo.messages.message import Prompt as PromptMessage
 from wolo.tools.tool_values import Question
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ Decision = bool | str | None
 OnApproval = Callable[[ApprovalAsked], Decision | Awaitable[Decision]]
 """Returns True or `once`, `session` or `always`; `never` saves a deny rule, `dismiss` decides nothing, anything else denies."""
 OnQuestion = Callable[[Sequence[Question]], Answers | Awaitable[Answers]]
+ORIGIN: Origin = "network"
+"""A program's words: no slash command, and only mentions of what lies in the workspace."""
 MEMORY = "memory"
 """Name of a session that is not saved."""
 _RAISED = frozenset(("model_error", "unavailable", "session_error"))
@@ -178,7 +180,7 @@ class Agent:
         return self._stream(prompt, history)
 
     def _stream(
-        self, prompt: Prompt, history: History | None, changed: Callable[[Message], Message] = lambda message: message
+        self, prompt: Prompt, history: History | None, changed: Callable[[PromptMessage], PromptMessage] = lambda message: message
     ) -> AsyncGenerator[RunEvent, None]:
         """`changed` gets the message of the prompt and returns the one to send."""
         running = _Running()
@@ -187,22 +189,18 @@ class Agent:
         return stream
 
     async def _run_events(
-        self, prompt: Prompt, history: History | None, running: _Running, changed: Callable[[Message], Message]
+        self, prompt: Prompt, history: History | None, running: _Running, changed: Callable[[PromptMessage], PromptMessage]
     ) -> AsyncGenerator[RunEvent, None]:
         await self._begin(running)
         try:
-            message = to_message(prompt)
+            message = PromptMessage.from_message(to_message(prompt), ORIGIN)
             conversation = await self._opened(history)
-            can_read = "read" in conversation.info.tool_names
-            if can_read and isinstance(prompt, str) and (prompt.startswith("/") or "@" in prompt):
-                from wolo.api.prompt_text import expand_text  # noqa: PLC0415  # all commands, which few prompts need
-
-                adopt = None if "model" in self._given else partial(setattr, self, "_conversation")
-                message, notices = await expand_text(prompt, conversation, adopt)
-                conversation = self._conversation or conversation
+            if isinstance(prompt, str):
+                notices: list[str] = []
+                message = await asyncio.to_thread(write_prompt, prompt, conversation, origin=ORIGIN, notify=notices.append)
                 for text in notices:
                     yield Notice(text=text, level="warning")
-            if not isinstance(prompt, str):
+            else:
                 message = must_be_sent(conversation.choice, message)
             message = changed(message)
             recorder = RunRecorder(conversation)
@@ -254,7 +252,7 @@ class Agent:
         except OutputError as error:
             if first.is_error:
                 raise OutputError(f"the run ended early ({first.cause}).", first.answer) from error
-            repaired = await self.run(form.repair(error))
+            repaired = await self.run(form.repair(error, ORIGIN))
         return _typed(_joined(first, repaired), form.parse(repaired.answer))
 
     def run_sync(self, prompt: Prompt, *, history: History | None = None) -> RunResult:
@@ -356,7 +354,7 @@ class Agent:
             hook_functions=self._hooks,
         )
 
-    async def _events(self, conversation: Conversation, prompt: Message) -> AsyncGenerator[Event, None]:
+    async def _events(self, conversation: Conversation, prompt: PromptMessage) -> AsyncGenerator[Event, None]:
         """Reads the turn in a task of its own, so that a cancellation of the caller cannot cut its end short."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
 

@@ -80,6 +80,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("append_system_prompt", ("--append-system-prompt",), "value", "Extend the system prompt.", "TEXT|@FILE"),
     Option("name", ("--name",), "value", 'The display name instead of "Wolo".', "NAME"),
     Option("file", ("-f", "--file"), "many", "Attach a text, image or audio file.", "PATH"),
+    Option("no_mentions", ("--no-mentions",), "flag", "The whole prompt is text: no @path, no @agent, no slash command."),
     Option(
         "ignore_unsupported", ("--ignore-unsupported",), "flag", "Send the prompt without attachments the model does not take."
     ),

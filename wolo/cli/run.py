@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wolo.conversation.conversation import Conversation
     from wolo.conversation.resources.startup import StartOptions
     from wolo.conversation.structured_output import OutputForm
-    from wolo.messages.message import Message
+    from wolo.messages.message import Origin, Prompt
 
 
 def run(line: Line) -> int:
@@ -67,7 +67,8 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     if "trust" in line.values:
         line.values["trust"] = str(find_root())  # not a folder the run changes to later
     reads_lines = _reads_lines(line, format)
-    prompt, piped = ("", "") if reads_lines else _prompt_text(line)
+    origin: Origin
+    prompt, piped, origin = ("", "", "file") if reads_lines else _prompt_text(line)
     if headless and "interactive" in line.values:
         raise UsageError("-i needs a terminal.")
     if not headless and "json_schema" in line.values:
@@ -82,7 +83,7 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     opening = StartOptions(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
     with asyncio.Runner() as runner:
         if headless:
-            return runner.run(_headless(opening, format, _Errand(prompt, piped, files, last, reads_lines), came))
+            return runner.run(_headless(opening, format, _Errand(prompt, origin, piped, files, last, reads_lines), came))
         from wolo.frontends.terminal.repl.terminal_runner import Task, start
 
         answer_signals(leave)
@@ -94,6 +95,7 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
 
 class _Errand(Struct, frozen=True):
     prompt: str
+    origin: Origin
     piped: str
     """Content of stdin, in addition to the prompt."""
     files: tuple[Path, ...]
@@ -105,7 +107,7 @@ class _Errand(Struct, frozen=True):
 async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand, came: list[int]) -> int:
     """`came` collects signals until the turn can be cancelled."""
     from wolo.conversation.factory import open_conversation
-    from wolo.conversation.prompt_attachments import compose, must_be_sent
+    from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 
     given = opening.given
     form = _output_form(given)
@@ -116,21 +118,21 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
         if prompt.startswith("/"):
             _stop_on_signals(conversation, front)
             leave_if(came)
-            if made := await _expanded(prompt, conversation):
+            if made := await _expanded(prompt, conversation, errand.origin):
                 from wolo.commands.expansion import answered_by
 
                 prompt, typed = made.text, made.typed
                 if "model" not in given:
                     conversation = await answered_by(made.model, conversation, print_message)
                 front = Headless(conversation, format=format, partial="partial" in given, verbose="verbose" in given)
-        message = compose(
+        message = write_prompt(
             prompt,
+            conversation,
+            origin=errand.origin,
+            notify=print_message,
+            typed=typed,
             piped=errand.piped,
             files=errand.files,
-            cwd=conversation.info.cwd,
-            attaching=conversation.files.allow_attachment,
-            typed=typed,
-            agents=conversation.mentionable_agents,
         )
         if errand.files and "ignore_unsupported" not in given:
             message = must_be_sent(conversation.choice, message)
@@ -157,21 +159,16 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
         _stop_listening()
 
 
-async def _text_line(conversation: Conversation, line: str) -> Message:
-    """The message of a text with a slash command or mentions that comes as a JSON line; the model stays the same."""
-    from wolo.api.prompt_text import attach_readable
+async def _text_line(conversation: Conversation, line: str) -> Prompt:
+    """The prompt of a text that comes as a JSON line, and may mention files."""
+    from wolo.conversation.prompt_attachments import write_prompt
 
-    made = await _expanded(line, conversation) if line.startswith("/") else None
-    if made is not None and made.model not in ("", conversation.info.model):
-        print_message(f"{made.model} is not used: the model of --input-format stream-json stays the same.")
-    prompt, typed = (line, None) if made is None else (made.text, made.typed)
-    message, notices = await attach_readable(prompt, prompt if typed is None else typed, conversation)
-    for notice in notices:
-        print_message(notice)
-    return message
+    if line.startswith("/"):
+        await _expanded(line, conversation, "file")  # tells that it is text
+    return await asyncio.to_thread(write_prompt, line, conversation, origin="file", notify=print_message)
 
 
-async def _expanded(prompt: str, conversation: Conversation) -> SendPrompt | None:
+async def _expanded(prompt: str, conversation: Conversation, origin: Origin) -> SendPrompt | None:
     """The prompt that a slash command makes; None: it is text."""
     from wolo.agent.events import Event, Noticed
     from wolo.commands.expansion import expand
@@ -180,7 +177,7 @@ async def _expanded(prompt: str, conversation: Conversation) -> SendPrompt | Non
         if isinstance(event, Noticed):
             print_message(event.text)
 
-    made = await expand(prompt, conversation, show)
+    made = await expand(prompt, conversation, show, origin)
     for notice in made.notices if made else ():
         print_message(notice)
     return made
@@ -246,14 +243,14 @@ def _stop_listening() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _prompt_text(line: Line) -> tuple[str, str]:
-    """Returns the prompt and the piped text; `-` alone reads the prompt from stdin."""
+def _prompt_text(line: Line) -> tuple[str, str, Origin]:
+    """Returns the prompt, the piped text and the prompt's origin; `-` alone reads the prompt from stdin."""
     words = list(line.words)
     if _is_terminal(sys.stdin):
-        return " ".join(words), ""
+        return " ".join(words), "", "keyboard"
     if not words or words == ["-"]:
-        return read_piped(patient=True), ""
-    return " ".join(word for word in words if word != "-"), read_piped(patient=False)
+        return read_piped(patient=True), "", "file"
+    return " ".join(word for word in words if word != "-"), read_piped(patient=False), "command line"
 
 
 def _enter_directory(directory: str) -> None:

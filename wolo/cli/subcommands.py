@@ -116,7 +116,7 @@ def _without_subcommand() -> None:
 
 OPTION_GROUPS: dict[str, tuple[str, ...]] = {
     "Prompt and output": (
-        *("print", "interactive", "file", "ignore_unsupported", "output_format", "json", "partial"),
+        *("print", "interactive", "file", "no_mentions", "ignore_unsupported", "output_format", "json", "partial"),
         *("json_schema", "input_format", "output_last_message", "plain", "verbose"),
     ),
     "Sessions": ("continue", "resume", "session", "fork", "no_session"),

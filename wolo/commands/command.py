@@ -70,7 +70,7 @@ class SendPrompt(Struct, frozen=True):
     shown: str = ""
     """Shown instead of a long text; empty: the text itself."""
     typed: str | None = None
-    """The part in which `@path` attaches files; None: all of it."""
+    """The part in which mentions count: the words of a person, and readable files that the author mentions; None: all."""
     model: str = ""
     """Answers this prompt only; empty: the model of the conversation."""
     runs: tuple[EmbeddedCommand, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from wolo.agent.events import CallEnded, Event
+from wolo.agent.events import CallEnded, Event, Noticed
 from wolo.commands.command import Command, CommandContext, EmbeddedCommand, SendPrompt, find, is_command, named, split_command
 from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
@@ -16,6 +16,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError, WoloError
+from wolo.messages.message import Origin, is_typed
 from wolo.tools.tool_values import Output
 from wolo.tools.toolbox import MCP_PREFIX
 
@@ -23,15 +24,19 @@ _NAME = r"[A-Za-z][\w.:-]*"
 AS_TEXT = "A blank before the slash sends it as text."
 
 
-async def expand(prompt: str, conversation: Conversation, show: Callable[[Event], None]) -> SendPrompt | None:
+async def expand(prompt: str, conversation: Conversation, show: Callable[[Event], None], origin: Origin) -> SendPrompt | None:
     """The prompt that a command makes, after running the shell commands in it; None: the prompt is text.
 
-    A path is text. Raises UsageError for an unknown command, and for one that makes no prompt. `show` gets the events of
-    the shell commands.
+    A path is text, and so is what nobody typed. Raises UsageError for an unknown command, and for one that makes no prompt.
+    `show` gets the events of the shell commands, and a notice about what stays text.
     """
     line = prompt.rstrip()
     name, rest = split_command(line)
     if not name or not is_command(line):
+        return None
+    if not (is_typed(origin) and conversation.info.mentions):
+        if re.fullmatch(_NAME, name) and not os.path.lexists(f"/{name}"):  # noqa: ASYNC240  # as below
+            show(Noticed(text=f"/{name} is sent as text: slash commands count where a person types them.", level="warning"))
         return None
     if name.startswith(MCP_PREFIX):
         await conversation.servers.wait_known()

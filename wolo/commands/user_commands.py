@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Group, Outcome, SendPrompt
 from wolo.commands.two_columns import shortened
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.prompt_attachments import without_files
+from wolo.conversation.prompt_attachments import readable_mentions
 from wolo.errors import ExtensionError
 from wolo.extensions.command_files import WrittenCommand, fill
 from wolo.extensions.command_templates import Run
@@ -143,11 +143,10 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
             text += piece.written
             unrun.append(piece.written)
     notices = [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
-    typed, model = None, command.model
-    if not is_own:
-        typed, unread = without_files(text, partial(_may_attach, conversation), conversation.info.cwd)
-        typed, model = f"{rest}\n{typed}", ""
-        notices += [f"Not attached, because reading it needs an approval: {shown(path)}" for path in unread]
+    attached, refused = readable_mentions(text, conversation)
+    typed, model = f"{rest}\n{attached}", command.model if is_own else ""
+    own_words = readable_mentions(rest, conversation)[1]
+    notices += [each for each in refused if each not in own_words]  # what the user typed is judged as such
     task, problem = _delegation(command, conversation)
     notices += [problem] if problem else []
     seen = _beginning("".join(piece if isinstance(piece, str) else piece.written for piece in pieces))
@@ -184,11 +183,6 @@ def _is_users(command: WrittenCommand, conversation: Conversation) -> bool:
     real = resolve_path(command.path)
     is_out_of_reach = not conversation.permissions.workspace.holds(Path(real)) or runs_code(real)
     return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(resolve_path(find_places().config)))
-
-
-def _may_attach(conversation: Conversation, path: Path) -> bool:
-    """A project's command attaches only files that the model may read without approval."""
-    return conversation.permissions.judge.readable(Path(resolve_path(path)))
 
 
 def _rights(run: Run, conversation: Conversation, *, is_own: bool) -> CommandRights | None:

@@ -48,7 +48,7 @@ def run_command(instruction: str, logs: PurePosixPath, *options: str) -> str:
     """Runs one task and exports its session; fails as wolo does, except after a denied action or at a budget."""
     result, log, trajectory = (shlex.quote(str(logs / name)) for name in (RESULT, LOG, TRAJECTORY))
     return (
-        f"{WITH_TOOLS}wolo --json {shlex.join(options)} -- {shlex.quote(instruction)} >{result} 2>{log}; code=$?; "
+        f"{WITH_TOOLS}wolo --json --no-mentions {shlex.join(options)} -- {shlex.quote(instruction)} >{result} 2>{log}; code=$?; "
         f"wolo sessions export --format atif -o {trajectory} >>{log} 2>&1; "
         f"case $code in 0|4|5) ;; *) cat {result} {log} >&2; exit $code;; esac"
     )

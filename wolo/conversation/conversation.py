@@ -18,7 +18,6 @@ from wolo.agent.events import ApprovalGiven, Event, JobEnded, JobStarted, Notice
 from wolo.config.schema import Ui
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
-from wolo.conversation.prompt_attachments import RESOURCES
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
 from wolo.conversation.resources.conversation_hooks import HookSet
 from wolo.conversation.resources.request_prefix import OPTIONS, InstructionReader
@@ -29,7 +28,7 @@ from wolo.conversation.subagents.subagents import Subagents
 from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.mcp.servers import Servers
-from wolo.messages.message import OPENED, Message, Usage, custom
+from wolo.messages.message import OPENED, RESOURCES, Message, Prompt, Usage, custom
 from wolo.messages.parts import AnyPart
 from wolo.models.capabilities import effective_level
 from wolo.models.provider import Choice
@@ -67,6 +66,8 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
     """The directory of the resumed session; empty for a new one."""
     notices: tuple[str, ...] = ()
     """Shown once, with the first prompt."""
+    mentions: bool = True
+    """`@` in a prompt attaches files and asks for agents; otherwise all of it is text."""
 
 
 class ConversationParts(Struct, frozen=True, kw_only=True):
@@ -194,7 +195,7 @@ class Conversation:
         """The effect that `compact` would have; changes nothing."""
         return self.agent.preview(self.history)
 
-    def prompt(self, message: Message) -> AsyncIterator[Event]:
+    def prompt(self, message: Prompt) -> AsyncIterator[Event]:
         """Runs a turn, from pending notices to `TurnEnded`. Closing the iterator early interrupts the turn."""
         return self._stream(lambda: self._run_turn(message))
 
@@ -261,7 +262,7 @@ class Conversation:
         self.agent.interrupt()
         self._user_command.cancel("interrupted")
 
-    def steer(self, message: Message) -> None:
+    def steer(self, message: Prompt) -> None:
         """Sends a message into the running turn after the current call; calls after that one are skipped."""
         self.permissions.judge.grants.forget_refusals()
         self.steering.add(self._secrets.hide_message(message))

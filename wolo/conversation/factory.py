@@ -431,4 +431,5 @@ def _info(state: StartupState, prefix: RequestPrefix, notices: tuple[str, ...]) 
         saves_session=isinstance(state.sink, SavedSession),
         started_in=state.sink.started_in,
         notices=(*state.notices, *prefix.notices, *notices),
+        mentions="no_mentions" not in state.given,
     )

@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
 from wolo.errors import UsageError
 from wolo.messages.media import audio_type, image_type
-from wolo.messages.message import Message
+from wolo.messages.message import RESOURCES, Message, Origin, Prompt, is_typed, reaches_out
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
 from wolo.messages.terminal_text import counted
 from wolo.models.protocol import has_media
 from wolo.models.provider import Choice
 from wolo.places import find_home
+from wolo.workspace.root import resolve_path
+
+if TYPE_CHECKING:
+    from wolo.conversation.conversation import Conversation
+
+P = TypeVar("P", bound=Message)
 
 MAX_TEXT_BYTES = 256 * 1024
 MAX_MEDIA_BYTES = 20 * 1024 * 1024
@@ -27,8 +34,6 @@ PDF = b"%PDF-"
 _MENTION = r"(?<![\w@])@(?:\"((?:[^\"\\]|\\.)+)\"(:[0-9]{1,9}(?:-[0-9]{0,9})?)?|([^\s@\"]+))"
 _RANGE = r"(?s)(.+):([0-9]{1,9})(?:(-)([0-9]{0,9}))?"
 _RESOURCE = r"(?<![\w@])@([A-Za-z0-9_.-]{1,64}):([A-Za-z][A-Za-z0-9+.-]*:[^\s\"]+)"
-RESOURCES = "resources"
-"""Key of the mentioned resources in the metadata of a prompt: pairs of server and URI."""
 _BY_AGENT = (
     "[The user asks for the agent {agent}: give it this with the tool `task` and agent={agent}. "
     "Put everything it must know into the prompt.]"
@@ -49,31 +54,92 @@ WHOLE = Lines()
 def compose(
     text: str,
     *,
+    origin: Origin,
     piped: str = "",
     files: tuple[Path, ...] = (),
     cwd: Path,
     attaching: Callable[[Path], None] = lambda path: None,
     typed: str | None = None,
+    asking: str | None = None,
     ran: Sequence[str] = (),
     agents: Sequence[str] = (),
-) -> Message:
+) -> Prompt:
     """The user message of a prompt. Raises UsageError for a file that cannot be attached.
 
     `@path` attaches an existing file, `@path:10-40` some lines of it; else it stays text. `@SERVER:URI` is read by the turn.
-    `typed` is the part of the text in which mentions count, if not all. `attaching` gets each file before it is read. `ran` is
-    the output of user commands. `@NAME` of one of `agents` asks for a task by it, unless there is such a file.
+    `typed` is the part of the text in which mentions of files count, if not all; `asking` the one for resources and agents, if
+    it is another. `attaching` gets each file before it is read. `ran` is the output of user commands. `@NAME` of one of `agents`
+    asks for a task by it, unless there is such a file.
     """
+    typed = text if typed is None else typed
+    asking = typed if asking is None else asking
     parts: list[AnyPart] = [TextPart(text=_with_piped(text, piped))]
     named = ((cwd / file, WHOLE) for file in files)
-    for path, lines in dict.fromkeys((*named, *_mentioned(text if typed is None else typed, cwd))):
+    for path, lines in dict.fromkeys((*named, *_mentioned(typed, cwd))):
         attaching(path)
         parts.append(_attach(path, lines))
     parts += (TextPart(text=f"\n\n<ran>\n{each.rstrip(chr(10))}\n</ran>") for each in ran)
-    named_agents = _mentioned_agents(text if typed is None else typed, agents, cwd)
-    parts += (TextPart(text=f"\n\n{_BY_AGENT.format(agent=agent)}") for agent in named_agents)
-    resources = re.findall(_RESOURCE, text if typed is None else typed) if "@" in text else []
+    parts += (TextPart(text=f"\n\n{_BY_AGENT.format(agent=agent)}") for agent in _mentioned_agents(asking, agents, cwd))
+    resources = re.findall(_RESOURCE, asking) if "@" in asking else []
     metadata = {RESOURCES: list(dict.fromkeys(resources))} if resources else {}
-    return Message(role="user", parts=parts, finished=True, metadata=metadata)
+    return Prompt(role="user", parts=tuple(parts), finished=True, metadata=metadata, origin=origin)
+
+
+def write_prompt(
+    text: str,
+    conversation: Conversation,
+    *,
+    origin: Origin,
+    notify: Callable[[str], None],
+    typed: str | None = None,
+    piped: str = "",
+    files: tuple[Path, ...] = (),
+    ran: Sequence[str] = (),
+) -> Prompt:
+    """The prompt of a front end: what is mentioned in it is attached as far as its origin permits. Blocks.
+
+    `notify` gets a line about each file that is not attached. Raises UsageError for one that cannot be.
+    """
+    typed = asking = text if typed is None else typed
+    can_read = is_typed(origin) or "read" in conversation.info.tool_names
+    if not (conversation.info.mentions and can_read):
+        typed = asking = ""
+    elif not reaches_out(origin):
+        typed, refused = readable_mentions(typed, conversation)
+        asking = asking if is_typed(origin) else ""
+        for reason in refused:
+            notify(reason)
+    return compose(
+        text,
+        origin=origin,
+        piped=piped,
+        files=files,
+        cwd=conversation.info.cwd,
+        attaching=conversation.files.allow_attachment,
+        typed=typed,
+        asking=asking,
+        ran=ran,
+        agents=conversation.mentionable_agents,
+    )
+
+
+def readable_mentions(text: str, conversation: Conversation) -> tuple[str, list[str]]:
+    """The mentions of files in the workspace that the model may read without approval, and a notice about each other one."""
+    found: list[str] = []
+    refused: dict[str, None] = {}
+    for mention in re.finditer(_MENTION, text) if "@" in text else ():
+        reasons = [_why_refused(path, conversation) for path, _ in _mentioned(mention[0], conversation.info.cwd)]
+        if reasons == [""]:
+            found.append(mention[0])
+        refused |= dict.fromkeys(filter(None, reasons))
+    return " ".join(found), list(refused)
+
+
+def _why_refused(path: Path, conversation: Conversation) -> str:
+    permissions, real = conversation.permissions, Path(resolve_path(path))
+    if not permissions.workspace.holds(real):
+        return f"Not attached, because it is outside the workspace: {path}"
+    return "" if permissions.judge.readable(real) else f"Not attached, because reading it needs an approval: {path}"
 
 
 def _mentioned_agents(text: str, agents: Sequence[str], cwd: Path) -> list[str]:
@@ -84,25 +150,13 @@ def _mentioned_agents(text: str, agents: Sequence[str], cwd: Path) -> list[str]:
     return list(dict.fromkeys(known[word.lower()] for word in words if word.lower() in known and not _is_file(_at(word, cwd))))
 
 
-def must_be_sent(choice: Choice, prompt: Message) -> Message:
+def must_be_sent(choice: Choice, prompt: P) -> P:
     """Marks a prompt that needs its attachments. Raises UsageError for types that the model does not accept."""
     if not has_media(prompt):
         return prompt
     from wolo.models.capabilities import require_attachments  # noqa: PLC0415  # few prompts carry any
 
     return require_attachments(choice, prompt)
-
-
-def without_files(text: str, may_attach: Callable[[Path], bool], cwd: Path) -> tuple[str, list[Path]]:
-    """Removes the mentions of files that `may_attach` refuses. Returns these files too."""
-    refused: list[Path] = []
-
-    def replace_mention(mention: re.Match[str]) -> str:
-        named = [path for path, _ in _mentioned(mention[0], cwd) if not may_attach(path)]
-        refused.extend(named)
-        return "_" if named else mention[0]  # a letter: without one the next @ could begin a mention
-
-    return re.sub(_MENTION, replace_mention, text), refused
 
 
 def _with_piped(text: str, piped: str) -> str:

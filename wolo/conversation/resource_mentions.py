@@ -7,11 +7,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from wolo.conversation.prompt_attachments import RESOURCES
 from wolo.errors import ToolError
 from wolo.mcp.servers import Servers
 from wolo.mcp.tool_answer import BinaryFile, ToolAnswer
-from wolo.messages.message import Message
+from wolo.messages.message import RESOURCES, Message
 from wolo.messages.parts import AnyPart, TextPart
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.clipping import clip_and_keep

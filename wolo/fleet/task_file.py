@@ -167,10 +167,17 @@ class _Reader:
         named = found.pop("prompt_file", None)
         if named is not None:
             try:
-                found["prompt"] = _text_of(self._folder / Path(named).expanduser())
+                found["prompt"] = _text_of(self._below(named))
             except _Wrong as wrong:
                 self._mistake(whole.fields["prompt_file"].column, f"prompt_file: {wrong}")
         return None
+
+    def _below(self, named: str) -> Path:
+        """The file in the folder of the task file, whose author is not the user. Raises _Wrong for one elsewhere."""
+        path = Path(os.path.realpath(self._folder / named))
+        if not path.is_relative_to(os.path.realpath(self._folder)):
+            raise _Wrong(f"{named} is not below the folder of the task file")
+        return path
 
     def _check_repo(self, whole: Place, found: dict[str, Any]) -> None:
         repo = found.get("repo")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct, StructMeta, ValidationError, convert, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from wolo.messages.parts import TASK, AnyPart, Part, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout
@@ -39,9 +39,16 @@ SENT_BACK = "sent_back"
 STEERED = "steered"
 """Written by the user while the turn ran."""
 
+RESOURCES = "resources"
+"""Metadata key of the resources that a prompt mentions: pairs of server and URI."""
 OPENED = "opened"
 """Metadata key of the first prompt after a conversation was opened: knowledge of read files and the working directory of
 commands start anew there."""
+
+Origin = Literal["keyboard", "command line", "file", "network"]
+"""`keyboard`: a person wrote it at an input line, or as an argument at a terminal. `command line`: an argument where no terminal
+is. `file`: stdin, or a task file. `network`: a program, by the Python API, HTTP or MCP.
+"""
 
 P = TypeVar("P", bound=Part)
 
@@ -177,6 +184,39 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
         """Replace tool parts with the same id."""
         by_id = {part.id: part for part in changed}
         return replace(self, parts=tuple(by_id.get(part.id, part) for part in self.parts))
+
+
+class Prompt(Message, frozen=True, kw_only=True, omit_defaults=True):
+    """A user message that cannot be made without its origin; a saved one is a message again."""
+
+    origin: Origin
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            origin: Origin,
+            role: Literal["user"] = "user",
+            parts: Iterable[AnyPart] = (),
+            finished: bool = True,
+            metadata: dict[str, Any] | None = None,
+        ) -> None: ...
+
+    @classmethod
+    def from_message(cls, message: Message, origin: Origin) -> Prompt:
+        """The same message, with the same id."""
+        return cls(**{**asdict(message), "origin": origin})
+
+
+def is_typed(origin: Origin) -> bool:
+    """Slash commands count, and mentions of agents and resources; elsewhere only mentions of files do."""
+    return origin in ("keyboard", "command line")
+
+
+def reaches_out(origin: Origin) -> bool:
+    """Mentions attach any file; elsewhere only what lies in the workspace and may be read without asking."""
+    return origin == "keyboard"
 
 
 def common_prefix_length(known: tuple[Message, ...], messages: Sequence[Message]) -> int:

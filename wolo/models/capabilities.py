@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,8 @@ from wolo.messages.parts import AudioPart, ImagePart, MediaPart
 from wolo.models.format_selection import format_of
 from wolo.models.protocol import MUST_BE_SENT, Question, has_media, producer_of, request_for
 from wolo.models.provider import MEDIA, Ability, Choice
+
+P = TypeVar("P", bound=Message)
 
 LOCAL = "local"
 """Provider of embedded models, which read only text and do not think."""
@@ -47,7 +49,7 @@ def describe_unsupported(not_taken: Mapping[Ability, int], label: str) -> str:
     return f"{label} does not take {' or '.join(not_taken)}: {' and '.join(counted)} {is_or_are} not sent."
 
 
-def require_attachments(choice: Choice, prompt: Message) -> Message:
+def require_attachments(choice: Choice, prompt: P) -> P:
     """Mark attachments as required. Raises UsageError for unsupported ones."""
     if not_taken := unsupported_media(choice, prompt):
         raise UsageError(describe_unsupported(not_taken, choice.label), hint=WITHOUT_ATTACHMENTS)

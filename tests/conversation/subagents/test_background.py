@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.conversation.subagents.test_subagents import PRICED, begun, events_of, is_child, of, sessions, tools_of
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
 from wolo.agent.events import ApprovalAsked, CallEnded, Event, MessageAdded, TaskEnded, TaskStarted, TurnEnded
 from wolo.commands.command import CommandContext, ShowText, dispatch
 from wolo.commands.table import load_commands
 from wolo.conversation.conversation import Conversation
-from wolo.messages.message import NUDGE, TASK_ENDED, user
+from wolo.messages.message import NUDGE, TASK_ENDED
 
 BACKGROUND = {"agent": "explore", "background": True}
 
@@ -236,7 +237,7 @@ async def test_without_a_store_a_task_is_resumed_from_memory(provider: ProviderS
 
     provider.otherwise = answer
     async with begun(provider, no_session=True) as conversation:
-        async for _ in conversation.prompt(user("go")):
+        async for _ in conversation.prompt(typed("go")):
             pass
     last = [asked for asked in provider.requests if is_child(asked)][-1]
     assert [message["content"] for message in last.messages[1:]] == ["look", "Seven.", "why?"]

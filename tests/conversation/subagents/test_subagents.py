@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.command import run_wolo
+from tests.fakes.prompts import typed
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, Reply, call, calls, delta, error, finish, sse, text, usage
 from wolo.agent.events import (
@@ -33,7 +34,6 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.history.turn_undo import Undoing
 from wolo.conversation.resources.startup import StartOptions
 from wolo.conversation.subagents.subagent_run import PausableTimer
-from wolo.messages.message import user
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.replay_entries import messages
@@ -58,7 +58,7 @@ async def events_of(
 ) -> list[Event]:
     events = []
     async with asyncio.timeout(30):
-        async for event in conversation.prompt(user(prompt)):
+        async for event in conversation.prompt(typed(prompt)):
             events.append(event)
             on(event)
     return events

@@ -23,7 +23,7 @@ def configured(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def turn(live: LiveSession, words: str) -> None:
-    await live.prompt(words, ())
+    await live.prompt(words, (), "network")
     while live.is_busy:
         await live.log.wait()
 
@@ -40,7 +40,7 @@ async def test_an_idle_session_is_let_go_and_opened_again(provider: ProviderServ
     for _ in range(20):
         await asyncio.sleep(0.001)
     with pytest.raises(SessionError):
-        await other.prompt("second", ())
+        await other.prompt("second", (), "network")
     live.log.listeners -= 1
     while live.conversation is not None:
         await asyncio.sleep(0)

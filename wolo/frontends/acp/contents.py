@@ -17,8 +17,10 @@ from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPar
 
 
 class GivenPrompt(Struct, frozen=True, kw_only=True):
+    text: str
+    """With the names of linked files."""
     typed: str
-    """The text, with the names of linked files; `@path` in it attaches files."""
+    """Without them; `@path` in it attaches files."""
     files: tuple[Path, ...]
     """Linked files."""
     parts: tuple[AnyPart, ...]
@@ -27,29 +29,31 @@ class GivenPrompt(Struct, frozen=True, kw_only=True):
 
 def read_prompt(blocks: Sequence[Any]) -> GivenPrompt:
     """Raises UsageError for a block that cannot be read, and for a prompt without content."""
+    text: list[str] = []
     typed: list[str] = []
     files: list[Path] = []
     parts: list[AnyPart] = []
     for block in blocks:
         match block:
             case sdk.TextContentBlock():
+                text.append(block.text)
                 typed.append(block.text)
             case sdk.ResourceContentBlock():
                 path = file_of(block.uri)
                 if path is not None and path.is_file():
                     files.append(path)
-                    typed.append(f"[{block.name}]({path})")
+                    text.append(f"[{block.name}]({path})")
                 else:
-                    typed.append(f"[{block.name}]({path or block.uri})")
+                    text.append(f"[{block.name}]({path or block.uri})")
             case sdk.EmbeddedResourceContentBlock():
                 parts.append(_embedded(block.resource))
             case sdk.ImageContentBlock():
                 parts.append(ImagePart(media_type=block.mime_type, data=_data(block.data, "image")))
             case sdk.AudioContentBlock():
                 parts.append(AudioPart(media_type=block.mime_type, data=_data(block.data, "audio")))
-    if not parts and not "".join(typed).strip():
+    if not parts and not "".join(text).strip():
         raise UsageError("The prompt is empty.")
-    return GivenPrompt(typed="".join(typed), files=tuple(files), parts=tuple(parts))
+    return GivenPrompt(text="".join(text), typed=" ".join(typed), files=tuple(files), parts=tuple(parts))
 
 
 def _embedded(resource: Any) -> AnyPart:

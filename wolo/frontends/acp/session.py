@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from wolo.agent.events import ApprovalAsked, QuestionsAsked, Scope, ShownArgument, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.prompt_attachments import compose, must_be_sent
+from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp import choices
@@ -20,7 +20,7 @@ from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
 from wolo.frontends.phrasing import argument_lines
 from wolo.frontends.question_forms import form_properties, form_text, replies_of
-from wolo.messages.message import Message
+from wolo.messages.message import Prompt
 from wolo.messages.parts import MediaPart
 from wolo.messages.unicode import whole_throughout
 from wolo.tools.tool_values import UNASKED, Diff, Question, Reply, View
@@ -53,7 +53,7 @@ class Session:
         """Returns the response. Raises WoloError when the model or the session fails."""
         given, cancelled = read_prompt(blocks), self._cancelled
         async with self._running:
-            if self._cancelled == cancelled and given.typed.startswith("/") and await self._command(given.typed, cancelled):
+            if self._cancelled == cancelled and given.text.startswith("/") and await self._command(given.text, cancelled):
                 return sdk.PromptResponse(stop_reason="end_turn" if self._cancelled == cancelled else "cancelled")
             if self._cancelled == cancelled:
                 message = await self._message(given)
@@ -127,26 +127,29 @@ class Session:
                     self._continue_as(failed.conversation)
                 raise
 
-    async def _message(self, given: GivenPrompt) -> Message:
-        conversation, typed, text = self.conversation, given.typed, given.typed
+    async def _message(self, given: GivenPrompt) -> Prompt:
+        unread: list[str] = []
+        conversation, typed, text = self.conversation, given.typed, given.text
         if text.startswith("/"):
             from wolo.commands.expansion import answered_by, expand  # noqa: PLC0415  # all commands, which few prompts need
 
             notices: list[str] = []
-            if made := await expand(text, conversation, lambda event: None):
+            if made := await expand(text, conversation, lambda event: None, "keyboard"):
                 self.conversation = conversation = await answered_by(made.model, conversation, notices.append)
                 text, typed = made.text, text if made.typed is None else made.typed
                 for notice in (*made.notices, *notices):
                     await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
         message = await asyncio.to_thread(
-            compose,
+            write_prompt,
             text,
-            files=readable(given.files, conversation.files.allow_attachment),
-            cwd=conversation.info.cwd,
-            attaching=conversation.files.allow_attachment,
+            conversation,
+            origin="keyboard",
+            notify=unread.append,
             typed=typed,
-            agents=conversation.mentionable_agents,
+            files=readable(given.files, conversation.files.allow_attachment),
         )
+        for notice in unread:
+            await self.update(sdk.update_agent_thought_text(f"{notice}\n"))
         whole = replace(message, parts=(*message.parts, *given.parts))
         return must_be_sent(conversation.choice, whole) if any(isinstance(part, MediaPart) for part in given.parts) else whole
 
@@ -185,7 +188,7 @@ class Session:
         self.conversation = conversation
         self._updates.window = conversation.choice.model.context or 0
 
-    async def _turn(self, message: Message, cancelled: int) -> TurnEnded:
+    async def _turn(self, message: Prompt, cancelled: int) -> TurnEnded:
         """`cancelled`: cancellations before the prompt; a later one may come before there is anything to interrupt."""
         ended: TurnEnded | None = None
         async with aclosing(cast("Any", self.conversation.prompt(message))) as events:

@@ -199,7 +199,9 @@ class AttachedSession:
         for attempt in range(2):
             kind = "steer" if self._busy != bool(attempt) else "prompt"
             try:
-                found = await self._send(kind, {"text": text})
+                found = await self._send(
+                    kind, {"text": text} | ({"typed": True} if kind == "prompt" and self._is_terminal else {})
+                )
             except Refused as error:
                 if error.status == 409 and not attempt:
                     continue

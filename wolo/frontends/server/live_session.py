@@ -18,7 +18,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.history.turn_undo import Undo, Undoing, as_row
-from wolo.conversation.prompt_attachments import compose, must_be_sent
+from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import WoloError
 from wolo.frontends.server import request_bodies as bodies
@@ -36,7 +36,7 @@ from wolo.frontends.server.session_lines import (
 )
 from wolo.frontends.stream_json import Line, RunTotals, init_line, result_head, usage_object
 from wolo.guard.modes import MODES
-from wolo.messages.message import Message, Usage, user
+from wolo.messages.message import Message, Origin, Prompt, Usage, user
 from wolo.messages.parts import ImagePart
 from wolo.tools.tool_values import Replies
 
@@ -114,13 +114,13 @@ class LiveSession:
         else:
             self.emit(self._status())
 
-    async def prompt(self, text: str, images: Sequence[ImagePart]) -> None:
+    async def prompt(self, text: str, images: Sequence[ImagePart], origin: Origin) -> None:
         """Starts a turn and returns once the prompt is saved. Raises HttpError and WoloError; then nothing was sent."""
         self._require_idle()
         self.is_busy = True
         try:
             conversation = await self.open()
-            message = await self._message(conversation, text, images)
+            message = await self._message(conversation, text, images, origin)
         except BaseException:
             self.is_busy = False
             raise
@@ -129,18 +129,20 @@ class LiveSession:
         if refusal := await asyncio.shield(saved):  # a client that hangs up changes nothing
             raise refusal
 
-    async def _message(self, conversation: Conversation, text: str, images: Sequence[ImagePart]) -> Message:
+    async def _message(self, conversation: Conversation, text: str, images: Sequence[ImagePart], origin: Origin) -> Prompt:
         typed = None
-        if text.startswith("/") and (made := await expand(text, conversation, self._on_event)):
+        if text.startswith("/") and (made := await expand(text, conversation, self._on_event, origin)):
             text, typed = made.text, made.typed
             self.conversation = conversation = await answered_by(made.model, conversation, lambda it: self.emit(notice_line(it)))
             for notice in made.notices:
                 self.emit(notice_line(notice))
-        attaching, agents = conversation.files.allow_attachment, conversation.mentionable_agents
-        message = compose(text, cwd=conversation.info.cwd, attaching=attaching, typed=typed, agents=agents)
+        unread: list[str] = []
+        message = await asyncio.to_thread(write_prompt, text, conversation, origin=origin, notify=unread.append, typed=typed)
+        for notice in unread:
+            self.emit(notice_line(notice))
         return must_be_sent(conversation.choice, replace(message, parts=(*message.parts, *images))) if images else message
 
-    async def _run(self, message: Message | None, saved: asyncio.Future[HttpError | None]) -> None:
+    async def _run(self, message: Prompt | None, saved: asyncio.Future[HttpError | None]) -> None:
         """Runs turns until no steering message is left. `saved` gets None, or the reason why the first one did not begin."""
         assert self.conversation is not None
         refusal = HttpError(500, "wolo failed before the turn began.", "The log file has the details.")
@@ -149,7 +151,7 @@ class LiveSession:
                 self.emit(self._status())
                 refusal = await self._run_turn(self.conversation, message, saved)
                 left = self.conversation.steering.take_all()
-                message = user("\n\n".join(each.text for each in left)) if left else None
+                message = Prompt.from_message(user("\n\n".join(each.text for each in left)), message.origin) if left else None
         finally:
             self.is_busy = False
             self._length, self.used = len(self.conversation.history), time.monotonic()
@@ -157,7 +159,7 @@ class LiveSession:
             if not saved.done():
                 saved.set_result(refusal)
 
-    async def _run_turn(self, conversation: Conversation, message: Message, saved: asyncio.Future[HttpError | None]) -> HttpError:
+    async def _run_turn(self, conversation: Conversation, message: Prompt, saved: asyncio.Future[HttpError | None]) -> HttpError:
         """Returns the answer to a prompt with which no turn began."""
         totals, ended = RunTotals(conversation), None
         try:
@@ -187,7 +189,7 @@ class LiveSession:
 
     async def steer(self, text: str) -> None:
         """Returns once the message is saved. Raises HttpError and SessionError."""
-        message = user(text)
+        message = Prompt.from_message(user(text), "network")
         await self._require_busy().save_steering(message)
         self._require_busy().steer(message)
         self.emit({"type": "system", "subtype": "steered", "text": text})

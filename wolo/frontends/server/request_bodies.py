@@ -53,6 +53,9 @@ class Image(Body, frozen=True):
 class Prompt(Body, frozen=True):
     text: str
     images: tuple[Image, ...] = ()
+    typed: bool = False
+    """A person wrote the text in the client: slash commands and all mentions count. Otherwise only mentions of files in the
+    workspace do."""
 
 
 class Steer(Body, frozen=True):

@@ -100,7 +100,7 @@ async def _prompt(call: Call) -> Response:
     if not body.text.strip() and not body.images:
         raise HttpError(422, "The prompt is empty.")
     live = await call.session()
-    await live.prompt(body.text, bodies.read_images(body.images))
+    await live.prompt(body.text, bodies.read_images(body.images), "keyboard" if body.typed else "network")
     return JSONResponse({"session_id": live.id, "last_event_id": live.log.last_id}, 202)
 
 

@@ -49,7 +49,7 @@ def test_repeated_letters_do_not_backtrack() -> None:
 @pytest.mark.parametrize("name", ["plain.py", "two words.py", 'a"b.py', "back\\slash.py", "a@b.py", "log:2-3", "ünï.py"])
 def test_what_is_offered_is_what_is_attached(name: str) -> None:
     Path(name).write_text("inside\n")
-    assert "inside" in compose(f"see {mention(name)} now", cwd=Path.cwd()).text
+    assert "inside" in compose(f"see {mention(name)} now", cwd=Path.cwd(), origin="keyboard").text
 
 
 def test_files_and_folders_as_git_sees_them() -> None:

@@ -15,14 +15,14 @@ from wolo.agent.events import CallEnded
 from wolo.commands.command import SendPrompt, SwitchConversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.prompt_attachments import compose
+from wolo.conversation.prompt_attachments import write_prompt
 from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.composer.pastes import Pastes
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.messages.message import Message
+from wolo.messages.message import Prompt
 from wolo.places import find_places
 
 NOTES = "AGENTS.md"
@@ -34,19 +34,21 @@ _NOTE = re.compile(r"#+(?![\d#])[^\S\n]*[^#\s][^\n]*\Z")
 # Prompts
 
 
-def make_message(submitted: str | SendPrompt, conversation: Conversation, pastes: Pastes, ran: Sequence[str]) -> Message:
+def make_message(
+    submitted: str | SendPrompt, conversation: Conversation, pastes: Pastes, ran: Sequence[str], screen: Screen
+) -> Prompt:
     """`ran`: output of the user's own commands. Raises UsageError for a file that cannot be attached."""
     if isinstance(submitted, SendPrompt):
         text, typed = submitted.text, submitted.text if submitted.typed is None else submitted.typed
     else:
         text = typed = submitted[1:] if submitted.startswith("//") else submitted
-    return compose(
+    return write_prompt(
         pastes.unfold(text),
+        conversation,
+        origin="keyboard",
+        notify=screen.say,
         typed=pastes.typed(typed),
         ran=tuple(ran),
-        cwd=conversation.info.cwd,
-        attaching=conversation.files.allow_attachment,
-        agents=conversation.mentionable_agents,
     )
 
 

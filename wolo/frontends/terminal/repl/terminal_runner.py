@@ -16,7 +16,7 @@ from wolo.commands.command import SendPrompt
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.prompt_attachments import compose, must_be_sent
+from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.model_selection import NO_MODEL
 from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import ConfigError
@@ -74,14 +74,14 @@ async def _run(opening: StartOptions, task: Task, terminal: Terminal) -> int:
                 prompt, typed = made.text, made.typed
                 if "model" not in opening.given:
                     conversation = await answered_by(made.model, conversation, terminal.screen.say)
-            message = compose(
+            message = write_prompt(
                 prompt,
+                conversation,
+                origin="keyboard",
+                notify=terminal.screen.say,
+                typed=typed,
                 piped=task.piped,
                 files=task.files,
-                cwd=conversation.info.cwd,
-                attaching=conversation.files.allow_attachment,
-                typed=typed,
-                agents=conversation.mentionable_agents,
             )
             if task.files and "ignore_unsupported" not in opening.given:
                 message = must_be_sent(conversation.choice, message)
@@ -138,7 +138,7 @@ async def _expanded(prompt: str, conversation: Conversation, terminal: Terminal)
     from wolo.frontends.terminal.repl.submissions import show_prompt  # noqa: PLC0415  # as above
 
     with terminal.signals.during(conversation.interrupt):
-        made = await expand(prompt, conversation, terminal.screen.show)
+        made = await expand(prompt, conversation, terminal.screen.show, "keyboard")
     if made:
         show_prompt(made, terminal.screen)
     return made

@@ -31,7 +31,7 @@ from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.panels.approval_preview import is_edit, proposal
 from wolo.guard.intents import WriteIntent
-from wolo.messages.message import Message
+from wolo.messages.message import Prompt
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import escaped_line
 from wolo.tools.background_jobs import Job, Jobs
@@ -41,7 +41,7 @@ T = TypeVar("T")
 Asked = ApprovalAsked | QuestionsAsked
 
 
-async def run_turn(conversation: Conversation, message: Message, terminal: Terminal) -> TurnEnded:
+async def run_turn(conversation: Conversation, message: Prompt, terminal: Terminal) -> TurnEnded:
     """The returned `exit_code` also accounts for signals and for denied calls."""
     turn = _Turn(conversation, terminal)
     try:
@@ -180,7 +180,7 @@ class _Turn:
         if self._question is not None:
             self._question.cancel()
 
-    async def run(self, message: Message) -> TurnEnded:
+    async def run(self, message: Prompt) -> TurnEnded:
         ended = await self.follow(self._conversation.prompt(message))
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
         if not self._is_stopping:
