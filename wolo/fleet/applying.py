@@ -40,7 +40,7 @@ def prepare_patch(run: Path, row: Row, target: Path | None) -> ReadyPatch:
     patch = row.outcome.patch if row.outcome else None
     if patch is None:
         raise UsageError(f"{row.task.id} has no patch: it is {row.state}.")
-    file = run / patch.path
+    file = patch.file_in(run)
     if not file.is_file():
         raise UsageError(f"{file} is gone.")
     folder = target or (Path(row.task.repo) if row.task.repo.startswith("/") else Path.cwd())

@@ -196,7 +196,7 @@ def _apply(run: Path, winner: Row, *, yes: bool, quiet: bool) -> bool:
         return False
     if not quiet:
         print_line()
-        print_line((run / winner.outcome.patch.path).read_text("utf-8", "replace").rstrip("\n"))
+        print_line(winner.outcome.patch.file_in(run).read_text("utf-8", "replace").rstrip("\n"))
     may_ask = not quiet and sys.stdin.isatty() and on_terminal()
     if not yes and not may_ask:
         print_message("Nothing was applied.", hint=f"wolo batch apply {run} {winner.task.id} --yes")

@@ -97,7 +97,7 @@ def _epoch(time: str) -> float | None:
 def _details(folder: Path, row: Row, ended: Outcome) -> dict[str, Any]:
     place = folder / f"attempts/{row.task.id}/{row.attempt}-{row.fence}"
     return {
-        "patch": _beginning(folder / ended.patch.path, ended.patch.size_bytes) if ended.patch else "",
+        "patch": _beginning(ended.patch.file_in(folder), ended.patch.size_bytes) if ended.patch else "",
         "steps": _steps(place / "stream.jsonl"),
     }
 

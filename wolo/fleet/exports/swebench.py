@@ -40,7 +40,7 @@ def _patch_of(run: ExportedRun, row: Row) -> tuple[str, str]:
     if row.outcome is None or row.outcome.patch is None:
         return "", ""
     try:
-        data = (run.folder / row.outcome.patch.path).read_bytes()
+        data = row.outcome.patch.file_in(run.folder).read_bytes()
     except OSError as error:
         return "", f"{row.task.id}: its patch cannot be read, {error.strerror}; exported as empty."
     try:

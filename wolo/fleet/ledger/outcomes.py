@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
+from wolo.errors import WoloError
 from wolo.fleet.tasks import Task
 
 Ended = Literal["done", "passed", "failed", "errored", "timeout", "budget", "cancelled", "lost"]
@@ -42,10 +44,19 @@ class Lease(Struct, frozen=True):
 
 class Patch(Struct, frozen=True):
     path: str
-    """Relative to the run's folder."""
+    """Relative to the run's folder; read it with `file_in`."""
     sha256: str
     size_bytes: int
     files: int
+
+    def file_in(self, run: Path) -> Path:
+        """The folder of a run may come from others. Raises WoloError for a path that leads out of it."""
+        place = (run / self.path).resolve()
+        if not place.is_relative_to(run.resolve()):
+            raise WoloError(
+                f"The run in {run} names a patch outside of its folder: {self.path!r}.", hint="It was changed by hand."
+            )
+        return run / self.path
 
 
 class Verified(Struct, frozen=True):
