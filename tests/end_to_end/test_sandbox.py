@@ -222,21 +222,42 @@ def test_what_cannot_be_restored_is_named_and_not_called_restored(
     assert "restored" not in result
 
 
+MAKING = {
+    "new/.git/config": (
+        "python3 -c \"import os; os.makedirs('new/.g' + 'it'); open('new/.g' + 'it/config', 'w').write('[core]')\""
+    ),
+    "lefthook.yml": "python3 -c \"open('left' + 'hook.yml', 'w').write('pre-commit: {}')\"",
+}
+
+
 @pytest.mark.parametrize(("answer", "is_kept"), [("y", True), ("", False)])
-def test_a_new_nested_repository_is_put_aside_until_the_user_wants_it(
-    provider: ProviderServer, ground: Ground, answer: str, is_kept: bool
+@pytest.mark.parametrize("path", MAKING)
+def test_a_new_protected_name_is_put_aside_until_the_user_wants_it(
+    provider: ProviderServer, ground: Ground, path: str, answer: str, is_kept: bool
 ) -> None:
-    making = "python3 -c \"import os; os.makedirs('new/.g' + 'it'); open('new/.g' + 'it/config', 'w').write('[core]')\""
+    making = MAKING[path]
     provider.script(call("shell", {"command": making}), text("Well."))
     with pty_wolo(*provider.flags, "go on", rows=40, columns=150) as terminal:
         terminal.wait_for("Keep its version of them?")
         terminal.wait_for(ASKED)
-        assert not (ground.work / "new/.git").exists()
+        assert not (ground.work / path).exists()
         terminal.enter(answer)
         assert terminal.wait_for_exit() == 0
-    assert (ground.work / "new/.git/config").exists() is is_kept
+    assert bool(ground.text(f"work/{path}")) is is_kept
     (result,) = provider.requests[1].results
     assert ("the user kept what it changed" in result) is is_kept
+
+
+def test_a_job_that_plants_a_file_is_ended_with_a_sentence(provider: ProviderServer, ground: Ground) -> None:
+    planting = "python3 -c \"while 1: open('.bash' + 'rc', 'w').write('planted')\""
+    provider.script(
+        call("shell", {"command": planting, "background": True}), call("jobs", {"action": "output", "wait_s": 30}), text("ok")
+    )
+    run_wolo("-p", *provider.flags, "go")
+    said = "".join(provider.requests[-1].results)
+    assert "the sandbox ended it: " in said
+    assert ".bashrc appeared, which runs code or steers agents; it was set aside as " in said
+    assert not (ground.work / ".bashrc").exists()
 
 
 def test_a_bwrap_that_holds_nothing_is_found_out(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
@@ -351,14 +372,12 @@ def test_what_only_looks_sees_the_workspace_as_it_is(provider: ProviderServer, i
         assert "No such file" in results[1]
 
 
-def test_a_listing_names_the_placeholders_in_it(provider: ProviderServer, isolated: Path) -> None:
+def test_a_listing_shows_nothing_that_is_not_there(provider: ProviderServer, isolated: Path) -> None:
     components.require("bwrap")
     with land("root") as folder:
-        provider.script(call("shell", {"command": "ls; touch made"}), text("ok"))
+        provider.script(call("shell", {"command": "touch made; ls -A"}), text("ok"))
         run_wolo("-p", *provider.flags, "go", cwd=folder)
-        *_, said = provider.requests[1].results[0].splitlines()
-        assert said.startswith("[not in the workspace, shown empty by the sandbox: opencode.json, opencode.jsonc, AGENTS.md,")
-        assert [path.name for path in folder.iterdir()] == ["made"]
+        assert provider.requests[1].results == ["made\n[exit 0]\n"]
 
 
 def test_a_wall_is_told_of_also_where_the_command_went_on(provider: ProviderServer, ground: Ground) -> None:

@@ -51,6 +51,7 @@ NOT_LOADED = (
     "wolo.contrib.harbor_agent",
     "wolo.guard.sandbox.launcher",
     "wolo.guard.sandbox.namespace_launcher",
+    "wolo.guard.sandbox.watcher",
     "wolo.models.local.embedded_server",
 )
 """Scripts that run when they are imported, and a module for programs that load wolo."""

@@ -131,6 +131,8 @@ class Unsteady:
     def hides(self, path: str) -> bool:
         return False
 
+    def give_way(self, path: str) -> None: ...
+
     def take_restored(self) -> None: ...
 
     def close(self) -> None: ...
@@ -174,8 +176,10 @@ def test_too_many_sockets_let_nothing_run(ground: Ground, monkeypatch: pytest.Mo
                 walls.wrap(["true"], ground.work)
             walls.close()
             monkeypatch.setattr(mounts, "_TABLE", Path("/proc/net/none"))
+            walls = put_up(backend, ground.profile)
             with pytest.raises(ToolError, match="cannot be read"):
-                put_up(backend, ground.profile).wrap(["true"], ground.work)
+                walls.wrap(["true"], ground.work)
+            walls.close()
             monkeypatch.setattr(mounts, "_TABLE", Path("/proc/net/unix"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_one_that_gives_no_modes_holds_all_the_same(monkeypatch: pytest.MonkeyPa
         assert found.make is not None
         walls = found.make(profile_for((work,), (), folder / "state"))
         enclosed = walls.wrap(["true"], work)
-        assert (work / ".wolo").is_dir()
+        assert subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, check=False).returncode == 0
         enclosed.cleanup()
         walls.close()
 

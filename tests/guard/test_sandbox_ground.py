@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,14 +12,12 @@ from tests import unprivileged
 from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.errors import ToolError
-from wolo.guard.protected_paths import AT_THE_TOP
 from wolo.guard.sandbox import protected_names, selection
-from wolo.guard.sandbox.backend import ScratchFolder
+from wolo.guard.sandbox.backend import ScratchFolder, remove_placeholders
 from wolo.guard.sandbox.bubblewrap import find_binary
-from wolo.guard.sandbox.mounts import Placeholders, host_sockets
+from wolo.guard.sandbox.mounts import host_sockets
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.protected_names import Nested, names_in
-from wolo.guard.sandbox.python_launcher import text_of
 from wolo.guard.sandbox.seatbelt import profile_text
 
 
@@ -37,7 +32,7 @@ def names(root: Path) -> tuple[set[str], set[str]]:
     return {os.path.relpath(path, root) for path in found.present}, {os.path.relpath(path, root) for path in found.missing}
 
 
-def test_names_are_found_at_the_top_and_below_and_the_rest_is_missing(tmp_path: Path) -> None:
+def test_names_are_found_at_the_top_and_below(tmp_path: Path) -> None:
     made(tmp_path, ".git/config", "AGENTS.md", "a/b/.git/config", "a/AGENTS.md", "lib/.vscode/tasks.json", "x.code-workspace")
     made(tmp_path, "node_modules/pkg/.git/config", "node_modules/pkg/.vscode/x", "plain.txt")
     present, missing = names(tmp_path)
@@ -45,8 +40,7 @@ def test_names_are_found_at_the_top_and_below_and_the_rest_is_missing(tmp_path: 
         *(".git", "AGENTS.md", "a/b/.git", "a/AGENTS.md", "lib/.vscode", "x.code-workspace"),
         "node_modules/pkg/.git",  # of packages, repositories only
     }
-    assert {*AT_THE_TOP} - {".git", "AGENTS.md"} <= missing
-    assert "AGENTS.md" not in missing
+    assert missing == set()
 
 
 def test_a_look_is_complete_however_large_the_tree_is(tmp_path: Path) -> None:
@@ -99,7 +93,7 @@ def test_the_git_of_a_submodule_that_is_not_checked_out_is_kept_from_being_made(
     )
     present, missing = names(tmp_path)
     assert present == {".git", "there/.git"}
-    assert missing - set(AT_THE_TOP) == {"vendor/lib/.git"}
+    assert missing == {"vendor/lib/.git"}
 
 
 def test_where_git_files_lead_is_protected(tmp_path: Path) -> None:
@@ -127,7 +121,7 @@ def test_hooks_that_git_is_told_to_use_are_kept_from_coming_into_being(tmp_path:
     )
     present, missing = names(tmp_path)
     assert present == {".git"}
-    assert missing - set(AT_THE_TOP) == {"tools/hooks", "team.inc", "home/z"}
+    assert missing == {"tools/hooks", "team.inc", "home/z"}
 
 
 def test_folders_around_a_repository_keep_their_place(tmp_path: Path) -> None:
@@ -153,92 +147,22 @@ def test_a_link_to_other_instructions_is_no_reason_to_run_nothing(tmp_path: Path
     made(tmp_path, "AGENTS.md", "plain.md")
     (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
     present, missing = names(tmp_path)
-    assert present == {"AGENTS.md"}
-    assert "CLAUDE.md" not in missing
+    assert (present, missing) == ({"AGENTS.md"}, set())
     (tmp_path / "GEMINI.md").symlink_to("plain.md")
     with pytest.raises(ToolError, match=r"GEMINI.md is a link"):
         names(tmp_path)
 
 
-def test_at_home_every_start_file_is_kept_from_being_made(tmp_path: Path) -> None:
-    found = names_in(str(tmp_path), str(tmp_path))
-    assert {f"{tmp_path}/.zlogin", f"{tmp_path}/.gdbinit"} <= {*found.missing}
-
-
-def test_placeholders_go_with_the_last_who_needs_them_and_leave_what_became_somebodys(tmp_path: Path) -> None:
-    one, two = Placeholders(tmp_path / "state", "/root"), Placeholders(tmp_path / "state", "/root")
-    folder, file, used = (str(tmp_path / name) for name in (".wolo", "AGENTS.md", ".vscode"))
-    one.acquire()
-    one.create([folder, used, file])
-    two.acquire()
-    one.release()
-    assert Path(folder).is_dir()
-    (Path(used) / "tasks.json").write_text("mine")
-    two.release()
-    assert sorted({path.name for path in tmp_path.iterdir()} & {".wolo", "AGENTS.md", ".vscode"}) == [".vscode"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they are made each time")
-def test_placeholders_are_used_again_and_nothing_of_others_is_taken_for_one(tmp_path: Path) -> None:
-    kept, spares = Placeholders(tmp_path / "state", "/root"), tmp_path / "state" / "placeholders" / "spare"
-    folder, filled, file, link = (tmp_path / name for name in (".wolo", ".vscode", "AGENTS.md", "CLAUDE.md"))
-    inodes = []
-    for _ in range(2):
-        kept.acquire()
-        kept.create(map(str, (folder, filled, file, link)))
-        inodes.append([path.stat().st_ino for path in (folder, filled, file, link)])
-        kept.release()
-        assert not folder.exists()
-    assert inodes[0] == inodes[1]
-    kept.acquire()
-    kept.create(map(str, (folder, filled, file, link)))
-    (filled / "tasks.json").write_text("mine")
-    file.rmdir()
-    file.write_text("mine")
-    link.rmdir()
-    link.symlink_to(spares)
-    kept.release()
-    assert (filled / "tasks.json").read_text() == file.read_text() == "mine"
-    assert link.is_symlink()
-    assert not folder.exists()
-    assert [list(spare.iterdir()) for spare in spares.iterdir()] == [[]]
-
-
-def test_a_kept_placeholder_that_was_filled_is_put_into_no_project(tmp_path: Path) -> None:
-    kept, folder = Placeholders(tmp_path / "state", "/root"), tmp_path / ".vscode"
-    filled = tmp_path / "state" / "placeholders" / "spare" / "0"
-    filled.mkdir(parents=True)
-    (filled / "tasks.json").write_text("of another project")
-    kept.acquire()
-    kept.create([str(folder)])
-    assert list(folder.iterdir()) == []
-    kept.release()
-    assert not folder.exists()
-    assert (filled / "tasks.json").exists()
-
-
-def test_a_placeholder_replaces_nothing(tmp_path: Path) -> None:
-    kept, folder = Placeholders(tmp_path / "state", "/root"), tmp_path / ".wolo"
-    for others in (False, True):
-        if others:
-            folder.mkdir()
-            before = folder.stat().st_ino
-        kept.acquire()
-        kept.create([str(folder)])
-        assert not others or folder.stat().st_ino == before
-        kept.release()
-
-
-def test_what_a_killed_wolo_left_goes_with_the_next_command(tmp_path: Path) -> None:
-    record = Placeholders(tmp_path / "state", "/root").record
-    record.parent.mkdir(parents=True)
-    record.write_bytes(os.fsencode(tmp_path / ".wolo") + bytes(1))
-    (tmp_path / ".wolo").mkdir()
-    now = Placeholders(tmp_path / "state", "/root")
-    now.acquire()
-    now.release()
-    assert not (tmp_path / ".wolo").exists()
-    assert record.read_bytes() == b""
+def test_placeholders_of_an_older_version_go_once(tmp_path: Path) -> None:
+    records, work = tmp_path / "state" / "placeholders", tmp_path / "work"
+    made(records, "spare/0/x")
+    for name in (".wolo", ".vscode"):
+        (work / name).mkdir(parents=True)
+    (work / ".vscode" / "tasks.json").write_text("mine")
+    (records / "0123").write_bytes(b"".join(os.fsencode(work / name) + b"\0" for name in (".wolo", ".vscode", "gone")))
+    remove_placeholders(records)
+    assert [path.name for path in work.iterdir()] == [".vscode"]
+    assert not records.exists()
 
 
 def test_a_private_folder_is_the_owners_alone_and_goes(tmp_path: Path) -> None:
@@ -329,23 +253,3 @@ def test_the_profile_for_macos_names_what_is_held_and_quotes_it(tmp_path: Path) 
         assert f'(subpath "{quoted}/{name}")' in held
     hidden = next(line for line in lines if line.startswith("(deny file-read*"))
     assert f'(subpath "{tmp_path}/own")' in hidden
-
-
-def test_a_janitor_waits_a_moment_for_a_lock_that_goes(tmp_path: Path) -> None:
-    record, folder = tmp_path / "record", tmp_path / "folder"
-    folder.mkdir()
-    record.write_bytes(os.fsencode(folder) + b"\0")
-    patient = text_of("cleanup").replace("TRIES, PAUSE_S = 40, 0.05", "TRIES, PAUSE_S = 1000, 0.05")
-    with (
-        record.open("r+b") as held,
-        subprocess.Popen([sys.executable, "-I", "-S", "-c", patient, str(record)], stdin=subprocess.PIPE) as janitor,
-    ):
-        fcntl.flock(held, fcntl.LOCK_SH)
-        assert janitor.stdin is not None
-        janitor.stdin.close()
-        time.sleep(0.3)  # long enough to have tried
-        assert folder.exists()
-        fcntl.flock(held, fcntl.LOCK_UN)
-        assert janitor.wait(60) == 0
-    assert not folder.exists()
-    assert record.read_bytes() == b""

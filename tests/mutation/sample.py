@@ -25,7 +25,7 @@ SEED = 20
 SIZE = 60
 TIMEOUT_S = 900
 SURVIVORS = Path(__file__).with_name("survivors.txt")
-RUN_ELSEWHERE = ("embedded_server.py", "launcher.py", "namespace_launcher.py", "cleanup.py", "__main__.py")
+RUN_ELSEWHERE = ("embedded_server.py", "launcher.py", "namespace_launcher.py", "watcher.py", "__main__.py")
 """Programs of their own: a process that has not been forked runs the installed file, not the changed one."""
 TESTS = {
     "__init__": ["architecture/test_public_names.py"],

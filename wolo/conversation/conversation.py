@@ -187,6 +187,12 @@ class Conversation:
             self._opened["mode"] = plan.mode.name
         return plan.notice
 
+    def give_way(self, path: str) -> None:
+        """Call before a file of the workspace is written: what runs in the sandbox is ended if `path` is protected."""
+        walls = self._parts.sandbox.sandbox.walls
+        if walls is not None:
+            walls.give_way(path)
+
     def context_usage(self) -> ContextUsage:
         """The content of the next request, by source."""
         return self.agent.context_usage(self.history)

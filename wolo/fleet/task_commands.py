@@ -93,7 +93,13 @@ class TaskCommands:
                 enclosed = SandboxedCommand(self.container.command_argv(command, folder))
                 env = dict(os.environ)  # of the program that starts the container
             start = ProgramStart(
-                argv=enclosed.argv, cwd=folder, env=env, pass_fds=enclosed.pass_fds, cleanup=enclosed.cleanup, is_alone=True
+                argv=enclosed.argv,
+                cwd=folder,
+                env=env,
+                pass_fds=enclosed.pass_fds,
+                cleanup=enclosed.cleanup,
+                why_ended=enclosed.why_ended,
+                is_alone=True,
             )
             end = await run_bounded(
                 self._processes,
@@ -105,7 +111,8 @@ class TaskCommands:
             )
             if end.how != "exited" or enclosed.has_begun():
                 break
-        return CommandEnd(end, clean(_text(printed)))
+        why = enclosed.why_ended()
+        return CommandEnd(end, clean(_text(printed) + (f"[the sandbox ended it: {why}]\n" if why else "")))
 
     async def _enclosed(self, argv: tuple[str, ...], folder: Path) -> SandboxedCommand:
         if self._walls is None:  # under a shell of its own, so that `kill $PPID` ends that one

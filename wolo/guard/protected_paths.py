@@ -19,7 +19,7 @@ agents.md agents.override.md agent.md claude.md claude.local.md gemini.md qwen.m
 .cursorrules .windsurfrules .clinerules .roorules .goosehints .hermes.md .rules .augment-guidelines .openhands_instructions
 .pre-commit-config.yaml .pre-commit-config.yml lefthook.yml lefthook.yaml lefthook.toml lefthook.json lefthook-local.yml
 .lefthook.yml .lefthook.yaml .lefthook.toml .lefthook.json .lefthook-local.yml .overcommit.yml .gitpod.yml
-.mise.toml mise.toml .devcontainer.json
+.mise.toml mise.toml .devcontainer.json .bazelrc
 """
 READABLE = frozenset(_READABLE.split())
 """Instructions for agents and shared project settings: dangerous to write, harmless to read."""
@@ -32,6 +32,7 @@ _RUNS_CODE = """
 .windsurf .roo .roomodes .continue .kiro .amazonq .qwen .kimi .crush .crush.json crush.json .junie .trae .augment .goose .hermes
 .aider.conf.yml
 .agent .kilocode .kilocodemodes .factory .amp .openhands .pi .warp .mise
+.npmrc .yarnrc .yarnrc.yml
 """
 RUNS_CODE = frozenset((*_RUNS_CODE.split(), *(name.casefold() for name in AT_THE_TOP))) | READABLE
 """Names that a shell, an editor, git or an agent acts on, folded. Writing to one, or below one, asks in every mode, and the
@@ -47,6 +48,8 @@ RUNS_CODE_BELOW = (
     "/.config/mise/",
     "/.config/direnv/",
     "/.config/zed/",
+    "/.cargo/config/",
+    "/.cargo/config.toml/",
     "/.github/agents/",
     "/.github/chatmodes/",
     "/.github/hooks/",
@@ -54,6 +57,8 @@ RUNS_CODE_BELOW = (
     "/.github/prompts/",
     "/library/launchagents/",
 )
+ABOVE = frozenset(path.split("/")[1] for path in RUNS_CODE_BELOW)
+"""Folders that are not protected themselves, but some names in them."""
 
 SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".gcloud", ".password-store"})
 SECRET_BELOW = (
@@ -105,7 +110,15 @@ def is_protected_name(path: str) -> bool:
     folded = fold(path)
     if not RUNS_CODE.isdisjoint(folded.split("/")) or folded.endswith(".code-workspace"):
         return True
-    return any(below in folded for below in RUNS_CODE_BELOW)
+    return any(below in f"{folded}/" for below in RUNS_CODE_BELOW)
+
+
+def is_protected(path: str, *, only_repositories: bool = False) -> bool:
+    """Tells whether the last name of `path`, or the folders it is in, are protected."""
+    name = fold(path.rpartition("/")[2])
+    if only_repositories:
+        return name == ".git"
+    return name in RUNS_CODE or name.endswith(".code-workspace") or fold(path + "/").endswith(RUNS_CODE_BELOW)
 
 
 def is_readable(path: str) -> bool:

@@ -19,6 +19,8 @@ class SandboxedCommand(Struct, frozen=True):
     """Call once everything it started has ended. Must not raise; may be called again."""
     has_begun: Callable[[], bool] = lambda: True
     """Valid after it has ended. False: the sandbox was not in place in time because something changed underneath. Try again."""
+    why_ended: Callable[[], str] = lambda: ""
+    """The reason why the sandbox ends it or has ended it; empty as long as it may run. Whoever runs it asks now and then."""
     is_alone: bool = False
     """Whatever it leaves running must be killed with it: nothing else would confine it."""
 
@@ -73,6 +75,12 @@ class Sandbox(Protocol):
 
     def hides(self, path: str) -> bool:
         """Tells whether a command sees nothing at this absolute path, or may not read it, although something exists."""
+        ...
+
+    def give_way(self, path: str) -> None:
+        """Call before wolo itself writes `path`. Ends running commands if it is protected: nothing holds a new file for them, and
+        it could not be told from what they do. Callable from any thread; may block.
+        """
         ...
 
     def take_restored(self) -> Restored | None:

@@ -45,6 +45,8 @@ class JobEnd(Struct, frozen=True):
     seconds: float
     leftovers: tuple[Member, ...] = ()
     """Processes that the job started and left running."""
+    why: str = ""
+    """The reason of the sandbox to end it."""
 
     @property
     def shell_code(self) -> int:
@@ -57,7 +59,8 @@ class JobEnd(Struct, frozen=True):
             self.cause
         ]
         left = f"; left running until this conversation ends: {'; '.join(map(str, self.leftovers))}" if self.leftovers else ""
-        return f"{how} after {self.seconds:.0f} s{left}"
+        why = f"; the sandbox ended it: {self.why}" if self.why else ""
+        return f"{how} after {self.seconds:.0f} s{why}{left}"
 
 
 class Job:
@@ -219,7 +222,8 @@ class Jobs:
 
     def _end(self, job: Job, cause: Cause | Literal["stopped"], leftovers: tuple[Member, ...] = ()) -> None:
         if job.ending is None:
-            job.ending = JobEnd(cause, job.program.exit_code, time.monotonic() - job.program.started, leftovers)
+            seconds, why = time.monotonic() - job.program.started, job.program.why_ended()
+            job.ending = JobEnd(cause, job.program.exit_code, seconds, leftovers, why)
             job.spool.close()
             job.ended.set()
             self.unreported.append(job)

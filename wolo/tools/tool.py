@@ -191,6 +191,8 @@ class CallContext(Struct, frozen=True):
 
     def note_change(self, change: FileChange) -> None:
         """Pass this to `write_atomic` and its like as `note`: every change by the model must be recorded."""
+        if self.services.sandbox.walls is not None:
+            self.services.sandbox.walls.give_way(str(change.path))
         self.services.record_change(self.services.works_for or self.call_id, change)
 
     async def prepare(self) -> None:

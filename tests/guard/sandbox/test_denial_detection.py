@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from wolo.guard.sandbox.denial_detection import listed_placeholders, what_was_denied
+from wolo.guard.sandbox.denial_detection import what_was_denied
 
 ROOTS = ("/home/me/project",)
 
@@ -21,7 +19,6 @@ TOLD = (
     ("touch: cannot touch '/home/me/other': Permission denied", WRITING),
     ("bash: ../other: Permission denied", WRITING),
     ("bash: AGENTS.md: Permission denied", WRITING),
-    ("bash: line 1: .envrc: Is a directory", WRITING),
     ("mv: cannot move '.git' to 'gone': Device or resource busy", WRITING),
     ("curl: (6) Could not resolve host: example.org", NETWORK),
     ("curl: (7) Failed to connect to 127.0.0.1 port 80 after 0 ms: Couldn't connect to server", NETWORK),
@@ -125,15 +122,3 @@ def test_a_path_that_a_command_does_not_see_is_told() -> None:
     ):
         assert "the home directory and other projects are not visible" in what_was_denied(line, ROOTS, hides)
     assert what_was_denied("cat: /home/me/project/x: No such file or directory", ROOTS, hides) == ""
-
-
-@pytest.mark.parametrize("line", ["{}", "./{}", "dr-xr-xr-x 2 root root 40 Jan  1 00:00 {}", "├── {}/"])
-def test_placeholders_in_a_listing_are_named(tmp_path: Path, line: str) -> None:
-    shown = (".claude", ".vscode", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
-    (tmp_path / "AGENTS.md").touch()
-    listing = "".join(f"{line.format(name)}\n" for name in (*shown, "main.py"))
-    assert listed_placeholders(listing, str(tmp_path)) == [".claude", ".vscode", "CLAUDE.md", "GEMINI.md"]
-
-
-def test_few_protected_names_in_an_output_are_not_a_listing(tmp_path: Path) -> None:
-    assert listed_placeholders("\n\n.vscode\n.idea\n.envrc\nread AGENTS.md first\n", str(tmp_path)) == []

@@ -24,7 +24,7 @@ def test_neither_launcher_loads_a_module_that_is_slow_to_load() -> None:
 
 def launch(*command: str, words: bytes = b"", path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
     fds = [in_memory(packed("calls", "launcher")), in_memory(words)]
-    line = [*line_for(fds[0]), "-1", "-1", "0", str(fds[1]), "--", *command]
+    line = [*line_for(fds[0]), "-1", "-1", "0", str(fds[1]), "-1", "--", *command]
     try:
         return subprocess.run(line, pass_fds=fds, capture_output=True, text=True, check=False, env={"PATH": path, "OLD": "kept"})
     finally:

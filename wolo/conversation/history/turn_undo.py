@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,21 +84,29 @@ class Undoing:
     """Needs the lock of the session."""
 
     def __init__(
-        self, watch: FileTracker, locks: Path, nodes: Sequence[Node], head: int, history: Sequence[Message], where: Path
+        self,
+        watch: FileTracker,
+        locks: Path,
+        nodes: Sequence[Node],
+        head: int,
+        history: Sequence[Message],
+        where: Path,
+        give_way: Callable[[str], None] = lambda path: None,
     ) -> None:
-        """`history` replaces `nodes` for an unsaved session."""
+        """`history` replaces `nodes` for an unsaved session. `give_way` is called before a path is changed."""
         self._watch = watch
         self._locks = locks
         self._nodes = nodes
         self._head = head
         self._history = history
         self._where = where
+        self._give_way = give_way
 
     @classmethod
     def of(cls, conversation: Conversation) -> Undoing:
         nodes, head = conversation.session.tree()
         files = conversation.files
-        return cls(files.tracker, files.locks, nodes, head, conversation.history, conversation.info.cwd)
+        return cls(files.tracker, files.locks, nodes, head, conversation.history, conversation.info.cwd, conversation.give_way)
 
     def undo(self, count: int = 1, only: Iterable[Path] = ()) -> Undo:
         """Reverts the last turns, or their changes to `only`. Raises UsageError if there are fewer turns."""
@@ -158,6 +166,8 @@ class Undoing:
         store = self._watch.store
         report, step = undo.report, 0
         if store is not None:
+            for each in undo.plan.steps:
+                self._give_way(each.path)
             outcome = restore(store, undo.plan, self._locks, session=self._watch.session, turns=undo.turns)
             step = outcome.number
             report = replace(

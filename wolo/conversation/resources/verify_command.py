@@ -67,11 +67,14 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
             printed=printed,
             pass_fds=enclosed.pass_fds,
             cleanup=enclosed.cleanup,
+            why_ended=enclosed.why_ended,
             is_alone=enclosed.is_alone,
         )
         if finished.cause != "exited" or enclosed.has_begun():
             break
     output = "".join(b"".join(clean(end)).decode() for end in printed.take())
+    if why := enclosed.why_ended():
+        output += f"[the sandbox ended it: {why}]\n"
     output = services.secrets.hide(output)
     return Check(
         exit_code=None if finished.timed_out else finished.exit_code,

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from wolo.errors import ToolError
+from wolo.guard.protected_paths import ABOVE, fold, runs_code
+from wolo.guard.sandbox.mounts import is_below, topmost_missing
+from wolo.guard.sandbox.name_watch import Watch, Watched, WatchProcess
 from wolo.guard.sandbox.profile import Profile, hides
-from wolo.guard.sandbox.protected_names import Names, Nested, names_in
+from wolo.guard.sandbox.protected_names import Names, Nested, names_at_the_top, names_in
 from wolo.guard.sandbox_contract import Restored, Sandbox
 from wolo.places import make_private
 
@@ -38,6 +41,7 @@ class Backend:
         self._restored: list[Restored] = []
         self._second_names: dict[str, tuple[str, ...]] = {}
         """Protected files that other names lead to, by the protected path: no mount and no rule about paths holds those."""
+        self._watcher = WatchProcess(profile.state)
 
     @cached_property
     def _saver(self) -> FileSaver:
@@ -55,7 +59,12 @@ class Backend:
     def take_restored(self) -> Restored | None:
         return self._restored.pop(0) if self._restored else None
 
+    def give_way(self, path: str) -> None:
+        if runs_code(path) or path in self._profile.kept:
+            self._watcher.give_way(path)
+
     def close(self) -> None:
+        self._watcher.close()
         self._scratch.close()
 
     def _names(self) -> dict[str, Names]:
@@ -72,19 +81,51 @@ class Backend:
         self._second_names |= {path: tuple(files_with_second_names(path)) for path in present if path not in self._second_names}
         return [file for path in present for file in self._second_names[path]]
 
+    def _watch_tops(self) -> None:
+        """Call before the search for names: what appears from now on is noticed. Raises OSError and ToolError."""
+        self._watcher.drain()
+        self._watcher.add((), self._profile.writable)
+
+    def _watch(self, names: Mapping[str, Names], covered: Iterable[str], *, is_apart: bool = True, is_job: bool = False) -> Watch:
+        """Watches the protected names for one command that is about to start. Raises OSError and ToolError."""
+        if self._profile.is_copy:
+            return self._watcher.watch(Watched(is_apart=is_apart), {})
+        watched = Watched(
+            tops=tuple(names),
+            below=tuple(path for root in names for path in _folders_above(root)),
+            awaited=self._awaited(names),
+            covered=tuple(covered),
+            known=tuple(path for each in names.values() for path in each.known),
+            is_apart=is_apart,
+            is_job=is_job,
+        )
+        needed = (*watched.tops, *map(os.path.dirname, watched.awaited))
+        folders = (*map(os.path.dirname, watched.covered), *watched.below)
+        return self._watcher.watch(watched, self._watcher.add(folders, needed))
+
+    def _awaited(self, names: Mapping[str, Names]) -> tuple[str, ...]:
+        """Paths that are missing and protected, besides the names at the top."""
+        kept = (topmost_missing(path, root) for path in self._profile.kept for root in names if is_below(path, root))
+        return tuple(dict.fromkeys((*(path for each in names.values() for path in each.missing), *filter(None, kept))))
+
     def _begin(
-        self, names: Mapping[str, Names], present: Iterable[str] = (), missing: Iterable[str] = (), mounted: Iterable[str] = ()
+        self, names: Mapping[str, Names], present: Iterable[str] = (), mounted: Iterable[str] = (), watch: Watch | None = None
     ) -> Ending:
-        """Saves `present`, `missing` and the places of `mounted`; returns the call that restores them once the command has ended.
+        """Saves `present` and the places of `mounted`; returns the call that restores them once the command has ended.
 
         Raises ToolError.
         """
         if self._profile.is_copy:
-            return _nothing
-        snapshot = self._saver.save(present, missing, mounted=mounted, roots=names)
-        return partial(self._end, snapshot, {root: each.below for root, each in names.items()})
+            return watch.close if watch is not None else _nothing
+        snapshot = self._saver.save(present, self._awaited(names), mounted=mounted, roots=names)
+        return partial(self._end, snapshot, {root: each.known for root, each in names.items()}, watch)
 
-    def _end(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]]) -> None:
+    def _end(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]], watch: Watch | None) -> None:
+        if watch is not None:
+            seen = watch.finish()
+            snapshot.note_seized(seen.seized, seen.lost)
+            written = {str(path) for each in watch.allowed for path in (Path(each), *Path(each).parents)}
+            before = {root: known | written for root, known in before.items()}
         snapshot.open_folders()
         new = self._new(snapshot, before)
         if snapshot.move_back(new):
@@ -94,19 +135,26 @@ class Backend:
             self._restored.append(restored)
 
     def _new(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]]) -> list[str]:
-        """Nested protected names that did not exist before. A search that is incomplete is a loss."""
+        """Protected names that did not exist before. A search that is incomplete is a loss."""
         new: list[str] = []
         for root, known in before.items():
             try:
                 found = self._nested[root].look()
+                there = (*names_at_the_top(root), *found.paths, *found.links)
             except (ToolError, OSError):
                 snapshot.mark_lost(root)
                 continue
-            new += [path for path in (*found.paths, *found.links) if path not in known]
+            new += [path for path in there if path not in known]
         return new
 
 
 def _nothing() -> None: ...
+
+
+def _folders_above(root: str) -> list[str]:
+    """Folders at the top in which some names are protected."""
+    with os.scandir(root) as entries:
+        return [entry.path for entry in entries if fold(entry.name) in ABOVE and entry.is_dir(follow_symlinks=False)]
 
 
 def cannot_apply(error: OSError) -> ToolError:
@@ -134,6 +182,7 @@ class ScratchFolder:
         if self._folder is None:
             make_private(self._above)
             remove_abandoned(self._above)
+            remove_placeholders(self._above.parent / "placeholders")
             name = os.urandom(8).hex()
             making = self._above / f".{name}"
             making.mkdir(mode=0o700)
@@ -164,6 +213,21 @@ def remove_abandoned(above: Path) -> None:
                 remove(folder)
             finally:
                 os.close(lock)
+
+
+def remove_placeholders(records: Path) -> None:
+    """Removes empty folders that a killed wolo of an older version has left in projects, and their records."""
+    if not records.is_dir():
+        return
+    for record in filter(Path.is_file, records.iterdir()):
+        with suppress(OSError), record.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for path in file.read().split(b"\0")[:-1]:
+                with suppress(OSError):  # no longer empty
+                    os.rmdir(path)  # noqa: PTH106  # names are bytes here
+            record.unlink()
+    if not any(map(Path.is_file, records.iterdir())):
+        remove(records)
 
 
 def remove(folder: Path) -> None:

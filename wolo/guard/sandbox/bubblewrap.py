@@ -15,11 +15,13 @@ from wolo.errors import ToolError
 from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
-from wolo.guard.sandbox.mounts import TEMPORARY, CleanupProcess, Placeholders, Tree, host_sockets, is_below, topmost_missing
+from wolo.guard.sandbox.mounts import TEMPORARY, Tree, host_sockets, is_below
+from wolo.guard.sandbox.name_watch import Watch, never_ended
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.protected_names import Names, folders_between
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
 from wolo.guard.sandbox_contract import SandboxedCommand
+from wolo.places import make_private
 
 COVERS = (
     *(
@@ -44,9 +46,6 @@ _ROOT_NAMESPACES = (
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
     *(word for name in _CAPABILITY_BITS for word in ("--cap-add", f"CAP_{name}")),
 )
-_LIMITS = 'ulimit -c 0; ulimit -f 33554432; ulimit -t 14400; exec "$@"'
-"""No core file, 16 GiB per file (dash and bash count 512 bytes or 1 KiB), four hours of processor time."""
-
 _MOST_STATUS_BYTES = 4096
 
 
@@ -79,8 +78,8 @@ def _can_be_changed(folder: str) -> bool:
 class Descriptors:
     """Descriptors that the program inherits; -1 for none."""
 
-    def __init__(self, words: int, status: int, janitor: int) -> None:
-        self.words, self.status, self.janitor = words, status, janitor
+    def __init__(self, words: int, status: int, watch: int) -> None:
+        self.words, self.status, self.watch = words, status, watch
         self.filter = self.code = self.writable = -1
 
     @property
@@ -90,7 +89,7 @@ class Descriptors:
 
     @property
     def passed(self) -> tuple[int, ...]:
-        return (*self.made, self.janitor) if self.janitor >= 0 else self.made
+        return (*self.made, self.watch) if self.watch >= 0 else self.made
 
 
 class Bubblewrap(Backend):
@@ -106,65 +105,58 @@ class Bubblewrap(Backend):
         self._program = program
         self._of_others = of_others
         self._inner = packed("calls", "launcher")
-        self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
-        self._janitor = CleanupProcess([each.record for each in self._placeholders.values()])
         self._filter = seccomp.program(in_namespaces=True)
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
-        held: list[Placeholders] = []
+        watch: Watch | None = None
         ending: Ending = _nothing
         try:
+            if not only_reads:
+                self._watch_tops()
             names = {} if only_reads else self._names()
             linked = self._linked(names)
             if linked and in_background:
                 raise ToolError(
                     f"sandbox denied: {linked[0]} has a second name, through which a job could change it, so it was not started."
                 )
-            if names and not in_background:  # while a job runs, new names cannot be attributed to it
+            tree = self._tree(names)
+            if names:
+                watch = self._watch(names, tree.held, is_job=in_background)
+                ending = watch.close
+            if names and not in_background:  # while a job runs, new names further down cannot be attributed to it
                 saved = [*linked, *(path for each in names.values() for path in each.links)]
-                ending = self._begin(names, saved, mounted=[path for each in names.values() for path in each.present])
-            words = [
-                *self._mounts(held, names),
-                *self._environment("/tmp"),
-                "--chdir",
-                str(cwd),
-            ]
+                ending = self._begin(names, saved, [path for each in names.values() for path in each.present], watch)
+            words = [*tree.options(), *self._environment("/tmp"), "--chdir", str(cwd)]
         except (OSError, ToolError) as error:
-            _Cleanup((), held, ending)()
+            ending()
             if isinstance(error, ToolError):
                 raise
             raise cannot_apply(error) from error
         descriptors = Descriptors(
-            in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b""), self._janitor.fd
+            in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b""), watch.fd if watch else -1
         )
         if self._filter:
             descriptors.filter = in_memory(self._filter)
         line = self._line(descriptors)
-        cleanup = _Cleanup(descriptors.made, held, ending, status_fd=descriptors.status)
-        return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun)
+        cleanup = _Cleanup(descriptors.made, ending, status_fd=descriptors.status)
+        why = never_ended if watch is None else watch.why_and_where if in_background else watch.why
+        return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun, why_ended=why)
 
     def _line(self, descriptors: Descriptors) -> list[str]:
         """Command line that sets up the mounts and runs what follows."""
         namespaces = _ROOT_NAMESPACES if self._of_others else _NAMESPACES
         line = [self._program, "--args", str(descriptors.words), "--json-status-fd", str(descriptors.status), *namespaces]
-        if descriptors.janitor >= 0:
-            line += ["--sync-fd", str(descriptors.janitor)]
         if descriptors.filter >= 0:
             line += ["--seccomp", str(descriptors.filter)]
-        if not bare_python():
-            return [*line, "--", "/bin/sh", "-c", _LIMITS, "sh"]
         descriptors.code = in_memory(self._inner)
         writable = ("/dev", *(path for path in TEMPORARY if Path(path).is_dir()), *self._profile.writable)
         descriptors.writable = in_memory(b"".join(os.fsencode(path) + b"\0" for path in writable))
         kept = ROOT_CAPABILITIES if self._of_others else 0
-        return [*line, "--", *line_for(descriptors.code), *map(str, (-1, -1, kept, descriptors.writable)), "--"]
+        arguments = map(str, (-1, -1, kept, descriptors.writable, descriptors.watch))
+        return [*line, "--", *line_for(descriptors.code), *arguments, "--"]
 
-    def close(self) -> None:
-        self._janitor.close()
-        super().close()
-
-    def _mounts(self, held: list[Placeholders], names: Mapping[str, Names]) -> list[str]:
-        """Mount options for the command; creates the placeholders they need. Nothing is writable without `names`."""
+    def _tree(self, names: Mapping[str, Names]) -> Tree:
+        """The mounts of the command. Nothing is writable without `names`. Raises OSError and ToolError."""
         tree = Tree(str(self._scratch.tmp), closed_by_mode=self._closes_by_mode)
         profile = self._profile
         for root in profile.writable:
@@ -176,12 +168,15 @@ class Bubblewrap(Backend):
             tree.hide(path)
         for path in (*profile.needed, *profile.writable):
             tree.show(path)
+        for path in profile.own if names else ():
+            if any(is_below(path, root) for root in names):
+                make_private(Path(path))  # missing, it could not be hidden from a command
         for path in (*profile.hidden, *profile.own):
             tree.hide(path)
         for path in (*profile.shown, *profile.writable):
             tree.show(path)
         for path in host_sockets(by_modes=self._goes_by_modes, is_seen=tree.is_seen):
-            tree.hide(path)
+            tree.hide(path, for_long=False)
         for path in profile.kept:
             around = next((root for root in profile.writable if is_below(path, root)), "")
             if around and Path(path).is_symlink():
@@ -191,25 +186,12 @@ class Bubblewrap(Backend):
                     if not is_protected_name(folder):  # those are read-only completely
                         tree.keep_in_place(folder)
                 tree.protect(path)
-        for root, each in names.items():
-            self._protect(root, each, tree, held)
-        return tree.options()
-
-    def _protect(self, root: str, names: Names, tree: Tree, held: list[Placeholders]) -> None:
-        self._janitor.begin()
-        placeholders = self._placeholders[root]
-        placeholders.acquire()
-        held.append(placeholders)
-        wanted = (path for path in (*self._profile.own, *self._profile.kept) if is_below(path, root))
-        own = [first for path in wanted if (first := topmost_missing(path, root))]
-        missing = [path for path in (*names.missing, *own) if tree.is_seen(path)] if _can_be_changed(root) else []
-        placeholders.create(missing)
-        for path in names.kept_in_place:
-            tree.keep_in_place(path)
-        for path in names.present:
-            tree.protect(path)
-        for path in missing:
-            tree.cover(path)
+        for each in names.values():
+            for path in each.kept_in_place:
+                tree.keep_in_place(path)
+            for path in each.present:
+                tree.protect(path)
+        return tree
 
     def _environment(self, tmp: str) -> Iterable[str]:
         for name, value in environment(tmp, self.backend).items():
@@ -230,9 +212,8 @@ def _folder_of_link(path: str, root: str) -> str:
 class _Cleanup:
     """Releases the resources of one command; may be called twice."""
 
-    def __init__(self, fds: Iterable[int], held: Iterable[Placeholders], ending: Ending, *, status_fd: int = -1) -> None:
+    def __init__(self, fds: Iterable[int], ending: Ending, *, status_fd: int = -1) -> None:
         self._fds = list(fds)
-        self._held = list(held)
         self._ending = ending
         self._status_fd = status_fd
         self._status = b""
@@ -247,8 +228,6 @@ class _Cleanup:
         self.has_begun()
         while self._fds:
             os.close(self._fds.pop())
-        while self._held:
-            self._held.pop().release()
         ending, self._ending = self._ending, _nothing
         ending()
 
@@ -275,6 +254,6 @@ class Namespaces(Bubblewrap):
         kept = ROOT_CAPABILITIES if self._of_others else 0
         return [
             *line_for(descriptors.code),
-            *map(str, (descriptors.words, descriptors.status, descriptors.janitor, descriptors.filter, kept)),
+            *map(str, (descriptors.words, descriptors.status, descriptors.watch, descriptors.filter, kept)),
             "--",
         ]

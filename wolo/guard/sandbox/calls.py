@@ -16,11 +16,14 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 WRITE_FILE, REFER = 1 << 1, 1 << 13
 NO_NEW_PRIVILEGES, SECCOMP, FILTER, DROP_FROM_BOUNDING_SET, AMBIENT, CLEAR = 38, 22, 2, 24, 47, 4
 CAPABILITY_VERSION = 0x20080522
-HERE, NO_REPLACE = -100, 1
 FILE_BYTES, PROCESSOR_S = 16 << 30, 14400
 FAILED = "Cannot set up the sandbox"
 NOW = 2
 """RTLD_NOW"""
+CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
+DELETE_SELF, MOVE_SELF, UNMOUNT, OVERFLOW = 0x400, 0x800, 0x2000, 0x4000
+WATCHED = CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_SELF
+"""Events of names in a folder, and its own."""
 DEFAULT_PATH = b"/bin:/usr/bin"
 CHANGED_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT)
 """Python changes their default."""
@@ -83,9 +86,14 @@ def call(number: int, *arguments: object) -> int:
     return check(attempt(number, *arguments))
 
 
-def rename_new(source: str, target: str) -> None:
-    """Raises OSError if `target` exists, or if the system or the file system cannot tell."""
-    check(int(function("renameat2")(Long(HERE), encoded(source), Long(HERE), encoded(target), Long(NO_REPLACE))))
+def new_inotify() -> int:
+    """A descriptor of events that does not block. Raises OSError."""
+    return check(int(function("inotify_init1")(Long(os.O_CLOEXEC | os.O_NONBLOCK))))
+
+
+def watch_folder(inotify: int, folder: str) -> int:
+    """Returns its number in events. Raises OSError."""
+    return check(int(function("inotify_add_watch")(Long(inotify), encoded(folder), Long(WATCHED))))
 
 
 def control(*arguments: int, is_optional: bool = False) -> None:
@@ -163,6 +171,13 @@ def read_whole(fd: int) -> bytes:
         return b""
     with open(fd, "rb") as file:
         return file.read()
+
+
+def tell_begin(watch: int) -> None:
+    """Closes the descriptor: the command must not have it."""
+    if watch >= 0:
+        os.write(watch, b"r")
+        os.close(watch)
 
 
 def become(command: list[str], variables: dict[str, str]) -> None:

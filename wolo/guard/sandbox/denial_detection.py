@@ -1,27 +1,22 @@
-"""Detects from the output of a command what the sandbox denied or added."""
+"""Detects from the output of a command what the sandbox denied."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 
-from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE, fold
+from wolo.guard.protected_paths import RUNS_CODE, fold
 
 PREFIX = "sandbox denied:"
 ADVICE = " Work without it if you can; otherwise tell the user what you need."
 """For the model only."""
 _MOST_CHARS = 40_000
 """Only the end of the output is searched, where failures are reported."""
-_FEWEST_PLACEHOLDERS = 4
-"""Fewer may be names in a text."""
 
 # Not compiled at import: most conversations need none of them.
 _READ_ONLY = r"(?i)read-only file ?system|\bEROFS\b"
 _REFUSED = r"(?i)permission denied|\bEACCES\b|operation not permitted|\bEPERM\b|device or resource busy|\bEBUSY\b"
 _MISSING = r"(?i)no such file or directory|\bENOENT\b|does not exist|not found|cannot find|can't find|could not find"
-_COVERED = r"(?i)is a directory|\bEISDIR\b"
-"""A missing protected file is covered by a directory."""
 _NETWORK = (
     r"(?i)network is unreachable|connection refused|\bECONNREFUSED\b|"
     r"temporary failure in name resolution|could ?n[o']t resolve (?:host|proxy|address)|"
@@ -72,14 +67,6 @@ def what_was_denied(output: str, roots: Sequence[str], hides: Callable[[str], bo
     return f"{PREFIX} inside the sandbox {' and '.join(found)}.{ADVICE}"
 
 
-def listed_placeholders(output: str, root: str) -> list[str]:
-    """Missing protected names that a listing of `root` shows, because an empty directory stands for each while a command runs."""
-    last = (line.split()[-1] for line in output[-_MOST_CHARS:].splitlines() if line.strip())
-    listed = {word.rstrip("/").rpartition("/")[2] for word in last}
-    missing = [name for name in AT_THE_TOP if name in listed and not os.path.lexists(f"{root}/{name}")]
-    return missing if len(missing) >= _FEWEST_PLACEHOLDERS else []
-
-
 def _wrote_elsewhere(output: str, roots: Sequence[str]) -> bool:
     return any(_is_about_writing(line, roots) for line in output.splitlines())
 
@@ -87,8 +74,6 @@ def _wrote_elsewhere(output: str, roots: Sequence[str]) -> bool:
 def _is_about_writing(line: str, roots: Sequence[str]) -> bool:
     if re.search(_READ_ONLY, line):
         return True
-    if re.search(_COVERED, line):
-        return _names_protected(line)
     return re.search(_REFUSED, line) is not None and (_names_protected(line) or _names_elsewhere(line, roots))
 
 

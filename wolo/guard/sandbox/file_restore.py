@@ -174,6 +174,11 @@ class Snapshot:
         self._lost += [path for path, saved in self._saved.items() if not self._is_right(path, saved)]
         return Restored(self._changes, self._lost)
 
+    def note_seized(self, seized: Iterable[tuple[str, str]], lost: Iterable[str]) -> None:
+        """Takes the paths that were set aside while the command ran, with their places now, and those that could not be."""
+        self._changes += [Change(path, place) for path, place in dict(seized).items()]
+        self._lost += lost
+
     def mark_lost(self, path: str) -> None:
         self._lost.append(path)
 

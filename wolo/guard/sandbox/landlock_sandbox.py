@@ -11,6 +11,7 @@ from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
 from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
 from wolo.guard.sandbox.mounts import is_below
+from wolo.guard.sandbox.name_watch import Watch, never_ended
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
 from wolo.guard.sandbox_contract import SandboxedCommand
@@ -47,7 +48,7 @@ class Landlock(Backend):
                 "sandbox denied: without mounts, protected files are restored when a command has ended, and a job may run on, "
                 "so it was not started."
             )
-        ending = None if only_reads else self._save()
+        watch, ending = (None, None) if only_reads else self._save()
         try:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
@@ -58,24 +59,32 @@ class Landlock(Backend):
                 for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in variables))
             ]
         except OSError as error:
+            _Cleanup((), ending)()
             raise cannot_apply(error) from error
         code, filter_fd, words = fds
-        line = [*line_for(code), *map(str, (self._ruleset, filter_fd, ROOT_CAPABILITIES, words)), "--"]
-        return SandboxedCommand((*line, *argv), (self._ruleset, *fds), _Cleanup(fds, ending), is_alone=True)
+        line = [*line_for(code), *map(str, (self._ruleset, filter_fd, ROOT_CAPABILITIES, words, watch.fd if watch else -1)), "--"]
+        passed = (self._ruleset, *fds, *((watch.fd,) if watch else ()))
+        cleanup = _Cleanup(fds, ending)
+        return SandboxedCommand((*line, *argv), passed, cleanup, why_ended=watch.why if watch else never_ended, is_alone=True)
 
-    def _save(self) -> Ending:
-        """Saves the protected files in the writable directories. Raises ToolError."""
+    def _save(self) -> tuple[Watch, Ending]:
+        """Watches and saves the protected files in the writable directories. Raises ToolError."""
         try:
+            self._watch_tops()
             names = self._names()
+            own = next((path for path in self._profile.own if any(is_below(path, root) for root in names)), "")
+            if own:
+                raise ToolError(f"sandbox denied: {own} belongs to wolo and is in the workspace, so the command was not run.")
+            watch = self._watch(names, (), is_apart=False)
         except OSError as error:
             raise cannot_apply(error) from error
-        own = next((path for path in self._profile.own if any(is_below(path, root) for root in names)), "")
-        if own:
-            raise ToolError(f"sandbox denied: {own} belongs to wolo and is in the workspace, so the command was not run.")
-        kept = [path for path in self._profile.kept if any(is_below(path, root) for root in names)]
-        present = [path for each in names.values() for path in (*each.present, *each.links)]
-        missing = [path for each in names.values() for path in each.missing]
-        return self._begin(names, (path for path in (*present, *kept) if os.path.lexists(path)), [*missing, *_missing(kept)])
+        kept = (path for path in self._profile.kept if any(is_below(path, root) for root in names))
+        present = (path for each in names.values() for path in (*each.present, *each.links))
+        try:
+            return watch, self._begin(names, filter(os.path.lexists, (*present, *kept)), watch=watch)
+        except ToolError:
+            watch.close()
+            raise
 
     def close(self) -> None:
         ruleset, self._ruleset = self._ruleset, -1
@@ -136,10 +145,6 @@ def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
         return
     for path in names:
         yield from _around(path, below)
-
-
-def _missing(paths: Iterable[str]) -> Iterator[str]:
-    return (path for path in paths if not os.path.lexists(path))
 
 
 class _Cleanup:

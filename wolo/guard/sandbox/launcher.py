@@ -1,7 +1,7 @@
-"""Applies Landlock and the system call filter, then becomes the command: `RULESET FILTER KEPT WORDS -- COMMAND…`.
+"""Applies Landlock and the system call filter, then becomes the command: `RULESET FILTER KEPT WORDS WATCH -- COMMAND…`.
 
-RULESET, FILTER and WORDS are descriptors (-1: none). KEPT is the set of capabilities to keep. WORDS lists variables to set
-(`NAME=VALUE`) and, without a ruleset, the only paths (`/…`) to write below. Runs in a bare Python.
+All but KEPT, the set of capabilities to keep, are descriptors (-1: none). WORDS lists variables to set (`NAME=VALUE`) and,
+without a ruleset, the only paths (`/…`) to write below. WATCH is told that the command begins. Runs in a bare Python.
 """
 
 import posix as os
@@ -16,16 +16,18 @@ from wolo.guard.sandbox.calls import (
     lower_limits,
     read_whole,
     restrict,
+    tell_begin,
     write_only_below,
 )
 
 
 def main() -> None:
     at = sys.argv.index("--")
-    ruleset, filter_fd, kept, words_fd = map(int, sys.argv[1:at])
+    ruleset, filter_fd, kept, words_fd, watch = map(int, sys.argv[1:at])
     words = decoded(read_whole(words_fd))
     variables = {name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")}
     text = read_whole(filter_fd)
+    tell_begin(watch)
     lower_limits()
     drop_capabilities(kept if os.geteuid() == 0 else 0)
     if ruleset >= 0:

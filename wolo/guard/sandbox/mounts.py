@@ -1,25 +1,18 @@
 """Plans the file tree that a command sees, as bubblewrap's mount options.
 
 Deeper mounts come later and win: a workspace in `/tmp` is visible although `/tmp` is replaced, and hidden paths in a workspace
-stay hidden. Missing protected names are covered by placeholders, sockets of the host are hidden.
+stay hidden. Sockets of the host are hidden.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import stat
-import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.cleanup import sweep
-from wolo.guard.sandbox.python_launcher import bare_python, text_of
-from wolo.places import make_private
 from wolo.workspace.root import resolve_path
 
 _NOTHING = "/dev/null"
@@ -42,6 +35,8 @@ class Tree:
         """Paths to make read-only once everything is mounted."""
         self._covering = {path for path in self._mounts if path != "/"}
         self._opened: set[str] = set()
+        self.held: set[str] = set()
+        """Paths that must stay hidden or read-only: a mount is gone when its path is removed or replaced outside."""
         for path in dict.fromkeys(map(os.path.realpath, ("/run", "/var/run"))):
             if Path(path).is_dir():
                 self._empty(path)
@@ -59,28 +54,27 @@ class Tree:
             self._covering.discard(path)
             self._closed = [each for each in self._closed if each != path]
 
-    def hide(self, path: str) -> None:
-        """Makes the path empty and not writable."""
+    def hide(self, path: str, *, for_long: bool = True) -> None:
+        """Makes the path empty and not writable. `for_long`: it is not expected to be removed by others."""
         if path in self._mounts or not self.is_seen(path) or not os.path.lexists(path):
             return
         if Path(path).is_dir():
             self._empty(path)
         else:
             self._mounts[path] = ("--ro-bind", _NOTHING, path)
+        if for_long:
+            self.held.add(path)
 
     def protect(self, path: str) -> None:
         """Makes the path read-only."""
         if path not in self._mounts and self.is_seen(path):
             self._mounts[path] = ("--ro-bind", path, path)
+            self.held.add(path)
 
     def keep_in_place(self, path: str) -> None:
         """Prevents the path from being moved by mounting it on itself."""
         if path not in self._mounts and self.is_seen(path):
             self._mounts[path] = ("--bind", path, path)
-
-    def cover(self, path: str) -> None:
-        """Covers a placeholder with an empty, closed directory."""
-        self._empty(path)
 
     def is_seen(self, path: str) -> bool:
         """Tells whether no mount so far covers the path."""
@@ -116,131 +110,6 @@ def topmost_missing(path: str, above: str) -> str:
         missing = str(each)
         each = each.parent
     return missing
-
-
-class Placeholders:
-    """Empty directories that stand for missing protected names while commands run, in one writable directory.
-
-    A name can be kept from being created only by covering something. Placeholders are recorded first, under a lock shared by all
-    wolos there, so that the last one, or the next after a crash, removes them. `acquire` and `release` may be called by several
-    commands at once, from one thread.
-
-    Between commands they are kept in a private folder where it is on the same file system: a file system takes many times as
-    long to make a directory as to move one.
-    """
-
-    def __init__(self, state: Path, root: str) -> None:
-        self.record = state / "placeholders" / sha256(os.fsencode(root)).hexdigest()[:24]
-        self._spare = state / "placeholders" / "spare"
-        self._made: list[str] = []
-        """Placeholders by their number in the private folder."""
-        self._fd = -1
-        self._users = 0
-
-    def acquire(self) -> None:
-        """Prevents the removal of placeholders from now on. Raises OSError."""
-        if self._fd < 0:
-            make_private(self.record.parent)
-            make_private(self._spare)
-            self._fd = os.open(self.record, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            fcntl.flock(self._fd, fcntl.LOCK_SH)
-        self._users += 1
-
-    def create(self, paths: Iterable[str]) -> None:
-        """Raises OSError if one cannot be created; `release` removes those created before."""
-        wanted = tuple(paths)
-        record = b"".join(os.fsencode(path) + b"\0" for path in wanted)
-        if os.write(self._fd, record) < len(record):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.record))
-        for path in wanted:
-            try:
-                self._take(len(self._made), path)
-            except FileExistsError:
-                continue
-            except OSError:  # no spare one, or it is on another file system
-                try:
-                    os.mkdir(path, 0o700)  # noqa: PTH102  # fast path for every command
-                except FileExistsError:
-                    continue
-            self._made.append(path)
-
-    def release(self) -> None:
-        """Call once for every `acquire`. Does nothing while another wolo runs commands there. Must not raise."""
-        self._users -= 1
-        if self._users > 0 or self._fd < 0:
-            return
-        with suppress(OSError):
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for number, path in enumerate(self._made):
-                with suppress(OSError):
-                    self._keep(number, path)
-            sweep(self._fd)
-        self._made.clear()
-        os.close(self._fd)
-        self._fd = -1
-
-    def _take(self, number: int, path: str) -> None:
-        """Raises OSError if there is no empty one with this number."""
-        spare = f"{self._spare}/{number}"
-        if os.listdir(spare):  # noqa: PTH208  # fast path for every command
-            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), spare)
-        _move(spare, path)
-
-    def _keep(self, number: int, path: str) -> None:
-        """Raises OSError if it cannot be kept: then it is removed if it is empty."""
-        spare = f"{self._spare}/{number}"
-        if _is_folder(path) and not os.listdir(path):  # noqa: PTH208  # fast path for every command
-            _move(path, spare)
-            if not _is_folder(spare) or os.listdir(spare):  # noqa: PTH208  # fast path for every command
-                _move(spare, path)  # another program has replaced or filled it meanwhile
-
-
-def _move(source: str, target: str) -> None:
-    from wolo.guard.sandbox.calls import rename_new  # noqa: PLC0415  # for the first command
-
-    rename_new(source, target)
-
-
-def _is_folder(path: str) -> bool:
-    return stat.S_ISDIR(os.lstat(path).st_mode)
-
-
-class CleanupProcess:
-    """A small process that removes placeholders after wolo has been killed: it waits for the end of a pipe."""
-
-    def __init__(self, records: Sequence[Path]) -> None:
-        self._records = list(map(str, records))
-        self._text = text_of("cleanup")
-        self._process: subprocess.Popen[bytes] | None = None
-        self.fd = -1
-
-    def begin(self) -> None:
-        """Starts the process once. Raises OSError."""
-        python = bare_python()
-        if self._process is not None or not python:
-            return
-        reading, self.fd = os.pipe()
-        try:
-            self._process = subprocess.Popen(
-                [python, "-I", "-S", "-c", self._text, *self._records],
-                stdin=reading,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={},
-                cwd="/",
-                start_new_session=True,
-            )
-        finally:
-            os.close(reading)
-
-    def close(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        os.close(self.fd)
-        self.fd = -1
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=2)
 
 
 _TABLE = Path("/proc/net/unix")

@@ -1,8 +1,8 @@
-"""Builds a sandbox of namespaces and mounts and runs a command in it: `ARGS STATUS SYNC FILTER KEPT -- COMMAND…`.
+"""Builds a sandbox of namespaces and mounts and runs a command in it: `ARGS STATUS WATCH FILTER KEPT -- COMMAND…`.
 
-The first four are descriptors (-1: none): mounts as bubblewrap options, the exit code to report, a pipe to hold open, and the
-system call filter. KEPT is the set of capabilities to keep; above 0 there is no user namespace. A bare Python runs this text.
-Needs Linux 5.12; reports failures without running the command.
+The first four are descriptors (-1: none): mounts as bubblewrap options, the exit code to report, the watch to
+tell that the command begins, and the system call filter. KEPT is the set of capabilities to keep; above 0 there is no user
+namespace. A bare Python runs this text. Needs Linux 5.12; reports failures without running the command.
 """
 
 import _socket
@@ -25,6 +25,7 @@ from wolo.guard.sandbox.calls import (
     lower_limits,
     read_whole,
     spawn,
+    tell_begin,
     write_only_below,
 )
 
@@ -247,12 +248,13 @@ def switch_loopback_on() -> None:
     interface.close()
 
 
-def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun: int, held: int) -> int:
+def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun: int, held: int, watch: int) -> int:
     """Runs as the first process of the namespace: builds the sandbox, starts the command and waits for it."""
     control(PARENT_DEATH, KILL)
     if os.read(held, 1) != b"x":  # the parent has already ended
         return 1
     os.setsid()
+    tell_begin(watch)
     switch_loopback_on()
     cwd, variables, writable = build(words)
     os.chdir(cwd)
@@ -277,8 +279,8 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
 
 def main() -> None:
     at = sys.argv.index("--")
-    args, status, sync, filter_fd, kept = map(int, sys.argv[1:at])
-    for fd in (status, sync):
+    args, status, watch, filter_fd, kept = map(int, sys.argv[1:at])
+    for fd in (status, watch):
         if fd >= 0:
             os.set_inheritable(fd, False)
     words = decoded(read_whole(args))
@@ -293,7 +295,7 @@ def main() -> None:
         os.close(reading)
         code = 1
         try:
-            code = be_first(words, text, kept, sys.argv[at + 1 :], begun, held)
+            code = be_first(words, text, kept, sys.argv[at + 1 :], begun, held, watch)
         except (OSError, ValueError, StopIteration) as error:
             complain(error)
         os._exit(code)

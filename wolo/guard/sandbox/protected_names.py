@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE, RUNS_CODE_BELOW, fold, is_readable
+from wolo.guard.protected_paths import is_protected, is_readable
 from wolo.guard.sandbox.mounts import is_below, topmost_missing
 from wolo.workspace.root import resolve_path
 
@@ -25,12 +25,13 @@ class Names(Struct, frozen=True):
     present: tuple[str, ...] = ()
     """Made read-only while a command runs."""
     missing: tuple[str, ...] = ()
+    """Places below the top that git is told to use. At the top every protected name that is not there is missing."""
     links: tuple[str, ...] = ()
-    """Nested names that are links: nothing can be mounted on them."""
-    below: frozenset[str] = frozenset()
-    """All nested names."""
+    """Names that are links: nothing can be mounted on them."""
+    known: frozenset[str] = frozenset()
+    """All protected names that are there."""
     kept_in_place: tuple[str, ...] = ()
-    """Folders around nested repositories: if one were moved, another repository could take its place."""
+    """Folders around nested repositories and missing names: if one were moved, another could take its place."""
 
 
 def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
@@ -39,22 +40,21 @@ def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
     Raises ToolError for a protected name at the top that is a link, and if the search is incomplete.
     """
     below = (nested or Nested(root)).look()
+    top = _at_the_top(root)
     goals = [goal for link in below.links if is_below(goal := resolve_path(link), root) and os.path.lexists(goal)]
-    present = [*_at_the_top(root), *below.paths, *goals]
+    present = [*top.paths, *below.paths, *goals]
     repositories = [path for path in present if path.endswith("/.git")]
     pointed = [place for path in repositories for place in _git_places(path)]
-    there = {fold(path) for path in present}
-    wanted = (*AT_THE_TOP, *sorted(RUNS_CODE.difference(map(fold, AT_THE_TOP)))) if root == home else AT_THE_TOP
-    named = [path for name in wanted if not os.path.islink(path := f"{root}/{name}")]  # noqa: PTH114  # text all along
     pointed += [path for git in repositories for path in _submodule_paths(git)]
     outside_git = (path for path in pointed if not any(is_below(path, each) for each in present))
-    awaited = (topmost_missing(path, root) for path in outside_git if is_below(path, root))
+    awaited = tuple(dict.fromkeys(topmost_missing(path, root) for path in outside_git if is_below(path, root)))
+    missing = tuple(filter(None, awaited))
     return Names(
         present=tuple(dict.fromkeys([*present, *filter(os.path.lexists, pointed)])),
-        missing=tuple(dict.fromkeys([*(path for path in named if fold(path) not in there), *filter(None, awaited)])),
-        links=below.links,
-        below=frozenset((*below.paths, *below.links)),
-        kept_in_place=tuple(dict.fromkeys(folder for path in repositories for folder in folders_between(root, path))),
+        missing=missing,
+        links=(*top.links, *below.links),
+        known=frozenset((*top.paths, *top.links, *below.paths, *below.links)),
+        kept_in_place=tuple(dict.fromkeys(each for path in (*repositories, *missing) for each in folders_between(root, path))),
     )
 
 
@@ -65,21 +65,25 @@ def folders_between(root: str, path: str) -> Iterator[str]:
         folder = os.path.dirname(folder)  # noqa: PTH120  # the same
 
 
-def _at_the_top(root: str) -> list[str]:
-    found = []
-    with os.scandir(root) as entries:
-        for entry in entries:
-            if not is_protected(entry.path):
-                continue
-            if entry.is_symlink():
-                if is_readable(entry.path) and _is_protected_file_of(root, resolve_path(entry.path)):
-                    continue
-                raise ToolError(
-                    f"sandbox denied: {entry.path} is a link, and the sandbox cannot prevent a link "
-                    "from being replaced, so the command was not run."
-                )
-            found.append(entry.path)
-    return found
+def names_at_the_top(root: str) -> list[str]:
+    """Raises OSError."""
+    return [path for name in os.listdir(root) if is_protected(path := f"{root.rstrip('/')}/{name}")]  # noqa: PTH208  # text all along
+
+
+def _at_the_top(root: str) -> Found:
+    paths: list[str] = []
+    links: list[str] = []
+    for path in names_at_the_top(root):
+        if not os.path.islink(path):  # noqa: PTH114  # the same
+            paths.append(path)
+        elif is_readable(path) and _is_protected_file_of(root, resolve_path(path)):
+            links.append(path)
+        else:
+            raise ToolError(
+                f"sandbox denied: {path} is a link, and the sandbox cannot prevent a link "
+                "from being replaced, so the command was not run."
+            )
+    return Found(tuple(paths), tuple(links))
 
 
 def _is_protected_file_of(root: str, path: str) -> bool:
@@ -236,11 +240,3 @@ class Nested:
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         yield from entries
-
-
-def is_protected(path: str, *, only_repositories: bool = False) -> bool:
-    """Tells whether a name, or the folders it is in, are protected."""
-    name = fold(path.rpartition("/")[2])
-    if only_repositories:
-        return name == ".git"
-    return name in RUNS_CODE or name.endswith(".code-workspace") or fold(path + "/").endswith(RUNS_CODE_BELOW)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
+_GUARD = "wolo.guard."
 _OLD_FORM = 2
 """A marshal version that every Python reads."""
 _UNPACK = """
@@ -25,12 +26,14 @@ def bare_python() -> str:
 
 
 def text_of(program: str) -> str:
-    return (_FOLDER / f"{program}.py").read_text()
+    """`..name` is a module of the folder above."""
+    folder = _FOLDER.parent if program.startswith("..") else _FOLDER
+    return (folder / f"{program.lstrip('.')}.py").read_text()
 
 
 def packed(*programs: str) -> bytes:
     """Packs modules of this folder; the last is the program. Compiled if the bare Python has the same version."""
-    texts = [(f"{__package__}.{name}", text_of(name)) for name in programs]
+    texts = [(_GUARD + name[2:] if name.startswith("..") else f"{__package__}.{name}", text_of(name)) for name in programs]
     if bare_python() != os.path.realpath(sys.executable):
         return marshal.dumps(texts, _OLD_FORM)
     return marshal.dumps([(name, compile(text, name, "exec")) for name, text in texts])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -58,6 +59,7 @@ class Seatbelt(Backend):
 def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
     """`present` are existing protected names; names at the top of a directory are protected even if missing."""
     missing = [f"{root}/{name}" for root in profile.writable for name in sorted(RUNS_CODE.union(AT_THE_TOP))]
+    patterns = [f"^{_literal(root)}/[^/]*[.]code-workspace$" for root in profile.writable]
     rules = (
         "(version 1)",
         "(allow default)",
@@ -70,6 +72,7 @@ def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
         _rule("allow", "file-write*", "subpath", (*profile.writable, os.path.realpath(tmp))),
         _rule("allow", "file-write*", "literal", (f"/dev/{name}" for name in _DEVICES)),
         _rule("deny", "file-write*", "subpath", dict.fromkeys((*present, *missing, *profile.own, *profile.kept))),
+        _rule("deny", "file-write*", "regex", patterns),
         _rule("deny", "file-read*", "subpath", (*profile.hidden, *profile.own)),
         _rule("allow", "file-read*", "subpath", (*profile.shown, os.path.realpath(tmp))),
         _rule("allow", "file-write*", "subpath", (os.path.realpath(tmp),)),
@@ -81,6 +84,11 @@ def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
 def _rule(decision: str, what: str, kind: str, paths: Iterable[str]) -> str:
     named = "".join(f" ({kind} {_quoted(path)})" for path in paths)
     return f"({decision} {what}{named})" if named else ""
+
+
+def _literal(path: str) -> str:
+    """The path as a regular expression: all but plain characters stand in brackets."""
+    return re.sub(r"[][^$.*+?(){}|\\]", lambda found: f"[{found[0]}]" if found[0] not in "^\\" else f"\\{found[0]}", path)
 
 
 def _quoted(text: str) -> str:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
-from wolo.guard.sandbox.denial_detection import listed_placeholders
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
 from wolo.tools.clipping import clean, clip_and_keep
@@ -103,6 +102,8 @@ class _Run:
         self._moved_to: Path | None = None
         """None when the shell could not report it: it was killed, replaced itself, or its directory is gone."""
         self._left_running = False
+        self._why_ended = ""
+        """The reason of the sandbox."""
         self._started = time.monotonic()
 
     async def to_its_end(self) -> Finished:
@@ -126,8 +127,10 @@ class _Run:
                     on_output=self._progress.add,
                     pass_fds=start.pass_fds,
                     cleanup=start.cleanup,
+                    why_ended=start.why_ended,
                     is_alone=start.is_alone,
                 )
+                self._why_ended = start.why_ended()
                 return finished, finished.cause != "exited" or start.has_begun()
             except OSError as error:
                 raise _unstartable(error) from error
@@ -173,11 +176,13 @@ class _Run:
             pass_fds=(*fds, *enclosed.pass_fds),
             cleanup=enclosed.cleanup,
             has_begun=enclosed.has_begun,
+            why_ended=enclosed.why_ended,
             is_alone=enclosed.is_alone,
         )
 
     def result(self, finished: Finished, changes: ChangedPaths) -> Result:
-        notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._lost(finished), *self._directory()]
+        ended = [f"the sandbox ended it: {self._why_ended}"] if self._why_ended else []
+        notes = [*_ending(finished, self._timeout_s), *ended, *_leftovers(finished), *self._lost(finished), *self._directory()]
         code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
         return self._result(notes, code if finished.cause == "exited" else None, changes)
 
@@ -186,13 +191,6 @@ class _Run:
         if finished.cause == "exited" and self._call.confined and self._left_running and not finished.leftovers:
             return ["the sandbox ended the processes that it left running with &; use background for that"]
         return []
-
-    def _placeholders(self, body: str) -> list[str]:
-        """Explains the empty directories that the sandbox shows instead of missing protected names."""
-        if not self._call.confined or self._call.only_reads:
-            return []
-        names = listed_placeholders(body, str(self._services.workspace.root))
-        return [f"not in the workspace, shown empty by the sandbox: {', '.join(names)}"] if names else []
 
     def interrupted(self, changes: ChangedPaths) -> Result:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
@@ -205,7 +203,6 @@ class _Run:
             keep=self._services.save_output,
             dropped_bytes=self._printed.omitted_bytes,
         )
-        notes = [*notes, *self._placeholders(body)]
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
         text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
         view = Output(self._command, body, code, time.monotonic() - self._started)

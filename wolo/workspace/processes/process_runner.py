@@ -75,6 +75,8 @@ class ProgramStart(Struct, frozen=True, kw_only=True):
     """Called once when everything the program started has ended."""
     has_begun: Callable[[], bool] = lambda: True
     """After the end: False when the sandbox failed before the program started; it can be retried."""
+    why_ended: Callable[[], str] = lambda: ""
+    """Asked now and then: with a reason the program is ended."""
     is_alone: bool = False
     """Ends everything the program leaves running."""
     before_exec: Callable[[], None] | None = None
@@ -104,7 +106,13 @@ class Program:
     """A started program."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], tree: ProcessTree, output: OutputReader, cleanup: Cleanup, tasks: int
+        self,
+        process: subprocess.Popen[bytes],
+        tree: ProcessTree,
+        output: OutputReader,
+        cleanup: Cleanup,
+        tasks: int,
+        why_ended: Callable[[], str],
     ) -> None:
         """`tasks` is `count_tasks` before the start."""
         self.tree = tree
@@ -113,6 +121,8 @@ class Program:
         self._process = process
         self._cleanup = cleanup
         self._tasks = tasks
+        self.why_ended = why_ended
+        """The reason of the sandbox to end it; empty if there is none."""
 
     @property
     def pid(self) -> int:
@@ -135,6 +145,9 @@ class Program:
                     if not ending.done() and self._end_if_too_many():
                         self.reap()
                         return "crowded"
+                    if not ending.done() and self.why_ended():
+                        await self.tree.end(INTERRUPT_GRACE_S)
+                        self.reap()
         except TimeoutError:
             await self.tree.end(GRACE_S)
             self.reap()
@@ -195,6 +208,7 @@ class Processes:
         on_output: OnOutput | None = None,
         pass_fds: Sequence[int] = (),
         cleanup: Cleanup = lambda: None,
+        why_ended: Callable[[], str] = lambda: "",
         is_alone: bool = False,
     ) -> Finished:
         """Runs a program. Returns soon after its end, even when its children hold the output open.
@@ -208,7 +222,8 @@ class Processes:
             if on_output is not None:
                 on_output(chunk)
 
-        program = self.start(ProgramStart(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, cleanup=cleanup), take)
+        start = ProgramStart(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, cleanup=cleanup, why_ended=why_ended)
+        program = self.start(start, take)
         try:
             cause = await program.wait(timeout_s)
             if is_alone:
@@ -247,7 +262,7 @@ class Processes:
         fix_mark(process.pid, mark.number)
         output = OutputReader(reading, take, in_background=in_background)
         tree = ProcessTree(process.pid, mark, self._orphans, since)
-        program = Program(process, tree, output, start.cleanup, tasks)
+        program = Program(process, tree, output, start.cleanup, tasks, start.why_ended)
         self._running.append(program)
         return program
 

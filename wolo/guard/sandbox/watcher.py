@@ -1,0 +1,338 @@
+"""Watches protected names while sandboxed commands run: `watcher CONTROL INOTIFY ASIDE`, two descriptors and a folder.
+
+No mount holds a name that is missing, and a program outside can detach those that hold the others. What appears is set aside at
+once, and every command that could have made it is ended. A process of its own: it works while wolo is busy, stopped or killed.
+A bare Python runs its text as it was when wolo started.
+"""
+
+# ruff: noqa: PTH102, PTH104, PTH114, PTH119, PTH120, PTH208  # paths are text here
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+from wolo.guard.protected_paths import ABOVE, fold, is_protected
+from wolo.guard.sandbox.calls import CLOSE_WRITE, CREATE, DELETE_SELF, MOVE_SELF, MOVED_TO, OVERFLOW, UNMOUNT, watch_folder
+
+GONE = DELETE_SELF | MOVE_SELF | UNMOUNT
+HEAD = struct.calcsize("iIII")
+CREDENTIALS = struct.calcsize("3i")
+MOST_BYTES, MOST_TOLD, ENDING_S = 1 << 16, 200, 10
+GRACE_S = 0.2
+"""For a command that somebody waits for: it may finish what it writes, which is already set aside."""
+
+
+class Command:
+    """A sandboxed command. `channel` connects it to its launcher and to wolo."""
+
+    def __init__(self, told: dict[str, Any], channel: socket.socket, inotify: int, aside: str) -> None:
+        self.folders: dict[int, str] = told["folders"]
+        """Path of each watched folder, by its number."""
+        self.tops: tuple[str, ...] = told["tops"]
+        """Writable directories: any protected name in them counts."""
+        self.below: set[str] = set(told["below"])
+        """Folders in them, such as `.github`, in which some names are protected."""
+        self.awaited: set[str] = set(told["awaited"])
+        """Other missing paths."""
+        self.covered: set[str] = set(told["covered"])
+        """Paths that mounts hold."""
+        self.known: set[str] = set(told["known"])
+        """Protected names at a top that were there before."""
+        self.replaced: set[str] = set()
+        """Paths that a program outside has replaced: set aside only if they are changed after that."""
+        self.allowed: set[str] = set()
+        """Paths that wolo itself is about to write."""
+        self.is_apart, self.is_job = told["is_apart"], told["is_job"]
+        self.channel = channel
+        self.inotify, self.aside = inotify, aside
+        self.leader, self.pidfd, self.has_ended = 0, -1, False
+        self.why = self.why_soon = ""
+        self.ends_at = 0.0
+        self.seized: list[tuple[str, str]] = []
+        self.lost: list[str] = []
+
+    def notice(self, number: int, mask: int, name: str) -> None:
+        folder = self.folders.get(number)
+        if self.is_over:
+            return
+        if mask & OVERFLOW:
+            self.look()
+        elif folder is None:
+            return
+        elif mask & GONE and (folder in self.tops or any(path.rpartition("/")[0] == folder for path in self.awaited)):
+            self.end(f"{folder} was moved or removed")
+        elif name:
+            self.notice_name(f"{folder.rstrip('/')}/{name}", mask)
+
+    def notice_name(self, path: str, mask: int) -> None:
+        is_there = mask & (CREATE | MOVED_TO)
+        if self.is_allowed(path):
+            return
+        if path in self.covered and mask & CLOSE_WRITE:
+            return  # in place, by a program outside
+        if path in self.covered:
+            self.covered.discard(path)
+            self.known.discard(path)
+            (self.replaced if is_there else self.awaited).add(path)
+            how = "replaced" if is_there else "removed or moved"
+            self.end(f"{path} was {how} by another program, so the sandbox no longer holds it")
+        elif path in self.replaced or (is_there and (path in self.awaited or self.is_at_a_top(path))):
+            self.seize(path)
+        elif is_there and path.rpartition("/")[0] in self.tops:
+            self.watch_below(path)
+
+    @property
+    def is_over(self) -> bool:
+        """The last look has been taken: what appears now is somebody else's."""
+        return self.is_apart and self.has_ended
+
+    def is_at_a_top(self, path: str) -> bool:
+        folder = path.rpartition("/")[0]
+        return (folder in self.tops or folder in self.below) and is_protected(path)
+
+    def watch_below(self, path: str) -> None:
+        if fold(os.path.basename(path)) in ABOVE and not os.path.islink(path):
+            with contextlib.suppress(OSError):
+                self.folders[watch_folder(self.inotify, path)] = path
+                self.below.add(path)
+                self.look_in(path)
+
+    def is_allowed(self, path: str) -> bool:
+        return any(each == path or each.startswith(f"{path}/") for each in self.allowed)
+
+    def look(self) -> None:
+        """Finds what appeared without an event that could be read."""
+        for path in list(self.awaited):
+            if os.path.lexists(path) and not self.is_allowed(path):
+                self.seize(path)
+        for top in self.tops:
+            try:
+                self.look_in(top)
+            except OSError:
+                self.lost.append(top)
+        for folder in self.below:
+            with contextlib.suppress(OSError):
+                self.look_in(folder)
+
+    def look_in(self, folder: str) -> None:
+        """Raises OSError."""
+        for path in (f"{folder}/{name}" for name in os.listdir(folder)):
+            is_old = path in self.known or path in self.replaced or self.is_allowed(path)
+            if not is_old and is_protected(path):
+                self.seize(path)
+
+    def seize(self, path: str) -> None:
+        """Sets the path aside: by one rename, within its file system."""
+        is_again = any(path == each for each, _ in self.seized)
+        name = os.path.basename(path)
+        folder = f"{self.aside}/{os.urandom(6).hex()}"
+        try:
+            os.mkdir(folder, 0o700)
+            os.rename(path, f"{folder}/{name}")
+            self.seized.append((path, f"{folder}/{name}"))
+        except FileNotFoundError:
+            pass  # already gone
+        except OSError:
+            self.seize_there(path, folder)
+        self.why_soon = f"{path} appeared, which runs code or steers agents"
+        if self.is_job or is_again:
+            self.end(self.why_soon)
+        else:
+            self.ends_at = self.ends_at or time.monotonic() + GRACE_S
+
+    def seize_there(self, path: str, folder: str) -> None:
+        """For another file system: makes it harmless by a name that means nothing, until it can be moved."""
+        place = f"{os.path.dirname(path)}/.{os.path.basename(folder)}.set-aside"
+        try:
+            os.rename(path, place)
+            self.seized.append((path, place))
+        except FileNotFoundError:
+            pass
+        except OSError:
+            self.lost.append(path)
+
+    def move_on(self) -> None:
+        for number, (path, place) in enumerate(self.seized):
+            folder = f"{self.aside}/{os.path.basename(place)[1:].partition('.')[0]}"
+            if place.startswith(self.aside):
+                continue
+            try:
+                self.seized[number] = path, shutil.move(place, f"{folder}/{os.path.basename(path)}")
+            except (OSError, shutil.Error):
+                self.lost.append(path)
+
+    def end(self, why: str) -> None:
+        if not self.why:
+            self.why = why
+            self.kill()
+        self.tell()
+
+    def begin(self, leader: int) -> None:
+        """Takes the process id of the launcher, which is about to become the command."""
+        self.leader = first_of_namespace(leader) if self.is_apart else leader
+        with contextlib.suppress(OSError):
+            self.pidfd = os.pidfd_open(self.leader)
+        if self.why:
+            self.kill()
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            if self.pidfd >= 0 and not self.is_apart and os.getpgid(self.leader) == self.leader:
+                os.killpg(self.leader, signal.SIGKILL)
+            if self.pidfd >= 0:
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    def tell(self, *, is_last: bool = False) -> None:
+        told = marshal.dumps((self.why, self.seized[:MOST_TOLD], self.lost[:MOST_TOLD], self.has_ended, is_last), 2)
+        with contextlib.suppress(OSError):
+            self.channel.send(told, socket.MSG_DONTWAIT)
+
+    def finish(self) -> None:
+        """Everything it started has ended or is ended here; a last look follows."""
+        if self.pidfd >= 0 and self.is_apart and not self.has_ended:
+            select.select([self.pidfd], [], [], ENDING_S)
+            self.kill()
+        if not self.is_over:
+            self.look()
+        self.move_on()
+
+    def close(self) -> None:
+        self.channel.close()
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+
+
+def first_of_namespace(pid: int) -> int:
+    """The process whose end ends the whole namespace: bubblewrap has one of its own, above the launcher."""
+    with contextlib.suppress(OSError):
+        fields, own = fields_of(str(pid)), fields_of("self")
+        numbers = fields["NSpid"].split()
+        if len(numbers) > len(own["NSpid"].split()) and numbers[-1] != "1":
+            return int(fields["PPid"])
+    return pid
+
+
+def fields_of(process: str) -> dict[str, str]:
+    with open(f"/proc/{process}/status") as file:
+        return dict(line.split(":", 1) for line in file)
+
+
+class Watcher:
+    def __init__(self, control: socket.socket, inotify: int, aside: str) -> None:
+        self.control, self.inotify, self.aside = control, inotify, aside
+        self.commands: dict[int, Command] = {}
+        """Commands by the descriptor of their channel."""
+        self.poll = select.poll()
+        self.poll.register(control, select.POLLIN)
+
+    def serve(self) -> None:
+        """Returns when wolo has ended, in any way."""
+        while True:
+            ends = [command.ends_at for command in self.commands.values() if command.ends_at and not command.why]
+            ready = {fd for fd, _ in self.poll.poll(max(min(ends) - time.monotonic(), 0) * 1000 if ends else None)}
+            for command in self.commands.values():
+                if command.ends_at and not command.why and time.monotonic() >= command.ends_at:
+                    command.end(command.why_soon)
+            if self.inotify in ready:
+                self.read_events()
+            if self.control.fileno() in ready and not self.take():
+                return
+            for fd in ready:
+                if fd in self.commands:
+                    self.hear(self.commands[fd])
+                else:
+                    self.reap(fd)
+
+    def take(self) -> bool:
+        """Receives a command that is about to start; False at the end of wolo."""
+        data, ancillary, _, _ = self.control.recvmsg(1, socket.CMSG_SPACE(2 * struct.calcsize("i")))
+        if not data:
+            return False
+        payload, channel_fd = struct.unpack("2i", ancillary[0][2])
+        with open(payload, "rb") as file:
+            told = marshal.loads(file.read())
+        channel = socket.socket(fileno=channel_fd)
+        if not self.commands:
+            self.poll.register(self.inotify, select.POLLIN)
+        self.commands[channel_fd] = Command(told, channel, self.inotify, self.aside)
+        self.poll.register(channel_fd, select.POLLIN)
+        return True
+
+    def hear(self, command: Command) -> None:
+        data, ancillary, _, _ = command.channel.recvmsg(MOST_BYTES, socket.CMSG_SPACE(CREDENTIALS))
+        if data == b"r":
+            command.begin(struct.unpack("3i", ancillary[0][2])[0])
+            if command.pidfd >= 0:
+                self.poll.register(command.pidfd, select.POLLIN)
+        elif data[:1] == b"k":
+            path, why = data[1:].split(b"\0")
+            command.allowed.add(os.fsdecode(path))
+            command.end(os.fsdecode(why))
+        else:
+            self.finish(command)
+
+    def reap(self, pidfd: int) -> None:
+        """A command has ended: what it made last is set aside before anybody is told of the end."""
+        for command in self.commands.values():
+            if command.pidfd == pidfd:
+                self.poll.unregister(pidfd)
+                self.read_events()
+                command.look()
+                command.has_ended = True
+                command.tell()
+
+    def finish(self, command: Command) -> None:
+        command.finish()
+        self.read_events()
+        fd = command.channel.fileno()
+        del self.commands[fd]
+        self.poll.unregister(fd)
+        if command.pidfd >= 0 and not command.has_ended:
+            self.poll.unregister(command.pidfd)
+        if not self.commands:
+            self.poll.unregister(self.inotify)
+        command.tell(is_last=True)
+        command.close()
+
+    def read_events(self) -> None:
+        while True:
+            try:
+                data = os.read(self.inotify, MOST_BYTES)
+            except BlockingIOError:
+                return
+            at = 0
+            while at < len(data):
+                number, mask, _, size = struct.unpack_from("iIII", data, at)
+                name = os.fsdecode(data[at + HEAD : at + HEAD + size].rstrip(b"\0"))
+                at += HEAD + size
+                for command in tuple(self.commands.values()):
+                    command.notice(number, mask, name)
+
+    def end_all(self) -> None:
+        """Wolo has ended: so do its commands, and nothing that they made stays."""
+        self.read_events()
+        for command in self.commands.values():
+            command.end("wolo has ended")
+        for command in self.commands.values():
+            command.finish()
+
+
+def main() -> None:
+    control, inotify = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    watcher = Watcher(control, inotify, sys.argv[3])
+    watcher.serve()
+    watcher.end_all()
+    os._exit(0)
+
+
+main()
