@@ -247,7 +247,9 @@ def test_a_job_is_ended_when_its_watch_has_died(backend: str) -> None:
         walls._watcher._process.kill()  # type: ignore[attr-defined]  # as if another program did
         wait_for(lambda: "has ended" in enclosed.why_ended())
         enclosed.cleanup()
-        assert walls.wrap(["true"], ground.work).why_ended() == ""  # a new one
+        again = walls.wrap(["true"], ground.work)
+        assert again.why_ended() == ""  # a new one
+        again.cleanup()
         walls.close()
 
 

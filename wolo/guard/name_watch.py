@@ -65,6 +65,7 @@ class Watch:
         self._channel = channel
         self._forget = forget
         self._seen = Seen()
+        self._lock = threading.Lock()
         self.allowed: set[str] = set()
         """Paths that wolo itself wrote meanwhile."""
 
@@ -75,8 +76,9 @@ class Watch:
 
     def why(self) -> str:
         """The reason why the command must not run on; empty as long as it may."""
-        while self._channel.fileno() >= 0 and self._take(socket.MSG_DONTWAIT) is False:
-            pass
+        with self._lock:
+            while self._channel.fileno() >= 0 and self._take(socket.MSG_DONTWAIT) is False:
+                pass
         return self._seen.why
 
     def why_and_where(self) -> str:
@@ -95,16 +97,17 @@ class Watch:
 
     def finish(self) -> Seen:
         """Call once when everything that the command started has ended. Must not raise."""
-        self._channel.settimeout(_PATIENCE_S)
-        try:
-            self._channel.send(b"e")
-            while self._take() is False:
-                pass
-        except OSError:
-            self._seen = Seen(_DIED, self._seen.seized, self._seen.lost)
-        self._forget(self)
-        self._channel.close()
-        return self._seen
+        with self._lock:
+            self._channel.settimeout(_PATIENCE_S)
+            try:
+                self._channel.send(b"e")
+                while self._take() is False:
+                    pass
+            except OSError:
+                self._seen = Seen(_DIED, self._seen.seized, self._seen.lost)
+            self._forget(self)
+            self._channel.close()
+            return self._seen
 
     def close(self) -> None:
         self.finish()
