@@ -9,7 +9,7 @@ import pytest
 from tests import unprivileged
 from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import USERS, need
-from wolo.guard.sandbox.denial_detection import wanted_shared
+from wolo.guard.denial_detection import wanted_shared
 
 NEEDS = {
     "a server on the loopback": """

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancelled
 from wolo.agent.events import ApprovalGiven, SandboxState
+from wolo.guard.denial_detection import ADVICE, PREFIX, wanted_shared, what_was_denied
 from wolo.guard.intents import RunIntent
 from wolo.guard.precedence import Grants
-from wolo.guard.sandbox.denial_detection import ADVICE, PREFIX, wanted_shared, what_was_denied
 from wolo.guard.sandbox_contract import Restored
 from wolo.tools.tool import CallContext
 from wolo.tools.tool_values import Output, Result

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from wolo.errors import ToolError
-from wolo.guard.name_watch import Watch, Watched, WatchProcess
 from wolo.guard.protected_paths import ABOVE, fold, runs_code
 from wolo.guard.sandbox.mounts import is_below, topmost_missing
+from wolo.guard.sandbox.name_watch import Watch, Watched, WatchProcess
 from wolo.guard.sandbox.profile import Profile, hides
 from wolo.guard.sandbox.protected_names import Names, Nested, names_at_the_top, names_in
 from wolo.guard.sandbox_contract import Restored, Sandbox

@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.name_watch import Watch, never_ended
 from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
 from wolo.guard.sandbox.mounts import TEMPORARY, Tree, host_sockets, is_below
+from wolo.guard.sandbox.name_watch import Watch, never_ended
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.protected_names import Names, folders_between
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.name_watch import Watch, never_ended
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
 from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
 from wolo.guard.sandbox.mounts import is_below
+from wolo.guard.sandbox.name_watch import Watch, never_ended
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
 from wolo.guard.sandbox_contract import SandboxedCommand

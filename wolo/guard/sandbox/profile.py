@@ -60,7 +60,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     needed: tuple[str, ...] = ()
     """Readable inside closed folders, or inside replaced ones such as `/tmp`."""
     state: Path
-    """Storage of the sandbox: private folders, and records of placeholders."""
+    """Storage of the sandbox: private folders, and what was set aside."""
     is_copy: bool = False
     """The writable directories are copies that are thrown away: no name in them is protected."""
 

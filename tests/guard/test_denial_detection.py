@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.guard.sandbox.denial_detection import what_was_denied
+from wolo.guard.denial_detection import what_was_denied
 
 ROOTS = ("/home/me/project",)
 
