@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +32,8 @@ from wolo import (
 from wolo.api.agent import RunError
 from wolo.api.run_events import Notice, Result
 from wolo.conversation.structured_output import OutputError
-from wolo.errors import BadRequest, UsageError
+from wolo.errors import BadRequest, SessionError, UsageError
+from wolo.places import find_places
 from wolo.testing import ScriptedTransport
 
 WRITES = [{"tool": "write", "input": {"path": "made.py", "content": "print(1)\n"}}]
@@ -495,9 +498,52 @@ def test_an_agent_belongs_to_one_loop_at_a_time() -> None:
     with pytest.raises(UsageError, match="running event loop"):
         asyncio.run(synchronously())
     ours = agent("one", "two")
-    asyncio.run(ours.run("first"))
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(ours.run("first"))
     with pytest.raises(UsageError, match="another event loop"):
         ours.run_sync("second")
+    loop.run_until_complete(ours.close())
+    loop.close()
+
+
+def test_agent_goes_on_after_its_loop_was_closed() -> None:
+    ours = agent("one", "two", "three")
+    asyncio.run(ours.run("first"))
+    assert asyncio.run(ours.run("second")).output == "two"
+    asyncio.run(ours.close())
+    assert [message.text for message in ours.history] == ["first", "one", "second", "two"]
+    assert ours.run_sync("third").output == "three"
+
+
+JOB = [{"tool": "shell", "input": {"command": "echo $$ > pid; sleep 300", "background": True}}]
+
+
+@pytest.mark.parametrize("loop_is_open", [True, False])
+def test_dropped_agent_gives_its_session_and_processes_back(isolated: Path, loop_is_open: bool) -> None:
+    runner = asyncio.Runner()
+
+    def drop() -> str:
+        """Only here is the agent known."""
+        session = runner.run(agent(JOB, "Started.", mode="yolo").run("go")).session_id
+        if not loop_is_open:
+            runner.close()
+        gc.collect()
+        return session
+
+    with pytest.warns(ResourceWarning, match="was not closed"):
+        session = drop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(Path("pid").read_text()), 0)
+    assert not list((find_places().data / "locks").iterdir())
+    assert agent("Going on.", session=session).run_sync("again").output == "Going on."
+    runner.close()
+
+
+async def test_session_of_this_process_is_said_to_be(isolated: Path) -> None:
+    async with agent("one") as ours:
+        await ours.run("go")
+        with pytest.raises(SessionError, match=f"in use by this process \\({os.getpid()}\\)"):
+            await agent("never sent", session=ours.session_id).run("again")
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import warnings
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
-from weakref import ref
+from weakref import finalize, ref
 
 from msgspec.structs import asdict, replace
 
@@ -79,6 +81,23 @@ class _Running:
         self.stream: Callable[[], object] = lambda: self
 
 
+class _Open:
+    """The open conversation of an agent, given back when the agent is dropped."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.conversation: Conversation | None = None
+        self.process = os.getpid()
+        finalize(agent, self.give_back)
+
+    def give_back(self) -> None:
+        conversation, self.conversation = self.conversation, None
+        if conversation is None or self.process != os.getpid():  # in a forked child everything is the parent's
+            return
+        text = f"The agent of session {conversation.info.session_id} was not closed: `await agent.close()`, or use `async with`."
+        conversation.abandon()
+        warnings.warn(text, ResourceWarning, stacklevel=1)
+
+
 class Agent:
     """An agent and its conversation. Runs follow one another; for runs side by side use several agents."""
 
@@ -141,11 +160,19 @@ class Agent:
             if value not in (None, "")
         }
         self._given["set"] = [f"{key}={setting(value)}" for key, value in (settings or {}).items()]
-        self._conversation: Conversation | None = None
+        self._open = _Open(self)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._history: tuple[Message, ...] = ()
         self._running: _Running | None = None
         self._fork = False
+
+    @property
+    def _conversation(self) -> Conversation | None:
+        return self._open.conversation
+
+    @_conversation.setter
+    def _conversation(self, conversation: Conversation | None) -> None:
+        self._open.conversation = conversation
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -225,6 +252,9 @@ class Agent:
             loop = asyncio.get_running_loop()
         except RuntimeError as error:
             raise UsageError("Agents need an event loop of asyncio.", hint="With anyio, choose its backend asyncio.") from error
+        if self._conversation is not None and self._loop is not None and self._loop.is_closed():
+            self._leave().abandon()
+            self._running = None  # it cannot end any more
         if self._conversation is not None and self._loop is not loop:
             raise UsageError("This agent was used in another event loop.", hint="Close it there first; it can then go on here.")
         while self._running is not None:
@@ -273,7 +303,7 @@ class Agent:
         """Returns an agent that continues from here in a copy of the session; this one is not affected."""
         other = Agent.__new__(Agent)
         other.__dict__.update(self.__dict__)
-        other._conversation, other._running, other._history = None, None, self.history
+        other._open, other._running, other._history = _Open(other), None, self.history
         if self._session != MEMORY and self.session_id:
             other._session, other._fork = self.session_id, True
         return other
@@ -287,15 +317,25 @@ class Agent:
 
     async def close(self) -> None:
         """Ends processes and servers. A later run continues the conversation."""
-        conversation, self._conversation = self._conversation, None
-        if conversation is not None:
-            self._history = conversation.history
-            if self._session != MEMORY and conversation.history:
-                self._session, self._fork = conversation.info.session_id, False
-            try:
-                await self._call_end_hook(conversation)
-            finally:
+        if self._conversation is None:
+            return
+        conversation = self._leave()
+        try:
+            await self._call_end_hook(conversation)
+        finally:
+            if self._loop is not None and self._loop.is_closed():
+                conversation.abandon()
+            else:
                 await conversation.close()
+
+    def _leave(self) -> Conversation:
+        """Returns the open conversation, which a later run continues."""
+        conversation, self._conversation = self._conversation, None
+        assert conversation is not None
+        self._history = conversation.history
+        if self._session != MEMORY and conversation.history:
+            self._session, self._fork = conversation.info.session_id, False
+        return conversation
 
     async def _call_end_hook(self, conversation: Conversation) -> None:
         function, info = self._hooks.get("SessionEnd"), conversation.info

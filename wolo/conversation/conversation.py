@@ -97,6 +97,8 @@ class Successor(Protocol):
 
     async def close(self) -> None: ...
 
+    def abandon(self) -> None: ...
+
     async def reopen(self, conversation: Conversation, change: Change) -> Conversation: ...
 
 
@@ -347,6 +349,13 @@ class Conversation:
         if self._turn is not None:
             await asyncio.wait({self._turn})
         await self._successor.close()
+
+    def abandon(self) -> None:
+        """Ends processes and releases files and locks without an event loop, which may be closed. Never raises."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.subagents.kill()
+            self._successor.abandon()
 
     def _on_job(self, job: Job) -> None:
         self.events.pass_on(JobStarted.of(job) if job.ending is None else JobEnded.of(job, job.ending))

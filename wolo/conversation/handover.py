@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +20,8 @@ from wolo.conversation.resources.startup import OWN_ADDRESS, Change, HookProgres
 from wolo.errors import WoloError
 from wolo.messages.message import Message
 from wolo.sessions.store import Store
+
+log = logging.getLogger(__name__)
 
 
 class HandedOver(Struct, frozen=True):
@@ -79,6 +83,21 @@ class Handover:
         sink.close()
         if self._parts.telemetry is not None and not self._handed.servers:
             await self._parts.telemetry.exporter.flush()
+
+    def abandon(self) -> None:
+        """Gives back what `close` does, as far as it takes no event loop."""
+        sink = self._state.sink
+        for give_back in (
+            self._parts.servers.kill,
+            self._shell.close,
+            self._parts.recorder.close,
+            partial(self._tracking.close, forget=not sink.is_started),
+            sink.close,
+        ):
+            try:
+                give_back()
+            except Exception:
+                log.exception("A dropped conversation")
 
     async def reopen(self, conversation: Conversation, change: Change) -> Conversation:
         """Raises WoloError while `conversation` is still open, HandoverFailed after it was closed."""

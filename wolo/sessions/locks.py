@@ -37,10 +37,10 @@ class SessionInUse(SessionError):
 
     def __init__(self, session_id: str, holder: str) -> None:
         self.session_id, self.holder = session_id, holder
-        super().__init__(
-            f"Session {session_id} is in use by another wolo{_named(holder)}.",
-            hint="Quit the other one first; --fork continues in a copy.",
-        )
+        is_here = holder == str(os.getpid())
+        whose = f"this process ({holder})" if is_here else f"another wolo{_named(holder)}"
+        first = "Close what has it open first" if is_here else "Quit the other one first"
+        super().__init__(f"Session {session_id} is in use by {whose}.", hint=f"{first}; --fork continues in a copy.")
 
 
 def acquire(path: Path, wait_s: float) -> int:
