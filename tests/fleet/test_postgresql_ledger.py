@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from pathlib import Path
@@ -82,6 +83,27 @@ def test_a_reference_to_the_password_is_saved_as_it_is(
     monkeypatch.delenv("SECRET")
     with pytest.raises(LedgerError, match="SECRET"):
         open_ledger(tmp_path)
+
+
+def test_a_foreign_database_address_receives_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("SOME_KEY", "sk-secret")
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.settimeout(0)
+        url = f"postgresql://me:${{SOME_KEY}}@127.0.0.1:{trap.getsockname()[1]}/x"
+        (tmp_path / "store.json").write_text(json.dumps({"url": url, "schema": "run_1", "seal": "0" * 64}))
+        with pytest.raises(LedgerError, match="a database that you have not chosen") as caught:
+            open_ledger(tmp_path)
+        with pytest.raises(BlockingIOError):
+            trap.accept()
+    assert "WOLO_BATCH_STORE" in caught.value.hint
+
+
+def test_a_confirmed_database_address_is_used(run: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = json.loads((run / "store.json").read_text())
+    (run / "store.json").write_text(json.dumps({**address, "seal": ""}))
+    monkeypatch.setenv("WOLO_BATCH_STORE", address["url"])
+    open_ledger(run).close()
 
 
 def test_a_cut_connection_is_made_again(run: Path, host: TestHost, postgres: PostgresServer, store: str) -> None:

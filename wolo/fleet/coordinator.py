@@ -25,7 +25,8 @@ from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.preflight import ModelCheck
 from wolo.fleet.run_folder import RunFolder, work_name
-from wolo.fleet.run_origin import is_sealed, refuse_foreign, refuse_looser, seal_of
+from wolo.fleet.run_origin import refuse_foreign, refuse_looser
+from wolo.fleet.seal import is_sealed, seal_of
 from wolo.fleet.tasks import Task, key_of
 from wolo.fleet.workers import Watcher, Workers
 from wolo.fleet.worktrees import remove_tree

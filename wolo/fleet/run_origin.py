@@ -1,42 +1,15 @@
-"""Tells the runs that this user has made from those of others: options in a file are nobody's command line."""
+"""Refuses runs of others whose files allow more than this user has chosen."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 from collections.abc import Sequence
-from typing import Any
 
-import msgspec
-
-from wolo.config.files import locked, read_own, replace_file
-from wolo.errors import ConfigError, UsageError
+from wolo.errors import UsageError
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.tasks import Task
 from wolo.guard.modes import is_looser
-from wolo.places import find_places
 
-_KEY = "runs.key"
 _NAMED = 5
-
-
-def seal_of(options: Any) -> str:
-    """Proves later, to the same user, that the options of a run came from a command line. Raises ConfigError."""
-    state = find_places().state
-    with locked(state):
-        key = read_own(state / _KEY, [], is_secret=True)
-        if not key:
-            key = secrets.token_hex(32).encode()
-            replace_file(state / _KEY, key.decode())
-    return hmac.digest(key, msgspec.json.encode(options, order="deterministic"), hashlib.sha256).hex()
-
-
-def is_sealed(options: Any, seal: str) -> bool:
-    try:
-        return hmac.compare_digest(seal_of(options).encode(), seal.encode())
-    except ConfigError:
-        return False
 
 
 def refuse_foreign(settings: AgentSettings, cluster: str, own_mode: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_store import LedgerError, Store
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.ledger.sqlite_store import NAME, SqliteStore
+from wolo.fleet.seal import is_sealed, seal_of
 
 SQLITE = "sqlite"
 STORE = "store.json"
@@ -23,6 +25,12 @@ class StoreAddress(Struct, frozen=True):
     url: str
     """Without a password."""
     schema: str
+    seal: str = ""
+    """Shows that this user has chosen the address."""
+
+
+CONFIRMED = "WOLO_BATCH_STORE"
+"""Names the database of runs that were made elsewhere."""
 
 
 def create_ledger(folder: Path, meta: Meta, store: str = SQLITE, host: Host | None = None) -> Ledger:
@@ -37,7 +45,8 @@ def create_ledger(folder: Path, meta: Meta, store: str = SQLITE, host: Host | No
 
     schema = new_schema()
     opened: Store = PostgresStore.create(store, schema, text)
-    address = StoreAddress(without_password(store), schema)
+    url = without_password(store)
+    address = StoreAddress(url, schema, seal_of([url, schema]))
     try:
         (folder / STORE).write_bytes(msgspec.json.encode(address) + b"\n")
     except OSError as error:
@@ -56,6 +65,11 @@ def open_ledger(folder: Path, host: Host | None = None, *, reads: bool = False) 
         address = msgspec.json.decode((folder / STORE).read_bytes(), type=StoreAddress)
     except (OSError, msgspec.MsgspecError) as error:
         raise LedgerError(f"Cannot read {folder / STORE}: {error}.", hint="It names the database of the run.") from error
+    if os.environ.get(CONFIRMED) != address.url and not is_sealed([address.url, address.schema], address.seal):
+        raise LedgerError(
+            f"{folder / STORE} names a database that you have not chosen: {address.url}.",
+            hint=f"Passwords of yours could go there. If it is right, set {CONFIRMED} to this address.",
+        )
     return Ledger(PostgresStore(address.url, address.schema), folder, host)
 
 
