@@ -126,7 +126,7 @@ def test_prompt_attachments_stdin_and_instructions_say_no_secret_either(provider
     outside.write_text("machine a.test login bob password tr0ub4dor&3\n")
     Path("log.txt").write_text(f"401 for {K}\n")
     provider.script(text("ok"))
-    done = run_wolo("-p", *provider.flags, "-f", str(outside), f"use {K} as in @log.txt and @.env", stdin=f"piped {K}\n")
+    done = run_wolo("-p", *provider.flags, "-f", str(outside), "-f", ".env", f"use {K} as in @log.txt", stdin=f"piped {K}\n")
     assert done.exit_code == 0
     assert len(PLACEHOLDER.findall(provider.requests[0].body.decode())) >= 6
     assert_hidden(provider)

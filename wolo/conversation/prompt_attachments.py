@@ -105,6 +105,9 @@ def write_prompt(
     if not (conversation.info.mentions and can_read):
         typed = asking = ""
     elif not reaches_out(origin):
+        for path, _ in _mentioned(asking, conversation.info.cwd) if is_typed(origin) else ():
+            if conversation.permissions.judge.rule_against_reading(path):
+                conversation.files.allow_attachment(path)  # says so
         typed, refused = readable_mentions(typed, conversation)
         asking = asking if is_typed(origin) else ""
         for reason in refused:

@@ -272,7 +272,7 @@ def test_bad_requests_get_a_sentence_and_the_right_status(server: Server, provid
     assert status(prompt, b"\xff") == 400
     assert status(prompt, b'{"txt": "a"}') == 422
     assert status(prompt, b'{"text": "  "}') == 422
-    assert status(prompt, b'{"text": "/nonsense"}') == 422
+    assert status(prompt, b'{"text": "/nonsense", "typed": true}') == 422
     assert status(prompt, b'{"text": "a", "images": [{"data": "%%"}]}') == 422
     assert status("/api/sessions/nope/prompt", b'{"text": "a"}') == 404
     assert status("/api/sessions", json.dumps({"cwd": "/no/such"}).encode()) == 422
