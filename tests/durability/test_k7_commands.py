@@ -48,7 +48,7 @@ class Case(Struct, frozen=True):
 
 
 CASES = {
-    "config set": Case(("config", "set", "max_turns", "5")),
+    "config set": Case(("config", "set", "mode", "plan")),
     "auth login": Case(LOGIN, after=[("auth", "logout", "acme")]),
     "auth login over another key": Case(LOGIN, [LOGIN], [("auth", "logout", "acme")]),
     "auth logout": Case(("auth", "logout", "acme"), [LOGIN]),
@@ -61,12 +61,11 @@ CASES = {
     "plugin allow": Case(("plugin", "allow", "acme", "--yes"), [PLUGIN]),
     "skills add": Case(SKILL),
     "skills add over another": Case(SKILL, [SKILL]),
-    "skills remove": Case(("skills", "remove", "pdf", "--yes"), [SKILL]),
+    "skills remove": Case(("skills", "remove", "pdf"), [SKILL]),
     "sessions export": Case(("sessions", "export", "session_1", "-o", "out.jsonl")),
     "sessions import": Case(("sessions", "import", "in.jsonl"), [("sessions", "export", "session_1", "-o", "in.jsonl")]),
-    "sessions delete": Case(("sessions", "delete", "session_1", "--yes")),
+    "sessions delete": Case(("sessions", "delete", "session_1", "--yes"), after=[("sessions", "delete", "session_2", "--yes")]),
     "completion": Case(("completion", "bash", "--install")),
-    "doctor --bundle": Case(("doctor", "--bundle", "bundle.zip")),
 }
 CALLS = ("rename", "renameat2", "fsync", "unlink", "unlinkat", "link", "mkdir", "flock", "ftruncate")
 LAST = 25
@@ -98,7 +97,8 @@ class Machine:
         skill.parent.mkdir(parents=True)
         skill.write_text(skill_text("pdf"))
         with Store.open(find_places(self.env).data) as store:
-            store.append(store.create(self.work, id="session_1").id, [said("one"), said("x" * 300_000)])
+            for name in ("session_1", "session_2"):
+                store.append(store.create(self.work, id=name).id, [said("one"), said(name * 50_000)])
 
     def run(self, argv: Sequence[str], before: Sequence[str] = ()) -> int:
         if argv == ("commit",):

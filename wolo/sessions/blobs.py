@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
@@ -13,6 +12,8 @@ from wolo.sessions.storage import sync_directory
 
 INCOMING = ".incoming"
 """A file is written under this name and then renamed. Writers hold the database lock, so one name is enough."""
+
+_IS_USED = "session IN (SELECT id FROM sessions)"
 
 
 def add(folder: Path, connection: sqlite3.Connection, session_id: str, data: bytes, suffix: str = "") -> Path:
@@ -44,14 +45,16 @@ def names_of(connection: sqlite3.Connection, session_id: str) -> list[str]:
 
 def count_missing(folder: Path, connection: sqlite3.Connection) -> int:
     there = {path.name for path in folder.iterdir()}
-    return sum(name not in there for (name,) in connection.execute("SELECT DISTINCT name FROM blobs"))
+    return sum(name not in there for (name,) in connection.execute(f"SELECT DISTINCT name FROM blobs WHERE {_IS_USED}"))
 
 
-def delete_unused(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> None:
-    """Removes files that no session needs. Needs a write transaction."""
-    for name in names:
-        if not connection.execute("SELECT 1 FROM blobs WHERE name = ? LIMIT 1", (name,)).fetchone():
+def delete_unused(folder: Path, connection: sqlite3.Connection) -> None:
+    """Removes files and rows of sessions that were deleted, as far as no other session needs them. Needs a write transaction."""
+    used = {name for (name,) in connection.execute(f"SELECT DISTINCT name FROM blobs WHERE {_IS_USED}")}
+    for (name,) in connection.execute(f"SELECT DISTINCT name FROM blobs WHERE NOT {_IS_USED}").fetchall():
+        if name not in used:
             (folder / name).unlink(missing_ok=True)
+    connection.execute(f"DELETE FROM blobs WHERE NOT {_IS_USED}")
 
 
 def suffix(name: str) -> str:

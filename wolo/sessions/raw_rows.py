@@ -187,11 +187,10 @@ class SessionImport:
 
     def _delete(self, session_id: str) -> None:
         with self._database.writing() as connection:
-            names = blobs.names_of(connection, session_id)
-            for table, column in (("entries", "session"), ("blobs", "session"), ("sessions", "id")):
+            for table, column in (("entries", "session"), ("sessions", "id")):
                 connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
         with self._database.writing() as connection:
-            blobs.delete_unused(self._blobs_dir, connection, names)
+            blobs.delete_unused(self._blobs_dir, connection)
 
     def _finish(self, tally: SessionTotals) -> SessionInfo:
         facts = self._facts

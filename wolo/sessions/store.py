@@ -296,12 +296,11 @@ class Store:
                 self.delete(task)
             with self._database.writing() as connection:
                 session_rows.require(connection, session_id)
-                names = blobs.names_of(connection, session_id)
-                for table, column in (("entries", "session"), ("blobs", "session"), ("sessions", "id")):
+                for table, column in (("entries", "session"), ("sessions", "id")):
                     connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
-            # Files are removed after their rows, again under the lock: a crash in between leaves files, never rows without one.
+            # Files are removed after the session, again under the lock; after a crash the next deletion finds their rows.
             with self._database.writing() as connection:
-                blobs.delete_unused(self.blobs_dir, connection, names)
+                blobs.delete_unused(self.blobs_dir, connection)
             forget(self.data_dir, session_id)
 
     def store_blob(self, session_id: str, name: str, data: bytes) -> Path:

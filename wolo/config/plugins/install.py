@@ -63,6 +63,8 @@ def fetched(source: Source, places: Places, files: Sequence[str] = ()) -> Iterat
         make_private(store)
     except OSError as error:
         raise ExtensionError(f"{store} cannot be written: {error.strerror}.") from error
+    with changing(places):
+        pass  # what a killed process left is gone, also where nothing is to be updated
     with unfinished_folder(store) as scratch:
         yield fetch(source, scratch, files)
 
