@@ -2,6 +2,7 @@
 
     python tests/mutation/sample.py              all of the sample
     python tests/mutation/sample.py --every 3    a third of it
+    python tests/mutation/sample.py --since REF  of the lines that changed since a commit
 
 The seed and the code decide the sample. A change that survives and does not matter (it cannot be seen from outside) is listed in
 `survivors.txt`; any other survivor ends the run with exit status 1.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -118,18 +120,37 @@ def _changed(node: ast.AST) -> str | None:
             return None
 
 
-def sample() -> list[Mutant]:
-    """As many of each room, as far as it goes."""
+def changed_lines(since: str) -> set[tuple[Path, int]]:
+    """Lines of wolo that are new since the commit, by file and number."""
+    diff = subprocess.run(
+        ["git", "diff", "-U0", since, "--", "wolo"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    lines: set[tuple[Path, int]] = set()
+    path = Path()
+    for line in diff.splitlines():
+        if line.startswith("+++ b/"):
+            path = Path(line.removeprefix("+++ b/"))
+        elif hunk := re.match(r"@@ \S+ \+(\d+)(?:,(\d+))? @@", line):
+            begin, size = int(hunk[1]), int(hunk[2] or 1)
+            lines.update((path, number) for number in range(begin, begin + size))
+    return lines
+
+
+def sample(since: str = "") -> list[Mutant]:
+    """As many of each room, as far as it goes; with `since`, among the lines that changed since that commit."""
+    lines = changed_lines(since) if since else None
     chance = random.Random(SEED)
     by_room: dict[str, list[Mutant]] = {}
     for path in sorted((ROOT / "wolo").rglob("*.py")):
         if path.name not in RUN_ELSEWHERE:
             for mutant in mutants_of(path.relative_to(ROOT)):
+                if lines is not None and (mutant.path, mutant.line) not in lines:
+                    continue
                 by_room.setdefault(mutant.room, []).append(mutant)
     for found in by_room.values():
         chance.shuffle(found)
     chosen: list[Mutant] = []
-    while len(chosen) < SIZE:
+    while len(chosen) < SIZE and any(by_room.values()):
         chosen += [found.pop() for _, found in sorted(by_room.items()) if found]
     return chosen[:SIZE]
 
@@ -166,7 +187,9 @@ def judge(copy: Path, mutant: Mutant) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--every", type=int, default=1, help="only every n-th of the sample")
-    mutants = sample()[:: parser.parse_args().every]
+    parser.add_argument("--since", default="", metavar="REF", help="only lines that changed since this commit")
+    args = parser.parse_args()
+    mutants = sample(args.since)[:: args.every]
     allowed = set(SURVIVORS.read_text().splitlines())
     verdicts: dict[str, list[str]] = {"caught": [], "survived": [], "skipped": []}
     with tempfile.TemporaryDirectory(prefix="wolo-mutants-") as folder:
