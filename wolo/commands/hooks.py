@@ -28,10 +28,17 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
 
 
 def lines_of(found: HookSet) -> list[str]:
+    shown = ", ".join((_standing(found), *(f"with the {each}" for each in found.active_with)))
     return [
-        f"{escaped_line(found.source)}  ({'allowed' if found.plugin else STANDINGS[found.standing]})",
+        f"{escaped_line(found.source)}  ({escaped_line(shown)})",
         *(f"  {event:<18}  {_matcher(hook)}{escaped_line(hook.action)}{_more(hook)}" for event, hook in found.hooks),
     ]
+
+
+def _standing(found: HookSet) -> str:
+    if found.active_with and not found.folder and not found.runs:
+        return "yours, not run: the file is in the workspace, where the model writes"
+    return "allowed" if found.plugin else STANDINGS[found.standing]
 
 
 def _matcher(hook: Hook) -> str:

@@ -13,12 +13,14 @@ from typing import Any
 from wolo import __version__
 from wolo.config import keys, layers
 from wolo.config.schema import WebSearch
-from wolo.conversation.resources import conversation_hooks, edit_checks
+from wolo.conversation.resources import edit_checks
+from wolo.conversation.resources.conversation_hooks import find_problems
 from wolo.conversation.resources.file_tracking import checkpoints_folder
 from wolo.conversation.resources.mcp_servers import last_known, servers_here
 from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
 from wolo.conversation.resources.web_search import find_search_service
 from wolo.diagnostics import model_info
+from wolo.diagnostics.hook_trial import hooks_here
 from wolo.diagnostics.package_check import changed_packages
 from wolo.errors import SessionError, WoloError
 from wolo.guard.sandbox.selection import Found, find
@@ -81,7 +83,8 @@ def lines(report: Report) -> Iterator[str]:
     for why in sandbox["tried"]:
         yield f"          {why}"
     for each in report["hooks"]:
-        yield f"hooks     {each['hooks']} in {each['source']}: {each['standing']}"
+        active = "".join(f", with the {name}" for name in each["active_with"])
+        yield f"hooks     {each['hooks']} in {each['source']}: {each['standing']}{active}"
     yield f"search    {report['web_search'] or 'no web search; web_search.backend turns it on'}"
     yield f"lsp       {', '.join(report['language_servers']) or 'no language server checks edits'}"
     for server in report["servers"]:
@@ -194,16 +197,23 @@ def _model(problems: list[str]) -> str | None:
 
 
 def _hooks(problems: list[str]) -> list[dict[str, Any]]:
-    """Each file with hooks, and whether they run."""
-    places, root, cwd = find_places(), find_root(Path.cwd()), Path.cwd()
+    """Each file with hooks, whether they run, and with which skill or agent."""
     notices: list[str] = []
     try:
-        sets = conversation_hooks.find_hooks(layers.load(places), places, root, cwd, notices)
+        sets = hooks_here({}, notices)
     except WoloError as error:
         problems.append(error.message)
         return []
-    problems += [each for each in (*notices, *conversation_hooks.find_problems(sets, cwd)) if each not in problems]
-    return [{"source": each.source, "hooks": len(each.hooks), "standing": each.standing} for each in sets]
+    problems += [each for each in (*notices, *find_problems(sets, Path.cwd())) if each not in problems]
+    return [
+        {
+            "source": each.source,
+            "hooks": len(each.hooks),
+            "standing": each.standing,
+            "active_with": list(each.active_with),
+        }
+        for each in sets
+    ]
 
 
 def _web_search(problems: list[str]) -> str | None:

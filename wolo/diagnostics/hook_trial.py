@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from wolo.agent.budget import Account
 from wolo.config import layers
 from wolo.config.cli_options import Given
-from wolo.conversation.resources.conversation_hooks import HookSet, environment, find_hooks, placed
+from wolo.conversation.resources.conversation_hooks import HookSet, component_hooks, environment, find_hooks, placed
 from wolo.conversation.resources.hook_model import ask_for_hook
 from wolo.conversation.resources.hook_records import HookRecords
 from wolo.conversation.resources.model_selection import ModelAccess, choose_now, make_asker
+from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError
 from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ClaudeCall, to_wolo_arguments
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS, FILE_CHANGED
@@ -38,17 +39,19 @@ class HookTrial(Struct, frozen=True):
 
 
 def hooks_here(given: Given, notices: list[str]) -> tuple[HookSet, ...]:
-    """All hooks of a run in this directory. Raises ConfigError."""
-    places = find_places()
+    """All hooks of a run in this directory, with those of skills and agents. Raises ConfigError."""
+    places, root, cwd = find_places(), find_root(), Path.cwd()
     config = layers.load(places, os.environ, given)
     notices += config.notices
-    return find_hooks(config, places, find_root(), Path.cwd(), notices)
+    sets = find_hooks(config, places, root, cwd, notices)
+    files = UserFiles(config, places, root, cwd)
+    return (*sets, *component_hooks(files.skills().found, files.all_agents().found, places, root, notices))
 
 
 async def try_hooks(
     sets: Sequence[HookSet], event: str, tool: str, given: Mapping[str, Any], mode: str
 ) -> tuple[list[HookTrial], Answer]:
-    """The answer of each matching hook that may run, and their combined answer.
+    """The answer of each matching hook that may run, as if its skill or agent were active, and their combined answer.
 
     `tool` and its arguments in `given` may use Claude Code's names; for other events `given` is merged into the payload.
     Raises UsageError for an unknown event.
@@ -63,16 +66,18 @@ async def try_hooks(
     ground = HookEnvironment(
         processes=processes, shell=shell, cwd=workspace.start, environ=partial(environment, workspace.root), ask_model=_ask
     )
-    facts = {"session_id": "session_test", "cwd": str(cwd), "permission_mode": mode, "transcript_path": str(records.transcript)}
-    payload = {**facts, **(_call(event, tool, given) if event in ABOUT_TOOLS else {**_sample(event, cwd), **given})}
+    common = {"session_id": "session_test", "cwd": str(cwd), "permission_mode": mode, "transcript_path": str(records.transcript)}
+    payload = {**common, **(_call(event, tool, given) if event in ABOUT_TOOLS else {**_sample(event, cwd), **given})}
     more = {"CLAUDE_ENV_FILE": str(records.env_file)} if event in ("SessionStart", "Setup", FILE_CHANGED) else {}
     trials = []
     try:
         for each in placed(sets):
             waited = replace(each, hook=replace(each.hook, in_background=False))
             hooks = Hooks([waited], ground)
-            if hooks.select(event, payload):
-                answer = await hooks.run(event, payload, _nobody, environ=more)
+            hooks.active.update(each.active_with)
+            facts = {**_agent(each, event), **payload}
+            if hooks.select(event, facts):
+                answer = await hooks.run(event, facts, _nobody, environ=more)
                 trials.append(HookTrial(each, when_late(answer) if each.hook.in_background else answer))
     finally:
         processes.close_all()
@@ -104,6 +109,12 @@ _SAMPLES: Mapping[str, Mapping[str, Any]] = {
     "InstructionsLoaded": {"file_path": "AGENTS.md", "memory_type": "Project", "load_reason": "session_start"},
     "FileChanged": {"file_path": ".env", "event": "change"},
 }
+
+
+def _agent(hook: RegisteredHook, event: str) -> dict[str, str]:
+    """The agent of the hook, whose end is the sample of SubagentStop."""
+    agents = [each.removeprefix("agent ") for each in hook.active_with if each.startswith("agent ")]
+    return {"agent_type": agents[0]} if agents and event == "SubagentStop" else {}
 
 
 def _sample(event: str, cwd: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.fakes.command import run_wolo
 from tests.fakes.search_server import search_server
 from wolo.conversation.resources import conversation_hooks
-from wolo.places import find_places
+from wolo.places import find_home, find_places
 
 GUARD = 'grep -q "rm -rf" && { echo never >&2; exit 2; }; true'
 
@@ -25,6 +25,51 @@ def write_hooks() -> Path:
 def write_project_hooks() -> None:
     Path(".claude").mkdir()
     Path(".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "true"}]}]}}))
+
+
+def write_component(path: Path, event: str) -> Path:
+    path.parent.mkdir(parents=True)
+    hooks = f"hooks:\n  {event}:\n    - hooks:\n        - type: command\n          command: echo {path.stem} >&2; exit 2\n"
+    path.write_text(f"---\nname: careful\ndescription: Be careful.\n{hooks}---\nBe careful.\n")
+    return path
+
+
+def test_hooks_of_skills_and_agents_are_listed() -> None:
+    own = write_component(find_home() / ".claude/skills/careful/SKILL.md", "PreToolUse")
+    write_component(Path(".claude/agents/careful.md"), "Stop")
+    rows = run_wolo("hooks", "list", "--trust", "--json").json
+    assert [(row["event"], row["source"], row["active_with"], row["standing"]) for row in rows] == [
+        ("PreToolUse", str(own), ["skill careful"], "yours"),
+        ("Stop", ".claude/agents/careful.md", ["agent careful"], "needs consent"),
+        ("SubagentStop", ".claude/agents/careful.md", ["agent careful"], "needs consent"),
+    ]
+    assert f"{own}  (yours, with the skill careful)" in run_wolo("hooks", "list").stdout
+    doctor = run_wolo("doctor")
+    assert f"1 in {own}: yours, with the skill careful" in doctor.stdout
+
+
+def test_hooks_of_skills_and_agents_are_tried_out() -> None:
+    write_component(find_home() / ".claude/skills/careful/SKILL.md", "PreToolUse")
+    write_component(find_home() / ".claude/agents/careful.md", "Stop")
+    assert run_wolo("hooks", "test", "PreToolUse", "--json").json["reason"] == "SKILL"
+    for event in ("Stop", "SubagentStop"):
+        answer = run_wolo("hooks", "test", event, "--json").json
+        assert (answer["decision"], answer["reason"]) == ("deny", "careful")
+    other = run_wolo("hooks", "test", "SubagentStop", "--input", '{"agent_type": "other"}', "--json")
+    assert other.json["hooks"] == []
+
+
+def test_own_hooks_in_the_workspace_are_listed_as_not_run() -> None:
+    folder = Path("own/careful").absolute()
+    path = write_component(folder / "SKILL.md", "PreToolUse")
+    skills = find_home() / ".claude/skills"
+    skills.mkdir(parents=True)
+    (skills / "careful").symlink_to(folder)
+    (row,) = run_wolo("hooks", "list", "--json").json
+    assert (row["standing"], row["runs"]) == ("refused", False)
+    assert "yours, not run: the file is in the workspace" in run_wolo("hooks", "list").stdout
+    assert run_wolo("hooks", "test", "PreToolUse", "--json").json["hooks"] == []
+    assert path.exists()
 
 
 def test_hooks_are_listed_with_what_is_wrong_with_their_files() -> None:

@@ -153,6 +153,7 @@ def _rows(found: HookSet) -> list[dict[str, Any]]:
             "async": hook.in_background,
             "once": hook.once,
             "source": found.source,
+            "active_with": list(found.active_with),
             "standing": found.standing,
             "runs": found.runs,
         }
