@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Literal
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -66,8 +68,11 @@ async def confirm(ctx: Context) -> str:
 
 @server.tool()
 async def agree(ctx: Context) -> str:
-    """Have the user accept without any field."""
-    return (await ctx.elicit("Delete everything?", Empty)).action
+    """Have the user accept without any field. A yes is also in the file that AGREED names."""
+    action = (await ctx.elicit("Delete everything?", Empty)).action
+    if action == "accept" and (path := os.environ.get("AGREED")):
+        Path(path).write_text(action)
+    return action
 
 
 @server.tool()

@@ -28,7 +28,7 @@ from wolo.mcp.elicitation import (
     url_question,
 )
 from wolo.messages.terminal_text import clean_line, escaped_line
-from wolo.tools.tool_values import UNASKED, AskQuestions, Option, Question, Reply
+from wolo.tools.tool_values import UNASKED, AskQuestions, Option, Question, Replies, Reply
 
 MOST_LOG_LINES = 200
 _ANSWERS_TRIES = 3
@@ -85,15 +85,19 @@ class ServerRequests:
         self._may_sample = not attended
         self.log: deque[str] = deque(maxlen=MOST_LOG_LINES)
         self._callers: list[Caller] = []
+        self._asking: set[asyncio.Future[Replies | None]] = set()
         self._deadlines: list[tuple[asyncio.Timeout, float]] = []
 
     @contextmanager
     def working_for(self, caller: Caller) -> Iterator[None]:
+        """With the last call end the questions to the user: nobody says yes for a call that is over."""
         self._callers.append(caller)
         try:
             yield
         finally:
             self._callers.remove(caller)
+            for question in () if self._callers else self._asking:
+                question.cancel()
 
     @contextmanager
     def limiting(self, deadline: asyncio.Timeout, timeout_s: float) -> Iterator[None]:
@@ -206,12 +210,18 @@ class ServerRequests:
             raise UsageError("The user declined.")
         self._may_sample = True
 
-    async def _ask(self, ask: AskQuestions, caller: Caller, questions: Sequence[Question]) -> Sequence[Reply] | None:
+    async def _ask(self, ask: AskQuestions, caller: Caller, questions: Sequence[Question]) -> Replies | None:
+        """None: dismissed, or the calls have ended."""
         for deadline, _ in self._deadlines:
             deadline.reschedule(None)
+        question = asyncio.ensure_future(ask(caller.call_id, questions))
+        self._asking.add(question)
         try:
-            return await ask(caller.call_id, questions)
+            await asyncio.wait([question])
+            return None if question.cancelled() else question.result()
         finally:
+            question.cancel()
+            self._asking.discard(question)
             for deadline, timeout_s in self._deadlines:
                 deadline.reschedule(asyncio.get_running_loop().time() + timeout_s)
 
