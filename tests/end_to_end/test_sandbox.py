@@ -18,6 +18,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import pty_wolo
+from tests.fleet.batches import serve
 from tests.guard.sandbox_setup import Ground, land
 from tests.guard.test_sandbox_contract import need
 
@@ -313,6 +314,20 @@ def test_where_nothing_holds_required_ends_before_anything_begins(
     assert done.returncode == 2
     assert "--sandbox required: no sandbox is available on this machine." in done.stderr
     assert provider.requests == []
+
+
+def test_without_any_sandbox_no_command_of_a_task_runs(
+    provider: ProviderServer, ground: Ground, isolated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in serve(provider).items():
+        monkeypatch.setenv(name, value)
+    task = isolated / "t.jsonl"
+    task.write_text('{"id": "a", "prompt": "go", "setup": "touch here"}')
+    for out, more in (("x", ()), ("y", ("--set", "sandbox.backend=off"))):
+        run = isolated / out
+        without_walls(isolated, "batch", "run", str(task), "--out", str(run), *more)
+        said = (run / "results.jsonl").read_text()
+        assert ("setup and verify run in the sandbox only" in said, '"kind":"setup"' in said) == (not more, False), said
 
 
 def test_without_any_sandbox_a_replay_is_refused_unless_told(provider: ProviderServer, ground: Ground, isolated: Path) -> None:

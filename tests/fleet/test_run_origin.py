@@ -64,3 +64,24 @@ def test_a_changed_ledger_loosens_nothing(tmp_path: Path, changed: str) -> None:
             database.execute(f"UPDATE run SET meta = json_set(meta, '{changed}', {value})")
     refused = run_wolo("batch", "resume", "x")
     assert (refused.exit_code, refused.stdout, "yolo" in refused.stderr) == (2, "", True)
+
+
+def test_no_file_chooses_an_image(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 1, image="img:1")
+    for given in ((), ("--image", "img:2")):
+        refused = run_wolo("batch", "run", str(tasks), "--out", "x", *given)
+        assert (refused.exit_code, refused.stdout, Path("x").exists()) == (2, "", False)
+        assert "image: img:1 would get your keys and the network; --image img:1 allows it" in refused.stderr
+    assert run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "0", "--image", "img:1").exit_code == 0
+    with sqlite3.connect("x/ledger.db") as database:
+        database.execute("UPDATE tasks SET task = json_set(task, '$.image', 'img:2')")
+    refused = run_wolo("batch", "resume", "x")
+    assert (refused.exit_code, "name images that were not chosen" in refused.stderr) == (2, True)
+
+
+def test_images_of_somebody_else_count_only_as_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = write_tasks(tmp_path / "t.jsonl", 1, image="img:1")
+    assert run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "0", "--image", "img:1").exit_code == 0
+    monkeypatch.setenv("WOLO_HOME", str(tmp_path / "other"))
+    refused = run_wolo("batch", "resume", "x")
+    assert (refused.exit_code, "its maker has chosen --image img:1." in refused.stderr) == (2, True)

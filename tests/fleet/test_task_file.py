@@ -30,7 +30,7 @@ WHOLE = {
 
 
 def read(data: bytes, folder: Path = Path("/")) -> list[Task]:
-    return read_tasks("t.jsonl", io.BytesIO(data), folder)
+    return read_tasks("t.jsonl", io.BytesIO(data), folder, images=("python:3.12-slim",))
 
 
 def mistakes(data: bytes, folder: Path = Path("/")) -> list[str]:

@@ -35,14 +35,22 @@ class ReadyPatch(Struct, frozen=True):
     """The files have changed since; git merges three ways."""
 
 
-def prepare_patch(run: Path, row: Row, target: Path | None) -> ReadyPatch:
-    """Changes nothing. Raises UsageError if there is nothing to apply, WoloError if it cannot be applied here."""
+def prepare_patch(run: Path, row: Row, target: Path | None, *, is_own: bool) -> ReadyPatch:
+    """Changes nothing. `is_own`: the run was made here, so that it may name the folder to change.
+
+    Raises UsageError if there is nothing to apply, WoloError if it cannot be applied here.
+    """
     patch = row.outcome.patch if row.outcome else None
     if patch is None:
         raise UsageError(f"{row.task.id} has no patch: it is {row.state}.")
     file = patch.file_in(run)
     if not file.is_file():
         raise UsageError(f"{file} is gone.")
+    if target is None and not is_own and row.task.repo.startswith("/"):
+        raise UsageError(
+            f"This run was not made here, and its maker has chosen the folder to change: {row.task.repo}.",
+            hint="Name the folder with --to; `--to .` is the present one.",
+        )
     folder = target or (Path(row.task.repo) if row.task.repo.startswith("/") else Path.cwd())
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder.", hint="Name one with --to.")

@@ -17,10 +17,11 @@ from wolo.errors import WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, spent_of
 from wolo.fleet.bounded_programs import run_bounded
 from wolo.fleet.containers import Container, make_container
-from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Patch, Spent, Verified
+from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Patch, Spent, Verified, place_in
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.task_commands import CommandEnd, TaskCommands
+from wolo.fleet.task_file import check_saved
 from wolo.fleet.worktrees import Worktree, make_patch, make_worktree, rebased, remove_tree
 from wolo.places import find_places, make_private
 from wolo.workspace.git import Git, GitFailed
@@ -76,10 +77,10 @@ class AttemptRunner:
 
         A cancellation ends everything the attempt has started, leaves its log and session in place, and is passed on.
         """
-        place = self.folder.path / lease.folder
+        place = place_in(self.folder.path, lease.folder)
         private = place.with_name(f".{place.name}.part")
-        await asyncio.to_thread(_begin, private)
         work = self.folder.work(work_name(lease))
+        await asyncio.to_thread(_begin, private)
         attempt = _Attempt(self, lease, private, work, allowance, view)
         try:
             outcome = await attempt.run()
@@ -138,6 +139,7 @@ class _Attempt:
 
     async def _prepare(self) -> None:
         self._view.phase = "worktree"
+        check_saved(self._task)
         git, mirrors = self._runner.git, self._runner.folder.mirrors
         if self._task.image:
             name = f"wolo-{self._lease.fence}-{secrets.token_hex(4)}"

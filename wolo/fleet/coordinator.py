@@ -25,7 +25,7 @@ from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.preflight import ModelCheck
 from wolo.fleet.run_folder import RunFolder, work_name
-from wolo.fleet.run_origin import refuse_foreign, refuse_looser
+from wolo.fleet.run_origin import refuse_foreign, refuse_images, refuse_looser
 from wolo.fleet.seal import is_sealed, seal_of
 from wolo.fleet.tasks import Task, key_of
 from wolo.fleet.workers import Watcher, Workers
@@ -42,6 +42,8 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
     engine: str = "local"
     ray_address: str = ""
     """As for `ray.init`; empty: the cluster of this machine."""
+    images: tuple[str, ...] = ()
+    """Images that tasks may name: they get the keys of providers."""
     jobs: int = 1
     requests_per_minute: float | None = None
     """Limits of all workers with one key; None: as the provider says when it refuses."""
@@ -139,9 +141,10 @@ def check_origin(ledger: Ledger, *, as_saved: bool) -> None:
     options = options_of(ledger.meta())
     if not as_saved and not options.is_own:
         cluster = options.ray_address if options.engine == "ray" else ""
-        refuse_foreign(options.agent, cluster, ModelCheck(AgentSettings()).mode)
+        refuse_foreign(options.agent, cluster, options.images, ModelCheck(AgentSettings()).mode)
     waiting = [row.task for row in ledger.rows(states=("queued", "leased"))]
     refuse_looser(waiting, ModelCheck(options.agent).mode)
+    refuse_images(waiting, options.images)
 
 
 def make_engine(path: Path, options: BatchOptions) -> Engine:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import hashlib
 import os
 import shutil
 from collections.abc import AsyncIterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.config.consents import trust_in
+from wolo.fleet.seal import seal_of
 from wolo.places import Places, make_private
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.git_objects import borrowed_by, copy_objects, copy_refs
@@ -54,7 +54,7 @@ class Mirrors:
         return found
 
     async def _find(self, repo: str, ref: str) -> Source:
-        name = hashlib.sha256(repo.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        name = seal_of(["mirror", repo])[:16]  # nobody else can put one there
         mirror = self._folder / f"{name}.git"
         async with _locked(self._folder / f"{name}.lock"):
             local = local_path(repo)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.fleet.ledger.outcomes import Lease
+from wolo.fleet.ledger.outcomes import Lease, place_in
 from wolo.fleet.ledger.run_rows import Row
 from wolo.places import make_private
 
@@ -30,13 +30,16 @@ class RunFolder(Struct, frozen=True):
         return self.path / "work/mirrors"
 
     def leftovers(self) -> list[Path]:
-        """Folders of attempts that run, or whose worker was killed."""
+        """Folders of attempts that run, or whose worker was killed. Raises WoloError for a run with links to elsewhere."""
+        for name in ("work/mirrors", "attempts"):
+            place_in(self.path, name)
         works = [path for path in self.path.glob("work/*") if path != self.mirrors]
-        return [*works, *self.path.glob("attempts/*/.*.part")]
+        parts = self.path.glob("attempts/*/.*.part")
+        return [*works, *(place_in(self.path, str(path.relative_to(self.path))) for path in parts)]
 
     def work(self, name: str) -> Path:
-        """Of one attempt; removed after it."""
-        return self.path / "work" / name
+        """Of one attempt; removed after it. Raises WoloError for a run with links to elsewhere."""
+        return place_in(self.path, f"work/{name}")
 
     def make(self) -> None:
         """Raises OSError."""

@@ -13,7 +13,15 @@ from msgspec import Struct
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
-from wolo.conversation.resources.tool_environment import SandboxPlan, make_judge, passed_variables, plan_sandbox, sandbox_profile
+from wolo.conversation.resources.tool_environment import (
+    SandboxPlan,
+    find_sandbox,
+    make_judge,
+    passed_variables,
+    plan_sandbox,
+    sandbox_profile,
+)
+from wolo.errors import UsageError
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.bounded_programs import ProgramEnd, run_bounded
 from wolo.fleet.containers import Container
@@ -121,10 +129,19 @@ class TaskCommands:
         return self._walls.wrap(argv, folder)
 
     def _make_walls(self) -> Sandbox | None:
+        """None where the user has chosen that commands have no sandbox. Raises UsageError when there is none."""
         plan = plan_sandbox(self._config, self._workspace, self._places)
-        if plan.found.make is None or plan.confine == "never":
-            return None
-        return plan.found.make(sandbox_profile(self._judge(self._config, plan), self._workspace, self._places))
+        found = plan.found
+        if found.make is None:
+            if plan.mode.name == "yolo" or self._config.settings.sandbox.backend == "off":
+                return None
+            found = find_sandbox(self._config, self._workspace, self._places)  # nobody could approve a command of the file
+        if found.make is None:
+            raise UsageError(
+                "setup and verify run in the sandbox only, and this machine has none.",
+                hint="--mode yolo or --set sandbox.backend=off runs them without one.",
+            )
+        return found.make(sandbox_profile(self._judge(self._config, plan), self._workspace, self._places))
 
     def _judge(self, config: Config, plan: SandboxPlan) -> Judge:
         outputs = self._places.data / "blobs"

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
 from msgspec import Struct
 
 from wolo.errors import UsageError
 from wolo.fleet.json_places import JsonMistake, Place, parse_line
 from wolo.fleet.mirrors import is_missing
-from wolo.fleet.tasks import Resources, Task, TaskBudget
+from wolo.fleet.tasks import MAX_ID, Resources, Task, TaskBudget, is_folder_name
 from wolo.fleet.worktrees import is_repository
 from wolo.guard.modes import MODES, is_looser
 from wolo.workspace.processes.command_environment import never_passes
@@ -22,8 +23,6 @@ from wolo.workspace.processes.command_environment import never_passes
 MAX_LINE_BYTES = 4 << 20
 MAX_PROMPT_BYTES = 4 << 20
 """Size of a prompt file."""
-MAX_ID = 100
-_ID = r"[A-Za-z0-9_](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?"
 _URL = r"(?:https?|ssh|git|file)://[^\s/]*/?\S+|[\w.-]+@[\w.-]+:\S+"
 _MIN_MEMORY_MB = 64
 
@@ -49,13 +48,18 @@ class TaskFileError(UsageError):
 
 
 def read_tasks(
-    name: str, file: IO[bytes], folder: Path, check_model: CheckModel = lambda model, priced: "", mode: str = "auto"
+    name: str,
+    file: IO[bytes],
+    folder: Path,
+    check_model: CheckModel = lambda model, priced: "",
+    mode: str = "auto",
+    images: Sequence[str] = (),
 ) -> list[Task]:
-    """Reads JSON Lines. Relative paths start at `folder`; no task may have a looser mode than `mode`.
+    """Reads JSON Lines. Relative paths start at `folder`; no task may have a looser mode than `mode`, or another image.
 
     Raises TaskFileError with all mistakes.
     """
-    reader = _Reader(folder, check_model, mode)
+    reader = _Reader(folder, check_model, mode, images)
     for number, line in _lines(file):
         reader.read(number, line)
         if reader.mistakes and reader.mistakes[-1].message == _ARRAY:
@@ -65,6 +69,19 @@ def read_tasks(
     if reader.mistakes:
         raise TaskFileError(name, reader.mistakes)
     return reader.tasks
+
+
+def check_saved(task: Task) -> None:
+    """A ledger may come from others, and holds what no task file may. Raises UsageError for such a task."""
+    fields = parse_line(msgspec.json.encode(task).decode()).fields
+    wrong = "" if task.repo.startswith("/") or not task.repo or re.fullmatch(_URL, task.repo) else f"repo: {task.repo}"
+    try:
+        for name, place in fields.items():
+            _FIELDS[name](place)
+    except _Wrong as error:
+        wrong = f"{name}: {error}"
+    if wrong:
+        raise UsageError(f"Task {task.id} of the run could be in no task file: {wrong}.", hint="The ledger was changed by hand.")
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
@@ -83,12 +100,13 @@ class _Wrong(Exception):
 
 
 class _Reader:
-    def __init__(self, folder: Path, check_model: CheckModel, mode: str) -> None:
+    def __init__(self, folder: Path, check_model: CheckModel, mode: str, images: Sequence[str]) -> None:
         self.tasks: list[Task] = []
         self.mistakes: list[Mistake] = []
         self._folder = folder
         self._check_model = check_model
         self._mode = mode
+        self._images = images
         self._models: dict[tuple[str, bool], str] = {}
         self._repos: dict[str, str] = {}
         self._refs: dict[tuple[str, str], bool] = {}
@@ -132,6 +150,7 @@ class _Reader:
         self._check_repo(whole, found)
         self._check_task_model(whole, found)
         self._check_mode(whole, found.get("mode", ""))
+        self._check_image(whole, found.get("image", ""))
         if len(self.mistakes) == before:
             self.tasks.append(Task(**found))
 
@@ -214,6 +233,12 @@ class _Reader:
             said = f"mode: {mode} is looser than {self._mode}, the mode of this run; --mode {mode} allows it"
             self._mistake(whole.fields["mode"].column, said)
 
+    def _check_image(self, whole: Place, image: str) -> None:
+        """The program in it gets the keys of providers: whoever runs the file chooses."""
+        if image and image not in self._images:
+            said = f"image: {image} would get your keys and the network; --image {image} allows it"
+            self._mistake(whole.fields["image"].column, said)
+
     def _check_task_model(self, whole: Place, found: dict[str, Any]) -> None:
         budget = found.get("budget")
         priced = isinstance(budget, TaskBudget) and budget.usd is not None
@@ -243,7 +268,7 @@ def _id(place: Place) -> str:
     text = _text(place)
     if len(text) > MAX_ID:
         raise _Wrong(f"longer than {MAX_ID} characters")
-    if not re.fullmatch(_ID, text):
+    if not is_folder_name(text):
         raise _Wrong(f"{text!r} cannot be the name of a folder; letters, digits and . _ + - can, without a dot or dash in front")
     return text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,14 @@ import msgspec
 from msgspec import Struct, field
 
 from wolo import __version__
+
+MAX_ID = 100
+_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._+-]*[A-Za-z0-9_+-])?")
+
+
+def is_folder_name(id: str) -> bool:
+    """Ids are names of folders, also those in a ledger that comes from others."""
+    return len(id) <= MAX_ID and _ID.fullmatch(id) is not None
 
 
 class TaskBudget(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,7 +12,7 @@ from string import Formatter
 from typing import Any
 
 from wolo.errors import UsageError
-from wolo.fleet.task_file import MAX_ID
+from wolo.fleet.tasks import MAX_ID
 from wolo.workspace.root import find_root
 
 _COLUMNS = ("id", "repo", "ref", "setup", "verify", "model", "mode", "image")

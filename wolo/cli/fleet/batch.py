@@ -54,6 +54,10 @@ def run(
         list[str] | None,
         typer.Option("--set", help="Override one setting for all tasks.", metavar="KEY=VALUE", show_default=False),
     ] = None,
+    images: Annotated[
+        list[str] | None,
+        typer.Option("--image", help="Tasks may name this image, which gets your keys.", metavar="IMAGE", show_default=False),
+    ] = None,
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
     max_errors: MaxErrors = None,
@@ -76,7 +80,7 @@ def run(
     settings = AgentSettings(model=model, mode=mode, thinking=thinking, sets=tuple(sets or ()))
     limits = _limits(max_cost, max_tokens, max_errors)
     check = ModelCheck(settings)
-    found = _read(tasks, settings)
+    found = _read(tasks, settings, images or ())
     if any(not task.model for task in found):
         check.default(priced=False)
     if max_cost is not None:
@@ -85,6 +89,7 @@ def run(
         agent=settings,
         engine=engine,
         ray_address=ray_address,
+        images=tuple(images or ()),
         jobs=_JOBS if jobs is None else jobs,
         requests_per_minute=check.batch.requests_per_minute,
         tokens_per_minute=check.batch.tokens_per_minute,
@@ -269,10 +274,11 @@ def apply(
 ) -> None:
     """Show the patch of a task and apply it; git merges where the files have changed since."""
     from wolo.fleet.applying import apply_patch, prepare_patch
+    from wolo.fleet.coordinator import options_of
 
     with closing(_open(run, reads=True)) as ledger:
-        row = _row(ledger, task)
-    ready = prepare_patch(run.absolute(), row, to)
+        row, is_own = _row(ledger, task), options_of(ledger.meta()).is_own
+    ready = prepare_patch(run.absolute(), row, to, is_own=is_own)
     print_line(ready.text.rstrip("\n"))
     if ready.is_applied:
         print_message(f"{ready.target} already has these changes.")
@@ -313,7 +319,7 @@ def make(
         print_json_text(msgspec.json.encode(task).decode())
 
 
-def _read(name: str, settings: AgentSettings) -> list[Task]:
+def _read(name: str, settings: AgentSettings, images: Sequence[str]) -> list[Task]:
     """Prints the mistakes of a task file, each on a line; then raises Exit."""
     from wolo.fleet.preflight import ModelCheck
     from wolo.fleet.task_file import TaskFileError, read_tasks
@@ -322,9 +328,9 @@ def _read(name: str, settings: AgentSettings) -> list[Task]:
     check = ModelCheck(settings)
     try:
         if name == "-":
-            return read_tasks("<stdin>", sys.stdin.buffer, Path.cwd(), check, check.mode)
+            return read_tasks("<stdin>", sys.stdin.buffer, Path.cwd(), check, check.mode, images)
         with path.open("rb") as file:
-            return read_tasks(name, file, path.absolute().parent, check, check.mode)
+            return read_tasks(name, file, path.absolute().parent, check, check.mode, images)
     except OSError as error:
         raise UsageError(f"Cannot read {name}: {error.strerror}.") from error
     except TaskFileError as error:

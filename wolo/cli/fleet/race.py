@@ -201,7 +201,7 @@ def _apply(run: Path, winner: Row, *, yes: bool, quiet: bool) -> bool:
     if not yes and not may_ask:
         print_message("Nothing was applied.", hint=f"wolo batch apply {run} {winner.task.id} --yes")
         return False
-    ready = prepare_patch(run, winner, None)
+    ready = prepare_patch(run, winner, None, is_own=True)
     if ready.is_applied:
         print_message(f"{ready.target} already has these changes.")
         return True

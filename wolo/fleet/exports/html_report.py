@@ -16,7 +16,7 @@ import msgspec
 
 from wolo.fleet.exports.exported_run import ExportedRun
 from wolo.fleet.exports.tables import as_line, seconds_of
-from wolo.fleet.ledger.outcomes import Outcome
+from wolo.fleet.ledger.outcomes import Outcome, place_in
 from wolo.fleet.ledger.run_rows import Row
 
 _MOST_STEPS, _STEP_CHARS = 300, 400
@@ -95,10 +95,10 @@ def _epoch(time: str) -> float | None:
 
 
 def _details(folder: Path, row: Row, ended: Outcome) -> dict[str, Any]:
-    place = folder / f"attempts/{row.task.id}/{row.attempt}-{row.fence}"
+    stream = place_in(folder, f"attempts/{row.task.id}/{row.attempt}-{row.fence}/stream.jsonl")
     return {
         "patch": _beginning(ended.patch.file_in(folder), ended.patch.size_bytes) if ended.patch else "",
-        "steps": _steps(place / "stream.jsonl"),
+        "steps": _steps(stream),
     }
 
 

@@ -15,7 +15,7 @@ from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, Ended, Failure, Lease, Ou
 from wolo.fleet.ledger.results_file import ResultsFile, write_summary
 from wolo.fleet.ledger.run_rows import Added, Beat, Meta, Refusals, Row, Totals
 from wolo.fleet.ledger.shared_limits import Limits
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import Task, is_folder_name
 
 T = TypeVar("T")
 _ROWS_AT_ONCE = 500
@@ -113,6 +113,7 @@ class Ledger:
         if not found:
             return None
         key, attempt, task, seq = found[0]
+        attempt = _number(attempt)
         fence = self._fence(execute)
         expires = self._store.now(execute) + meta.lease_s
         execute(_LEASE, (attempt + 1, fence, owner.host, owner.pid, owner.started, expires, seq))
@@ -389,8 +390,8 @@ def _row(task: str, key: str, state: Any, attempt: int, fence: int, *newest: Any
         task=_task(task),
         key=key,
         state=state,
-        attempt=attempt,
-        fence=fence,
+        attempt=_number(attempt),
+        fence=_number(fence),
         host=host or "",
         began=began or "",
         note=note or "",
@@ -401,7 +402,23 @@ def _row(task: str, key: str, state: Any, attempt: int, fence: int, *newest: Any
 
 
 def _task(text: str) -> Task:
-    return msgspec.json.decode(text, type=Task)
+    """Raises LedgerError, also for an id that leads out of the run's folder: the ledger may come from others."""
+    try:
+        task = msgspec.json.decode(text, type=Task)
+    except msgspec.MsgspecError as error:
+        raise LedgerError(f"A task of the ledger cannot be read: {error}.") from error
+    if not is_folder_name(task.id):
+        raise LedgerError(
+            f"The ledger has a task {task.id!r}, which cannot be the name of a folder.", hint="It was changed by hand."
+        )
+    return task
+
+
+def _number(value: object) -> int:
+    """A column of SQLite holds any type. Raises LedgerError."""
+    if not isinstance(value, int):
+        raise LedgerError(f"The ledger has {value!r} where a number belongs.", hint="It was changed by hand.")
+    return value
 
 
 def _text(value: object) -> str:

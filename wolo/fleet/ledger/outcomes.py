@@ -42,6 +42,14 @@ class Lease(Struct, frozen=True):
         return f"attempts/{self.task.id}/{self.attempt}-{self.fence}"
 
 
+def place_in(run: Path, name: str) -> Path:
+    """A file or folder of a run, which may come from others. Raises WoloError for a name or a link that leads out of it."""
+    place = run / name
+    if not place.resolve().is_relative_to(run.resolve()):
+        raise WoloError(f"The run in {run} leads out of its folder: {name!r}.", hint="It was changed by hand.")
+    return place
+
+
 class Patch(Struct, frozen=True):
     path: str
     """Relative to the run's folder; read it with `file_in`."""
@@ -50,13 +58,8 @@ class Patch(Struct, frozen=True):
     files: int
 
     def file_in(self, run: Path) -> Path:
-        """The folder of a run may come from others. Raises WoloError for a path that leads out of it."""
-        place = (run / self.path).resolve()
-        if not place.is_relative_to(run.resolve()):
-            raise WoloError(
-                f"The run in {run} names a patch outside of its folder: {self.path!r}.", hint="It was changed by hand."
-            )
-        return run / self.path
+        """Raises WoloError for a path that leads out of the run."""
+        return place_in(run, self.path)
 
 
 class Verified(Struct, frozen=True):

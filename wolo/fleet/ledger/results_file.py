@@ -13,7 +13,7 @@ import msgspec
 
 from wolo.errors import SessionError
 from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
-from wolo.fleet.ledger.outcomes import Outcome
+from wolo.fleet.ledger.outcomes import Outcome, place_in
 from wolo.fleet.ledger.run_rows import Meta, Refusals, Totals
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.workspace.files.unfinished import write_whole
@@ -21,6 +21,8 @@ from wolo.workspace.files.unfinished import write_whole
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
 _LOCK = "results.lock"
 _LOCK_S = 60.0
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+"""The folder of a run may come from others, with links to elsewhere."""
 _LINES_AT_ONCE = 1000
 _SELECT = "SELECT t.id, a.key, a.attempt, a.outcome FROM attempts a JOIN tasks t ON t.seq = a.seq WHERE a.number "
 
@@ -42,7 +44,7 @@ class ResultsFile:
     def restore(self) -> int | None:
         """Compares all lines with the ledger; from the first that differs, whose number is returned, they are written again."""
         with self._locked():
-            with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb+") as file:
+            with os.fdopen(os.open(self._path, _FLAGS, 0o600), "rb+") as file:
                 differs = self._compare(file)
                 file.truncate(self._bytes)
             number = self._lines + 1
@@ -52,7 +54,7 @@ class ResultsFile:
     def changed_line(self) -> int | None:
         """Number of the first line that differs from the ledger; changes nothing. Raises LedgerError."""
         try:
-            read = self._path.read_bytes()  # before the ledger, which then has all its lines
+            read = place_in(self._path.parent, RESULTS).read_bytes()  # before the ledger, which then has all its lines
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -82,7 +84,7 @@ class ResultsFile:
             os.close(lock)
 
     def _append(self) -> None:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._path, _FLAGS, 0o600)
         try:
             self._read_on(descriptor)
             while lines := self._unwritten(descriptor):
