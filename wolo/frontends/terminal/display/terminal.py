@@ -50,8 +50,18 @@ class Terminal:
 
     # Signals
 
+    @property
+    def needs_terminal(self) -> bool:
+        return self.state.is_interactive
+
     def on_hang_up(self) -> None:
         self._stdout.let_go()
+
+    def on_end(self) -> None:
+        """Closes what is open: nobody answers any more, and what waits for the answer must not wait for ever."""
+        self.state.is_ending = True
+        for dialog in self.state.dialogs:
+            dialog.dismiss()
 
     def on_suspend(self) -> None:
         self.screen.status.pause()

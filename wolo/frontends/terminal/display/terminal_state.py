@@ -29,6 +29,9 @@ class Dialog(Protocol[T]):
     def close(self) -> None:
         """Called when it is answered or abandoned."""
 
+    def dismiss(self) -> None:
+        """Ends it without an answer, as Ctrl-C does."""
+
 
 @dataclass(slots=True)
 class TerminalState:
@@ -41,6 +44,8 @@ class TerminalState:
     is_working: bool = False
     """A turn or a command runs."""
     is_stopping: bool = False
+    is_ending: bool = False
+    """A signal ends wolo, so nothing more is asked."""
     stopped_at: float = float("-inf")
     """Time at which the user last stopped a turn or a command."""
     interrupted_at: float = float("-inf")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, Self
@@ -12,11 +14,20 @@ from typing import Protocol, Self
 EXIT_STATUS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 AGAIN_WITHIN_S = 2.0
 """A second Ctrl-C within this time quits."""
+LOOK_S = 0.5
+"""How often a terminal is looked at that nothing reads from; its end may come without a signal."""
 
 
 class SignalTarget(Protocol):
+    @property
+    def needs_terminal(self) -> bool:
+        """Nothing is left to do without one."""
+
     def on_hang_up(self) -> None:
         """The terminal is gone."""
+
+    def on_end(self) -> None:
+        """Wolo will end, whatever is open."""
 
     def on_suspend(self) -> None:
         """Ctrl-Z was pressed; the process stops afterwards."""
@@ -37,6 +48,7 @@ class Signals:
         self._target = target
         self._stop: Callable[[], None] = lambda: None
         self._is_aside = False
+        self._look_due: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -47,9 +59,13 @@ class Signals:
                 loop.add_signal_handler(number, self.on_signal, number)
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
         loop.add_signal_handler(signal.SIGCONT, self._resume)
+        if sys.stdin.isatty():
+            self._look_due = loop.call_later(LOOK_S, self._look)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        if self._look_due is not None:
+            self._look_due.cancel()
         loop = asyncio.get_running_loop()
         for number in (*EXIT_STATUS, signal.SIGTSTP, signal.SIGCONT):
             loop.remove_signal_handler(number)
@@ -86,10 +102,21 @@ class Signals:
             os._exit(self.exit_status)
         self.exit_status = EXIT_STATUS[number]
         self._stop()
+        if number != signal.SIGINT:
+            self._target.on_end()
 
     def hang_up(self) -> None:
         """Handles a closed terminal, with or without a signal."""
         self.on_signal(signal.SIGHUP)
+
+    def _look(self) -> None:
+        terminal = select.poll()
+        terminal.register(sys.stdin.fileno(), 0)  # for nothing but its end
+        is_answered = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN  # a task goes on under nohup
+        if terminal.poll(0) and (is_answered or self._target.needs_terminal):
+            self.hang_up()
+        else:
+            self._look_due = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def stop(self) -> None:
         """Stops the running work."""

@@ -36,7 +36,7 @@ from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Processor
 from prompt_toolkit.output.color_depth import ColorDepth
 
 from wolo.agent.events import Event
-from wolo.frontends.terminal.display.line_prompt import Interrupted
+from wolo.frontends.terminal.display.line_prompt import Dismissed, Interrupted
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
@@ -250,6 +250,8 @@ class LiveRegion:
     async def show_dialog(self, panel: Dialog[T]) -> T:
         """Shows the panel in place of everything but the status bar until it is answered; the typed text stays as it was."""
         dialogs = self._state.dialogs
+        if self._state.is_ending:
+            raise Dismissed
         dialogs.append(panel)
         self._uncover()
         try:

@@ -13,6 +13,8 @@ from wolo.places import find_places, make_private
 
 USUAL = ("sensible-editor", "nano", "vim", "vi")
 """Tried in this order if neither VISUAL nor EDITOR is set."""
+GRACE_S = 0.5
+"""Time for an editor to end by itself."""
 HINT = "Set VISUAL or EDITOR to a program; your text is unchanged."
 
 
@@ -75,5 +77,10 @@ async def _run(argv: list[str]) -> int:
         return await process.wait()
     except asyncio.CancelledError:
         process.terminate()
-        await process.wait()
+        try:
+            async with asyncio.timeout(GRACE_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
         raise
