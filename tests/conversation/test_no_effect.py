@@ -26,14 +26,15 @@ from wolo.errors import BadRequest, ProviderError, UsageError
 from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, user
+from wolo.messages.parts import AudioPart, ImagePart, ToolPart
 from wolo.models import catalog
-from wolo.models.capabilities import no_effect_notice, unsupported_media
+from wolo.models.capabilities import describe_unsupported, no_effect_notice, unsupported_media
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import FORMATS, format_of
 from wolo.models.http.transport import Batch, Call
-from wolo.models.protocol import NoticeLevel, Question
-from wolo.models.provider import ProviderSettings
+from wolo.models.protocol import NoticeLevel, Question, producer_of, request_for
+from wolo.models.provider import Choice, ProviderSettings
 from wolo.places import find_places
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==")
@@ -113,6 +114,12 @@ def test_a_level_that_changes_nothing_is_said_of_every_model(name: str) -> None:
 # Attachments
 
 
+async def choice_of(provider: ProviderServer, format: str) -> Choice:
+    conversation = await open_conversation(StartOptions(given=flags(provider, format), attended=False))
+    await conversation.close()
+    return conversation.choice
+
+
 def picture() -> Path:
     Path("dot.png").write_bytes(PNG)
     return Path("dot.png")
@@ -151,8 +158,45 @@ async def test_an_attachment_is_told_of_once(provider: ProviderServer) -> None:
     first = [event async for event in conversation.prompt(compose("look", files=(picture(),), cwd=Path.cwd(), origin="keyboard"))]
     second = [event async for event in conversation.prompt(typed("and now?"))]
     await conversation.close()
-    assert said(first).count("custom/m does not take images: 1 image is not sent.") == 1
+    assert said(first).count("custom/m does not take images: dot.png is not sent.") == 1
     assert "not sent" not in said(second)
+
+
+async def test_an_attachment_of_a_result_is_named_with_its_tool(provider: ProviderServer) -> None:
+    picture()
+    provider.script(call("read", {"path": "dot.png"}), text("One."))
+    options = {**flags(provider), "set": ['providers.custom.models=[{id = "m", dialect = {images = false}}]']}
+    events = await events_of(typed("look"), **options)
+    assert said(events).count("custom/m does not take images: dot.png (read) is not sent.") == 1
+
+
+async def test_what_is_not_sent_is_named_by_kind_type_or_address(provider: ProviderServer) -> None:
+    choice = await choice_of(provider, "anthropic")
+    bitmap = ImagePart(name="a.bmp", media_type="image/bmp", data=b"BM")
+    odd, sound = ImagePart(url="ftp://example.org/b.png"), AudioPart(name="c\x1b.wav", media_type="audio/wav", data=b"RIFF")
+    pictures = (ImagePart(name=f"{at}.bmp", media_type="image/bmp", data=b"BM") for at in range(7))
+    for parts, words in (
+        ((bitmap,), "does not take image/bmp: a.bmp is not sent."),
+        ((odd,), "does not take such addresses: ftp://example.org/b.png is not sent."),
+        ((bitmap, sound), "does not take image/bmp or audio: a.bmp and c\\x1b.wav are not sent."),
+        ((AudioPart(media_type="audio/wav", data=b"RIFF"),), "does not take audio: 1 audio file is not sent."),
+        (pictures, "0.bmp, 1.bmp, 2.bmp, 3.bmp, 4.bmp and 2 more are not sent."),
+    ):
+        assert words in describe_unsupported(unsupported_media(choice, user("look", *parts)), choice.label)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_the_name_of_an_attachment_is_never_sent(provider: ProviderServer, format: str) -> None:
+    choice = await choice_of(provider, format)
+    parts = (ImagePart(media_type="image/png", data=PNG), AudioPart(media_type="audio/wav", data=b"RIFF"))
+    plain, named = ([replace(part, name=name) for part in parts] for name in ("", "dot.png"))
+    result = ToolPart(tool="read", raw_input="{}", status="completed", output="ok", outcome="ok")
+
+    def body(media: Sequence[ImagePart | AudioPart]) -> bytes:
+        messages = (user("look", *media), Message(role="assistant", parts=(replace(result, output_parts=tuple(media)),)))
+        return format_of(choice).encode(request_for(choice, producer_of(choice, choice.format), Question(messages=messages)))
+
+    assert body(plain) == body(named)
 
 
 async def test_a_refused_attachment_that_must_be_sent_ends_the_turn(provider: ProviderServer) -> None:

@@ -50,11 +50,11 @@ def test_a_session_with_a_refused_image_goes_on(provider: ProviderServer, format
     flags = ("-p", "--api", format, "--base-url", base, "--api-key", KEY, "-m", "custom/m")
     refused = run_wolo(*flags, "--no-session", "-f", "dot.png", "look")
     assert (refused.stdout, refused.exit_code) == ("", 1)
-    assert "--ignore-unsupported" in refused.stderr
+    assert "--ignore-unsupported sends the prompt without dot.png." in refused.stderr
     flags += ("-s", "mine")
     first = run_wolo(*flags, "--ignore-unsupported", "-f", "dot.png", "look")
     assert (first.stdout, first.exit_code) == ("fine\n", 0), first.stderr
-    assert "refuses images" in first.stderr
+    assert "refuses images; they are omitted from now on: dot.png." in first.stderr
     assert run_wolo(*flags, "and now?").stdout == "fine\n"
     assert [SENT in asked.body for asked in provider.requests] == [True, True, False, True, False]
     assert b"image, not sent" in provider.requests[-1].body

@@ -220,9 +220,9 @@ def _attach(path: Path, lines: Lines = WHOLE) -> AnyPart:
 
 def _media(path: Path, data: bytes) -> AnyPart | None:
     if kind := image_type(data[:HEAD_BYTES]):
-        return ImagePart(media_type=kind, data=data)
+        return ImagePart(name=path.name, media_type=kind, data=data)
     if kind := audio_type(data[:HEAD_BYTES]):
-        return AudioPart(media_type=kind, data=data)
+        return AudioPart(name=path.name, media_type=kind, data=data)
     if data.startswith(PDF):
         return FilePart(name=path.name, media_type="application/pdf", data=data)
     return None

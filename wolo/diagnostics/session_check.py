@@ -166,7 +166,8 @@ def _media_left_out(outgoing: NextRequest, history: Sequence[Message]) -> Iterat
     for at, message in enumerate(history, 1):
         for part in _media(message):
             if (part.data or _url(part)) and not _is_in(part, outgoing.body):
-                text = f"This {part.type} is not sent: {outgoing.choice.label} does not accept it; a note replaces it."
+                name = f" ({part.name})" if part.name else ""
+                text = f"This {part.type}{name} is not sent: {outgoing.choice.label} does not accept it; a note replaces it."
                 yield _note(f"message {at}", text, outgoing.format)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.messages.media import HEAD_BYTES, audio, audio_type, image, image_type
 from wolo.messages.parts import MediaPart
@@ -111,16 +112,17 @@ def _resource(resource: object) -> Iterator[Item]:
 
 def _medium(kind: str, data: str, media_type: str, uri: str = "") -> Item:
     """Only contents that really are an image or a recording go to the model; a provider would refuse the whole request."""
+    label = f"{kind} {uri}".rstrip()
     if len(data) * 3 // 4 > MOST_MEDIA_BYTES:
-        return f"[{kind} of more than {MOST_MEDIA_BYTES // 1024 // 1024} MB, not shown]"
+        return f"[{label} of more than {MOST_MEDIA_BYTES // 1024 // 1024} MB, not shown]"
     try:
         part = image(f"data:{media_type};base64,{data}") if kind == "image" else audio(f"data:{media_type};base64,{data}")
     except ValueError:
-        return f"[{kind} that cannot be read]"
+        return f"[{label} that cannot be read]"
     if not part.data:
-        return f"[{kind} that holds nothing]"
+        return f"[{label} that holds nothing]"
     known = image_type(part.data[:HEAD_BYTES]) if kind == "image" else audio_type(part.data[:HEAD_BYTES]) or media_type
-    return part if known else _binary(data, media_type, uri or kind)
+    return replace(part, name=uri) if known else _binary(data, media_type, uri or kind)
 
 
 def _binary(data: str, media_type: str, uri: str) -> Item:

@@ -11,6 +11,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from wolo.messages.parts import AudioPart, ImagePart
 
 ADDRESSES = ("http://", "https://")
@@ -47,7 +49,7 @@ def image(source: str | bytes | Picture) -> ImagePart:
 
 def image_file(path: str | Path) -> ImagePart:
     """Raises OSError when the file cannot be read."""
-    return image(Path(path).read_bytes())
+    return replace(image(Path(path).read_bytes()), name=Path(path).name)
 
 
 def audio(source: str | bytes) -> AudioPart:
@@ -56,7 +58,7 @@ def audio(source: str | bytes) -> AudioPart:
     Raises ValueError for other text, OSError when the file cannot be read.
     """
     if isinstance(source, str) and source.startswith(FILE):
-        source = Path(source.removeprefix(FILE)).read_bytes()
+        return audio_file(source.removeprefix(FILE))
     if isinstance(source, bytes):
         return AudioPart(media_type=audio_type(source[:HEAD_BYTES]) or DEFAULT_AUDIO, data=source)
     stated, data = _decoded(source, "a recording")
@@ -65,7 +67,7 @@ def audio(source: str | bytes) -> AudioPart:
 
 def audio_file(path: str | Path) -> AudioPart:
     """Raises OSError when the file cannot be read."""
-    return audio(Path(path).read_bytes())
+    return replace(audio(Path(path).read_bytes()), name=Path(path).name)
 
 
 def to_base64(part: ImagePart | AudioPart) -> tuple[str, str]:

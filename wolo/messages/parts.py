@@ -75,6 +75,8 @@ class ImagePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="image"
     data: bytes = b""
     url: str = ""
     detail: str = "auto"
+    name: str = ""
+    """Of its file or resource, for notices; never sent."""
 
 
 class AudioPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="audio"):
@@ -82,6 +84,8 @@ class AudioPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="audio"
 
     media_type: str = ""
     data: bytes = b""
+    name: str = ""
+    """Of its file or resource, for notices; never sent."""
 
 
 class FilePart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="file"):

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
-from wolo.formats.encoding.attachments import NOT_SUPPORTED
+from wolo.formats.encoding.attachments import NOT_SENT, not_sent
 from wolo.formats.encoding.thinking_levels import LEVELS, always_thinks, glm_level, nearest_level
 from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import Message, user
-from wolo.messages.parts import AudioPart, ImagePart, MediaPart
+from wolo.messages.parts import AudioPart, ImagePart, MediaPart, ToolPart
+from wolo.messages.terminal_text import escaped_line
 from wolo.models.format_selection import format_of
-from wolo.models.protocol import MUST_BE_SENT, Question, has_media, producer_of, request_for
-from wolo.models.provider import MEDIA, Ability, Choice
+from wolo.models.protocol import MUST_BE_SENT, Question, producer_of, request_for
+from wolo.models.provider import Ability, Choice
 
 P = TypeVar("P", bound=Message)
 
@@ -25,6 +26,8 @@ LOCAL = "local"
 """Provider of embedded models, which read only text and do not think."""
 WITHOUT_ATTACHMENTS = "Choose a model that takes it (`wolo models list`), or send the prompt without it: --ignore-unsupported."
 _SINGULAR = {"images": "image", "audio": "audio file", "files": "document"}
+_MOST_NAMED = 5
+_LONGEST_NAME = 120
 
 
 def no_effect_notice(choice: Choice) -> str:
@@ -35,24 +38,51 @@ def no_effect_notice(choice: Choice) -> str:
     return f"Thinking level {level} has no effect: wolo cannot set it for {choice.label}."
 
 
-def unsupported_media(choice: Choice, message: Message) -> dict[Ability, int]:
-    """Attachments of a prompt that the model does not support, counted by kind."""
-    media = [part for part in message.parts if isinstance(part, MediaPart)]
-    found = Counter(_kind(part) for part in media if not _is_sent(choice, part))
-    return {kind: found[kind] for kind in MEDIA if kind in found}
+class Unsent(Struct, frozen=True):
+    name: str
+    refused: str
+    """See `_refused`."""
 
 
-def describe_unsupported(not_taken: Mapping[Ability, int], label: str) -> str:
-    """`custom/x does not take images: 1 image is not sent.`"""
-    counted = [f"{count} {_SINGULAR[kind]}{'' if count == 1 else 's'}" for kind, count in not_taken.items()]
-    is_or_are = "is" if sum(not_taken.values()) == 1 else "are"
-    return f"{label} does not take {' or '.join(not_taken)}: {' and '.join(counted)} {is_or_are} not sent."
+def media_of(message: Message) -> Iterator[tuple[MediaPart, str]]:
+    """Attachments, and those of results with the name of their tool."""
+    for part in message.parts:
+        if isinstance(part, MediaPart):
+            yield part, ""
+        elif isinstance(part, ToolPart):
+            for each in part.output_parts:
+                yield each, part.tool
+
+
+def unsupported_media(choice: Choice, message: Message) -> list[Unsent]:
+    """Attachments that the model does not get, with the reason."""
+    found = ((part, tool, _refused(choice, part)) for part, tool in media_of(message))
+    return [Unsent(_name(part, tool), refused) for part, tool, refused in found if refused]
+
+
+def describe_unsupported(unsent: Sequence[Unsent], label: str) -> str:
+    """`custom/x does not take images: dot.png is not sent.`"""
+    refused = " or ".join(dict.fromkeys(each.refused for each in unsent))
+    is_or_are = "is" if len(unsent) == 1 else "are"
+    return f"{label} does not take {refused}: {listed([each.name for each in unsent])} {is_or_are} not sent."
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a.png, b.png and 3 more`"""
+    more = len(names) - _MOST_NAMED
+    shown = [*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+
+
+def names_of(messages: Iterable[Message], kind: str) -> list[str]:
+    """Names of all attachments of a kind."""
+    return [_name(part, tool) for message in messages for part, tool in media_of(message) if _kind(part) == kind]
 
 
 def require_attachments(choice: Choice, prompt: P) -> P:
     """Mark attachments as required. Raises UsageError for unsupported ones."""
-    if not_taken := unsupported_media(choice, prompt):
-        raise UsageError(describe_unsupported(not_taken, choice.label), hint=WITHOUT_ATTACHMENTS)
+    if unsent := unsupported_media(choice, prompt):
+        raise UsageError(describe_unsupported(unsent, choice.label), hint=WITHOUT_ATTACHMENTS)
     return replace(prompt, metadata={**prompt.metadata, MUST_BE_SENT: True})
 
 
@@ -63,13 +93,13 @@ class AttachmentNotices:
         self._known: set[str] = set()
 
     def notice(self, choice: Choice, messages: Sequence[Message]) -> str:
-        """Notice about messages not seen before; empty if all attachments are sent."""
-        found: Counter[Ability] = Counter()
-        for message in messages:
-            if message.role == "user" and message.id not in self._known and has_media(message):
-                self._known.add(message.id)
-                found.update(unsupported_media(choice, message))
-        return describe_unsupported({kind: found[kind] for kind in MEDIA if kind in found}, choice.label) if found else ""
+        """Notice about attachments not seen before; empty if all are sent."""
+        found: list[Unsent] = []
+        for part, tool in (each for message in messages for each in media_of(message)):
+            if part.id not in self._known:
+                self._known.add(part.id)
+                found += [Unsent(_name(part, tool), refused)] if (refused := _refused(choice, part)) else []
+        return describe_unsupported(found, choice.label) if found else ""
 
 
 def _thinking_counts(choice: Choice, level: ThinkingLevel) -> bool:
@@ -83,12 +113,24 @@ def _encoded(choice: Choice, level: ThinkingLevel | None) -> bytes:
     return format_of(choice).encode(_request(choice, user("hello"), level))
 
 
-def _is_sent(choice: Choice, part: MediaPart) -> bool:
+def _refused(choice: Choice, part: MediaPart) -> str:
+    """The kind, type or address that is not taken; empty: it is sent."""
     if choice.provider.name == LOCAL:
-        return False
-    small = replace(part, data=part.data[:1]) if part.data else part
+        return _kind(part)
+    small = replace(part, name="", data=part.data[:1])
     body = format_of(choice).encode(_request(choice, user("hello", small), None))
-    return NOT_SUPPORTED.encode() not in body
+    if NOT_SENT.encode() not in body:
+        return ""
+    if not_sent(small).encode() in body:
+        return _kind(part)
+    return part.media_type if part.data else "such addresses"
+
+
+def _name(part: MediaPart, tool: str) -> str:
+    """One line: the file, the address, or the kind."""
+    address = "" if isinstance(part, AudioPart) or part.url.startswith("data:") else part.url
+    name = escaped_line(part.name or address)[:_LONGEST_NAME] or f"1 {_SINGULAR[_kind(part)]}"
+    return f"{name} ({tool})" if tool else name
 
 
 def _request(choice: Choice, message: Message, level: ThinkingLevel | None) -> Request:

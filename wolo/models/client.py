@@ -20,14 +20,14 @@ from wolo.messages.message import Message, Usage, common_prefix_length
 from wolo.messages.secret_values import ValueRedactor
 from wolo.models import retry
 from wolo.models.address import display_url, join_url
-from wolo.models.capabilities import AttachmentNotices
+from wolo.models.capabilities import AttachmentNotices, listed, media_of, names_of
 from wolo.models.format_selection import format_of, key_of, redact, request_headers
 from wolo.models.headers import Settings as HeaderSettings
 from wolo.models.headers import introduce
 from wolo.models.http.http_body import MOST_BYTES, StreamLimits
 from wolo.models.http.transport import Batch, Call, Exchange, HttpStatusError, Transport, WireLog
 from wolo.models.prompt_cache import PrefixWatch, find_miss
-from wolo.models.protocol import MUST_BE_SENT, Listener, Question, has_media, producer_of, request_for
+from wolo.models.protocol import MUST_BE_SENT, Listener, Question, producer_of, request_for
 from wolo.models.provider import MEDIA, Choice, cost_of
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
 
@@ -135,7 +135,8 @@ class HttpModelClient:
             attempt += 1
 
     async def _notify_about_media(self, question: Question, listener: Listener) -> None:
-        if any(map(has_media, question.messages[common_prefix_length(self._without_media, question.messages) :])):
+        new = question.messages[common_prefix_length(self._without_media, question.messages) :]
+        if any(any(media_of(message)) for message in new):
             self._attachment_notices = self._attachment_notices or AttachmentNotices()
             if notice := self._attachment_notices.notice(self._choice, question.messages):
                 await listener.on_notice(notice)
@@ -257,7 +258,8 @@ class HttpModelClient:
         if error.field in MEDIA and any(
             each.id == question.prompt_id and MUST_BE_SENT in each.metadata for each in question.messages
         ):
-            error.hint = f"{error.hint} --ignore-unsupported sends the prompt without what the model does not take.".strip()
+            names = listed(names_of(question.messages, error.field)) or "what the model does not take"
+            error.hint = f"{error.hint} --ignore-unsupported sends the prompt without {names}.".strip()
             return False
         sent, before = self._format.encode(self._request(question)), (self._dropped, self._choice, self._format)
         self._drop(error.field)
@@ -265,7 +267,8 @@ class HttpModelClient:
             self._dropped, self._choice, self._format = before
             return False
         what = f"{error.field}; they are" if error.field in MEDIA else f"the field `{error.field}`; it is"
-        await listener.on_notice(f"{self._choice.label} refuses {what} omitted from now on.")
+        names = f": {listed(names_of(question.messages, error.field))}" if error.field in MEDIA else ""
+        await listener.on_notice(f"{self._choice.label} refuses {what} omitted from now on{names}.")
         return True
 
     def _drop(self, name: str) -> None:

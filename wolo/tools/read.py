@@ -164,7 +164,8 @@ def _image(handle: int, media_type: str, shown: str) -> Result:
             " Scale it down first."
         )
     pixels = f", {width} x {height} pixels" if width else ""
-    return Result(f"[{shown}: {media_type}{pixels}, {len(data):,} bytes]", media=(ImagePart(media_type=media_type, data=data),))
+    part = ImagePart(name=shown, media_type=media_type, data=data)
+    return Result(f"[{shown}: {media_type}{pixels}, {len(data):,} bytes]", media=(part,))
 
 
 def _render(page: Page, offset: int, size: int, shown: str, secrets: Secrets) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -23,6 +24,8 @@ from wolo.fleet.ledger.outcomes import Failure, Outcome, Spent
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.tasks import Task
 from wolo.frontends.server.application import PAGE, TYPES
+from wolo.frontends.server.http_errors import HttpError
+from wolo.frontends.server.request_bodies import Image, read_images
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS
 
 ASK = {"path": "made.py", "content": "print(1)\n"}
@@ -436,3 +439,11 @@ def test_runs_of_batches_are_shown_with_their_tasks(provider: ProviderServer, tm
         for unknown in ("1", "x", "-1", "9" * 30):
             assert server.request("GET", f"/api/runs/{unknown}").status_code == 404
     assert run_wolo("serve", "--run", str(tmp_path / "none")).exit_code == 2
+
+
+def test_images_of_a_prompt_keep_their_names() -> None:
+    png = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+    (named,) = read_images([Image(data=png, name="dot.png")])
+    assert named.name == "dot.png"
+    with pytest.raises(HttpError, match=r"Image 1 \(no\.png\) is no image"):
+        read_images([Image(data="AAAA", name="no.png")])

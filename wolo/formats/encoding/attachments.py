@@ -11,8 +11,9 @@ from wolo.messages.unicode import clean
 SHOWN_CHARACTERS = 200
 MEDIA_BELOW = "Attached by the tool results above:"
 """User text before media that results cannot contain."""
-NOT_SUPPORTED = "not sent: this model does not take"
-"""Part of every note about an unsupported attachment; used to detect them."""
+NOT_SENT = "not sent: this "
+"""Part of every note about an attachment that is left out; used to detect them."""
+NOT_SUPPORTED = f"{NOT_SENT}model does not take"
 ONLY_ATTACHMENT = "(an attachment of the assistant, not sent)"
 """Text of an assistant message with only attachments."""
 

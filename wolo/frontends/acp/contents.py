@@ -48,7 +48,7 @@ def read_prompt(blocks: Sequence[Any]) -> GivenPrompt:
             case sdk.EmbeddedResourceContentBlock():
                 parts.append(_embedded(block.resource))
             case sdk.ImageContentBlock():
-                parts.append(ImagePart(media_type=block.mime_type, data=_data(block.data, "image")))
+                parts.append(ImagePart(name=_name(block.uri or ""), media_type=block.mime_type, data=_data(block.data, "image")))
             case sdk.AudioContentBlock():
                 parts.append(AudioPart(media_type=block.mime_type, data=_data(block.data, "audio")))
     if not parts and not "".join(text).strip():
@@ -62,8 +62,12 @@ def _embedded(resource: Any) -> AnyPart:
         return TextPart(text=f'\n\n<context source="{path or resource.uri}">\n{resource.text}\n</context>')
     data, media_type = _data(resource.blob, "resource"), resource.mime_type or ""
     if media_type.startswith("image/"):
-        return ImagePart(media_type=media_type, data=data)
-    return FilePart(name=Path(urlsplit(resource.uri).path).name, media_type=media_type, data=data)
+        return ImagePart(name=_name(resource.uri), media_type=media_type, data=data)
+    return FilePart(name=_name(resource.uri), media_type=media_type, data=data)
+
+
+def _name(uri: str) -> str:
+    return Path(urlsplit(uri).path).name
 
 
 def _data(encoded: str, what: str) -> bytes:

@@ -48,6 +48,8 @@ class Image(Body, frozen=True):
     data: Text
     """Base64, or a data: URL."""
     media_type: str = ""
+    name: Name = ""
+    """Of its file, for notices."""
 
 
 class Prompt(Body, frozen=True):
@@ -118,14 +120,15 @@ def read_images(images: Sequence[Image]) -> list[ImagePart]:
 
 def _read(image: Image, at: int) -> ImagePart:
     encoded = image.data.partition(",")[2] if image.data.startswith("data:") else image.data
+    label = f"Image {at}{f' ({image.name})' if image.name else ''}"
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise HttpError(422, f"Image {at} is not base64: {error}.") from error
+        raise HttpError(422, f"{label} is not base64: {error}.") from error
     kind = image_type(data[:16])
     if not kind:
-        raise HttpError(422, f"Image {at} is no image.", "PNG, JPEG, GIF and WebP are accepted.")
-    return ImagePart(media_type=kind, data=data)
+        raise HttpError(422, f"{label} is no image.", "PNG, JPEG, GIF and WebP are accepted.")
+    return ImagePart(name=image.name, media_type=kind, data=data)
 
 
 def replies(answers: Sequence[str | tuple[str, ...] | Choice] | None) -> tuple[Reply, ...] | None:

@@ -255,9 +255,9 @@ def _secret_fields(part: AnyPart) -> Iterator[tuple[str, Any]]:
         case ToolPart():
             names = ("tool", "input", "raw_input", "output", "output_parts")
         case ImagePart():
-            names = ("data", "url")
+            names = ("name", "data", "url")
         case AudioPart():
-            names = ("data",)
+            names = ("name", "data")
         case FilePart():
             names = ("name", "data", "url")
     for name in names:

@@ -127,7 +127,7 @@ def _image(encoded: str, kind: str, number: int, images: list[ImagePart]) -> str
         return f"[output of cell {number}: {kind}, which is damaged]"
     if len(data) > MOST_IMAGE_BYTES or len(images) >= MOST_IMAGES:
         return f"[output of cell {number}: {media_type}, {len(data):,} bytes, left out]"
-    images.append(ImagePart(media_type=media_type, data=data))
+    images.append(ImagePart(name=f"output of cell {number}", media_type=media_type, data=data))
     return f"[output of cell {number}: {media_type}, {len(data):,} bytes, image {len(images)} below]"
 
 

@@ -201,7 +201,7 @@ const send = run(async () => {
       show(made.id);
     }
     if (isBusy() && taken.images.length) throw new Error("Images can be sent when the turn has ended.");
-    await (isBusy() ? on("steer", { text: taken.words }) : on("prompt", { text: taken.words, typed: true, images: taken.images.map(({ data }) => ({ data })) }));
+    await (isBusy() ? on("steer", { text: taken.words }) : on("prompt", { text: taken.words, typed: true, images: taken.images.map(({ data, name }) => ({ data, name })) }));
     follow(true);
     listSessions().catch(() => {});
   } catch (error) {
