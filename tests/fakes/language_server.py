@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -60,6 +61,8 @@ def main(how: str, log: str = "") -> None:
         elif method == "initialize" and how != "mute":
             send({"id": 7, "method": "workspace/configuration", "params": {"items": [{}, {}]}})
             send({"id": message["id"], "result": {"capabilities": {}}})
+            if how == "stops reading":
+                signal.pause()
         elif method in ("textDocument/didOpen", "textDocument/didChange"):
             document = params["textDocument"]
             if how == "dies late" and method == "textDocument/didChange":
@@ -78,7 +81,7 @@ def main(how: str, log: str = "") -> None:
                 publish(None)
             else:
                 rows = errors(text)
-            if how != "silent":
+            if how != "silent" and "QUIET" not in text:
                 send(
                     {
                         "method": "textDocument/publishDiagnostics",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -120,12 +121,49 @@ async def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: p
         assert "did not answer within" in next(servers.failures())
 
 
-async def test_one_that_publishes_nothing_is_given_up_after_some_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ANSWER_S", 0.05)
+async def test_one_that_never_publishes_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path, "silent") as servers:
+        servers.warm_up([tmp_path / "a.x"])
+        while servers.states()[0].state == "starting":
+            await asyncio.sleep(0.01)
+        monkeypatch.setattr(client, "START_S", 0.05)
+        assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
+        assert [each for each in servers.failures() if "published nothing within" in each]
+        assert await edit(servers, tmp_path / "a.x", "BAD BAD\n") == ""
+        assert list(servers.failures()) == []
+
+
+async def test_one_that_falls_silent_is_given_up_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(tmp_path, "well") as servers:
+        assert "BAD" in await edit(servers, tmp_path / "a.x", "BAD\n")
+        monkeypatch.setattr(client, "ANSWER_S", 0.05)
         for number in range(3):
-            assert await edit(servers, tmp_path / "a.x", f"BAD {number}\n") == ""
-        assert "published nothing" in next(servers.failures())
+            assert list(servers.failures()) == []
+            assert await edit(servers, tmp_path / "a.x", f"QUIET {number}\n") == ""
+        assert "published nothing within" in next(servers.failures())
+
+
+async def test_one_that_stops_reading_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.x").write_text("one\n" * 100_000)
+    async with running(tmp_path, "stops reading") as servers:
+        servers.warm_up([tmp_path / "a.x"])
+        while servers.states()[0].state == "starting":
+            await asyncio.sleep(0.01)
+        monkeypatch.setattr(client, "ANSWER_S", 0.05)
+        assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
+        assert "no longer reads" in next(servers.failures())
+
+
+@pytest.mark.parametrize("how", ["mute", "silent"])
+async def test_a_hanging_server_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    for name in ("COLD_S", "WARM_S"):
+        monkeypatch.setattr(language_servers, name, 0.05)
+    async with running(tmp_path, how) as servers:
+        assert await edit(servers, tmp_path / "a.x", "BAD\n") == ""
+        for name in ("COLD_S", "WARM_S"):
+            monkeypatch.setattr(language_servers, name, 3600.0)  # a wait would end at the time limit of the test
+        for number in range(3):
+            assert await edit(servers, tmp_path / f"{number}.x", "BAD\n") == ""
 
 
 async def test_errors_that_come_too_late_are_told_with_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +176,9 @@ async def test_errors_that_come_too_late_are_told_with_the_next_call(tmp_path: P
         monkeypatch.setattr(language_servers, "COLD_S", 60.0)
         monkeypatch.setattr(language_servers, "WARM_S", 60.0)
         told = await edit(servers, file, "BAD one\nBAD two\n")
+        while not told:
+            await asyncio.sleep(0.01)
+            told = servers.told_late()
         assert "2 new errors" in told
         assert servers.told_late() == ""
 

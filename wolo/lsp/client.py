@@ -14,9 +14,9 @@ from wolo.lsp.messages import BadMessage, Problem, encode, path_of, read_errors,
 from wolo.lsp.server_table import ServerSpec, language_of
 
 START_S = 30.0
-"""Time for the first answer."""
+"""Time for the first answer, and for the first errors: a server may read the whole project before."""
 ANSWER_S = 10.0
-"""Longest wait for errors of a file; then it is taken to have none."""
+"""Longest wait for errors of a file after that; then it is taken to have none."""
 QUIET_S = 0.1
 """Servers may publish the errors of one text in several steps."""
 MOST_SILENCES = 3
@@ -78,6 +78,9 @@ class Client:
         self._answered = asyncio.Event()
         self._news = asyncio.Condition()
         self._silences = 0
+        self._has_published = False
+        self._asked_at: float | None = None
+        """Time of the first text that nothing was published for."""
         self._running = asyncio.create_task(self._run())
 
     async def errors_of(self, path: Path, text: str) -> tuple[Problem, ...]:
@@ -85,6 +88,8 @@ class Client:
         await self._until_ready()
         name = str(path)
         file = self._files.get(name)
+        if self._asked_at is None and (file is None or file.text != text):
+            self._asked_at = asyncio.get_running_loop().time()
         if file is None:
             await self._make_room()
             file = self._files[name] = _Open(text, 1)
@@ -110,8 +115,10 @@ class Client:
     async def _until_published(self, file: _Open) -> None:
         if file.published == file.version:
             return
+        limit_s = ANSWER_S if self._has_published else START_S
+        due = None if self._asked_at is None else self._asked_at + limit_s
         try:
-            async with asyncio.timeout(ANSWER_S), self._news:
+            async with asyncio.timeout_at(due), self._news:
                 await self._news.wait_for(lambda: file.published == file.version or self.state == "failed")
             with suppress(TimeoutError):
                 while self.state != "failed":
@@ -119,9 +126,11 @@ class Client:
                         await self._news.wait()
             self._silences = 0
         except TimeoutError:
-            self._silences += 1
-            if self._silences >= MOST_SILENCES:
-                await self._fail(f"it published nothing within {ANSWER_S:.0f} s, {MOST_SILENCES} times")
+            self._silences, self._asked_at = self._silences + 1, None
+            if not self._has_published:
+                await self._fail(f"it published nothing within {limit_s:.0f} s")
+            elif self._silences >= MOST_SILENCES:
+                await self._fail(f"it published nothing within {limit_s:.0f} s, {MOST_SILENCES} times")
             file.published, file.errors = file.version, ()
         if self.state == "failed":
             raise ServerFailed(self.why)
@@ -203,6 +212,7 @@ class Client:
         file = self._files.get(path_of(params.get("uri"))) if isinstance(params, dict) else None
         if file is None:
             return
+        self._has_published, self._asked_at = True, None
         version = params.get("version")
         if isinstance(version, int) and version != file.version:
             return

@@ -47,6 +47,8 @@ class LanguageServers:
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[Path, _Check] = {}
         """Checks whose result was not told yet."""
+        self._late: set[str] = set()
+        """Servers that did not answer in time: no edit waits for one until it has."""
         self._told: set[str] = set()
         """Failed servers that the user was told about."""
 
@@ -73,9 +75,10 @@ class LanguageServers:
                 text = waiting.before
             task = asyncio.create_task(self._compare(client, path, text, after))
             self._waiting[path] = _Check(path, text, client, task)
-        tasks = [self._waiting[path].task for path in before if path in self._waiting]
-        if tasks:
-            await asyncio.wait(tasks, timeout=COLD_S if cold else WARM_S)
+        checks = [self._waiting[path] for path in before if path in self._waiting]
+        if tasks := [each.task for each in checks if each.client.spec.name not in self._late]:
+            _, pending = await asyncio.wait(tasks, timeout=COLD_S if cold else WARM_S)
+            self._late.update(each.client.spec.name for each in checks if each.task in pending)
         return self.told_late()
 
     def told_late(self) -> str:
@@ -128,7 +131,9 @@ class LanguageServers:
         try:
             async with self._locks[client.spec.name]:
                 had = await client.errors_of(path, before)
-                return new_errors(had, await client.errors_of(path, after))
+                has = await client.errors_of(path, after)
+                self._late.discard(client.spec.name)
+                return new_errors(had, has)
         except ServerFailed:
             return ()
 
