@@ -151,7 +151,10 @@ class Undoing:
             )
         self._end_recorded_steps()
         step, left = int(last.data.get("step", 0)), int(last.data.get("left", 0))
-        plan = undo_changes.plan(store, store.of_step(step))
+        undone = store.of_step(step)
+        if any(change.session != self._watch.session for change in undone):  # an imported entry may name any
+            raise UsageError("The last undo was made in another session.", hint="Redo it there: wolo redo --session ID")
+        plan = undo_changes.plan(store, undone)
         moves = bool(last.data.get("moves_conversation", True))
         prompts = tuple(map(str, last.data.get("turns", ())))
         report = Report(kind="redo", session=self._watch.session, turns=prompts, moves_conversation=moves)
