@@ -87,6 +87,7 @@ def test_paths_are_those_of_the_folder_of_the_file() -> None:
         ({"deny": ["Frob(x)"]}, "deny Frob(x): wolo has no such tool. Calls that it forbids are NOT denied."),
         ({"ask": ["Frob"]}, "ask Frob: wolo has no such tool. Calls that it is about are NOT asked about."),
         ({"deny": ["Read(!x)"]}, "deny Read(!x): The deny rule"),
+        ({"deny": ["Edit(!src/*.py)"]}, "deny Edit(!src/*.py): The deny rule"),
         ({"deny": [3]}, "deny 3: it is not text. Calls that it forbids are NOT denied."),
         (["Bash"], "permissions: they are no table"),
         ("{broken", "cannot be read, so its permission rules do NOT hold"),
@@ -114,6 +115,20 @@ def test_a_denial_without_equivalent_covers_more(rule: str, wider: str) -> None:
     trust()
     assert rules() == [f"deny {wider}"]
     assert f"deny {rule}: it covers more here, {wider}" in notices()
+
+
+@pytest.mark.parametrize(
+    ("rule", "patterns"),
+    [
+        ("Read(**/*.{pem,key})", ["read:**/*.key", "read:**/*.pem"]),
+        ("Edit(src/{a,b}/**)", ["write:**/src/a/**", "write:**/src/b/**", "write:src/a/**", "write:src/b/**"]),
+        ("Bash(npm run deploy:*)", ["shell:npm run deploy *", "shell:npm run deploy:* *"]),
+    ],
+)
+def test_a_denial_covers_what_it_names(rule: str, patterns: list[str]) -> None:
+    put({"deny": [rule]})
+    trust()
+    assert (sorted(rules()), notices()) == ([f"deny {each}" for each in patterns], "")
 
 
 BASE = PathBase("/w", "/home/u")

@@ -14,6 +14,7 @@ from typing import Any
 from wolo.config.translation.findings import Reading
 from wolo.errors import WoloError
 from wolo.guard.rules import Decision, parse_rule
+from wolo.workspace.search.globs import BadPattern, expand_braces
 
 _TOOLS = {
     **dict.fromkeys(("bash", "shell", "run_shell_command", "shelltool"), "shell"),
@@ -153,20 +154,32 @@ def _commands(reading: Reading, text: str, decision: Decision) -> list[str]:
         save(reading, "ask", [f"shell:{beginning}"], text)
     if re.search(r"[^\s*]\*$", text):
         return [f"{text} *"]
+    if is_prefix and decision != "allow" and re.search(r"\srun\s+[^\s*]+$", text):
+        return [f"{text} *", f"{text}:* *"]  # scripts have names such as `test:unit`
     return [f"{text} *" if is_prefix else text]
 
 
 def _paths(reading: Reading, text: str, decision: Decision) -> list[str]:
-    """Patterns of `.gitignore`: `//` is the root, `/` the folder of the settings, a name matches at any depth.
+    """Patterns of `.gitignore`; braces, which some programs take as they are and others as alternatives, become one rule each."""
+    if decision == "allow":
+        return _placed(reading, text, decision)
+    text = re.sub(r"\[[^\]/]*\]", "*", text)
+    try:
+        alternatives = sorted(expand_braces(text))
+    except BadPattern:  # too many
+        alternatives = [re.sub(r"[^/]*\{.*", "**", text)]
+    return [path for each in alternatives for path in _placed(reading, each, decision)]
+
+
+def _placed(reading: Reading, text: str, decision: Decision) -> list[str]:
+    """`//` is the root, `/` the folder of the settings, a name matches at any depth.
 
     Denials and questions also hold where the pattern may have been meant: an absolute path, or one below any folder.
     """
-    if decision != "allow":
-        text = re.sub(r"[^/]*\{.*", "**", re.sub(r"\[[^\]/]*\]", "*", text))
     text = f"{text}**" if text.endswith("/") else text
     if text.startswith("//"):
         return [text[1:]]
-    if text.startswith("~"):
+    if text.startswith(("~", "!")):  # `!` is refused as a rule
         return [text]
     if text.startswith("/"):
         if decision == "allow":

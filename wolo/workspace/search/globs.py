@@ -43,7 +43,7 @@ def compile_glob(glob: str) -> re.Pattern[str]:
     """
     if len(glob) > _MAX_CHARS:
         raise BadPattern(f"The pattern is longer than {_MAX_CHARS} characters.")
-    alternatives = _expand_braces(glob)
+    alternatives = expand_braces(glob)
     return re.compile("|".join(f"(?:{_anywhere_or_from_here(one)})" for one in alternatives))
 
 
@@ -158,7 +158,7 @@ def _bracket_character(part: str, position: int) -> tuple[str, int]:
     return part[position], position + 1
 
 
-def _expand_braces(glob: str) -> list[str]:
+def expand_braces(glob: str) -> list[str]:
     """Expands `a.{ts,tsx}` to `a.ts`, `a.tsx`, also nested. Unpaired braces, or ones without a comma, are literal.
 
     Raises BadPattern.
