@@ -455,6 +455,28 @@ def test_a_recording_of_others_shows_its_commands_and_runs_nothing(foreign: Call
     assert not any(path.name == "made" for path in isolated.rglob("wolo-replay-*/**/made"))
 
 
+def test_no_character_of_a_foreign_command_is_left_out(foreign: Callable[..., Path]) -> None:
+    """Terminals hide what is in a title, and what cannot be seen runs too."""
+    file = foreign("echo one \x1b]0;; touch made #\x07\u202e; echo two\n command: nothing")
+    assert (
+        "command: echo one ⟨U+001B⟩]0;; touch made #⟨U+0007⟩⟨U+202E⟩; echo two\nwolo:      |  command: nothing\n"
+        in replay(str(file)).stderr
+    )
+
+
+def test_a_foreign_call_is_shown_as_each_hook_changed_it(foreign: Callable[..., Path]) -> None:
+    file = foreign("echo one")
+    hooks = {event: {"updated_input": {"command": f"echo {event}"}} for event in ("PreToolUse", "PermissionRequest")}
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    parts = [part for line in lines for part in line.get("body", {}).get("parts", ()) if part.get("status") == "completed"]
+    assert parts
+    for part in parts:
+        part["metadata"]["hooks"] = hooks
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = replay(str(file)).stderr
+    assert [f"command: echo {each}\n" in shown for each in ("one", *hooks)] == [True] * 3
+
+
 def test_a_yes_holds_for_exactly_this_recording(foreign: Callable[..., Path], isolated: Path) -> None:
     file = foreign("echo one")
     assert replay("--yes", str(file)).exit_code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -306,10 +306,15 @@ def ask_because_of_hook(verdict: Verdict, reason: str) -> Verdict:
 
 def executed_input(part: ToolPart) -> dict[str, Any]:
     """Returns the arguments a saved call ran with; hooks may have replaced them."""
+    return next(changed_inputs(part), dict(part.input))
+
+
+def changed_inputs(part: ToolPart) -> Iterator[dict[str, Any]]:
+    """Arguments by which hooks replaced those of a saved call, the last ones first."""
     saved = part.metadata.get(HOOKS)
     responses = saved if isinstance(saved, dict) else {}
     changed = (responses.get(event, {}).get("updated_input") for event in ("PermissionRequest", "PreToolUse"))
-    return dict(next(filter(None, changed), part.input))
+    yield from (dict(each) for each in changed if each is not None)
 
 
 async def _run(run: RunHook, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookAnswer:

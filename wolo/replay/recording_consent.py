@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from wolo.agent.hook_calls import executed_input
+from wolo.agent.hook_calls import changed_inputs
 from wolo.config import consents
-from wolo.messages.terminal_text import clean, clean_line, counted
+from wolo.messages.parts import ToolPart
+from wolo.messages.terminal_text import counted, exact, labelled
 from wolo.places import Places, make_private
 from wolo.replay.replay_setup import Recording
 
@@ -27,27 +28,32 @@ def save(places: Places, recording: Recording) -> None:
 
 
 def lines_of(recording: Recording) -> Iterator[str]:
-    """Every argument of every call, and the files that they find."""
+    """Every argument of every call, each character as one that can be seen, and the files that they find."""
     files = recording.cassette.files if recording.cassette else ()
     yield f"This recording was not made here. It begins with {counted(len(files), 'file')} and would run:"
     for number, (tool, arguments) in enumerate(_calls(recording), 1):
-        yield f"{number}. {clean_line(tool)}"
+        yield f"{number}. {exact(tool)}"
         for name, value in arguments.items():
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            first, *rest = clean(text).split("\n")
-            yield f"   {clean_line(name)}: {first}"
-            yield from (f"      {line}" for line in rest)
+            yield from (f"   {line}" for line in labelled(exact(name), exact(text)).split("\n"))
 
 
 def _calls(recording: Recording) -> list[tuple[str, dict[str, Any]]]:
-    """Calls as they were made, and as hooks had changed them."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    """Calls as they were made, and in each way that hooks had changed them: which of these hooks act again is not known."""
+    found: dict[bytes, tuple[str, dict[str, Any]]] = {}
     for turn in recording.tape.turns:
+        ended = [part for message in turn.new for part in message.calls]
         for recorded in turn.script.answers:
             for made in recorded.answer.calls:
-                final = recording.tape.calls.get(made.id, made)
-                found += [(made.tool, made.input), (final.tool, final.input), (final.tool, executed_input(final))]
-    return [each for at, each in enumerate(found) if each not in found[max(at - 2, 0) : at]]
+                for part in (made, *(each for each in ended if each.id == made.id)):
+                    for arguments in _ways(part):
+                        found.setdefault(msgspec.json.encode((made.id, part.tool, arguments)), (part.tool, arguments))
+    return [*found.values()]
+
+
+def _ways(part: ToolPart) -> Iterator[dict[str, Any]]:
+    yield part.input
+    yield from changed_inputs(part)
 
 
 def _asked(recording: Recording) -> str:
