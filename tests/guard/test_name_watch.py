@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.waiting import wait_for
-from tests.guard.sandbox_setup import Ground, land, put_up
+from tests.guard.sandbox_setup import Ground, any_python, land, put_up
 from tests.guard.test_sandbox_contract import USERS, both, everyone, need, with_mounts
 from tests.tools.harness import ToolHarness
 from wolo.guard.protected_paths import RUNS_CODE
@@ -82,6 +82,38 @@ def test_a_job_that_makes_a_protected_name_is_ended(backend: str, user: str) -> 
         stayed, why = USERS[user](planted, folder, backend)  # type: ignore[misc]  # what planted returns
     assert stayed == []
     assert ".cargo/config.toml appeared, which runs code or steers agents; it was set aside as " in why
+
+
+HIDDEN = {
+    "behind a new link": "mkdir d; echo planted > d/config.toml; ln -s d .cargo",
+    "behind a link in a subfolder": "mkdir d; echo planted > d/x; mkdir new; ln -s ../d new/.github",
+    "in a closed folder": "mkdir d; echo planted > d/tasks.json; chmod 0 d; mv d .vscode",
+    "below a closed folder": "mkdir -p new/.vscode; echo planted > new/.vscode/x; chmod 0 new",
+    "in a top that is closed": "while :; do mkdir .fleet; chmod 555 .; chmod 755 .; done 2> /dev/null",
+}
+
+
+def hidden(folder: Path, backend: str, way: str) -> tuple[list[str], list[str], bool]:
+    with Ground(folder) as ground:
+        before = sorted(os.listdir(ground.work))
+        walls = put_up(backend, ground.profile)
+        ground.run(HIDDEN[way], walls)
+        restored = walls.take_restored()
+        walls.close()
+        after = {name for name in os.listdir(ground.work) if name != "d"}
+        known = set(before)
+        return sorted(known - after), sorted(after - known), restored is not None and bool(restored.paths)
+
+
+@pytest.mark.parametrize("way", HIDDEN)
+@both
+@everyone
+def test_a_hidden_protected_name_is_set_aside(backend: str, user: str, way: str) -> None:
+    need(backend)
+    with land(user) as folder:
+        gone, new, is_told = USERS[user](hidden, folder, backend, way)  # type: ignore[misc]  # what hidden returns
+    assert (gone, is_told) == ([], True)
+    assert new in ([], ["new"])
 
 
 LIFTS = {
@@ -251,6 +283,39 @@ def test_a_job_is_ended_when_its_watch_has_died(backend: str) -> None:
         assert again.why_ended() == ""  # a new one
         again.cleanup()
         walls.close()
+
+
+FLOOD = """
+import os, time
+for number in range(int(open("/proc/sys/fs/inotify/max_queued_events").read()) // 2 + 1):
+    open(f"new-{number % 9}", "w").close(), os.unlink(f"new-{number % 9}")
+open("full", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+open("AGENTS.md", "w").write("planted")
+open("written", "w").close()
+time.sleep(60)
+"""
+
+
+@with_mounts
+def test_a_cover_lost_while_events_were_lost_ends_the_job(backend: str) -> None:
+    need(backend)
+    with land("root") as folder, Ground(folder) as ground:
+        walls, work = put_up(backend, ground.profile), ground.work
+        (work / "flood.py").write_text(FLOOD)
+        with running(walls, work, f"{any_python()} -I -S flood.py") as why:
+            watcher = walls._watcher._process  # type: ignore[attr-defined]  # as if it got no time
+            watcher.send_signal(signal.SIGSTOP)
+            wait_for((work / "full").exists)
+            (work / "AGENTS.md").unlink()
+            (work / "go").touch()
+            wait_for((work / "written").exists)
+            watcher.send_signal(signal.SIGCONT)
+            wait_for(lambda: bool(why()))
+        walls.close()
+        assert "so the sandbox no longer holds it" in why()
+        assert not (work / "AGENTS.md").exists()
 
 
 def test_a_set_aside_name_leaves_its_file_system() -> None:

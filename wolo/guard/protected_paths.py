@@ -121,6 +121,12 @@ def is_protected(path: str, *, only_repositories: bool = False) -> bool:
     return name in RUNS_CODE or name.endswith(".code-workspace") or fold(path + "/").endswith(RUNS_CODE_BELOW)
 
 
+def stands_for_folder(path: str) -> bool:
+    """Tells whether it is a link to what would be protected in a folder of its name, such as `.cargo` or `.github`."""
+    name = fold(path.rpartition("/")[2])
+    return name in ABOVE and name[0] == "." and os.path.islink(path)  # noqa: PTH114  # text all along
+
+
 def is_readable(path: str) -> bool:
     """Tells whether the path is protected only by a name that is harmless to read."""
     folder, _, name = fold(path).rpartition("/")

@@ -4,7 +4,7 @@ A sandbox with mounts needs this for names created further down and for folders 
 command's version is set aside, so that the user can get it back. A path that is not what it was in the end is reported as lost.
 """
 
-# ruff: noqa: PTH103, PTH104, PTH108, PTH112, PTH114, PTH115, PTH119, PTH120, PTH208  # paths are text here
+# ruff: noqa: PTH103, PTH104, PTH108, PTH115, PTH119, PTH120, PTH208  # paths are text here
 
 from __future__ import annotations
 
@@ -271,8 +271,8 @@ def _extra_names(path: str, saved: Saved, known: Mapping[str, Saved]) -> Iterato
 
 
 def _is_empty(path: str) -> bool:
-    """An empty directory is harmless; it may be a placeholder of another wolo."""
-    return os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
+    """An empty directory is harmless; one that cannot be read may contain anything."""
+    return is_folder(path) and os.access(path, os.R_OK) and not os.listdir(path)
 
 
 def _has_real_parent(path: str) -> bool:

@@ -24,6 +24,7 @@ _PAUSE_S = 0.002
 _MOST_BYTES = 1 << 18
 _MOST_NAMED = 3
 _NO_WATCH = "sandbox denied: protected names cannot be watched ({reason}), so the command was not run."
+_ALL_TAKEN = "all watches that fs.inotify.max_user_watches allows are taken; other programs hold them, or raise it"
 _UNREACHABLE = (errno.EACCES, errno.ENOENT, errno.ENOTDIR)
 """Errors of a folder that this user cannot list, so that only root could lift a mount in it."""
 _WRITTEN = "{path} was written outside, which the sandbox cannot protect from a command that runs already"
@@ -154,6 +155,8 @@ class WatchProcess:
             try:
                 numbers[watch_folder(self._inotify, folder)] = folder
             except OSError as error:
+                if error.errno == errno.ENOSPC:
+                    raise ToolError(_NO_WATCH.format(reason=_ALL_TAKEN)) from error
                 if folder in needed or error.errno not in _UNREACHABLE:
                     raise OSError(error.errno, error.strerror, folder) from error
         return numbers
@@ -168,7 +171,10 @@ class WatchProcess:
 
     def watch(self, watched: Watched, folders: dict[int, str]) -> Watch:
         """Raises OSError."""
+        from wolo.guard.sandbox.folder_identity import identity_of  # noqa: PLC0415  # for the first command
+
         told = {name: getattr(watched, name) for name in watched.__struct_fields__}
+        told["covered"] = {path: identity_of(path) for path in watched.covered}
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         its.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         payload = in_memory(marshal.dumps({"folders": folders, **told}, 2))

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.guard.protected_paths import is_protected, is_readable
+from wolo.guard.protected_paths import is_protected, is_readable, stands_for_folder
 from wolo.guard.sandbox.mounts import is_below, topmost_missing
 from wolo.workspace.root import resolve_path
 
@@ -41,7 +41,8 @@ def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
     """
     below = (nested or Nested(root)).look()
     top = _at_the_top(root)
-    goals = [goal for link in below.links if is_below(goal := resolve_path(link), root) and os.path.lexists(goal)]
+    followed = (resolve_path(link) for link in below.links if is_protected(link))
+    goals = [goal for goal in followed if is_below(goal, root) and os.path.lexists(goal)]
     present = [*top.paths, *below.paths, *goals]
     repositories = [path for path in present if path.endswith("/.git")]
     pointed = [place for path in repositories for place in _git_places(path)]
@@ -67,7 +68,8 @@ def folders_between(root: str, path: str) -> Iterator[str]:
 
 def names_at_the_top(root: str) -> list[str]:
     """Raises OSError."""
-    return [path for name in os.listdir(root) if is_protected(path := f"{root.rstrip('/')}/{name}")]  # noqa: PTH208  # text all along
+    paths = (f"{root.rstrip('/')}/{name}" for name in os.listdir(root))  # noqa: PTH208  # text all along
+    return [path for path in paths if is_protected(path) or stands_for_folder(path)]
 
 
 def _at_the_top(root: str) -> Found:
@@ -76,7 +78,7 @@ def _at_the_top(root: str) -> Found:
     for path in names_at_the_top(root):
         if not os.path.islink(path):  # noqa: PTH114  # the same
             paths.append(path)
-        elif is_readable(path) and _is_protected_file_of(root, resolve_path(path)):
+        elif not is_protected(path) or (is_readable(path) and _is_protected_file_of(root, resolve_path(path))):
             links.append(path)
         else:
             raise ToolError(
@@ -228,7 +230,8 @@ class Nested:
         links: list[str] = []
         is_generated = not _GENERATED.isdisjoint(folder[len(self._root) :].split("/"))
         for entry in _entries(folder):
-            if is_protected(entry.path, only_repositories=is_generated):
+            stands_for = not is_generated and entry.is_symlink() and stands_for_folder(entry.path)
+            if stands_for or is_protected(entry.path, only_repositories=is_generated):
                 if folder != self._root:
                     (links if entry.is_symlink() else found).append(entry.path)
             elif entry.is_dir(follow_symlinks=False):

@@ -5,7 +5,7 @@ once, and every command that could have made it is ended. A process of its own: 
 A bare Python runs its text as it was when wolo started.
 """
 
-# ruff: noqa: PTH102, PTH104, PTH114, PTH119, PTH120, PTH208  # paths are text here
+# ruff: noqa: PTH101, PTH102, PTH104, PTH114, PTH119, PTH120, PTH208  # paths are text here
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import struct
 import sys
 import time
 from typing import Any
 
-from wolo.guard.protected_paths import ABOVE, fold, is_protected
+from wolo.guard.protected_paths import ABOVE, fold, is_protected, stands_for_folder
 from wolo.guard.sandbox.calls import CLOSE_WRITE, CREATE, DELETE_SELF, MOVE_SELF, MOVED_TO, OVERFLOW, UNMOUNT, watch_folder
 
 GONE = DELETE_SELF | MOVE_SELF | UNMOUNT
@@ -44,8 +45,8 @@ class Command:
         """Folders in them, such as `.github`, in which some names are protected."""
         self.awaited: set[str] = set(told["awaited"])
         """Other missing paths."""
-        self.covered: set[str] = set(told["covered"])
-        """Paths that mounts hold."""
+        self.covered: dict[str, tuple[int, int] | None] = told["covered"]
+        """Paths that mounts hold, and what was there before."""
         self.known: set[str] = set(told["known"])
         """Protected names at a top that were there before."""
         self.replaced: set[str] = set()
@@ -66,6 +67,7 @@ class Command:
         if self.is_over:
             return
         if mask & OVERFLOW:
+            self.look_at_covers()
             self.look()
         elif folder is None:
             return
@@ -81,11 +83,8 @@ class Command:
         if path in self.covered and mask & CLOSE_WRITE:
             return  # in place, by a program outside
         if path in self.covered:
-            self.covered.discard(path)
-            self.known.discard(path)
             (self.replaced if is_there else self.awaited).add(path)
-            how = "replaced" if is_there else "removed or moved"
-            self.end(f"{path} was {how} by another program, so the sandbox no longer holds it")
+            self.lose(path, "replaced" if is_there else "removed or moved")
         elif path in self.replaced or (is_there and (path in self.awaited or self.is_at_a_top(path))):
             self.seize(path)
         elif is_there and path.rpartition("/")[0] in self.tops:
@@ -98,7 +97,7 @@ class Command:
 
     def is_at_a_top(self, path: str) -> bool:
         folder = path.rpartition("/")[0]
-        return (folder in self.tops or folder in self.below) and is_protected(path)
+        return (folder in self.tops or folder in self.below) and (is_protected(path) or stands_for_folder(path))
 
     def watch_below(self, path: str) -> None:
         if fold(os.path.basename(path)) in ABOVE and not os.path.islink(path):
@@ -124,11 +123,22 @@ class Command:
             with contextlib.suppress(OSError):
                 self.look_in(folder)
 
+    def look_at_covers(self) -> None:
+        """Finds covers that were lost without an event that could be read; nobody knows who wrote what is there now."""
+        for path in [path for path, identity in self.covered.items() if not is_still(path, identity)]:
+            self.lose(path, "replaced or removed")
+            self.awaited.add(path)
+
+    def lose(self, path: str, how: str) -> None:
+        del self.covered[path]
+        self.known.discard(path)
+        self.end(f"{path} was {how} by another program, so the sandbox no longer holds it")
+
     def look_in(self, folder: str) -> None:
         """Raises OSError."""
         for path in (f"{folder}/{name}" for name in os.listdir(folder)):
             is_old = path in self.known or path in self.replaced or self.is_allowed(path)
-            if not is_old and is_protected(path):
+            if not is_old and self.is_at_a_top(path):
                 self.seize(path)
 
     def seize(self, path: str) -> None:
@@ -136,6 +146,7 @@ class Command:
         is_again = any(path == each for each, _ in self.seized)
         name = os.path.basename(path)
         folder = f"{self.aside}/{os.urandom(6).hex()}"
+        open_up(path)
         try:
             os.mkdir(folder, 0o700)
             os.rename(path, f"{folder}/{name}")
@@ -210,6 +221,27 @@ class Command:
         self.channel.close()
         if self.pidfd >= 0:
             os.close(self.pidfd)
+
+
+def is_still(path: str, identity: tuple[int, int] | None) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == identity
+
+
+def open_up(path: str) -> None:
+    """Opens the path, if it is a folder, and the folder around it to their owner: a command may close what holds its files."""
+    for folder in (os.path.dirname(path), path):
+        with contextlib.suppress(OSError):
+            place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                mode = stat.S_IMODE(os.fstat(place).st_mode)
+                if mode & stat.S_IRWXU != stat.S_IRWXU:
+                    os.chmod(f"/proc/self/fd/{place}", mode | stat.S_IRWXU)
+            finally:
+                os.close(place)
 
 
 def first_of_namespace(pid: int) -> int:
