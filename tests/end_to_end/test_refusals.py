@@ -103,7 +103,8 @@ async def test_an_editors_answer_lasts_as_long_as_it_says(
             client.asked.clear()
     assert counts == asks
     assert saved(isolated).count("shell:touch made") == (answer == "never")
-    assert ("closed without an answer" in provider.requests[1].results[-1]) == (answer is None)
+    told = provider.requests[1].results[-1]
+    assert ("closed without an answer" in told) == ("user denied" not in told and "by the user" not in told) == (answer is None)
 
 
 @pytest.mark.parametrize(("decision", "asks"), [("no", 2), ("never", 1)])

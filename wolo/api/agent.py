@@ -447,7 +447,7 @@ def _decide(conversation: Conversation, asked: ApprovalAsked, decision: Decision
         conversation.dismiss(asked.id)
     elif scope in (False, None, "no", "deny", "never"):
         lasting: Scope = "always" if scope == "never" else "once"
-        conversation.answer(asked.id, allowed=False, scope=lasting, reason="The program that runs wolo denied it.")
+        conversation.answer(asked.id, allowed=False, scope=lasting, reason="the program that runs wolo denied it")
     else:
         hint = 'It may return True, False, "once", "session", "always", "never" or "dismiss".'
         raise UsageError(f"on_approval returned {scope!r}.", hint=hint)

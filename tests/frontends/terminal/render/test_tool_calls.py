@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from wolo.agent.tool_execution import NOT_ANSWERED
 from wolo.frontends.terminal.render.tool_calls import Layout, headline, result, whole_call
 from wolo.messages.parts import ToolPart
 from wolo.tools.tool_values import Answered, Diff, Listing, Output, TodoItem, TodoList
@@ -20,6 +23,8 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     assert headline(look, part_of_it).plain == "● grep x path=src · 12 found · incomplete: stopped after 9 s"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
     assert headline(refused).plain == "⊘ shell rm x · you said no"
+    unanswered = replace(refused, output=NOT_ANSWERED)
+    assert headline(unanswered, reason=NOT_ANSWERED).plain == "⊘ shell rm x · not answered"
 
 
 def test_an_answer_from_elsewhere_is_seen_from_its_beginning() -> None:

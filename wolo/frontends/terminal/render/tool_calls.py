@@ -8,7 +8,7 @@ from typing import NamedTuple, assert_never
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from wolo.agent.tool_execution import NO_REASON
+from wolo.agent.tool_execution import NO_REASON, NOT_ANSWERED
 from wolo.frontends.terminal.render.file_diffs import diff_lines
 from wolo.frontends.wrapping import wrapped
 from wolo.messages.call_arguments import arguments_line
@@ -74,8 +74,9 @@ def headline(part: ToolPart, view: View | None = None, *, reason: str = "", is_w
     text = Text.assemble(_mark(part), (escaped_line(part.tool), "bold"))
     text.append(f" {arguments}" if arguments else "")
     if part.outcome in _STOPPED:
-        why = "" if reason in ("", NO_REASON) else f": {' '.join(clean(reason).split())}"
-        text.append(f" · {_STOPPED[part.outcome]}{why}", "warning")
+        why = "" if reason in ("", NO_REASON, NOT_ANSWERED) else f": {' '.join(clean(reason).split())}"
+        stopped = "not answered" if part.output.startswith(NOT_ANSWERED) else _STOPPED[part.outcome]
+        text.append(f" · {stopped}{why}", "warning")
     return text.append_text(_summary(view))
 
 
