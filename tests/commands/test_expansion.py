@@ -61,6 +61,15 @@ async def test_a_path_and_other_text_stay_text(prompt: str, conversation: Conver
     assert await expanded(prompt, conversation) is None
 
 
+@pytest.mark.parametrize(
+    ("prompt", "is_told"), [("/squash three", True), ("/unknown", True), ("/tmp is full", False), ("/5 of them fail", False)]
+)
+async def test_a_command_nobody_typed_is_told(prompt: str, is_told: bool, conversation: Conversation) -> None:
+    events: list[Event] = []
+    assert await expand(prompt, conversation, events.append, "file") is None
+    assert ["slash commands count where a person types them" in repr(each) for each in events] == [True] * is_told
+
+
 async def test_an_unknown_command_is_an_error_that_names_the_nearest(conversation: Conversation) -> None:
     with pytest.raises(UsageError, match="Unknown command: /squahs") as failed:
         await expanded("/squahs", conversation)

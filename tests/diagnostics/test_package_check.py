@@ -46,6 +46,13 @@ def test_changed_code_is_named(msgspec_copy: Path, content: bytes | None) -> Non
     assert of_copy() == [f"The package msgspec 9.9 was changed after it was installed: {path}. Install it again."]
 
 
+def test_packages_that_need_each_other_are_checked_once(msgspec_copy: Path) -> None:
+    with (msgspec_copy / "msgspec-9.9.dist-info" / "METADATA").open("a") as metadata:
+        metadata.write("Requires-Dist: wolo-cli\n")
+    (msgspec_copy / "mod.py").unlink()
+    assert len(of_copy()) == 1
+
+
 def test_doctor_names_a_changed_package(msgspec_copy: Path) -> None:
     (msgspec_copy / "mod.py").write_bytes(b"")
     done = run_wolo("doctor", "--json", env={"PYTHONPATH": str(msgspec_copy)}, forked=False)
