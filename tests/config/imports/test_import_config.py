@@ -190,13 +190,14 @@ OPENCODE, CODEX, GEMINI = ".config/opencode/opencode.json", ".codex/config.toml"
             {"permission": {"external_directory": "deny"}},
             ["- deny external_directory(*): wolo has no such tool. Calls that it forbids are NOT denied."],
         ),
+        (OPENCODE, {"permission": {"codesearch": "allow"}}, ["- allow codesearch *: no equivalent in wolo"]),
         (OPENCODE, {"tools": {"bash": False, "read": True}}, ["+ deny shell:*"]),
         (CODEX, 'approval_policy = "untrusted"', ['+ mode = "ask"']),
         (CODEX, 'approval_policy = "untrusted"\nsandbox_mode = "workspace-write"', ['+ mode = "ask"']),
-        (CODEX, 'sandbox_mode = "frob"', ['+ mode = "ask"']),
+        (CODEX, 'sandbox_mode = "frob"', ['+ mode = "ask": wolo has no mode frob']),
         (CODEX, "[approval_policy.granular]\nrules = true", ['+ mode = "ask"']),
         (GEMINI, {"approvalMode": "default"}, ['+ mode = "ask"']),
-        (GEMINI, {"general": {"defaultApprovalMode": "frob"}}, ['+ mode = "ask"']),
+        (GEMINI, {"general": {"defaultApprovalMode": "frob"}}, ['+ mode = "ask": wolo has no mode frob']),
         (
             GEMINI,
             {"tools": {"core": ["ReadFileTool", "run_shell_command(ls)"]}},
@@ -210,7 +211,7 @@ OPENCODE, CODEX, GEMINI = ".config/opencode/opencode.json", ".codex/config.toml"
             ["- MCP server j: it is not among the allowed ones"],
         ),
         (".claude/settings.json", {"permissions": {"defaultMode": "dontAsk"}}, ['+ mode = "ask"']),
-        (".kimi/config.toml", 'default_permission_mode = "frob"', ['+ mode = "ask"']),
+        (".kimi/config.toml", 'default_permission_mode = "frob"', ['+ mode = "ask": wolo has no mode frob']),
     ],
 )
 def test_checks_of_other_agents_stay(name: str, text: str | dict[str, Any], expected: list[str]) -> None:

@@ -67,6 +67,7 @@ class Plan:
             return
         try:
             outcome, text = self._added(finding)
+            text += f": {finding.why}" if finding.why else ""
         except ConfigError as error:
             outcome, text = "skip", f"{finding.what}: {error.message}"
         self.steps.append(Step(finding, outcome, text))
