@@ -156,6 +156,13 @@ async def test_a_named_issuer_may_be_anywhere() -> None:
     assert await addresses.resolve("https://login.example/token") == ("127.0.0.1",)
 
 
+@pytest.mark.parametrize("server", ["https://inside.example/mcp", "https://printer.lan/mcp"])
+async def test_a_name_of_the_private_network_leads_anywhere(server: str) -> None:
+    """Asked before anything was sent, so that no connection tells where the server is."""
+    addresses = MetadataAddresses(server, hosts=Hosts(resolve, lambda address: address == "127.0.0.1"))
+    assert await addresses.resolve("https://other.lan/token") == ()
+
+
 async def test_a_checked_request_goes_to_the_checked_address(remote: OAuthServer) -> None:
     """A second lookup of the name could mean another machine."""
     port = urlsplit(remote.url).port
