@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from wolo.fleet.tasks import Task
 from wolo.frontends.server.application import PAGE, TYPES
 from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.request_bodies import Image, read_images
+from wolo.places import find_places
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS
 
 ASK = {"path": "made.py", "content": "print(1)\n"}
@@ -210,6 +212,20 @@ def test_steering_and_interrupting(server: Server, provider: ProviderServer) -> 
     assert again["result"] == "Short one."
     assert provider.requests[1].messages[-1]["content"].endswith("be brief")
     assert server.post(f"/api/sessions/{id}/interrupt") == {"interrupted": False}
+
+
+def test_an_interrupt_before_the_turn_refuses_the_prompt(provider: ProviderServer) -> None:
+    reached, config = Path.home() / "reached", find_places().config
+    os.mkfifo(reached)
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(f"[[hooks.UserPromptSubmit]]\ncommand = 'echo > {reached}; exec sleep 60'\n")
+    with running(provider) as server, ThreadPoolExecutor() as pool:
+        id = server.new()
+        answer = pool.submit(server.prompt, id, "go", 409)
+        reached.read_text()
+        assert server.post(f"/api/sessions/{id}/interrupt") == {"interrupted": True}
+        assert answer.result()["error"]["message"] == "The turn was interrupted before it began."
+    assert not provider.requests
 
 
 def test_sessions_side_by_side_work_in_their_own_folders(server: Server, provider: ProviderServer, tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ def as_http(error: WoloError) -> HttpError:
 
 def not_begun(ended: TurnEnded) -> HttpError:
     """A turn ended before its prompt was saved."""
-    error = ended.error
-    if error is None:
+    if ended.error is None or ended.cause == "interrupted":
         return HttpError(409, "The turn was interrupted before it began.")
-    return HttpError(507 if ended.cause == "session_error" else 422, error.message, error.hint)
+    return HttpError(507 if ended.cause == "session_error" else 422, ended.error.message, ended.error.hint)
