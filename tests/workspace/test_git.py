@@ -10,6 +10,7 @@ import pytest
 
 from tests.fakes.hostile_repositories import hostile_repository, left
 from tests.fakes.repositories import commit, files, git, repository
+from tests.workspace.living import gone
 from wolo.workspace.git import GitFailed, run_git
 from wolo.workspace.git_objects import borrowed_by, copy_objects, lend_objects, lends_objects
 from wolo.workspace.git_repository import find_repository, open_repository
@@ -129,6 +130,15 @@ def test_git_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     os.mkfifo(source / ".git/config")
     with pytest.raises(GitFailed, match="took longer than 1 s"):
         run_git("rev-parse", "HEAD", cwd=source, timeout_s=1)
+
+
+def test_what_git_leaves_running_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "git"
+    program.write_text("#!/bin/sh\nsetsid sleep 4217.25 >/dev/null 2>&1 </dev/null &\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert run_git("gc", cwd=tmp_path).exit_code == 0
+    assert gone("4217.25")
 
 
 def test_objects_are_copied_without_those_of_others(tmp_path: Path) -> None:
