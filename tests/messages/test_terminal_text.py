@@ -123,6 +123,12 @@ def test_what_a_person_approves_is_spelled_out_to_the_last_character() -> None:
     ]
 
 
+@pytest.mark.parametrize("blank", "\u00a0\u1680\u2002\u202f\u205f\u2800\u3000")
+def test_an_approval_tells_other_blanks_from_spaces(blank: str) -> None:
+    """A shell does: `rm -r a b` with one of them removes one file."""
+    assert list(escaped_pieces(f"a{blank}b")) == [("a", False), (f"\\u{{{ord(blank):x}}}", True), ("b", False)]
+
+
 @given(st.text(alphabet=st.characters(codec=None), max_size=100))
 def test_spelling_out_loses_nothing(text: str) -> None:
     kept = "".join(piece for piece, is_escape in escaped_pieces(text) if not is_escape)

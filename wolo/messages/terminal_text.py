@@ -103,12 +103,12 @@ def escape_hidden(text: str) -> str:
 
 
 def escaped_pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield text for an approval, and (True) escapes for invisible characters.
+    """Yield text for an approval, and (True) escapes for characters that cannot be seen or told from a space.
 
     Complete; newlines are kept.
     """
     position = 0
-    for found in re.finditer(f"[\t{CONTROLS}\ud800-\udfff{INVISIBLE}]", text):
+    for found in re.finditer(f"[\t{CONTROLS}\ud800-\udfff{INVISIBLE}{_BLANKS}]", text):
         if found.start() > position:
             yield text[position : found.start()], False
         yield escape(found[0]), True
