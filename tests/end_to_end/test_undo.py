@@ -195,6 +195,21 @@ def test_an_imported_session_redoes_nothing_of_another(provider: ProviderServer,
     assert Path("a").read_text() == "one\n"
 
 
+def test_an_undo_entry_with_anything_in_it_is_read(provider: ProviderServer, tmp_path: Path) -> None:
+    turn(provider, flags=("-s", "work"))
+    assert run_wolo("undo", "--session", "work").exit_code == 0
+    file = tmp_path / "stranger.jsonl"
+    assert run_wolo("sessions", "export", "work", "--format", "jsonl", "-o", str(file)).exit_code == 0
+    file.write_text(
+        file.read_text().replace('\\"left\\":', '\\"left\\":\\"x\\",\\"was\\":').replace('"left":', '"left":"x","was":')
+    )
+    assert run_wolo("sessions", "import", str(file)).exit_code == 0
+    imported = run_wolo("sessions", "list", "--json").json[0]["id"]
+    done = run_wolo("redo", "--session", imported)
+    assert "Traceback" not in done.stderr
+    assert "wolo doctor" not in done.stderr
+
+
 def test_a_prompt_that_begins_with_undo_is_a_prompt(provider: ProviderServer) -> None:
     provider.script(text("which one?"))
     assert run_wolo(*provider.flags, "undo", "the", "last", "edit").stdout == "which one?\n"

@@ -150,7 +150,7 @@ class Undoing:
                 hint="Redo works right after an undo, before the next prompt, and not with --no-session.",
             )
         self._end_recorded_steps()
-        step, left = int(last.data.get("step", 0)), int(last.data.get("left", 0))
+        step, left = _number(last, "step"), _number(last, "left")
         undone = store.of_step(step)
         if any(change.session != self._watch.session for change in undone):  # an imported entry may name any
             raise UsageError("The last undo was made in another session.", hint="Redo it there: wolo redo --session ID")
@@ -260,7 +260,7 @@ class Undoing:
             if isinstance(entry, MessageEntry):
                 return None
             if isinstance(entry, CustomEntry) and entry.custom_type == REDO:
-                redone.add(int(entry.data.get("of_step", 0)))
+                redone.add(_number(entry, "of_step"))
             elif isinstance(entry, CustomEntry) and entry.custom_type == UNDO and entry.data.get("step") not in redone:
                 return entry
         return None
@@ -320,6 +320,12 @@ def lines(report: Report) -> list[str]:
 def _short(text: str) -> str:
     line = " ".join(text.split()) or "(an attachment)"
     return line if len(line) <= 60 else f"{line[:59]}…"
+
+
+def _number(entry: CustomEntry, name: str) -> int:
+    """An imported entry holds anything; 0 for what is no number."""
+    found = entry.data.get(name)
+    return found if isinstance(found, int) else 0
 
 
 def _message_id(node: Node) -> str:
