@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import stat
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.components import miss, require
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, Reply, call, text
@@ -29,6 +31,18 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small file system cannot be mounted here (needs root)")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.fixture
+def crowded_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for 60 files and plenty of bytes."""
+    place = tmp_path / "crowded"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=30m,nr_inodes=60,mode=700", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small file system cannot be mounted here (needs root)")
     yield place
@@ -202,3 +216,48 @@ def test_a_damaged_database_is_saved_and_the_task_goes_on(provider: ProviderServ
     assert (done.exit_code, done.stdout) == (0, "Two.\n")
     assert "entries of 1 session could be saved; none of them is known to be missing" in done.stderr
     assert [message["content"] for message in provider.requests[-1].messages[-3:]] == ["go on", "One.", "go on"]
+
+
+def fill_with_files(disk: Path, spare: int) -> None:
+    with contextlib.suppress(OSError):
+        for number in range(100):
+            (disk / f"filler{number}").touch()
+    for each in sorted(disk.glob("filler*"))[:spare]:
+        each.unlink()
+
+
+def test_a_disk_without_inodes_is_said(provider: ProviderServer, crowded_disk: Path) -> None:
+    fill_with_files(crowded_disk, 1)
+    done = ask(provider, crowded_disk / "wolo")
+    assert is_said(done, "no room for another file (its inodes are used up)")
+    assert provider.requests == []
+
+
+def test_a_write_without_inodes_is_said(provider: ProviderServer, crowded_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_with_files(crowded_disk, 0)
+    monkeypatch.chdir(crowded_disk)
+    provider.script(call("write", {"path": "new.txt", "content": "x"}), text("It did not fit."))
+    assert run_wolo("-p", "--yolo", *provider.flags, "go on").exit_code == 0
+    assert "its inodes are used up" in provider.requests[1].results[0]
+
+
+@pytest.mark.parametrize("argv", [("config", "set", "mode", "ask"), ("-p", "hello")])
+def test_a_file_system_without_locks_is_said(provider: ProviderServer, tmp_path: Path, argv: tuple[str, ...]) -> None:
+    program = require("strace")
+    if subprocess.run([program, "-qq", "true"], capture_output=True, check=False).returncode:
+        miss("the permission to trace a process")
+    inject = [program, "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=ENOLCK"]
+    flags = provider.flags if argv[0] == "-p" else ()
+    done = subprocess.run(
+        [*inject, sys.executable, "-m", "wolo", *flags, *argv],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+    assert "has no file locks" in done.stderr
+    assert "WOLO_HOME" in done.stderr
+    assert done.returncode == (3 if flags else 2)
+    assert "Traceback" not in done.stderr
+    assert provider.requests == []

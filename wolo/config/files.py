@@ -112,7 +112,13 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"{folder} cannot be used: {error.strerror}.") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            raise ConfigError(
+                f"The file system of {folder} has no file locks, so another wolo could change it at the same time.",
+                hint="Set WOLO_HOME to a directory on a local disk.",
+            ) from error
         yield
         os.fsync(handle)
     finally:

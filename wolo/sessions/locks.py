@@ -149,8 +149,10 @@ def is_held(path: Path) -> bool:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError:
+        return False  # no file locks here: no session can be open
     finally:
         os.close(descriptor)
     return False

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from wolo.errors import SessionError
 from wolo.places import make_private
+from wolo.workspace.files.safe_open import name_shortage
 from wolo.workspace.files.sqlite_connection import is_damage
 
 _FULL_HINT = "Free some space and try again; everything so far is saved. Or run with --no-session."
@@ -52,7 +53,7 @@ def storage_error(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     if is_damage(error) or _is_read_only_by_header(error, path):
         return DatabaseDamaged(path, str(error))
     if code == sqlite3.SQLITE_FULL:
-        return StorageFailed(f"The disk is full: {path} has no room for the newest entry.", hint=_FULL_HINT)
+        return StorageFailed(f"{_sentence(name_shortage(path))}: {path} has no room for the newest entry.", hint=_FULL_HINT)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
         return StorageReadOnly(f"Cannot save sessions: {path} or its directory is read-only.", hint=_READ_ONLY_HINT)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -75,11 +76,15 @@ def not_a_database(path: Path) -> SessionError:
 def _explain_os(error: OSError, path: Path) -> SessionError:
     where = Path(error.filename) if isinstance(error.filename, str) else path
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StorageFailed(f"The disk is full: {where} cannot be written.", hint=_FULL_HINT)
+        return StorageFailed(f"{_sentence(name_shortage(where))}: {where} cannot be written.", hint=_FULL_HINT)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StorageReadOnly(f"Cannot save sessions: no permission for {where}.", hint=_READ_ONLY_HINT)
     reason = (error.strerror or str(error)).lower()
     return StorageFailed(f"Cannot save sessions: {where}: {reason}.", hint=_READ_ONLY_HINT)
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def make_directory(path: Path) -> list[str]:

@@ -90,7 +90,6 @@ _REASONS = {
     errno.EISDIR: "is a folder",
     errno.ELOOP: "cannot be reached: part of its path became a link",
     errno.ENAMETOOLONG: "has a name that is too long",
-    errno.ENOSPC: "could not be written: the disk is full; nothing was changed",
     errno.EDQUOT: "could not be written: your disk quota is used up; nothing was changed",
     errno.EFBIG: "could not be written: it would be larger than allowed; nothing was changed",
     errno.EROFS: "is on a read-only file system",
@@ -177,7 +176,19 @@ def read_all(handle: int, limit_bytes: int) -> bytes:
 
 def explain(error: OSError, shown: str) -> ToolError:
     """Converts an error to a ToolError about the path `shown`."""
+    if error.errno == errno.ENOSPC:
+        return ToolError(f"`{shown}` could not be written: {name_shortage(error.filename or shown)}; nothing was changed.")
     return ToolError(f"`{shown}` {_REASONS.get(error.errno or 0) or f'cannot be used: {error.strerror}'}.")
+
+
+def name_shortage(path: str | bytes | Path) -> str:
+    """Names what a disk lacks that took no more: space, or entries for files while there is space."""
+    file = Path(os.fsdecode(path))
+    with suppress(OSError):
+        volume = os.statvfs(next(each for each in (file, *file.parents) if each.is_dir()))
+        if volume.f_files and not volume.f_favail and volume.f_bavail:
+            return "the disk has no room for another file (its inodes are used up)"
+    return "the disk is full"
 
 
 def _refuse_special(status: os.stat_result) -> None:
