@@ -61,7 +61,7 @@ def an_approval(background: str, colours: Mapping[str, str]) -> str:
     """A command that deletes files is about to run."""
     with conversation(background, call("shell", {"command": "rm -rf build && make"}), flags=("--mode", "ask")) as terminal:
         terminal.enter("clean up and build")
-        terminal.wait_for("deny and stop")
+        terminal.wait_for("stop the turn")
         return picture(terminal, colours=colours)
 
 

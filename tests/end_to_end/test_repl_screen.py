@@ -272,7 +272,7 @@ def test_narrowing_a_new_conversation_leaves_no_pieces_in_the_scrollback(
         if said:
             tmux.type(said)
             tmux.press("Enter")
-            tmux.wait_for("Esc deny and stop")
+            tmux.wait_for("Esc stop the turn")
         tmux.resize(40, columns)
         tmux.wait_until(lambda: tmux.text.count(f"› {said}") == 1, "there were copies")
         assert not set("".join(scrolled_away(tmux))) & set("─╭│╰")

@@ -149,7 +149,7 @@ class ApprovalPanel(Panel[Answer]):
             return [Text(clean_line(self._wrong), "warning") if self._wrong else key_hints(("Enter", "save"), ("Esc", "discard"))]
         if self._label == REASON:
             return [key_hints(("Enter", "deny with this reason"), ("Esc", "back"))]
-        hints = (("←→", "select"), ("Enter", "confirm"), ("Esc", "deny and stop"))
+        hints = (("←→", "select"), ("Enter", "confirm"), ("Esc", "stop the turn"))
         return with_hints(self._row.laid_out(columns), *hints, columns=columns)
 
     def handle_key(self, key: str) -> None:
