@@ -462,7 +462,7 @@ def test_a_guard_whose_program_is_missing_is_named_first(provider: ProviderServe
     provider.script(text("Done."))
     ran = run_wolo("-p", *provider.flags, "go")
     assert "which a PreToolUse hook runs, is not" in ran.stderr
-    assert "so it checks no call" in ran.stderr
+    assert "so calls that it would check are asked about" in ran.stderr
 
 
 def test_when_its_time_is_up_all_that_a_hook_started_is_ended(provider: ProviderServer) -> None:

@@ -238,7 +238,7 @@ def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
     for each in sets:
         for event, hook in each.hooks:
             if wrong := _wrong_program(hook.command, each.folder, each.named_in, cwd):
-                checks = ", so it checks no call" if event == _GUARD else ""
+                checks = ", so calls that it would check are asked about" if event == _GUARD else ""
                 found.append(f"{each.source}: {wrong[0]}, which a {event} hook runs, {wrong[1]}{checks}.")
     return found
 
