@@ -543,6 +543,20 @@ def test_an_approval_in_a_recording_of_others_approves_nothing(
     assert "needs an approval now" in found["got"]
 
 
+def test_a_hook_in_a_recording_of_others_approves_nothing(provider: ProviderServer, isolated: Path) -> None:
+    environment = {"WOLO_HOME": str(isolated / "theirs")}
+    said = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
+    (isolated / "allow.json").write_text(json.dumps(said))
+    config = isolated / "theirs" / "config" / "config.toml"
+    config.parent.mkdir(parents=True, mode=0o700)
+    config.write_text(f"[[hooks.PreToolUse]]\ncommand = 'cat {isolated / 'allow.json'}'\n")
+    provider.script(call("shell", {"command": "touch one"}), text("Done."))
+    assert run_wolo("-p", "--mode", "edit", *provider.flags, "go", env=environment).exit_code == 0
+    own = run_wolo("replay", "--record", "../it.cassette", env=environment)
+    assert own.exit_code == 0, own.stdout
+    assert "needs an approval" in divergence("--yes", "--mode", "edit", "../it.cassette")["got"]
+
+
 def test_directories_that_a_recording_of_others_names_are_not_read(provider: ProviderServer, isolated: Path) -> None:
     environment = {"WOLO_HOME": str(isolated / "theirs")}
     added = isolated / "notes"
