@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.harness import ToolHarness
+from wolo.tools.editing.drawn_arguments import arguments_in_view
 from wolo.tools.tool import call_kind, locations_of, preview
 from wolo.tools.tool_values import Diff, Location, Output, View
 
@@ -28,6 +29,13 @@ def harness(tmp_path: Path) -> ToolHarness:
 def seen_before(harness: ToolHarness, name: str, **arguments: object) -> View | None:
     tool, args = harness.toolbox.decode(name, arguments)
     return preview(tool, args, harness.services)
+
+
+def test_edits_that_a_diff_shows_are_in_view(harness: ToolHarness) -> None:
+    harness.put("a.py", "x\n")
+    given = {"path": "a.py", "edits": [{"old": "x", "new": "y"}]}
+    tool, args = harness.toolbox.decode("edit", given)
+    assert {*arguments_in_view(given, args, preview(tool, args, harness.services))} == {*given}
 
 
 @pytest.mark.parametrize("case", CALLS)
