@@ -116,6 +116,53 @@ def test_a_hidden_protected_name_is_set_aside(backend: str, user: str, way: str)
     assert new in ([], ["new"])
 
 
+def run_in(walls: Sandbox, work: Path, command: str) -> None:
+    for _ in range(MOST_TRIES):  # a socket that was to be hidden may have been removed in between
+        enclosed = walls.wrap(["sh", "-c", command], work)
+        subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, cwd=work, check=False)
+        has_begun = enclosed.has_begun()
+        enclosed.cleanup()
+        if has_begun:
+            break
+
+
+BARE = {
+    "head last": "mkdir objects refs; echo x > config; echo 'ref: refs/heads/m' > HEAD",
+    "head first": "echo 'ref: refs/heads/m' > HEAD; mkdir refs; mkdir objects",
+    "elsewhere": "git init -q --bare x; echo x > commondir; echo 'ref: refs/heads/m' > HEAD",
+}
+
+
+@pytest.mark.parametrize("way", BARE)
+@both
+def test_a_top_that_becomes_a_bare_repository_loses_its_head(backend: str, way: str) -> None:
+    """Git obeys the settings there: `core.fsmonitor` names a program."""
+    need(backend)
+    with land("root") as folder, Ground(folder) as ground:
+        top = ground.folder / "plain"
+        top.mkdir()
+        walls = put_up(backend, profile_for((top,), (), ground.folder / "state", home=ground.folder / "home"))
+        run_in(walls, top, BARE[way])
+        restored = walls.take_restored()
+        walls.close()
+        assert restored is not None
+        assert [Path(path).name for path in restored.paths] == ["HEAD"]
+        assert not (top / "HEAD").exists()
+
+
+@both
+def test_a_bare_repository_that_was_there_stays_usable(backend: str) -> None:
+    need(backend)
+    with land("root") as folder, Ground(folder) as ground:
+        top = ground.folder / "plain"
+        subprocess.run(["git", "init", "-q", "--bare", str(top)], check=True)
+        walls = put_up(backend, profile_for((top,), (), ground.folder / "state", home=ground.folder / "home"))
+        run_in(walls, top, "git symbolic-ref HEAD refs/heads/other")
+        assert walls.take_restored() is None
+        walls.close()
+        assert (top / "HEAD").read_text() == "ref: refs/heads/other\n"
+
+
 LIFTS = {
     "replaced": "echo mine > $W/n; mv $W/n $W/AGENTS.md",
     "removed": "rm $W/AGENTS.md",

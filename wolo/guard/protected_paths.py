@@ -127,6 +127,17 @@ def stands_for_folder(path: str) -> bool:
     return name in ABOVE and name[0] == "." and os.path.islink(path)  # noqa: PTH114  # text all along
 
 
+def makes_repository(path: str) -> bool:
+    """Tells whether it is the HEAD for which git takes a folder without `.git` as a repository, and obeys its settings."""
+    folder, _, name = path.rpartition("/")
+    return (
+        fold(name) == "head"
+        and os.path.lexists(path)
+        and not os.access(f"{folder}/.git", os.F_OK)
+        and (_holds(folder, "objects", "") or _holds(folder, "commondir", ""))
+    )
+
+
 def is_readable(path: str) -> bool:
     """Tells whether the path is protected only by a name that is harmless to read."""
     folder, _, name = fold(path).rpartition("/")

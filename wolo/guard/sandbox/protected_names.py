@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.guard.protected_paths import is_protected, is_readable, stands_for_folder
+from wolo.guard.protected_paths import is_protected, is_readable, makes_repository, stands_for_folder
 from wolo.guard.sandbox.mounts import is_below, topmost_missing
 from wolo.workspace.root import resolve_path
 
@@ -54,7 +54,7 @@ def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
         present=tuple(dict.fromkeys([*present, *filter(os.path.lexists, pointed)])),
         missing=missing,
         links=(*top.links, *below.links),
-        known=frozenset((*top.paths, *top.links, *below.paths, *below.links)),
+        known=frozenset((*top.paths, *top.links, *below.paths, *below.links, *filter(makes_repository, (f"{root}/HEAD",)))),
         kept_in_place=tuple(dict.fromkeys(each for path in (*repositories, *missing) for each in folders_between(root, path))),
     )
 
@@ -69,13 +69,15 @@ def folders_between(root: str, path: str) -> Iterator[str]:
 def names_at_the_top(root: str) -> list[str]:
     """Raises OSError."""
     paths = (f"{root.rstrip('/')}/{name}" for name in os.listdir(root))  # noqa: PTH208  # text all along
-    return [path for path in paths if is_protected(path) or stands_for_folder(path)]
+    return [path for path in paths if is_protected(path) or stands_for_folder(path) or makes_repository(path)]
 
 
 def _at_the_top(root: str) -> Found:
     paths: list[str] = []
     links: list[str] = []
     for path in names_at_the_top(root):
+        if makes_repository(path):
+            continue  # git itself replaces it
         if not os.path.islink(path):  # noqa: PTH114  # the same
             paths.append(path)
         elif not is_protected(path) or (is_readable(path) and _is_protected_file_of(root, resolve_path(path))):

@@ -22,7 +22,7 @@ import sys
 import time
 from typing import Any
 
-from wolo.guard.protected_paths import ABOVE, fold, is_protected, stands_for_folder
+from wolo.guard.protected_paths import ABOVE, fold, is_protected, makes_repository, stands_for_folder
 from wolo.guard.sandbox.calls import CLOSE_WRITE, CREATE, DELETE_SELF, MOVE_SELF, MOVED_TO, OVERFLOW, UNMOUNT, watch_folder
 
 GONE = DELETE_SELF | MOVE_SELF | UNMOUNT
@@ -89,6 +89,9 @@ class Command:
             self.seize(path)
         elif is_there and path.rpartition("/")[0] in self.tops:
             self.watch_below(path)
+            head = f"{path.rpartition('/')[0]}/HEAD"
+            if self.is_at_a_top(head):
+                self.seize(head)
 
     @property
     def is_over(self) -> bool:
@@ -97,7 +100,10 @@ class Command:
 
     def is_at_a_top(self, path: str) -> bool:
         folder = path.rpartition("/")[0]
-        return (folder in self.tops or folder in self.below) and (is_protected(path) or stands_for_folder(path))
+        if folder not in self.tops and folder not in self.below:
+            return False
+        is_new_head = folder in self.tops and path not in self.known and makes_repository(path)
+        return is_new_head or is_protected(path) or stands_for_folder(path)
 
     def watch_below(self, path: str) -> None:
         if fold(os.path.basename(path)) in ABOVE and not os.path.islink(path):
