@@ -18,6 +18,7 @@ from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
+from tests.fakes.screen import pty_wolo
 from tests.workspace.checkpoints.harness import Picture, picture
 from wolo.places import find_places
 
@@ -133,6 +134,19 @@ def test_a_dry_run_and_a_refusal_change_nothing(provider: ProviderServer) -> Non
         assert (refused.exit_code, "Traceback" in refused.stderr) in ((2, False), (3, False))
     assert here() == before
     assert run_wolo("undo").exit_code == 0
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_terminal_is_asked_about_conflicts_only(provider: ProviderServer, is_changed: bool) -> None:
+    turn(provider, ("write", {"path": "a", "content": "x"}), ("write", {"path": "b", "content": "x"}))
+    if is_changed:
+        Path("b").write_text("person")
+    with pty_wolo("undo") as terminal:
+        if is_changed:
+            terminal.wait_for("Continue with the rest?")
+            terminal.enter("n")
+        assert terminal.wait_for_exit() == int(is_changed)
+    assert Path("a").exists() == is_changed
 
 
 def test_without_a_session_there_is_nothing_to_undo() -> None:
