@@ -43,6 +43,7 @@ def test_a_pipe_drives_a_session(server: Server, provider: ProviderServer) -> No
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("> ")] == ["> create it", "> once more"]
     assert lines.count("    +print(1)") == 3, "asked twice, then done"
+    assert any(line.startswith('* write {"path":"made.py",') for line in lines)
     assert "Done \\x1b[31mred." in lines
     assert lines[-1] == "Again."
     assert Path("made.py").read_text() == "print(1)\n"
