@@ -218,7 +218,7 @@ class Snapshot:
             return False
 
     def _rename_back(self, place: str, path: str) -> None:
-        """What stands at `path` is set aside. `place` may be below it."""
+        """Sets aside what stands at `path`. `place` may be below it."""
         between = f"{path}.{os.urandom(6).hex()}"
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if not _has_real_parent(path):
@@ -265,7 +265,7 @@ def _is_repository(top: str, saved: Mapping[str, Saved]) -> bool:
 
 
 def _extra_names(path: str, saved: Saved, known: Mapping[str, Saved]) -> Iterator[str]:
-    """What a folder contains now and did not before."""
+    """Names that a folder contains now and did not before."""
     if saved.kind == "folder":
         yield from (name for name in names_below(path, is_of_git=saved.is_of_git) if name not in known)
 
