@@ -28,12 +28,16 @@ SIZE_BYTES = 32 * 1024 * 1024
 CARELESS = """
 import sqlite3
 
-class Careless(sqlite3.Connection):
-    def execute(self, sql, *values):
-        return super().execute(sql.replace("synchronous = FULL", "synchronous = NORMAL"), *values)
-
 _connect = sqlite3.connect
-sqlite3.connect = lambda *args, **options: _connect(*args, factory=Careless, **options)
+
+def connect(*args, factory=sqlite3.Connection, **options):
+    class Careless(factory):
+        def execute(self, sql, *values):
+            return super().execute(sql.replace("synchronous = FULL", "synchronous = NORMAL"), *values)
+
+    return _connect(*args, factory=Careless, **options)
+
+sqlite3.connect = connect
 """
 """A `sitecustomize.py`: the product has no such switch."""
 

@@ -549,7 +549,8 @@ def test_what_else_cannot_be_used_of_ones_own_file_is_named_and_the_rest_works(p
     write_settings()
     guard = {"matcher": "Write", "hooks": [{"type": "command", "command": "echo no >&2; exit 2", "color": "red"}]}
     events = {
-        "PreToolUse": [guard, {"hooks": [{"type": "agent", "prompt": "x"}]}],
+        "PreToolUse": [guard],
+        "PostToolUse": [{"hooks": [{"type": "agent", "prompt": "x"}]}],
         "PreToolUses": [],
         "WorktreeCreate": [],
         "Stop": "x",

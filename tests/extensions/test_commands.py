@@ -130,13 +130,14 @@ def test_what_cannot_be_used_is_listed_with_the_reason() -> None:
     command(Path("commands"), "empty", "---\ndescription: x\n---\n")
     command(Path("commands"), "fine", "ok")
     command(Path("commands"), "two words", "ok")
-    broken, empty, _fine = found().found
+    broken, empty, _fine, words = found().found
     assert not broken.is_usable
     assert "no second line of '---'" in broken.description
     with pytest.raises(ExtensionError, match="has no text"):
         fill(empty, "")
+    assert words.name == "two-words"
     (notice,) = found().notices
-    assert "two words.md is no command" in notice
+    assert "two words.md: names have only letters" in notice
 
 
 def test_what_leads_out_of_the_project_is_not_read(isolated: Path) -> None:

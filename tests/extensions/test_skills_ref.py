@@ -24,12 +24,15 @@ GOOD = {
     "quoted": ("pdf", '"Use it so: first read."', ""),
     "folded": ("pdf", ">\n  Reads\n  PDF files.", ""),
 }
-BAD = {
+FORGIVEN = {
     "capitals": ("Pdf", "Reads.", ""),
     "hyphen at the end": ("pdf-", "Reads.", ""),
     "two hyphens": ("p--df", "Reads.", ""),
     "underscore": ("p_df", "Reads.", ""),
     "name too long": ("a" * 65, "Reads.", ""),
+}
+"""Names that wolo replaces by that of the folder."""
+BAD = {
     "twice": ("pdf", "Reads.", "name: pdf\n"),
     "anchor": ("pdf", "&a Reads.", ""),
     "tag": ("pdf", "!!str Reads.", ""),
@@ -51,6 +54,11 @@ def test_what_the_reference_accepts_is_a_skill(case: str) -> None:
 @pytest.mark.parametrize("case", BAD)
 def test_what_the_reference_refuses_is_none(case: str) -> None:
     assert accepted(*BAD[case]) == (False, False)
+
+
+@pytest.mark.parametrize("case", FORGIVEN)
+def test_unusual_names_of_skills_are_forgiven(case: str) -> None:
+    assert accepted(*FORGIVEN[case]) == (False, True)
 
 
 def test_more_fields_and_a_colon_without_quotes_are_forgiven_as_people_write_them() -> None:

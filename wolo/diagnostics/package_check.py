@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import re
 from collections.abc import Iterator
@@ -46,16 +47,18 @@ def _packages() -> dict[str, metadata.Distribution]:
 
 
 def _changed_files(package: metadata.Distribution) -> Iterator[Path]:
+    """Reads the RECORD itself, since `package.files` leaves out files that are gone."""
     scripts = {each.name for each in package.entry_points}  # written by the installer, and again when an environment moves
-    for file in package.files or ():
-        if file.hash is None or file.hash.mode != "sha256" or file.suffix not in _RUNS or file.name in scripts:
+    for name, recorded, *_ in csv.reader((package.read_text("RECORD") or "").splitlines()):
+        method, _, value = recorded.partition("=")
+        path = Path(str(package.locate_file(name)))
+        if method != "sha256" or path.suffix not in _RUNS or path.name in scripts:
             continue
-        path = Path(str(file.locate()))
         try:
             with path.open("rb") as opened:
                 digest = hashlib.file_digest(opened, "sha256").digest()
         except OSError:
             yield path
             continue
-        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value:
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != value:
             yield path

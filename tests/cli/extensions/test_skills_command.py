@@ -105,7 +105,6 @@ def test_archives_and_single_skills_are_sources_too(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ({"README.md": "x"}, "no skill in"),
-        ({"SKILL.md": "text"}, "needs a"),
         ({"SKILL.md": "---\na: b"}, "no second line"),
     ],
 )
