@@ -49,6 +49,7 @@ class Signals:
         self._stop: Callable[[], None] = lambda: None
         self._is_aside = False
         self._look_due: asyncio.TimerHandle | None = None
+        self._ending: select.epoll | None = None
 
     def __enter__(self) -> Self:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -60,13 +61,16 @@ class Signals:
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
         loop.add_signal_handler(signal.SIGCONT, self._resume)
         if sys.stdin.isatty():
-            self._look_due = loop.call_later(LOOK_S, self._look)
+            self._watch_terminal()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         if self._look_due is not None:
             self._look_due.cancel()
         loop = asyncio.get_running_loop()
+        if self._ending is not None:
+            loop.remove_reader(self._ending.fileno())
+            self._ending.close()
         for number in (*EXIT_STATUS, signal.SIGTSTP, signal.SIGCONT):
             loop.remove_signal_handler(number)
         if self.exit_status == EXIT_STATUS[signal.SIGHUP]:
@@ -108,6 +112,21 @@ class Signals:
     def hang_up(self) -> None:
         """Handles a closed terminal, with or without a signal."""
         self.on_signal(signal.SIGHUP)
+
+    def _watch_terminal(self) -> None:
+        """Costs nothing where the kernel says when a terminal ends; elsewhere it is looked at again and again."""
+        loop = asyncio.get_running_loop()
+        if sys.platform != "linux":
+            self._look_due = loop.call_later(LOOK_S, self._look)
+            return
+        self._ending = select.epoll()
+        self._ending.register(sys.stdin.fileno(), 0)  # for nothing but its end
+        loop.add_reader(self._ending.fileno(), self._on_ending)
+
+    def _on_ending(self) -> None:
+        assert self._ending is not None
+        asyncio.get_running_loop().remove_reader(self._ending.fileno())
+        self._look()
 
     def _look(self) -> None:
         terminal = select.poll()
