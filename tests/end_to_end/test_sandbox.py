@@ -121,6 +121,31 @@ def test_a_person_may_let_it_run_outside(provider: ProviderServer, ground: Groun
     assert result.startswith("[it failed inside the sandbox; the user allowed it to run again outside]\nmade it\n[exit 0]")
 
 
+def test_a_yes_lets_one_call_run_outside(provider: ProviderServer, ground: Ground) -> None:
+    outside = ground.folder / "outside" / "new"
+    provider.script(call("shell", {"command": f"touch {outside}"}), call("shell", {"command": f"touch {outside}"}), text("Well."))
+    with pty_wolo("--sandbox", "auto", *provider.flags, "go on", rows=40, columns=150) as terminal:
+        terminal.wait_for(ASKED)
+        terminal.enter("y")
+        provider.wait_for_requests(2)
+        outside.unlink()
+        terminal.wait_until(lambda: terminal.text.count(ASKED) == 2)
+        terminal.enter("")
+        assert terminal.wait_for_exit() == 0
+    assert not outside.exists()
+    assert "The user did not allow it to run outside" in provider.requests[2].results[-1]
+
+
+def test_a_yes_for_the_session_asks_once(provider: ProviderServer, ground: Ground) -> None:
+    touch = call("shell", {"command": f"touch {ground.folder / 'outside' / 'new'}"})
+    provider.script(touch, touch, text("Well."))
+    with pty_wolo("--sandbox", "auto", *provider.flags, "go on", rows=40, columns=150) as terminal:
+        terminal.wait_for(ASKED)
+        terminal.enter("s")
+        assert terminal.wait_for_exit() == 0
+    assert "exit 0" in provider.requests[2].results[-1]
+
+
 def test_where_a_sandbox_is_required_nobody_is_asked_to_leave_it(provider: ProviderServer, ground: Ground) -> None:
     outside = ground.folder / "outside" / "new"
     provider.script(call("shell", {"command": f"touch {outside}"}), text("Well."))
