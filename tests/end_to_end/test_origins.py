@@ -206,6 +206,16 @@ def test_what_stays_text_is_said(folder: ProviderServer, words: str, said: str) 
     assert done.exit_code == 0
 
 
+def test_a_mention_of_a_binary_from_a_pipe_stays_text(provider: ProviderServer) -> None:
+    Path("data.bin").write_bytes(b"\0\1\2" * 100)
+    provider.otherwise = text("Hello.")
+    done = run_wolo("-p", *provider.flags, "-", stdin="look at @data.bin")
+    assert done.exit_code == 0, done.stderr
+    assert "Not attached: " in done.stderr
+    assert "data.bin" in done.stderr
+    assert "look at @data.bin" in json.dumps(provider.requests[0].messages)
+
+
 def test_a_command_that_stays_text_is_said(folder: ProviderServer) -> None:
     assert "/greet is sent as text" in run_wolo("-p", *folder.flags, "-", stdin="/greet Ada").stderr
 

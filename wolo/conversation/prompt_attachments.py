@@ -108,7 +108,7 @@ def write_prompt(
         for path, _ in _mentioned(asking, conversation.info.cwd) if is_typed(origin) else ():
             if conversation.permissions.judge.rule_against_reading(path):
                 conversation.files.allow_attachment(path)  # says so
-        typed, refused = readable_mentions(typed, conversation)
+        typed, refused = readable_mentions(typed, conversation, must_fit=not is_typed(origin))
         asking = asking if is_typed(origin) else ""
         for reason in refused:
             notify(reason)
@@ -126,15 +126,19 @@ def write_prompt(
     )
 
 
-def readable_mentions(text: str, conversation: Conversation) -> tuple[str, list[str]]:
-    """The mentions of files in the workspace that the model may read without approval, and a notice about each other one."""
+def readable_mentions(text: str, conversation: Conversation, *, must_fit: bool = False) -> tuple[str, list[str]]:
+    """The mentions of files in the workspace that the model may read without approval, and a notice about each other one.
+
+    `must_fit`: also those that cannot be attached get a notice, instead of ending the run.
+    """
     found: list[str] = []
     refused: dict[str, None] = {}
     for mention in re.finditer(_MENTION, text) if "@" in text else ():
-        reasons = [_why_refused(path, conversation) for path, _ in _mentioned(mention[0], conversation.info.cwd)]
-        if reasons == [""]:
+        mentioned = _mentioned(mention[0], conversation.info.cwd)
+        reasons = [_why_refused(path, conversation) or (must_fit and _why_unfit(path, lines)) for path, lines in mentioned]
+        if mentioned and not any(reasons):
             found.append(mention[0])
-        refused |= dict.fromkeys(filter(None, reasons))
+        refused |= dict.fromkeys(reason for reason in reasons if reason)
     return " ".join(found), list(refused)
 
 
@@ -143,6 +147,14 @@ def _why_refused(path: Path, conversation: Conversation) -> str:
     if not permissions.workspace.holds(real):
         return f"Not attached, because it is outside the workspace: {path}"
     return "" if permissions.judge.readable(real) else f"Not attached, because reading it needs an approval: {path}"
+
+
+def _why_unfit(path: Path, lines: Lines) -> str:
+    try:
+        _attach(path, lines)
+    except UsageError as error:
+        return f"Not attached: {error.message}"
+    return ""
 
 
 def _mentioned_agents(text: str, agents: Sequence[str], cwd: Path) -> list[str]:
