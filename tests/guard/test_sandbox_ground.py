@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.errors import ToolError
 from wolo.guard.sandbox import protected_names, selection
-from wolo.guard.sandbox.backend import ScratchFolder, remove_placeholders
+from wolo.guard.sandbox.backend import ScratchFolder, remove_abandoned, remove_placeholders
 from wolo.guard.sandbox.bubblewrap import find_binary
 from wolo.guard.sandbox.mounts import host_sockets
 from wolo.guard.sandbox.profile import profile_for
@@ -189,6 +190,22 @@ def test_an_abandoned_private_folder_goes_with_the_next_one_made(tmp_path: Path)
     assert sorted((tmp_path / "sandbox").iterdir()) == sorted(folders)
     living.close()
     other.close()
+
+
+def test_a_killed_probe_leaves_its_folder_to_the_next(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom wolo.guard.sandbox.escape_probe import _test_folders\n"
+        "with _test_folders(Path(sys.argv[1])):\n    print('made', flush=True)\n    time.sleep(600)\n"
+    )
+    above = tmp_path / "sandbox"
+    with subprocess.Popen([sys.executable, "-c", code, above], stdout=subprocess.PIPE) as probe:
+        assert probe.stdout is not None
+        assert probe.stdout.readline() == b"made\n"
+        remove_abandoned(above)
+        assert len(list(above.iterdir())) == 1
+        probe.kill()
+    remove_abandoned(above)
+    assert list(above.iterdir()) == []
 
 
 def test_secrets_of_the_home_directory_are_hidden(tmp_path: Path) -> None:

@@ -187,8 +187,7 @@ class ScratchFolder:
             making = self._above / f".{name}"
             making.mkdir(mode=0o700)
             (making / "tmp").mkdir(mode=0o700)
-            self._lock = os.open(making / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_SH)
+            self._lock = mark_in_use(making)
             self._folder = making.rename(self._above / name)  # visible to others only now that it is locked
             atexit.register(self.close)
         return self._folder
@@ -201,6 +200,13 @@ class ScratchFolder:
         remove(folder)
         os.close(self._lock)
         atexit.unregister(self.close)
+
+
+def mark_in_use(folder: Path) -> int:
+    """Protects a new private folder from `remove_abandoned` until the descriptor is closed. Raises OSError."""
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
 
 
 def remove_abandoned(above: Path) -> None:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.backend import SandboxFactory, remove
+from wolo.guard.sandbox.backend import SandboxFactory, mark_in_use, remove, remove_abandoned
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox.python_launcher import bare_python
 from wolo.guard.sandbox_contract import MOST_TRIES, SandboxedCommand
@@ -247,14 +247,18 @@ def _last_words(enclosed: SandboxedCommand) -> str:
 @contextmanager
 def _test_folders(above: Path) -> Iterator[Path]:
     make_private(above)
+    remove_abandoned(above)
     folder = above / f".probe-{os.urandom(6).hex()}"
+    folder.mkdir(mode=0o700)
+    lock = mark_in_use(folder)
     try:
-        for each in (folder, folder / "inside", folder / "outside", folder / "own", folder / "state"):
+        for each in (folder / "inside", folder / "outside", folder / "own", folder / "state"):
             each.mkdir(mode=0o700)
         (folder / "outside" / "kept").write_text("kept")
         yield folder
     finally:
         remove(folder)
+        os.close(lock)
 
 
 @contextmanager
