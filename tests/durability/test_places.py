@@ -25,28 +25,28 @@ FILE_LIMIT_BYTES = 400_000
 FAR_AWAY = "from wolo.sessions import database_file\ndatabase_file.REMOTE = ('',)\n"
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, of 3 MB."""
-    place = tmp_path / "disk"
+@contextlib.contextmanager
+def small_file_system(place: Path, limits: str) -> Iterator[Path]:
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"{limits},mode=700", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a small file system cannot be mounted here (needs root)")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 3 MB."""
+    with small_file_system(tmp_path / "disk", "size=3m") as place:
+        yield place
 
 
 @pytest.fixture
 def crowded_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system with room for 60 files and plenty of bytes."""
-    place = tmp_path / "crowded"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=30m,nr_inodes=60,mode=700", "tmpfs", str(place)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a small file system cannot be mounted here (needs root)")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    with small_file_system(tmp_path / "crowded", "size=30m,nr_inodes=60") as place:
+        yield place
 
 
 def ask(provider: ProviderServer, home: Path, *more: str, env: dict[str, str] | None = None) -> Completed:

@@ -103,7 +103,9 @@ def test_a_confirmed_database_address_is_used(run: Path, ledger: Ledger, monkeyp
     address = json.loads((run / "store.json").read_text())
     (run / "store.json").write_text(json.dumps({**address, "seal": ""}))
     monkeypatch.setenv("WOLO_BATCH_STORE", address["url"])
-    open_ledger(run).close()
+    confirmed = open_ledger(run)
+    assert confirmed.meta() == ledger.meta()
+    confirmed.close()
 
 
 def test_a_cut_connection_is_made_again(run: Path, host: TestHost, postgres: PostgresServer, store: str) -> None:

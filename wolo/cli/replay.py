@@ -134,7 +134,7 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
 
 def _record(spec: str, file: Path, at: Path | None) -> bool:
-    """Returns True if the recording was made here, so that nobody is asked about the file."""
+    """Writes the recording of a session. True: the session was made here, so no consent to the file is needed."""
     from wolo.conversation.resources.secrets import redactor
     from wolo.replay import cassette
     from wolo.replay.replay_setup import prepare_workspace
