@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from wolo.messages.parts import ToolPart
@@ -36,7 +35,8 @@ def read_arguments(text: str) -> dict[str, Any]:
     if isinstance(value, str):
         value = _parse(value.strip())
     if not isinstance(value, dict):
-        raise Unreadable(f"not a JSON object but {_kind(value)}, near {_near(stripped, 0)}")
+        names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+        raise Unreadable(f"not a JSON object but {names.get(type(value), 'null')}, near {_near(stripped, 0)}")
     check_usable(value, stripped)
     return value
 
@@ -94,18 +94,13 @@ def check_usable(root: Any, text: str) -> None:
         elif isinstance(value, list):
             waiting.extend((each, depth + 1) for each in value)
         elif isinstance(value, str):
-            _check_characters(value)
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                place = f"character {error.start + 1} of {_near(value, error.start)}"
+                raise Unreadable(f"not valid text: half of a surrogate pair at {place}") from None
         elif isinstance(value, float) and not math.isfinite(value):
             raise Unreadable(f"not usable: a number is too large, near {_near(text, 0)}")
-
-
-def _check_characters(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise Unreadable(
-            f"not valid text: half of a surrogate pair at character {error.start + 1} of {_near(text, error.start)}"
-        ) from None
 
 
 def _not_json(reason: str, text: str, position: int) -> str:
@@ -120,11 +115,6 @@ def _near(text: str, position: int) -> str:
     start, end = max(position - NEAR_CHARACTERS, 0), position + NEAR_CHARACTERS
     snippet = text[start:end].encode("utf-8", "replace").decode()
     return f"{'…' if start else ''}{snippet!r}{'…' if end < len(text) else ''}"
-
-
-def _kind(value: Any) -> str:
-    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(value), "null")
 
 
 FILES = ("path", "file_path", "filepath", "filename", "file", "absolute_path", "target_file")
@@ -148,7 +138,22 @@ def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_cha
 
     `most_of_change` limits each text shown elsewhere as a diff; 0 shows only the files of a patch.
     """
-    return shortened(" ".join(map(escaped_line, _spelled(part, most_of_change))), most_chars)
+    arguments = named_arguments(part)
+    if arguments and not part.input:
+        return shortened(escaped_line(arguments[0][1]), most_chars)
+    main = next((name for name in MAIN if isinstance(part.input.get(name), str)), "")
+    pieces = [part.input[main]] if main else []
+    for name, value in arguments:
+        if name == main:
+            continue
+        is_change = part.tool in CHANGING and name not in FILES and not isinstance(part.input[name], bool)
+        if is_change and most_of_change == 0:
+            pieces += patched_files(value)
+            continue
+        shown = shortened(value, most_of_change if is_change else None)
+        needs_quotes = isinstance(part.input[name], str) and not re.fullmatch(_WORD, shown)
+        pieces.append(f"{name}={_as_json(shown) if needs_quotes else shown}")
+    return shortened(" ".join(map(escaped_line, pieces)), most_chars)
 
 
 def named_arguments(part: ToolPart) -> list[tuple[str, str]]:
@@ -167,28 +172,6 @@ def shortened(text: str, most_chars: int | None) -> str:
 def patched_files(patch: str) -> list[str]:
     """Files named in a patch."""
     return list(dict.fromkeys(re.findall(_PATCHED, patch)))
-
-
-def _spelled(part: ToolPart, most_of_change: int | None) -> Iterator[str]:
-    given = named_arguments(part)
-    if given and not part.input:
-        yield given[0][1]
-        return
-    main = next((name for name in MAIN if isinstance(part.input.get(name), str)), "")
-    if main:
-        yield part.input[main]
-    for name, value in given:
-        if name == main:
-            continue
-        is_change = part.tool in CHANGING and name not in FILES and not isinstance(part.input[name], bool)
-        if is_change and most_of_change == 0:
-            yield from patched_files(value)
-        else:
-            yield f"{name}={_quoted_value(part.input[name], shortened(value, most_of_change if is_change else None))}"
-
-
-def _quoted_value(value: object, shown: str) -> str:
-    return shown if not isinstance(value, str) or re.fullmatch(_WORD, shown) else _as_json(shown)
 
 
 def _as_json(value: object) -> str:

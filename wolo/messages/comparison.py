@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import unified_diff
 
 from wolo.messages.message import Message
-from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ToolPart
+from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.terminal_text import counted
 
 Normalize = Callable[[str], str]
@@ -46,7 +46,16 @@ def without_changing_values(text: str) -> str:
 
 def comparable_text(message: Message, of: Normalize, unfinished: Collection[str] = ()) -> str:
     """Also readable for users. Results of `unfinished` calls are omitted because they depend on when they were stopped."""
-    return "\n".join(filter(None, (_part(part, of, unfinished) for part in message.parts)))
+    texts: list[str] = []
+    for part in message.parts:
+        if isinstance(part, ToolPart):
+            ended = "[stopped]" if part.id in unfinished else comparable_result(part, of)
+            texts.append(f"→ {comparable_call(part, of)}\n{ended}")
+        elif isinstance(part, TextPart):
+            texts.append(of(part.text))
+        elif not isinstance(part, ThinkingPart):  # thinking is not compared
+            texts.append(_attached(part))
+    return "\n".join(filter(None, texts))
 
 
 def comparable_result(part: ToolPart, of: Normalize) -> str:
@@ -69,7 +78,8 @@ def around_difference(expected: str, got: str) -> tuple[str, str]:
     """Both texts; long ones are reduced to the part around the first difference."""
     if max(len(expected), len(got)) <= 2 * AROUND_CHARS:
         return expected, got
-    at = _common(expected, got)
+    pairs: Iterable[tuple[str, str]] = zip(expected, got, strict=False)
+    at = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(got)))
     return _stretch(expected, at), _stretch(got, at)
 
 
@@ -82,26 +92,9 @@ def first_different(expected: Sequence[Message], got: Sequence[Message], same: C
     return differing
 
 
-def _part(part: AnyPart, of: Normalize, unfinished: Collection[str]) -> str:
-    match part:
-        case ToolPart():
-            ended = "[stopped]" if part.id in unfinished else comparable_result(part, of)
-            return f"→ {comparable_call(part, of)}\n{ended}"
-        case ImagePart() | AudioPart() | FilePart():
-            return _attached(part)
-        case TextPart():
-            return of(part.text)
-    return ""  # thinking is not compared
-
-
 def _attached(part: ImagePart | AudioPart | FilePart) -> str:
     where = "" if isinstance(part, AudioPart) else part.url
     return f"[{part.type} {part.media_type} {where or hashlib.sha256(part.data).hexdigest()[:12]}]"
-
-
-def _common(expected: str, got: str) -> int:
-    pairs: Iterable[tuple[str, str]] = zip(expected, got, strict=False)
-    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(got)))
 
 
 def _stretch(text: str, at: int) -> str:

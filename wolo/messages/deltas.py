@@ -82,22 +82,19 @@ Delta = TextDelta | TextMark | ThinkingDelta | BreakDelta | CallDelta | UsageDel
 
 def size_of(deltas: Iterable[Delta]) -> int:
     """Bytes of text, reasoning and calls."""
-    return sum(map(_size_of, deltas))
-
-
-def _size_of(delta: Delta) -> int:
-    match delta:
-        case TextDelta(text):
-            return _bytes(text)
-        case ThinkingDelta(text, blobs=blobs):
-            return _bytes(text) + sum(len(blob.data) for blob in blobs)
-        case CallDelta():
-            written = (delta.call_id, delta.tool, delta.arguments)
-            return sum(map(_bytes, written)) + sum(len(blob.data) for blob in delta.blobs)
-        case TextMark(blobs=blobs):
-            return sum(len(blob.data) for blob in blobs)
-        case _:
-            return 0
+    size = 0
+    for delta in deltas:
+        match delta:
+            case TextDelta(text):
+                size += _bytes(text)
+            case ThinkingDelta(text, blobs=blobs):
+                size += _bytes(text) + sum(len(blob.data) for blob in blobs)
+            case CallDelta():
+                size += _bytes(delta.call_id) + _bytes(delta.tool) + _bytes(delta.arguments)
+                size += sum(len(blob.data) for blob in delta.blobs)
+            case TextMark(blobs=blobs):
+                size += sum(len(blob.data) for blob in blobs)
+    return size
 
 
 def _bytes(text: str) -> int:
@@ -108,44 +105,38 @@ def joined(deltas: Sequence[Delta]) -> list[Delta]:
     """The same deltas, with neighbouring fragments of one text, reasoning or call as one."""
     if len(deltas) < 2:
         return list(deltas)
-    found: list[Delta] = []
-    run: list[str] = []
-    """Fragments that continue the last delta found."""
+    merged: list[Delta] = []
+    fragments: list[str] = []
+    """What continues the last merged delta."""
     for delta in deltas:
-        fragment = _continues(found[-1], delta) if found else None
-        if fragment is not None:
-            run.append(fragment)
-            continue
-        _extend(found, run)
-        found.append(delta)
-    _extend(found, run)
-    return found
+        last = merged[-1] if merged else None
+        match delta:
+            case TextDelta(text) if type(last) is TextDelta:
+                fragments.append(text)
+            case ThinkingDelta(text) if type(last) is ThinkingDelta and delta == ThinkingDelta(text, last.field):
+                fragments.append(text)
+            case CallDelta() if type(last) is CallDelta and delta == CallDelta(last.slot, arguments=delta.arguments):
+                fragments.append(delta.arguments)
+            case _:
+                _extend(merged, fragments)
+                merged.append(delta)
+    _extend(merged, fragments)
+    return merged
 
 
-def _continues(last: Delta, delta: Delta) -> str | None:
-    """The fragment that a delta adds to the last one; None if it has more than that."""
-    match delta:
-        case TextDelta(text) if type(last) is TextDelta:
-            return text
-        case ThinkingDelta(text) if type(last) is ThinkingDelta and delta == ThinkingDelta(text, last.field):
-            return text
-        case CallDelta() if type(last) is CallDelta and delta == CallDelta(last.slot, arguments=delta.arguments):
-            return delta.arguments
-    return None
-
-
-def _extend(found: list[Delta], run: list[str]) -> None:
-    if run:
-        last = found[-1]
+def _extend(merged: list[Delta], fragments: list[str]) -> None:
+    if fragments:
+        last = merged[-1]
         if isinstance(last, CallDelta):
-            found[-1] = replace(last, arguments=last.arguments + "".join(run))
+            merged[-1] = replace(last, arguments=last.arguments + "".join(fragments))
         elif isinstance(last, TextDelta | ThinkingDelta):
-            found[-1] = replace(last, text=last.text + "".join(run))
-        run.clear()
+            merged[-1] = replace(last, text=last.text + "".join(fragments))
+        fragments.clear()
 
 
 NEVER_STARTED = "The answer ended before this call was complete. It was never started and had no effects."
 REFUSED = "The provider's content filter stopped the answer. This call was never started and had no effects."
+CUT_OFF = "The answer was cut off at the output limit{limit}, so this call was not run. Split the work into smaller steps."
 
 
 class Assembler:
@@ -163,15 +154,29 @@ class Assembler:
         """The last piece is complete; the next delta starts a new one."""
 
     def add(self, deltas: Iterable[Delta]) -> None:
-        text = self._text
         for delta in deltas:
-            if type(delta) is TextDelta:
-                if text is None:
-                    text = self._begin_text()
-                text.append(delta.text)
-            else:
-                self._add_other(delta)
-                text = self._text
+            match delta:
+                case TextDelta():
+                    (self._begin_text() if self._text is None else self._text).append(delta.text)
+                case ThinkingDelta():
+                    self._add_thinking(delta)
+                case TextMark():
+                    if self._text is None:
+                        self._begin_text()
+                    piece = self._pieces[-1]
+                    assert isinstance(piece, _Text)  # the current piece is text
+                    piece.item_id = delta.item_id or piece.item_id
+                    piece.phase = delta.phase or piece.phase
+                    piece.blobs.extend(delta.blobs)
+                case BreakDelta():
+                    self._text = None
+                    self._is_broken = True
+                case CallDelta():
+                    self._add_call(delta)
+                case UsageDelta():
+                    self.usage = delta.usage
+                case FinishDelta():
+                    self.finish = delta
 
     def named(self, deltas: Sequence[Delta]) -> Sequence[Delta]:
         """The same deltas, which were added before, with the ids of the parts that their calls become."""
@@ -205,37 +210,13 @@ class Assembler:
         self._is_broken = False
         return piece.fragments
 
-    def _add_other(self, delta: Delta) -> None:
-        match delta:
-            case ThinkingDelta():
-                self._add_thinking(delta)
-            case TextMark():
-                self._mark_text(delta)
-            case BreakDelta():
-                self._text = None
-                self._is_broken = True
-            case CallDelta():
-                self._add_call(delta)
-            case UsageDelta():
-                self.usage = delta.usage
-            case FinishDelta():
-                self.finish = delta
-            case TextDelta():
-                self.add((delta,))
-
-    def _mark_text(self, mark: TextMark) -> None:
-        if self._text is None:
-            self._begin_text()
-        piece = self._pieces[-1]
-        assert isinstance(piece, _Text)  # the current piece is text
-        piece.item_id = mark.item_id or piece.item_id
-        piece.phase = mark.phase or piece.phase
-        piece.blobs.extend(mark.blobs)
-
     def _add_thinking(self, delta: ThinkingDelta) -> None:
         self._text = None
         if delta.takes_text:
-            self._pieces = [piece.as_thinking(delta.field) if isinstance(piece, _Text) else piece for piece in self._pieces]
+            for at, piece in enumerate(self._pieces):
+                if isinstance(piece, _Text):
+                    self._pieces[at] = thinking = _Thinking(delta.field)
+                    thinking.fragments = piece.fragments
         last = self._pieces[-1] if self._pieces and not self._is_broken else None
         self._is_broken = False
         if not isinstance(last, _Thinking) or last.field != delta.field:
@@ -271,20 +252,23 @@ class Assembler:
             if call.call_id and same in seen:
                 continue
             seen.add(same)
-            call_id = _unique(whole(call.call_id), taken)
+            call_id = wire_id = whole(call.call_id)
+            number = 2
+            while call_id and call_id in taken:  # empty ids stay empty; the part's own id is used then
+                call_id = f"{wire_id}_{number}"
+                number += 1
             taken.add(call_id)
-            parts[call] = self._ended_early(replace(call.part(), call_id=call_id))
+            part = replace(call.part(), call_id=call_id)
+            # Calls of an incomplete response fail for that reason, not for invalid arguments.
+            if self.finish is None:
+                part = _failed(part, "never_started", NEVER_STARTED)
+            elif self.finish.reason == "length":
+                limit = f" after {self.usage.output_tokens} tokens" if self.usage and self.usage.output_tokens else ""
+                part = _failed(part, "cut_off", CUT_OFF.format(limit=limit))
+            elif self.finish.reason == "refused":
+                part = _failed(part, "never_started", REFUSED)
+            parts[call] = part
         return parts
-
-    def _ended_early(self, part: ToolPart) -> ToolPart:
-        """Calls of an incomplete response fail for that reason, not for invalid arguments."""
-        if self.finish is None:
-            return _failed(part, "never_started", NEVER_STARTED)
-        if self.finish.reason == "length":
-            return _failed(part, "cut_off", _cut_off(self.usage))
-        if self.finish.reason == "refused":
-            return _failed(part, "never_started", REFUSED)
-        return part
 
 
 class _Text:
@@ -300,11 +284,6 @@ class _Text:
         if not text and not blobs:
             return None
         return TextPart(text=text, item_id=whole(self.item_id), phase=self.phase, blobs=blobs)
-
-    def as_thinking(self, field: str) -> _Thinking:
-        thinking = _Thinking(field)
-        thinking.fragments = self.fragments
-        return thinking
 
 
 class _Thinking:
@@ -354,18 +333,3 @@ def _whole_ones(blobs: Iterable[Blob]) -> tuple[Blob, ...]:
 
 def _failed(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
     return replace(part, status="failed", outcome=outcome, output=output)
-
-
-def _cut_off(usage: Usage | None) -> str:
-    limit = f" after {usage.output_tokens} tokens" if usage and usage.output_tokens else ""
-    return f"The answer was cut off at the output limit{limit}, so this call was not run. Split the work into smaller steps."
-
-
-def _unique(call_id: str, taken: set[str]) -> str:
-    """Empty ids stay empty; the part's own id is used then."""
-    if not call_id or call_id not in taken:
-        return call_id
-    number = 2
-    while f"{call_id}_{number}" in taken:
-        number += 1
-    return f"{call_id}_{number}"

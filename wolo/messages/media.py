@@ -37,10 +37,12 @@ def image(source: str | bytes | Picture) -> ImagePart:
 
     URLs are not fetched and have no media type. Raises ValueError for other text.
     """
+    if not isinstance(source, str | bytes):
+        buffer = BytesIO()
+        source.save(buffer, source.format or "PNG")
+        source = buffer.getvalue()
     if isinstance(source, bytes):
         return ImagePart(media_type=image_type(source[:HEAD_BYTES]) or DEFAULT_IMAGE, data=source)
-    if not isinstance(source, str):
-        return image(_image_bytes(source))
     if source.startswith(ADDRESSES):
         return ImagePart(url=source)
     stated, data = _decoded(source, "an image")
@@ -75,12 +77,6 @@ def to_base64(part: ImagePart | AudioPart) -> tuple[str, str]:
     if isinstance(part, ImagePart) and part.url and not part.data:
         return part.url, ""
     return base64.b64encode(part.data).decode(), part.media_type
-
-
-def _image_bytes(picture: Picture) -> bytes:
-    buffer = BytesIO()
-    picture.save(buffer, picture.format or "PNG")
-    return buffer.getvalue()
 
 
 def _decoded(text: str, what: str) -> tuple[str, bytes]:
@@ -121,31 +117,22 @@ def image_type(head: bytes) -> str:
 
 
 def image_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels; None if the data does not tell."""
+    """Width and height in pixels; None if the data does not hold them."""
     if data.startswith(b"\x89PNG") and len(data) >= 24:
         return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
     if data[:3] == b"GIF" and len(data) >= 10:
         return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return _webp_size(data)
-    return _jpeg_size(data) if data.startswith(b"\xff\xd8") else None
-
-
-def _webp_size(data: bytes) -> tuple[int, int] | None:
-    if len(data) < 30:
-        return None
-    if data[12:16] == b"VP8X":
-        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
-    if data[12:16] == b"VP8L":
-        bits = int.from_bytes(data[21:25], "little")
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
-
-
-def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """Walks the segments up to the frame header."""
+        if len(data) < 30:
+            return None
+        if data[12:16] == b"VP8X":
+            return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
+        if data[12:16] == b"VP8L":
+            bits = int.from_bytes(data[21:25], "little")
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
     at = 2
-    while at + 9 <= len(data) and data[at] == 0xFF:
+    while data.startswith(b"\xff\xd8") and at + 9 <= len(data) and data[at] == 0xFF:  # JPEG: segments up to the frame header
         marker = data[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             return int.from_bytes(data[at + 7 : at + 9]), int.from_bytes(data[at + 5 : at + 7])

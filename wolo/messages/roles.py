@@ -141,7 +141,18 @@ def to_messages(messages: Iterable[AgentMessage | Message]) -> tuple[Message, ..
                 if result.id not in open_calls:
                     raise ValueError(f"The result {result.id!r} answers no open call before it.")
                 at = open_calls.pop(result.id)
-                built[at] = _answered(built[at], result, message.timestamp)
+                call = next(call for call in built[at].calls if call.wire_id == result.id and call.status == "pending")
+                ended = replace(
+                    call,
+                    status="failed" if result.is_error else "completed",
+                    outcome="error" if result.is_error else "ok",
+                    output=result.content,
+                    output_parts=result.media,
+                    end_time=message.timestamp,
+                    terminate=result.terminate,
+                    metadata={**call.metadata, **result.metadata},
+                )
+                built[at] = built[at].with_parts([ended])
         if isinstance(message, ToolMessage):
             continue
         if (converted := message if isinstance(message, Message) else _message(message)) is not None:
@@ -171,8 +182,12 @@ def by_role(messages: Iterable[Message]) -> Iterator[AgentMessage]:
 
 
 def _answer(message: Message, common: dict[str, Any]) -> Iterator[AgentMessage]:
+    """The response with calls that have no result, and a message of all results."""
+    no_result = {"outcome": None, "output": "", "output_parts": (), "start_time": 0.0, "end_time": 0.0, "terminate": False}
     yield AssistantMessage(
-        contents=tuple(_called(part) if isinstance(part, ToolPart) else part for part in message.parts),
+        contents=tuple(
+            replace(part, status="pending", **no_result) if isinstance(part, ToolPart) else part for part in message.parts
+        ),
         usage=message.usage,
         stop_reason=message.finish_reason,
         error=message.error,
@@ -181,21 +196,14 @@ def _answer(message: Message, common: dict[str, Any]) -> Iterator[AgentMessage]:
     )
     ended = [part for part in message.calls if part.status in ("completed", "failed")]
     if ended:
+        results = tuple(
+            ToolResult(
+                id=part.wire_id, content=part.output, is_error=part.is_error, media=part.output_parts, terminate=part.terminate
+            )
+            for part in ended
+        )
         timestamp = max(part.end_time for part in ended) or message.timestamp
-        yield ToolMessage(id=f"{message.id}_results", timestamp=timestamp, contents=tuple(map(_result, ended)))
-
-
-def _called(part: ToolPart) -> ToolPart:
-    """The call without its result."""
-    return replace(
-        part, status="pending", outcome=None, output="", output_parts=(), start_time=0.0, end_time=0.0, terminate=False
-    )
-
-
-def _result(part: ToolPart) -> ToolResult:
-    return ToolResult(
-        id=part.wire_id, content=part.output, is_error=part.is_error, media=part.output_parts, terminate=part.terminate
-    )
+        yield ToolMessage(id=f"{message.id}_results", timestamp=timestamp, contents=results)
 
 
 def _message(message: AgentMessage) -> Message | None:
@@ -223,18 +231,3 @@ def _message(message: AgentMessage) -> Message | None:
         metadata=message.metadata,
         **fields,
     )
-
-
-def _answered(message: Message, result: ToolResult, at: float) -> Message:
-    call = next(call for call in message.calls if call.wire_id == result.id and call.status == "pending")
-    ended = replace(
-        call,
-        status="failed" if result.is_error else "completed",
-        outcome="error" if result.is_error else "ok",
-        output=result.content,
-        output_parts=result.media,
-        end_time=at,
-        terminate=result.terminate,
-        metadata={**call.metadata, **result.metadata},
-    )
-    return message.with_parts([ended])

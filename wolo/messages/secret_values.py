@@ -66,13 +66,9 @@ def encoded_forms(value: str) -> Iterator[str]:
     yield data.hex()
     yield data.hex().upper()
     yield repr(data)[2:-1]
-    for quote_mark in ("'", '"'):
-        yield _in_octal(value.replace("\\", "\\\\").replace(quote_mark, f"\\{quote_mark}"))
-
-
-def _in_octal(value: str) -> str:
-    """Octal escapes of non-ASCII bytes, as in the C locale and git paths."""
-    return "".join(chr(byte) if byte < 128 else f"\\{byte:03o}" for byte in value.encode("utf-8", "replace"))
+    for quote_mark in ("'", '"'):  # octal escapes of non-ASCII bytes, as in the C locale and git paths
+        escaped_bytes = value.replace("\\", "\\\\").replace(quote_mark, f"\\{quote_mark}").encode("utf-8", "replace")
+        yield "".join(chr(byte) if byte < 128 else f"\\{byte:03o}" for byte in escaped_bytes)
 
 
 def base64_cores(data: bytes) -> Iterator[str]:
@@ -86,21 +82,6 @@ def _maybe_quoted(letter: str) -> str:
     """Matches the letter as it is and percent-encoded."""
     quoted = "".join(f"%{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))
     return f"(?:{re.escape(letter)}|(?i:{quoted}){'|[+]' if letter == ' ' else ''})"
-
-
-def _around_quoted(text: str, reach: int) -> Iterator[str]:
-    """Parts of the text near percent-encoded bytes, in overlapping pieces to bound memory."""
-    end = 0
-    for mark in re.finditer(_QUOTED, text):
-        if mark.end() > end - reach or not end:
-            start, end = max(0, mark.start() - reach), mark.end() + reach + _PIECE
-            yield text[start:end]
-
-
-def _overlapping(data: bytes, reach: int) -> Iterator[bytes]:
-    """Splits the data into pieces that share `reach` bytes, to bound memory."""
-    for start in range(0, len(data), _BLOCK):
-        yield data[max(0, start - reach) : start + _BLOCK]
 
 
 class ValueRedactor:
@@ -141,11 +122,14 @@ class ValueRedactor:
         """True if no value can be in it, so that large data need not be decoded."""
         if any(each in data for each in self._encoded) or re.search(_QUOTED.encode(), data):
             return False
-        return re.search(_WRAPPED.encode(), data) is None or not any(map(self._is_wrapped_in, _overlapping(data, self._reach)))
-
-    def _is_wrapped_in(self, data: bytes) -> bool:
-        joined = data.replace(b"\r\n", b"").replace(b"\n", b"")
-        return any(each in joined for each in self._encoded)
+        if re.search(_WRAPPED.encode(), data) is None:
+            return True
+        for start in range(0, len(data), _BLOCK):  # in pieces that overlap, to bound memory
+            piece = data[max(0, start - self._reach) : start + _BLOCK]
+            joined = piece.replace(b"\r\n", b"").replace(b"\n", b"")
+            if any(each in joined for each in self._encoded):
+                return False
+        return True
 
     def masked(self, data: bytes) -> bytes:
         for each in self._encoded:
@@ -182,12 +166,17 @@ class ValueRedactor:
 
     def _unquoted(self, text: str) -> str:
         """Redact percent-encoded values, since any character may be encoded."""
-        found: set[str] = set()
-        for stretch in _around_quoted(text, self._reach):
-            decoded = (unquote(stretch), unquote_plus(stretch))
-            found.update(each for each in self._texts if any(each in way for way in decoded))
+        encoded: set[str] = set()
+        end = 0
+        for mark in re.finditer(_QUOTED, text):
+            if end and mark.end() <= end - self._reach:
+                continue
+            # The text near percent-encoded bytes, in overlapping pieces to bound memory.
+            start, end = max(0, mark.start() - self._reach), mark.end() + self._reach + _PIECE
+            decoded = (unquote(text[start:end]), unquote_plus(text[start:end]))
+            encoded.update(each for each in self._texts if any(each in way for way in decoded))
         for each in self._texts:
-            if each in found:
+            if each in encoded:
                 quoted = "".join(map(_maybe_quoted, each))
                 text = re.sub(quoted, self._placeholder(each).replace("\\", r"\\"), text)
         return text
