@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,6 +38,28 @@ class Places(Struct, frozen=True):
         """Folders that the model cannot change in any mode."""
         folders = (self.config, self.data, self.state, self.cache)
         return folders if self.users_data is None else (*folders, self.users_data)
+
+
+class Notices:
+    """Collects messages for the user, in their order, while files are read.
+
+    Readers get it in place of a second return value: most have nothing to say, and one message may come from deep below.
+    """
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        self._texts.append(text)
+
+    def extend(self, texts: Iterable[str]) -> None:
+        self._texts.extend(texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 DATA_VARIABLE = "WOLO_DATA"

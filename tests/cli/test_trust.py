@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from wolo.config import consents
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def test_it_tells_what_was_answered_here_and_what_there_is(project: Path) -> Non
 def test_an_answer_can_be_taken_back(project: Path) -> None:
     consents.save_trust(find_places(), project, "trusted")
     assert "trusted      not asked yet\n" in run_wolo("trust", "forget").stdout
-    assert consents.trust_in(find_places(), project, []) is None
+    assert consents.trust_in(find_places(), project, Notices()) is None
 
 
 def test_no_other_word_trusts_it(project: Path) -> None:
     for word in ("yes", "me", "--yes"):
         assert run_wolo("trust", word, env={"WOLO_MODE": "no such mode"}, stdin="y\n").exit_code == 2
-        assert consents.trust_in(find_places(), project, []) is None
+        assert consents.trust_in(find_places(), project, Notices()) is None
 
 
 def test_the_settings_of_a_trusted_project_are_shown_with_their_source(project: Path) -> None:

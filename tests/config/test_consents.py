@@ -13,7 +13,7 @@ from wolo.config import consents
 from wolo.config.configured_servers import find_unanswered, is_refused, save_server_consent
 from wolo.errors import ConfigError
 from wolo.mcp.server import ConfiguredServer, Server
-from wolo.places import Places, find_places
+from wolo.places import Notices, Places, find_places
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def places() -> Places:
 
 
 def answers(places: Places, root: Path, *asked: str) -> list[consents.Consent | None]:
-    return [consents.consent_to(places, root, each, []) for each in asked]
+    return [consents.consent_to(places, root, each, Notices()) for each in asked]
 
 
 def test_an_answer_is_about_one_thing_in_one_folder(places: Places) -> None:

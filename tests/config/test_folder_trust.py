@@ -12,7 +12,7 @@ import pytest
 from tests import unprivileged
 from wolo.config import consents
 from wolo.errors import ConfigError
-from wolo.places import Places, find_places
+from wolo.places import Notices, Places, find_places
 from wolo.workspace.root import find_root
 
 
@@ -22,7 +22,7 @@ def places() -> Places:
 
 
 def answer(places: Places, root: Path) -> str | None:
-    return consents.trust_in(places, Path(os.path.realpath(root)), [])
+    return consents.trust_in(places, Path(os.path.realpath(root)), Notices())
 
 
 def test_an_answer_holds_for_this_folder_until_it_is_forgotten(places: Places) -> None:
@@ -156,7 +156,7 @@ def _complaint_about_a_store_of_all(folder: Path) -> str:
     consents.save_trust(places, folder, "trusted")
     (folder / "state" / "trust.json").chmod(0o666)
     try:
-        consents.trust_in(places, folder, [])
+        consents.trust_in(places, folder, Notices())
     except ConfigError as error:
         return "every user of this machine" if "every user of this machine" in error.message else error.message
     return "it was read"

@@ -16,7 +16,7 @@ from tests.fakes import keyring_in_a_file
 from wolo.config import key_store, keys
 from wolo.config.key_store import StoredKey
 from wolo.errors import ConfigError
-from wolo.places import Places, find_places
+from wolo.places import Notices, Places, find_places
 
 KEEP = "import sys; from wolo.config import key_store as kept_keys; from wolo.places import find_places\n"
 
@@ -45,8 +45,8 @@ def file_of(places: Places) -> Path:
 def test_a_key_is_kept_for_its_owner_alone_and_found_again(places: Places) -> None:
     assert key_store.save(places, "zai", "key-one-1234", in_keyring=False) == "keys.toml"
     assert file_of(places).stat().st_mode & 0o777 == 0o600
-    assert key_store.read(places, []) == {"zai": StoredKey("keys.toml", "key-one-1234")}
-    assert keys.with_stored_keys({}, places, [])["ZAI_API_KEY"] == "key-one-1234"
+    assert key_store.read(places, Notices()) == {"zai": StoredKey("keys.toml", "key-one-1234")}
+    assert keys.with_stored_keys({}, places, Notices())["ZAI_API_KEY"] == "key-one-1234"
 
 
 def test_comments_order_and_other_keys_stay(places: Places) -> None:
@@ -58,14 +58,14 @@ def test_comments_order_and_other_keys_stay(places: Places) -> None:
     assert file_of(places).read_text() == '# mine\nopenai = "one" # work\nzai = "new"  # home\n"my.host" = "third"\n'
     assert key_store.remove(places, "openai") == "keys.toml"
     assert key_store.remove(places, "openai") is None
-    assert list(key_store.read(places, [])) == ["zai", "my.host"]
+    assert list(key_store.read(places, Notices())) == ["zai", "my.host"]
 
 
 def test_the_keyring_is_taken_where_there_is_one(places: Places, ring: Path) -> None:
     assert key_store.save(places, "zai", "key-in-the-ring", in_keyring=True) == "keyring"
     assert "key-in-the-ring" in ring.read_text()
     assert "key-in-the-ring" not in file_of(places).read_text()
-    assert keys.with_stored_keys({}, places, [])["ZAI_API_KEY"] == "key-in-the-ring"
+    assert keys.with_stored_keys({}, places, Notices())["ZAI_API_KEY"] == "key-in-the-ring"
     assert [each.value for each in keys.written_down(places, {})] == ["key-in-the-ring"]
     assert key_store.remove(places, "zai") == "keyring"
     assert "key-in-the-ring" not in ring.read_text()
@@ -75,7 +75,7 @@ def test_a_key_that_moves_to_the_file_leaves_the_keyring(places: Places, ring: P
     key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     assert key_store.save(places, "zai", "key-in-the-file", in_keyring=False) == "keys.toml"
     assert ring.read_text() == "{}"
-    assert key_store.read(places, []) == {"zai": StoredKey("keys.toml", "key-in-the-file")}
+    assert key_store.read(places, Notices()) == {"zai": StoredKey("keys.toml", "key-in-the-file")}
     assert key_store.save(places, "zai", "back-again", in_keyring=True) == "keyring"
     assert "key-in-the-file" not in file_of(places).read_text()
 
@@ -91,9 +91,9 @@ def test_a_locked_keyring_is_a_word_and_no_failure(places: Places, monkeypatch: 
     use_keyring("InAFile", monkeypatch, tmp_path)
     key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
-    notices: list[str] = []
+    notices = Notices()
     assert "ZAI_API_KEY" not in keys.with_stored_keys({}, places, notices)
-    assert "The key of zai is in the keyring" in notices[0]
+    assert "The key of zai is in the keyring" in next(iter(notices))
 
 
 def test_the_keyring_is_not_asked_for_keys_that_the_environment_holds(
@@ -102,7 +102,7 @@ def test_the_keyring_is_not_asked_for_keys_that_the_environment_holds(
     use_keyring("InAFile", monkeypatch, tmp_path)
     key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
-    notices: list[str] = []
+    notices = Notices()
     assert keys.with_stored_keys({"ZAI_API_KEY": "mine"}, places, notices) == {"ZAI_API_KEY": "mine"}
     assert not notices
 
@@ -130,7 +130,9 @@ def test_many_who_log_in_at_once_all_keep_their_key(places: Places) -> None:
     call = KEEP + "kept_keys.save(find_places(), sys.argv[1], 'key-of-' + sys.argv[1], in_keyring=False)"
     processes = [subprocess.Popen([sys.executable, "-c", call, name]) for name in names]
     assert [process.wait(30) for process in processes] == [0] * len(names)
-    assert {name: kept.key for name, kept in key_store.read(places, []).items()} == {name: f"key-of-{name}" for name in names}
+    assert {name: kept.key for name, kept in key_store.read(places, Notices()).items()} == {
+        name: f"key-of-{name}" for name in names
+    }
 
 
 def test_a_file_others_can_write_is_neither_read_nor_changed(places: Places) -> None:

@@ -16,7 +16,7 @@ from wolo.config.configured_servers import wanted_servers
 from wolo.config.consents import save_trust
 from wolo.errors import ConfigError, UsageError
 from wolo.mcp.server import ConfiguredServer, OAuth, Server
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 from wolo.workspace.root import find_root
 
 NPX = Server(command="npx", args=("-y", "srv"))
@@ -30,7 +30,7 @@ def mcp(*words: str) -> int:
 def servers(**flags: Any) -> dict[str, ConfiguredServer]:
     given = {"trust": str(find_root()), **flags}
     config = layers.load(find_places(), os.environ, given, (), Path.cwd())
-    found = wanted_servers(config, find_places(), find_root(), Path(os.path.realpath(Path.cwd())), [])
+    found = wanted_servers(config, find_places(), find_root(), Path(os.path.realpath(Path.cwd())), Notices())
     return {each.name: each for each in found}
 
 
@@ -295,6 +295,6 @@ def test_servers_of_other_agents_are_imported(
 def test_unknown_fields_of_a_project_are_named() -> None:
     Path(".mcp.json").write_text('{"mcpServers": {"x": {"command": "y", "autoApprove": ["a"], "description": "d", "_note": 1}}}')
     save_trust(find_places(), find_root(), "trusted")
-    notices: list[str] = []
+    notices = Notices()
     wanted_servers(layers.load(find_places()), find_places(), find_root(), find_root(), notices)
-    assert notices == [".mcp.json: the MCP server x: ignored: autoApprove."]
+    assert list(notices) == [".mcp.json: the MCP server x: ignored: autoApprove."]

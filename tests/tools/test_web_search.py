@@ -16,6 +16,7 @@ from wolo.config.schema import Config, Settings, WebSearch
 from wolo.conversation.resources.web_search import find_search_service
 from wolo.errors import ConfigError, ToolError
 from wolo.guard.intents import FetchIntent
+from wolo.places import Notices
 from wolo.tools.fetch import UNTRUSTED
 from wolo.tools.tool_values import Result
 from wolo.tools.web.search_backends import BACKENDS, SearchService, endpoint
@@ -31,7 +32,7 @@ def server() -> Iterator[SearchServer]:
 
 def service(server: SearchServer, backend: str, key: str = KEY) -> SearchService:
     given = WebSearch(backend=backend, url=server.url, api_key=key)  # type: ignore[arg-type]  # one of them
-    found = find_search_service(Config(settings=Settings(web_search=given)), {}, [])
+    found = find_search_service(Config(settings=Settings(web_search=given)), {}, Notices())
     assert found is not None
     return found
 
@@ -165,9 +166,9 @@ def test_an_address_may_hold_part_of_the_path(base: str, whole: str) -> None:
 
 
 def find(environ: dict[str, str] | None = None, **given: str) -> tuple[SearchService | None, list[str]]:
-    notices: list[str] = []
+    notices = Notices()
     config = Config(settings=Settings(web_search=WebSearch(**given)))  # type: ignore[arg-type]  # as in the settings
-    return find_search_service(config, environ or {}, notices), notices
+    return find_search_service(config, environ or {}, notices), list(notices)
 
 
 def test_where_the_key_comes_from() -> None:

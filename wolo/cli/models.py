@@ -131,7 +131,7 @@ def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
     """The model without the results of earlier probes."""
     from wolo.config import keys, layers
     from wolo.conversation.resources.model_selection import choose, find
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
 
     if url and "://" not in url:
         raise UsageError(f"`{url}` is not a URL.", hint=f"A URL begins with http:// or https://; to name a model, use -m {url}.")
@@ -141,7 +141,7 @@ def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
     if url and not model:
         given["model"] = _only_model(url, api_key)
     config = layers.load(places, os.environ, given)
-    environ = keys.with_stored_keys(os.environ, places, [], config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers)
     return find(config, environ, choose(config, environ).label, follows_card=False)
 
 

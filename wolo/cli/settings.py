@@ -76,10 +76,10 @@ def edit() -> None:
     from wolo.errors import ConfigError
     from wolo.frontends.streams import show_error
     from wolo.frontends.terminal.repl import external_editor
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
 
     path = find_places().config / "config.toml"
-    before = read_own(path, []) or b""
+    before = read_own(path, Notices()) or b""
     text = before.decode("utf-8-sig", "replace")
     while True:
         text = asyncio.run(external_editor.edit(text, suffix=".toml")) + "\n"

@@ -24,12 +24,12 @@ def trust(
     from pathlib import Path
 
     from wolo.config import consents, project
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
     from wolo.workspace.root import find_root
 
     if word not in ("status", "forget"):
         raise UsageError(f"Unknown command `wolo trust {word}`.", hint="Use `wolo trust` or `wolo trust forget`.")
-    root, notices = find_root(), list[str]()
+    root, notices = find_root(), Notices()
     if word == "forget":
         consents.forget_trust(find_places(), root)
         consents.forget_consents(find_places(), root)
@@ -37,7 +37,9 @@ def trust(
     brought = project.find(root, Path.cwd())
     if as_json:
         found = [{"kind": each.kind, "path": str(each.path)} for each in brought]
-        print_json({"folder": str(root), "answer": answer, "trusted": answer == "trusted", "brought": found, "notices": notices})
+        print_json(
+            {"folder": str(root), "answer": answer, "trusted": answer == "trusted", "brought": found, "notices": list(notices)}
+        )
         return
     rows = [("folder", project.on_one_line(root)), ("trusted", WORDS[answer])]
     rows += [(each.kind, project.on_one_line(each.path.relative_to(root))) for each in brought]

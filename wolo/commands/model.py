@@ -19,7 +19,7 @@ from wolo.models.capabilities import LOCAL
 from wolo.models.catalog_files import did_you_mean
 from wolo.models.http.server_lookup import served_models
 from wolo.models.provider import Choice
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
@@ -40,7 +40,7 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
 
     If the server lists none, any name with a provider is accepted. Blocks.
     """
-    environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, find_places(), Notices(), config.settings.providers)
     choice = find(config, environ, spec, follows_card=False)
     wanted = choice.model.id
     if choice.label == current or choice.model in choice.provider.models or choice.provider.name == LOCAL:

@@ -15,12 +15,12 @@ from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
 from wolo.mcp.server import ConfiguredServer, Server, check, fingerprint
-from wolo.places import Places
+from wolo.places import Notices, Places
 
 _OPTION = "--mcp-config"
 
 
-def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[ConfiguredServer, ...]:
+def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notices: Notices) -> tuple[ConfiguredServer, ...]:
     """`root` and `cwd` are real paths. Of one name, the command line wins over this project's own, these over the user's
     settings, and all of them over the project's files.
 
@@ -40,17 +40,15 @@ def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notice
         found |= {each.name: replace(each, scope="plugin") for each in allowed_servers(places, taken, notices)}
     own = _of_user(config, places, cwd) | _of_user_here(places, root, cwd, found, notices) | brought
     for name in own.keys() & found.keys():
-        notices.append(f"{found[name].source}: its MCP server {name} is not used: your settings define one of that name.")
+        notices.add(f"{found[name].source}: its MCP server {name} is not used: your settings define one of that name.")
     return _with_notices(found | own, notices)
 
 
-def _with_notices(found: dict[str, ConfiguredServer], notices: list[str]) -> tuple[ConfiguredServer, ...]:
+def _with_notices(found: dict[str, ConfiguredServer], notices: Notices) -> tuple[ConfiguredServer, ...]:
     """Names the servers whose `elicitation` is not used."""
     for each in found.values():
         if each.server.elicitation != "decline" and not each.accepts_defaults:
-            notices.append(
-                f"{each.source}: elicitation of the MCP server {each.name} is not used: only your settings can set it."
-            )
+            notices.add(f"{each.source}: elicitation of the MCP server {each.name} is not used: only your settings can set it.")
     return tuple(found.values())
 
 
@@ -66,7 +64,7 @@ def _of_user(config: Config, places: Places, cwd: Path) -> dict[str, ConfiguredS
 
 
 def _of_user_here(
-    places: Places, root: Path, cwd: Path, of_others: dict[str, ConfiguredServer], notices: list[str]
+    places: Places, root: Path, cwd: Path, of_others: dict[str, ConfiguredServer], notices: Notices
 ) -> dict[str, ConfiguredServer]:
     """Also switches off servers of the project and of plugins that the user disabled."""
     path = places.config / "mcp_servers.toml"
@@ -107,7 +105,7 @@ def find_unanswered(wanted: tuple[ConfiguredServer, ...], places: Places, root: 
 
 def is_refused(places: Places, root: Path, wanted: ConfiguredServer) -> bool:
     """Tells whether the user never wants to be asked about it again."""
-    return consents.consent_to(places, root, _consent_key(wanted), []) == "never"
+    return consents.consent_to(places, root, _consent_key(wanted), Notices()) == "never"
 
 
 def save_server_consent(places: Places, root: Path, wanted: ConfiguredServer, *, allowed: bool) -> None:
@@ -120,7 +118,7 @@ def _consent_key(wanted: ConfiguredServer) -> str:
     return f"mcp server {fingerprint(wanted)}"
 
 
-def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> Iterator[ConfiguredServer]:
+def _of_project(places: Places, root: Path, cwd: Path, notices: Notices) -> Iterator[ConfiguredServer]:
     """The nearest last. An unusable file is reported and does not affect others."""
     for folder in project.folders(root, cwd):
         for place in project.MCP_SERVERS.places:
@@ -138,7 +136,7 @@ def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> It
                     is_allowed = consents.consent_to(places, root, _consent_key(brought), notices) == "yes"
                     yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:
-                notices.append(error.message)
+                notices.add(error.message)
 
 
 def _runs_relative_program(server: Server, cwd: Path, named_in: Path) -> bool:

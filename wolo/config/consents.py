@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from wolo.config.files import locked, read_own, replace_file
 from wolo.errors import ConfigError
-from wolo.places import Places
+from wolo.places import Notices, Places
 from wolo.workspace.root import identity_of, may_be_project
 
 Trust = Literal["trusted", "never"]
@@ -27,7 +27,7 @@ Store = dict[str, Mapping[str, Any]]
 """By the real path of a folder."""
 
 
-def trust_in(places: Places, root: Path, notices: list[str]) -> Trust | None:
+def trust_in(places: Places, root: Path, notices: Notices) -> Trust | None:
     """`root` must be real. Raises ConfigError for a store that others may have written."""
     saved = _read_trust(places, notices).get(str(root), {})
     if not may_be_project(root) or not _is_about(saved, root):
@@ -39,17 +39,17 @@ def save_trust(places: Places, root: Path, answer: Trust) -> None:
     """Raises ConfigError when it cannot be saved."""
     entry = {"answer": answer, "identity": _identity_now(root), "since": time.strftime("%Y-%m-%d", time.gmtime())}
     with locked(places.state):
-        _write(_trust_file(places), {**_read_trust(places, []), str(root): entry})
+        _write(_trust_file(places), {**_read_trust(places, Notices()), str(root): entry})
 
 
 def forget_trust(places: Places, root: Path) -> None:
     with locked(places.state):
-        store = _read_trust(places, [])
+        store = _read_trust(places, Notices())
         store.pop(str(root), None)
         _write(_trust_file(places), store)
 
 
-def consent_to(places: Places, root: Path, what: str, notices: list[str]) -> Consent | None:
+def consent_to(places: Places, root: Path, what: str, notices: Notices) -> Consent | None:
     """`what` contains the digest; `root` must be real. Raises ConfigError."""
     saved = _read_consents(places, notices).get(str(root), {})
     if not _is_about(saved, root):
@@ -62,7 +62,7 @@ def save_consent(places: Places, root: Path, what: str, answer: Consent) -> None
     """Raises ConfigError when it cannot be saved."""
     identity = _identity_now(root)
     with locked(places.state):
-        store = _read_consents(places, [])
+        store = _read_consents(places, Notices())
         saved = store.get(str(root), {})
         answers = _answers(saved) if saved.get("identity") == identity else {}
         answers = {**{each: given for each, given in answers.items() if each != what}, what: answer}
@@ -73,7 +73,7 @@ def save_consent(places: Places, root: Path, what: str, answer: Consent) -> None
 def forget_consents(places: Places, root: Path) -> None:
     """Raises ConfigError."""
     with locked(places.state):
-        store = _read_consents(places, [])
+        store = _read_consents(places, Notices())
         if store.pop(str(root), None) is not None:
             _write(_consents_file(places), store)
 
@@ -91,15 +91,15 @@ def _consents_file(places: Places) -> Path:
     return places.state / "consents.json"
 
 
-def _read_trust(places: Places, notices: list[str]) -> Store:
+def _read_trust(places: Places, notices: Notices) -> Store:
     return _read(_trust_file(places), notices, subject="each folder")
 
 
-def _read_consents(places: Places, notices: list[str]) -> Store:
+def _read_consents(places: Places, notices: Notices) -> Store:
     return _read(_consents_file(places), notices, subject="what may run")
 
 
-def _read(path: Path, notices: list[str], *, subject: str) -> Store:
+def _read(path: Path, notices: Notices, *, subject: str) -> Store:
     """Raises ConfigError for a damaged file, and for one that others may have written."""
     data = read_own(path, notices, is_secret=True)
     try:

@@ -19,7 +19,7 @@ from wolo.extensions.custom_tools.custom_tool import CustomTool, FileProcess
 from wolo.extensions.custom_tools.tool_listing import ToolFile, described, list_tools
 from wolo.extensions.custom_tools.tool_packages import find_installed
 from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
-from wolo.places import TOOL_PACKAGES, Places, installation_state, package_folders
+from wolo.places import TOOL_PACKAGES, Notices, Places, installation_state, package_folders
 from wolo.tools.tool import FIND_TOOLS
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION
 from wolo.workspace.processes.command_environment import command_environment
@@ -77,29 +77,29 @@ async def find_tools(files: Sequence[FoundFile], config: Config, places: Places,
     processes = Processes(places.state / "tools")
     walls = _Walls(config, places, root)
     tools: dict[str, CustomTool] = {}
-    notices: list[str] = []
+    notices = Notices()
     waiting = [each.file.source for each in files if each.standing == "needs consent" and not each.problem]
     if waiting:
-        notices.append(
+        notices.add(
             f"Custom tools of this project are not offered: {', '.join(waiting)}. They are new or changed and need your consent:"
             f" wolo tools allow {Path(waiting[0]).stem}"
         )
     for each in files:
         if each.problem:
-            notices.append(each.problem)
+            notices.add(each.problem)
         if not each.runs:
             continue
         enclose = SandboxedCommand if each.file.declares_effects else walls.enclose
         env = command_environment(os.environ)
         listing = await list_tools(each.file, places.cache / "tools", processes, env, cwd, enclose)
-        notices += [described(each.file, problem) for problem in listing.problems]
+        notices.extend(described(each.file, problem) for problem in listing.problems)
         process = FileProcess(each.file, processes)
         for listed in listing.tools:
             if listed.name in _TAKEN or listed.name.startswith("mcp__"):
-                notices.append(f"{each.file.source}: {listed.name} is not offered: wolo has a tool of this name.")
+                notices.add(f"{each.file.source}: {listed.name} is not offered: wolo has a tool of this name.")
             elif listed.name in tools:
                 first = tools[listed.name].source
-                notices.append(f"{each.file.source}: {listed.name} is not offered: {first} has a tool of this name.")
+                notices.add(f"{each.file.source}: {listed.name} is not offered: {first} has a tool of this name.")
             else:
                 tools[listed.name] = CustomTool(listed, listing, process)
     walls.close()
@@ -145,7 +145,7 @@ def _python_files(folder: Path) -> Iterator[Path]:
 
 def _own_file(path: Path) -> FoundFile:
     try:
-        data = read_own(path, []) or b""
+        data = read_own(path, Notices()) or b""
     except (ConfigError, OSError) as error:
         return FoundFile(ToolFile(str(path), "", str(path)), "yours", problem=f"{path} is not used: {error}")
     return FoundFile(ToolFile(str(path), hashlib.sha256(data).hexdigest(), str(path), _decoded(data)), "yours")
@@ -156,7 +156,7 @@ def _project_file(path: Path, places: Places, root: Path) -> FoundFile:
     try:
         data = project.read_file(path, root)
         file = ToolFile(os.path.realpath(path), hashlib.sha256(data).hexdigest(), source, _decoded(data))
-        answer = consents.consent_to(places, root, _asked(file), [])
+        answer = consents.consent_to(places, root, _asked(file), Notices())
     except WoloError as error:
         return FoundFile(ToolFile(str(path), "", source), "needs consent", problem=error.message)
     standing: Standing = "allowed" if answer == "yes" else "refused" if answer == "never" else "needs consent"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ConfigError
-from wolo.places import make_private
+from wolo.places import Notices, make_private
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -21,7 +21,7 @@ GROUP_WRITES = 0o020
 OTHERS_READ = 0o077
 
 
-def read_toml(path: Path, notices: list[str], *, is_secret: bool = False) -> tuple[str, dict[str, Any]]:
+def read_toml(path: Path, notices: Notices, *, is_secret: bool = False) -> tuple[str, dict[str, Any]]:
     """Text and content of a TOML file; empty if it does not exist.
 
     Raises ConfigError for a file others may have written, and for invalid TOML with the line.
@@ -30,7 +30,7 @@ def read_toml(path: Path, notices: list[str], *, is_secret: bool = False) -> tup
     return ("", {}) if data is None else parse_toml(data, path)
 
 
-def read_own(path: Path, notices: list[str], *, is_secret: bool = False) -> bytes | None:
+def read_own(path: Path, notices: Notices, *, is_secret: bool = False) -> bytes | None:
     """None if the file does not exist. Raises ConfigError if others may have written it."""
     if is_secret:
         _remove_leftovers(path.parent)
@@ -78,11 +78,11 @@ def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
     """For editing; empty if the file does not exist. Raises ConfigError if it is damaged or others may have written it."""
     import tomlkit  # noqa: PLC0415  # 30 ms, for writing only
 
-    text, _ = read_toml(path, [], is_secret=is_secret)
+    text, _ = read_toml(path, Notices(), is_secret=is_secret)
     return tomlkit.parse(text)
 
 
-def check_owner(path: Path, found: os.stat_result, notices: list[str], *, is_secret: bool = False) -> None:
+def check_owner(path: Path, found: os.stat_result, notices: Notices, *, is_secret: bool = False) -> None:
     """Accepts files of root, such as packaged settings. Corrects too wide a mode of the user's own file, with a notice."""
     if found.st_uid not in (os.geteuid(), 0):
         raise ConfigError(f"{path} belongs to another user, so it is not read.", hint=f"To own it: chown {os.geteuid()} '{path}'")
@@ -100,7 +100,7 @@ def check_owner(path: Path, found: os.stat_result, notices: list[str], *, is_sec
     except OSError as error:
         raise ConfigError(f"{path} is writable by its group, and the mode cannot be changed: {error.strerror}.") from error
     said = "could be read by other users" if is_secret else "could be written by its group"
-    notices.append(f"{path} {said}; the permissions have been corrected.")
+    notices.add(f"{path} {said}; the permissions have been corrected.")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from wolo.errors import ConfigError, UsageError
 from wolo.mcp.server import Server
 from wolo.mcp.server_entries import entries_of, read_entries
-from wolo.places import find_home
+from wolo.places import Notices, find_home
 
 MAX_BYTES = 8 * 1024 * 1024
 """Claude Code keeps histories in the same file."""
@@ -36,7 +36,7 @@ class _File(Struct, frozen=True):
     scope: Literal["local", "user"]
 
 
-def find_foreign(wanted: str, root: Path, cwd: Path, notices: list[str]) -> Iterator[ForeignServer]:
+def find_foreign(wanted: str, root: Path, cwd: Path, notices: Notices) -> Iterator[ForeignServer]:
     """`wanted`: an agent, a file, or empty for every agent; the first server of a name counts.
 
     Raises UsageError for an unknown agent, and ConfigError for a file that was named and cannot be read.
@@ -58,7 +58,7 @@ def find_foreign(wanted: str, root: Path, cwd: Path, notices: list[str]) -> Iter
                         seen.add(each.name)
                         yield each
             except ConfigError as error:
-                notices.append(error.message)
+                notices.add(error.message)
 
 
 def _files(root: Path) -> Iterator[_File]:
@@ -89,7 +89,7 @@ def _files(root: Path) -> Iterator[_File]:
     yield _File("kimi", home / ".kimi/mcp.json", "user")
 
 
-def _read(file: _File, root: Path, notices: list[str]) -> Iterator[ForeignServer]:
+def _read(file: _File, root: Path, notices: Notices) -> Iterator[ForeignServer]:
     """Raises ConfigError."""
     source = str(file.path)
     document = _document(file.path)

@@ -10,15 +10,16 @@ from pathlib import Path
 from wolo.errors import ConfigError
 from wolo.mcp.server import Server
 from wolo.mcp.server_entries import read_servers
+from wolo.places import Notices
 
 OPTION = "--mcp-config"
 
 
-def read_given(values: Iterable[str], notices: list[str]) -> dict[str, Server]:
+def read_given(values: Iterable[str], notices: Notices) -> dict[str, Server]:
     """The last one of a name wins. Raises ConfigError: what was asked for on the command line is never skipped."""
     found: dict[str, Server] = {}
     for value in values:
-        complaints: list[str] = []
+        complaints = Notices()
         where, data = _read(value)
         servers = dict(read_servers(data, where, complaints))
         wrong = [each for each in complaints if ": ignored: " not in each]
@@ -26,7 +27,7 @@ def read_given(values: Iterable[str], notices: list[str]) -> dict[str, Server]:
             raise ConfigError(wrong[0])
         if not servers and not _is_empty(data):
             raise ConfigError(f"{where} has no MCP server.", hint='{"mcpServers": {"name": {"command": "…"}}}')
-        notices += complaints
+        notices.extend(complaints)
         found |= servers
     return found
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from wolo.config.files import find_line, locked, open_document, parse_toml, read_toml, replace_file
 from wolo.errors import ConfigError
-from wolo.places import Places
+from wolo.places import Notices, Places
 
 Where = Literal["keyring", "keys.toml"]
 FILE: Final = "keys.toml"
@@ -29,7 +29,7 @@ class StoredKey(Struct, frozen=True):
     """Empty if the keyring has it."""
 
 
-def read(places: Places, notices: list[str]) -> dict[str, StoredKey]:
+def read(places: Places, notices: Notices) -> dict[str, StoredKey]:
     """By provider name. Raises ConfigError for a file others can write, and for a row without a key."""
     path = places.config / FILE
     text, rows = read_toml(path, notices, is_secret=True)
@@ -45,27 +45,27 @@ def read(places: Places, notices: list[str]) -> dict[str, StoredKey]:
     return stored
 
 
-def fetch(name: str, stored: StoredKey, notices: list[str]) -> str:
+def fetch(name: str, stored: StoredKey, notices: Notices) -> str:
     """The key; empty, with a notice, if the keyring does not return it."""
     if stored.where == FILE:
         return stored.key
     try:
         if key := fetch_from_keyring(name).strip():
             return key
-        notices.append(f"The key of {name} is no longer in the keyring: `wolo auth login {name}` saves a new one.")
+        notices.add(f"The key of {name} is no longer in the keyring: `wolo auth login {name}` saves a new one.")
     except ConfigError as error:
-        notices.append(f"The key of {name} is in the keyring. {error.message}")
+        notices.add(f"The key of {name} is in the keyring. {error.message}")
     return ""
 
 
 def values(places: Places) -> Iterator[tuple[str, str]]:
     """Every key by provider name, even if other rows are invalid. Raises ConfigError."""
-    _, rows = read_toml(places.config / FILE, [], is_secret=True)
+    _, rows = read_toml(places.config / FILE, Notices(), is_secret=True)
     for name, row in rows.items():
         if isinstance(row, str):
             yield name, row
         elif row == IN_KEYRING:
-            yield name, fetch(name, StoredKey("keyring"), [])
+            yield name, fetch(name, StoredKey("keyring"), Notices())
 
 
 def save(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
@@ -74,7 +74,7 @@ def save(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
     Raises ConfigError; then nothing has changed.
     """
     with locked(places.config):
-        before = read(places, []).get(name)
+        before = read(places, Notices()).get(name)
         where: Where = "keyring" if in_keyring and has_keyring() and store_in_keyring(name, key) else FILE
         try:
             _set_row(places, name, IN_KEYRING if where == "keyring" else key)
@@ -92,7 +92,7 @@ def save(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
 def remove(places: Places, name: str) -> Where | None:
     """Returns where the key was; None if there was none. Raises ConfigError if it cannot be removed."""
     with locked(places.config):
-        stored = read(places, []).get(name)
+        stored = read(places, Notices()).get(name)
         if stored is None:
             return None
         if stored.where == "keyring":

@@ -15,14 +15,14 @@ from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
 from wolo.models import secret_references
 from wolo.models.catalog_files import Overrides, load
 from wolo.models.provider import Choice
-from wolo.places import Places
+from wolo.places import Notices, Places
 
 SEARCH_KEYS: Mapping[str, str] = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY", "exa": "EXA_API_KEY"}
 """Variables of the keys of search services, which may stand among those of providers."""
 
 
 def with_stored_keys(
-    environ: Mapping[str, str], places: Places, notices: list[str], overrides: Overrides | None = None
+    environ: Mapping[str, str], places: Places, notices: Notices, overrides: Overrides | None = None
 ) -> Mapping[str, str]:
     """Adds stored keys to the environment, which takes precedence.
 
@@ -34,7 +34,7 @@ def with_stored_keys(
         try:
             variables = (SEARCH_KEYS[name],) if name in SEARCH_KEYS else load(name, overrides).key_env
         except ConfigError:
-            notices.append(f"There is a stored key for {name}, which is not a provider: `wolo auth logout {name}` removes it.")
+            notices.add(f"There is a stored key for {name}, which is not a provider: `wolo auth logout {name}` removes it.")
             continue
         if not variables or any(environ.get(variable, "").strip() for variable in variables):
             continue

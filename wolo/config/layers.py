@@ -31,7 +31,7 @@ from wolo.messages.secret_values import is_secret_name
 from wolo.messages.terminal_text import clean_line
 from wolo.models import headers, secret_references
 from wolo.models.address import display_url
-from wolo.places import Places, find_home
+from wolo.places import Notices, Places, find_home
 from wolo.workspace.root import find_root
 
 ENVIRONMENT = {"WOLO_MODEL": "model", "WOLO_MODE": "mode"}
@@ -94,7 +94,7 @@ class _Layers:
     """The values of the layers so far, lowest first."""
 
     def __init__(self, root: Path) -> None:
-        self.notices: list[str] = []
+        self.notices = Notices()
         self.rules: list[Rule] = []
         self.sources: dict[str, str] = {}
         self.trusts_project = False
@@ -163,7 +163,7 @@ def check_user_file(data: bytes, path: Path) -> list[str]:
     found = _Layers(find_root(Path(os.path.realpath(Path.cwd()))))
     _add_user_text(found, *parse_toml(data, path), path)
     found.config(Endpoint())
-    return found.notices
+    return list(found.notices)
 
 
 def _add_user_file(found: _Layers, path: Path) -> None:
@@ -180,7 +180,7 @@ def _notice_misplaced(found: _Layers, places: Places) -> None:
     """Home is not a project, and other programs store settings there."""
     misplaced = find_home() / ".wolo" / "config.toml"
     if misplaced != places.config / "config.toml" and os.path.lexists(misplaced):
-        found.notices.append(f"{misplaced} is not read: your settings are those in {places.config / 'config.toml'}.")
+        found.notices.add(f"{misplaced} is not read: your settings are those in {places.config / 'config.toml'}.")
 
 
 def _add_project(found: _Layers, places: Places, root: Path, cwd: Path, flags: Given) -> None:
@@ -191,7 +191,7 @@ def _add_project(found: _Layers, places: Places, root: Path, cwd: Path, flags: G
     answer = "trusted" if flags.get("trust") == str(root) else consents.trust_in(places, root, found.notices)
     found.trusts_project = answer == "trusted"
     if answer is None:
-        found.notices.append(
+        found.notices.add(
             f"{project.on_one_line(root)} is not trusted, so these are not used: {project.named(found_files, root)}."
             " The next start in a terminal asks; --trust trusts it once."
         )
@@ -209,11 +209,11 @@ def _add_project_file(found: _Layers, path: Path, root: Path) -> None:
     text, data = parse_toml(project.read_file(path, root), path)
     place = Place(str(path), text)
     ignored = [one.key for one in leaves(data, place) if not found.tighten(one, place)]
-    found.notices += [
+    found.notices.extend(
         f"{place.at(key)}: {dotted(key)} is ignored: a project may only make wolo stricter." for key in ignored[:MOST_NAMED]
-    ]
+    )
     if (more := len(ignored) - MOST_NAMED) > 0:
-        found.notices.append(f"{path}: {more} more settings are ignored.")
+        found.notices.add(f"{path}: {more} more settings are ignored.")
 
 
 def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> None:
@@ -226,7 +226,7 @@ def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> N
         data = project.read_file(path, root)
         table = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf") or b"{}")
     except (ConfigError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        found.notices.append(f"{name} cannot be read, so its permission rules do NOT hold: {getattr(error, 'message', error)}")
+        found.notices.add(f"{name} cannot be read, so its permission rules do NOT hold: {getattr(error, 'message', error)}")
         return
     reading = Reading(path, is_projects=True, anchor="" if folder == root else f"{folder.relative_to(root)}/")
     if not isinstance(table, dict):
@@ -238,7 +238,7 @@ def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> N
             decision, rule = finding.value
             found.add(Leaf(("permissions", decision), (rule,)), name, Place(str(path)))
         else:
-            found.notices.append(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
+            found.notices.add(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
 
 
 def _add_environment(found: _Layers, environ: Mapping[str, str]) -> None:
@@ -281,7 +281,7 @@ def _add_set(found: _Layers, text: str) -> None:
 def _with_given_servers(config: Config, flags: Given) -> Config:
     from wolo.config.given_servers import read_given  # noqa: PLC0415  # rarely given
 
-    notices: list[str] = []
+    notices = Notices()
     given = read_given(many(flags, "mcp_config"), notices)
     is_strict = bool(flags.get("strict_mcp_config"))
     return replace(config, given_servers=given, only_given_servers=is_strict, notices=(*config.notices, *notices))

@@ -19,7 +19,7 @@ from wolo.config.files import locked, read_own, replace_file
 from wolo.errors import ConfigError
 from wolo.mcp.logins import SavedLogin
 from wolo.messages.secret_values import Secret
-from wolo.places import Places, make_private
+from wolo.places import Notices, Places, make_private
 
 FILE: Final = "mcp_logins.json"
 _LONGEST_REFRESH_S = 60.0
@@ -109,7 +109,7 @@ class MCPLogins:
 
     def _rows(self) -> dict[str, Any]:
         path = self._places.config / FILE
-        data = read_own(path, [], is_secret=True)
+        data = read_own(path, Notices(), is_secret=True)
         try:
             rows = json.loads(data or b"{}")
         except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ from wolo.guard.rule_patterns import PathBase, read_host
 from wolo.guard.rules import Decision, Rule, RuleWithExamples, parse_rule
 from wolo.guard.shell.parser import Command, Line
 from wolo.guard.shell.words import plain_words
-from wolo.places import find_home
+from wolo.places import Notices, find_home
 
 EVERYWHERE = "*"
 """Table of saved rules that apply to every workspace."""
@@ -37,7 +37,7 @@ def read_rules(
     return [_read(each, decision, source, place, root) for each in written]
 
 
-def read_saved_rules(path: Path, root: Path, notices: list[str]) -> list[Rule]:
+def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
     """Reads answers of "always": one table per workspace, and `*` for all."""
     text, data = read_toml(path, notices)
     place = Place(str(path), text)

@@ -17,7 +17,7 @@ from wolo.config.files import locked, open_document, read_toml, replace_file
 from wolo.config.settings_writer import changed_fields, remove_table, set_table, set_value
 from wolo.errors import ConfigError
 from wolo.mcp.server import Server, check
-from wolo.places import Places
+from wolo.places import Notices, Places
 from wolo.workspace.files.unfinished import replacing
 
 Scope = Literal["local", "user", "project"]
@@ -32,7 +32,7 @@ class LocalServers(Struct, frozen=True):
     """Servers of the project's own files that this user does not want."""
 
 
-def read_local(places: Places, root: Path, notices: list[str]) -> LocalServers:
+def read_local(places: Places, root: Path, notices: Notices) -> LocalServers:
     """Invalid entries are reported and skipped. Raises ConfigError for an unreadable file."""
     path = places.config / FILE
     _, document = read_toml(path, notices)
@@ -44,9 +44,9 @@ def read_local(places: Places, root: Path, notices: list[str]) -> LocalServers:
             check(name, server, str(path))
             servers[name] = server
         except msgspec.ValidationError as error:
-            notices.append(f"{path}: the MCP server {name}: {error}.")
+            notices.add(f"{path}: the MCP server {name}: {error}.")
         except ConfigError as error:
-            notices.append(error.message)
+            notices.add(error.message)
     return LocalServers(servers, frozenset(table.get("disabled", ())))
 
 

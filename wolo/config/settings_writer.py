@@ -16,7 +16,7 @@ from wolo.config.permission_rules import EVERYWHERE
 from wolo.errors import ConfigError, UsageError
 from wolo.guard.rules import Decision, parse_rule
 from wolo.models.secret_references import COMMAND, is_reference
-from wolo.places import Places
+from wolo.places import Notices, Places
 
 
 def set_value(places: Places, key: str, value: str) -> None:
@@ -92,7 +92,7 @@ def replace_settings(places: Places, before: bytes, after: bytes) -> None:
     """
     path = places.config / "config.toml"
     with locked(places.config):
-        if (read_own(path, []) or b"") != before:
+        if (read_own(path, Notices()) or b"") != before:
             beside = path.with_name("config.toml.edited")
             replace_file(beside, after.decode())
             raise ConfigError(f"{path} was changed by another program.", hint=f"Your text is in {beside}.")

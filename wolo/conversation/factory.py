@@ -61,6 +61,7 @@ from wolo.extensions.skill_files import Skills
 from wolo.guard.judge import Judge
 from wolo.guard.secrets.redactor import Secrets
 from wolo.models.protocol import ModelClient
+from wolo.places import Notices
 from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ShellState, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
 from wolo.workspace.files.file_reading import FileLedger
@@ -131,7 +132,7 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
     shell = options.shell.go_on(cwd) if options.shell else new_shell(cwd, places.state, secrets)
     compactor = Compactor(config.settings.context, config.settings.compaction, options.cut or cut_of(state.sink.compaction))
     history = MessageHistory(compactor, lambda: state.sink.unloaded().messages)
-    notices: list[str] = []
+    notices = Notices()
     agents = user_files.agents(state.choice)
     own_hooks = _hooks_of_components(state, user_files, skills, agents, notices)
     if own_hooks:
@@ -161,7 +162,7 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
 
 
 def _hooks_of_components(
-    state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, notices: list[str]
+    state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, notices: Notices
 ) -> list[HookSet]:
     """The hooks of skills and agents; where they do not run, it is not used. Raises UsageError for the conversation's agent."""
     profiles = {each.name: each for each in (*agents.found, *filter(None, (state.agent,)))}
@@ -217,7 +218,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
     events = EventStream(recorder, sink)
     approvals = PendingApprovals(events.emit, judge, state.places, state.workspace.root)
     questions = PendingQuestions(events.emit, secrets)
-    telemetry_notices: list[str] = []
+    telemetry_notices = Notices()
     telemetry = _open_telemetry(state, telemetry_notices)
     events.watch = telemetry.spans.on_event if telemetry else None
     emit = environment.tracking.emitting(events.emit, shell.processes)
@@ -400,7 +401,7 @@ async def _ask_for_hook(
     return await ask_for_hook(access, state.config, asker, state.small, account, prompt, model)
 
 
-def _open_telemetry(state: StartupState, notices: list[str]) -> Telemetry | None:
+def _open_telemetry(state: StartupState, notices: Notices) -> Telemetry | None:
     if not any(map(os.environ.get, OTEL_ENDPOINTS)):
         return None
     from wolo.conversation.telemetry import open_telemetry  # most users have none

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wolo.errors import UsageError
+from wolo.places import Notices
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.startup import StartupState
@@ -24,7 +25,7 @@ class Telemetry(Struct, frozen=True):
     exporter: Exporter
 
 
-def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: list[str]) -> Telemetry | None:
+def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: Notices) -> Telemetry | None:
     """None: there is none, and a notice says why if it was asked for."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
@@ -36,7 +37,7 @@ def open_telemetry(state: StartupState, environ: Mapping[str, str], notices: lis
         exporter = exporter_for(environ)
     except Exception as error:  # the SDK raises what it likes for variables that it cannot read
         reason = error.message if isinstance(error, UsageError) else str(error)
-        notices.append(f"Telemetry is off: {reason}")
+        notices.add(f"Telemetry is off: {reason}")
         return None
     identity = Identity(
         session_id=state.sink.session_id,

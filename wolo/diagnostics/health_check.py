@@ -26,7 +26,7 @@ from wolo.errors import SessionError, WoloError
 from wolo.guard.sandbox.selection import Found, find
 from wolo.messages.terminal_text import clean_line
 from wolo.models.http.server_lookup import find_servers
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 from wolo.sessions import migrations
 from wolo.sessions.database_file import quarantine_path
 from wolo.sessions.recovery import salvage
@@ -41,7 +41,7 @@ WITHOUT_MODEL = "No model is set up: `wolo login` saves an API key, and `wolo` i
 
 def examine() -> dict[str, Any]:
     """Blocks until local model servers answer or time out."""
-    problems: list[str] = []
+    problems = Notices()
     return {
         "version": __version__,
         "python": platform.python_version(),
@@ -95,22 +95,22 @@ def lines(report: Report) -> Iterator[str]:
         yield f"problem   {' '.join(problem.split())}"
 
 
-def _mcp_servers(problems: list[str]) -> list[dict[str, Any]]:
+def _mcp_servers(problems: Notices) -> list[dict[str, Any]]:
     """Reports the last known state; starts no server."""
-    notices: list[str] = []
+    notices = Notices()
     try:
         found = servers_here({}, notices)
     except WoloError as error:
-        problems.append(error.message)
+        problems.add(error.message)
         return []
-    problems += [notice for notice in notices if notice not in problems]
+    problems.extend([notice for notice in notices if notice not in problems])
     rows = [(each, last_known(each)) for each in found]
-    problems += [
+    problems.extend(
         f"The MCP server {each.name} failed last time: {clean_line(known.why) or 'unknown reason'}."
         f" `wolo mcp test {each.name}` tries again."
         for each, known in rows
         if known.state == "failed last time"
-    ]
+    )
     return [{"name": each.name, "state": known.state, "source": clean_line(each.source)} for each, known in rows]
 
 
@@ -150,7 +150,7 @@ def _checkpoints() -> dict[str, Any]:
     }
 
 
-def _sqlite(problems: list[str]) -> dict[str, Any]:
+def _sqlite(problems: Notices) -> dict[str, Any]:
     path = find_places().data / "wolo.db"
     integrity = "not made yet"
     may_look = os.access(path.parent, os.R_OK | os.X_OK)
@@ -161,11 +161,11 @@ def _sqlite(problems: list[str]) -> dict[str, Any]:
                 problems.extend(store.warnings)
                 if missing := store.missing_files():
                     words = "file of a long output is" if missing == 1 else "files of long outputs are"
-                    problems.append(f"{missing} {words} missing in {store.blobs_dir}.")
+                    problems.add(f"{missing} {words} missing in {store.blobs_dir}.")
         except SessionError as error:
             integrity = error.message
         if integrity != "ok":
-            problems.append(f"The session store is damaged: {integrity}")
+            problems.add(f"The session store is damaged: {integrity}")
     return {
         "version": sqlite3.sqlite_version,
         "path": str(path),
@@ -177,7 +177,7 @@ def _sqlite(problems: list[str]) -> dict[str, Any]:
     }
 
 
-def _keys(problems: list[str]) -> dict[str, str]:
+def _keys(problems: Notices) -> dict[str, str]:
     """Providers with a key, in order of preference, with its source."""
     try:
         config = layers.load(find_places())
@@ -188,23 +188,23 @@ def _keys(problems: list[str]) -> dict[str, str]:
     return model_info.sources_of_keys(environ, config.settings.providers)
 
 
-def _model(problems: list[str]) -> str | None:
+def _model(problems: Notices) -> str | None:
     try:
         return choose_now().label
     except WoloError as error:
-        problems.append(WITHOUT_MODEL if error.message == NO_MODEL else f"{error.message} {error.hint}".strip())
+        problems.add(WITHOUT_MODEL if error.message == NO_MODEL else f"{error.message} {error.hint}".strip())
         return None
 
 
-def _hooks(problems: list[str]) -> list[dict[str, Any]]:
+def _hooks(problems: Notices) -> list[dict[str, Any]]:
     """Each file with hooks, whether they run, and with which skill or agent."""
-    notices: list[str] = []
+    notices = Notices()
     try:
         sets = hooks_here({}, notices)
     except WoloError as error:
-        problems.append(error.message)
+        problems.add(error.message)
         return []
-    problems += [each for each in (*notices, *find_problems(sets, Path.cwd())) if each not in problems]
+    problems.extend([each for each in (*notices, *find_problems(sets, Path.cwd())) if each not in problems])
     return [
         {
             "source": each.source,
@@ -216,22 +216,22 @@ def _hooks(problems: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _web_search(problems: list[str]) -> str | None:
+def _web_search(problems: Notices) -> str | None:
     """The search service and its host, if it can be used."""
     places = find_places()
     try:
         config = layers.load(places)
         if config.settings.web_search == WebSearch():
             return None
-        environ = keys.with_stored_keys(os.environ, places, [], config.settings.providers)
+        environ = keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers)
         service = find_search_service(config, environ, problems)
     except WoloError as error:
-        problems.append(f"{error.message} {error.hint}".strip())
+        problems.add(f"{error.message} {error.hint}".strip())
         return None
     return f"{service.backend.label} at {service.host}" if service else None
 
 
-def _language_servers(problems: list[str]) -> list[str]:
+def _language_servers(problems: Notices) -> list[str]:
     """Installed servers, unless they are switched off; starts none."""
     cwd = Path.cwd()
     try:

@@ -25,7 +25,7 @@ from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS, FILE_CHANGED
 from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook
 from wolo.extensions.hooks.response import Answer, combined, when_late
 from wolo.guard.secrets.redactor import Secrets
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace, find_root
@@ -38,11 +38,11 @@ class HookTrial(Struct, frozen=True):
     answer: Answer
 
 
-def hooks_here(given: Given, notices: list[str]) -> tuple[HookSet, ...]:
+def hooks_here(given: Given, notices: Notices) -> tuple[HookSet, ...]:
     """All hooks of a run in this directory, with those of skills and agents. Raises ConfigError."""
     places, root, cwd = find_places(), find_root(), Path.cwd()
     config = layers.load(places, os.environ, given)
-    notices += config.notices
+    notices.extend(config.notices)
     sets = find_hooks(config, places, root, cwd, notices)
     files = UserFiles(config, places, root, cwd)
     return (*sets, *component_hooks(files.skills().found, files.all_agents().found, places, root, notices))

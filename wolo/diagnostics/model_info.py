@@ -20,7 +20,7 @@ from wolo.models.catalog import ListedModel
 from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
 from wolo.models.format_selection import dialect_of, format_of
 from wolo.models.provider import Choice, Model, Price, Provider, ProviderSettings
-from wolo.places import Places, find_places
+from wolo.places import Notices, Places, find_places
 
 LABEL_WIDTH = 39
 SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
@@ -32,7 +32,7 @@ PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "
 
 def models_here(config: Config) -> list[ListedModel]:
     """All known models; usable ones first: with a key, or local."""
-    environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, find_places(), Notices(), config.settings.providers)
     found = catalog.list_models(environ, overrides=config.settings.providers)
     found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
     return sorted(found, key=lambda each: not each.has_key)
@@ -94,7 +94,7 @@ def row(each: ListedModel) -> dict[str, Any]:
 def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
     """All facts of a model; neither fetches nor shows its key. Raises ConfigError."""
     overrides = config.settings.providers
-    environ = keys.with_stored_keys(os.environ, places, [], overrides)
+    environ = keys.with_stored_keys(os.environ, places, Notices(), overrides)
     provider, model, level = catalog.look_up(name, environ=environ, overrides=overrides)
     listed = model in provider.models
     choice = Choice(provider=provider, model=model, base_url=provider.base_url, thinking=level)
@@ -221,7 +221,7 @@ def _flags(dialect: msgspec.Struct) -> dict[str, Any]:
 
 def _kept_in(provider: Provider) -> str:
     """A key in `environ` that is not in the real environment is a stored one."""
-    stored = key_store.read(find_places(), []).get(provider.name)
+    stored = key_store.read(find_places(), Notices()).get(provider.name)
     return stored.where if stored else key_store.FILE
 
 

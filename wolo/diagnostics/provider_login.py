@@ -27,7 +27,7 @@ from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import served_models
 from wolo.models.http.transport import Call, HttpStatusError
 from wolo.models.provider import Choice, ModelSettings, Provider, ProviderSettings
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 
 SHOWN_CHARS = 4
 LEAST_CHARS = 16
@@ -82,10 +82,10 @@ class FoundKey(NamedTuple):
 
 def found_keys() -> tuple[list[FoundKey], list[str]]:
     """All keys in order of preference, and notices. Raises ConfigError."""
-    overrides, notices = _overrides(), list[str]()
+    overrides, notices = _overrides(), Notices()
     stored = key_store.read(find_places(), notices)
     if os.environ.get("WOLO_API_KEY", "").strip():
-        notices.append("WOLO_API_KEY is set: it overrides every other key of the provider a run starts with.")
+        notices.add("WOLO_API_KEY is set: it overrides every other key of the provider a run starts with.")
     found: list[FoundKey] = []
     for name in names_of(overrides):
         provider = load(name, overrides, os.environ)
@@ -94,11 +94,11 @@ def found_keys() -> tuple[list[FoundKey], list[str]]:
         first = next((index for index, each in enumerate(rows) if each.counts and not is_moved), -1)
         found += [each._replace(counts=index == first) for index, each in enumerate(rows)]
     found += [FoundKey(name, each.where, "", False) for name, each in stored.items() if name not in names_of(overrides)]
-    return found, notices
+    return found, list(notices)
 
 
 def _keys_of(
-    provider: Provider, overrides: Overrides, stored: Mapping[str, key_store.StoredKey], notices: list[str]
+    provider: Provider, overrides: Overrides, stored: Mapping[str, key_store.StoredKey], notices: Notices
 ) -> Iterator[FoundKey]:
     """All sources of a key; the first one counts."""
     settings = overrides.get(provider.name)
@@ -120,7 +120,7 @@ def _keys_of(
 
 def log_out(name: str) -> tuple[str, list[str]]:
     """Returns what was removed, and what wolo cannot remove. Raises UsageError if there is nothing to remove."""
-    stored = key_store.read(find_places(), [])
+    stored = key_store.read(find_places(), Notices())
     if not name and len(stored) != 1:
         hint = f"wolo auth logout {'|'.join(stored)}" if stored else "`wolo auth status` shows where keys come from."
         raise UsageError("Which provider's key?" if stored else "There are no saved keys.", hint=hint)

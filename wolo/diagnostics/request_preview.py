@@ -28,7 +28,7 @@ from wolo.models.format_selection import FORMATS, format_of, unknown_format
 from wolo.models.protocol import Question, producer_of, request_for
 from wolo.models.provider import Choice
 from wolo.models.tokens import TokenEstimate
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 from wolo.sessions.entries import CompactionEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.workspace.root import find_root
@@ -65,7 +65,7 @@ class RequestPreview:
         """Empty `model`: the last one of the session, or that of the settings if it is unknown. Raises ConfigError."""
         places, cwd = find_places(), Path.cwd()
         self._config = layers.load(places, os.environ, {}, (), cwd)
-        self._environ = keys.with_stored_keys(os.environ, places, [], self._config.settings.providers)
+        self._environ = keys.with_stored_keys(os.environ, places, Notices(), self._config.settings.providers)
         self._secrets = make_secrets(places, self._config.settings, (find_root(cwd),))
         self._session = session
         self._history = history

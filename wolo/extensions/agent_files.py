@@ -30,6 +30,7 @@ from wolo.extensions.markdown_files import (
 )
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.terminal_text import clean_line, escape_hidden
+from wolo.places import Notices
 from wolo.tools.tool_values import BUILTIN as OFFERED
 from wolo.tools.tool_values import SubagentOffer
 
@@ -138,7 +139,7 @@ def find_agent(found: Iterable[Profile], name: str) -> Profile | None:
 class _Reading:
     def __init__(self) -> None:
         self.found: dict[str, Profile] = {}
-        self._notices: list[str] = []
+        self._notices = Notices()
         self._problems: list[str] = []
         """Files that are not valid YAML."""
         self._without_effect: dict[str, list[str]] = {}
@@ -148,13 +149,13 @@ class _Reading:
         here: dict[str, Path] = {}
         for path in _files(shelf, self._notices):
             if len(self.found) >= MOST_AGENTS:
-                self._notices.append(f"There are more than {MOST_AGENTS} agents; the rest is left out.")
+                self._notices.add(f"There are more than {MOST_AGENTS} agents; the rest is left out.")
                 return
             profile = self._read(path, shelf)
             if profile is None:
                 continue
             if other := here.get(profile.name):
-                self._notices.append(f"{shown(path)} is left out: {shown(other)} has the same name, {profile.name}.")
+                self._notices.add(f"{shown(path)} is left out: {shown(other)} has the same name, {profile.name}.")
             here.setdefault(profile.name, path)
             self.found.setdefault(profile.name, profile)
 
@@ -174,7 +175,7 @@ class _Reading:
                 return None
             profile = _profile(document, path, shelf, self._notices)
         except WoloError as error:
-            self._notices.append(f"This agent is left out: {error.message}")
+            self._notices.add(f"This agent is left out: {error.message}")
             return None
         if document.problem:
             self._problems.append(document.problem)
@@ -186,11 +187,11 @@ class _Reading:
         return profile
 
 
-def _files(shelf: ExtensionFolder, notices: list[str]) -> Iterator[Path]:
+def _files(shelf: ExtensionFolder, notices: Notices) -> Iterator[Path]:
     yield from _below(shelf, notices, {os.path.realpath(shelf.folder)})
 
 
-def _below(folder: ExtensionFolder, notices: list[str], seen: set[str], depth: int = 1) -> Iterator[Path]:
+def _below(folder: ExtensionFolder, notices: Notices, seen: set[str], depth: int = 1) -> Iterator[Path]:
     """Visits each folder once, even through links: `seen` contains real paths."""
     forms = (".md", ".toml") if ".codex" in folder.folder.parts else (".md",)
     inner: list[Path] = []
@@ -217,7 +218,7 @@ def _codex_document(text: str, name: str) -> Document:
     return Document(fields, body.strip() if isinstance(body, str) else "", name, {key: str(each) for key, each in fields.items()})
 
 
-def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: list[str]) -> Profile:
+def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: Notices) -> Profile:
     """Raises ExtensionError for invalid settings."""
     from wolo.extensions import agent_fields, agent_rights  # noqa: PLC0415  # only where there are files
 
@@ -253,18 +254,18 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: li
     )
 
 
-def _name(document: Document, path: Path, notices: list[str]) -> str:
+def _name(document: Document, path: Path, notices: Notices) -> str:
     """Corrects blanks; a name with other characters is replaced by that of the file. Both with a notice."""
     file = path.name.removesuffix(path.suffix).removesuffix(".agent")
     name = document.text("name") or file
     corrected = "-".join(name.split())
     if not re.fullmatch(_NAME, corrected):
         corrected = plain_name(file)
-        notices.append(
+        notices.add(
             f"{document.name}: a name has only letters, digits, `-`, `_` and `.`, 64 at most; the agent is called {corrected}."
         )
     elif corrected != name:
-        notices.append(f"{document.name}: a name has no blanks; the agent is called {corrected}.")
+        notices.add(f"{document.name}: a name has no blanks; the agent is called {corrected}.")
     return corrected
 
 

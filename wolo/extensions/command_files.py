@@ -28,6 +28,7 @@ from wolo.extensions.markdown_files import (
     tool_names,
 )
 from wolo.messages.terminal_text import clean_line, escape_hidden
+from wolo.places import Notices
 
 if TYPE_CHECKING:
     from wolo.extensions.command_templates import Piece
@@ -73,14 +74,14 @@ class Commands(Struct, frozen=True):
 def find_commands(shelves: Sequence[ExtensionFolder]) -> Commands:
     """Sorted by name; the first of a name wins."""
     found: dict[str, WrittenCommand] = {}
-    notices: list[str] = []
+    notices = Notices()
     for number, (shelf, path, name) in enumerate(_files(shelves, notices)):
         if number == MOST_COMMANDS:
-            notices.append(f"There are more than {MOST_COMMANDS} written commands; the rest is left out.")
+            notices.add(f"There are more than {MOST_COMMANDS} written commands; the rest is left out.")
             break
         if name not in found:
             found[name] = _read(shelf, path, name)
-    return Commands(tuple(found[name] for name in sorted(found)), first_notices(notices))
+    return Commands(tuple(found[name] for name in sorted(found)), first_notices(tuple(notices)))
 
 
 def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
@@ -101,13 +102,13 @@ def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
     return fill_markdown(body, arguments(typed, command.arguments, is_codex=is_codex))
 
 
-def _files(shelves: Sequence[ExtensionFolder], notices: list[str]) -> Iterator[tuple[ExtensionFolder, Path, str]]:
+def _files(shelves: Sequence[ExtensionFolder], notices: Notices) -> Iterator[tuple[ExtensionFolder, Path, str]]:
     for shelf in shelves:
         yield from _below(shelf, shelf, shelf.qualified(""), 1, notices, {os.path.realpath(shelf.folder)})
 
 
 def _below(
-    shelf: ExtensionFolder, folder: ExtensionFolder, before: str, depth: int, notices: list[str], seen: set[str]
+    shelf: ExtensionFolder, folder: ExtensionFolder, before: str, depth: int, notices: Notices, seen: set[str]
 ) -> Iterator[tuple[ExtensionFolder, Path, str]]:
     """Visits each folder once, even through links: `seen` contains real paths."""
     for entry in entries(folder, notices):
@@ -115,9 +116,7 @@ def _below(
             word = entry.name.removesuffix(MARKDOWN).removesuffix(TOML)
             name = word if re.fullmatch(_WORD, word) else plain_name(word)
             if name != word:
-                notices.append(
-                    f"{shown(Path(entry.path))}: names have only letters, digits and . _ - here; it is /{before}{name}."
-                )
+                notices.add(f"{shown(Path(entry.path))}: names have only letters, digits and . _ - here; it is /{before}{name}.")
             yield shelf, Path(entry.path), before + name
         elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
             inner = replace(folder, folder=Path(entry.path), only=None)

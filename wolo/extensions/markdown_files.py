@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from wolo.errors import ExtensionError
 from wolo.messages.terminal_text import counted, escape_hidden
+from wolo.places import Notices
 
 if TYPE_CHECKING:
     from wolo.extensions.yaml_fields import Value
@@ -148,7 +149,7 @@ class ExtensionFolder(Struct, frozen=True):
         return f"{self.namespace}:{name}" if self.namespace else name
 
 
-def entries(shelf: ExtensionFolder, notices: list[str]) -> list[os.DirEntry[str]]:
+def entries(shelf: ExtensionFolder, notices: Notices) -> list[os.DirEntry[str]]:
     """Sorted by name, without hidden files. Empty for a project's folder that links to outside."""
     try:
         with os.scandir(shelf.folder) as found:
@@ -156,10 +157,10 @@ def entries(shelf: ExtensionFolder, notices: list[str]) -> list[os.DirEntry[str]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        notices.append(f"{shown(shelf.folder)} cannot be listed: {error.strerror}.")
+        notices.add(f"{shown(shelf.folder)} cannot be listed: {error.strerror}.")
         return []
     if shelf.project and not Path(os.path.realpath(shelf.folder)).is_relative_to(shelf.project):
-        notices.append(f"{shown(shelf.folder)} is not read: it is a link to a folder outside {shown(shelf.project)}.")
+        notices.add(f"{shown(shelf.folder)} is not read: it is a link to a folder outside {shown(shelf.project)}.")
         return []
     return sorted(listed, key=lambda entry: entry.name)
 

@@ -29,6 +29,7 @@ from wolo.extensions.markdown_files import (
     tool_names,
 )
 from wolo.messages.terminal_text import clean_line, escape_hidden
+from wolo.places import Notices
 
 if TYPE_CHECKING:
     from wolo.extensions.hooks.definitions import Hook
@@ -89,22 +90,22 @@ NO_SKILLS = Skills()
 def find_skills(shelves: Sequence[ExtensionFolder]) -> Skills:
     """Sorted by name; the first of a name wins."""
     found: dict[str, Skill] = {}
-    notices: list[str] = []
+    notices = Notices()
     seen: set[tuple[Path | None, str]] = set()
     for shelf, path in _files(shelves, notices):
         if (file := (shelf.project, os.path.realpath(path))) in seen:
             continue
         seen.add(file)
         if len(seen) > MOST_SKILLS:
-            notices.append(f"There are more than {MOST_SKILLS} skills; the rest is left out.")
+            notices.add(f"There are more than {MOST_SKILLS} skills; the rest is left out.")
             break
         try:
             skill = read_skill(shelf, path, notices)
         except WoloError as error:
-            notices.append(clean_line(f"{error.message} {error.hint}".strip()))
+            notices.add(clean_line(f"{error.message} {error.hint}".strip()))
         else:
             found.setdefault(skill.name, skill)
-    return Skills(tuple(found[name] for name in sorted(found)), first_notices(notices))
+    return Skills(tuple(found[name] for name in sorted(found)), first_notices(tuple(notices)))
 
 
 def listed(skills: Skills) -> str:
@@ -143,13 +144,13 @@ def find_skill(skills: Sequence[Skill], name: str) -> Skill | None:
     return exact or (ending[0] if len(ending) == 1 else None)
 
 
-def _files(shelves: Sequence[ExtensionFolder], notices: list[str]) -> Iterator[tuple[ExtensionFolder, Path]]:
+def _files(shelves: Sequence[ExtensionFolder], notices: Notices) -> Iterator[tuple[ExtensionFolder, Path]]:
     for shelf in shelves:
         for path in _below(shelf, notices, {os.path.realpath(shelf.folder)}):
             yield shelf, path
 
 
-def _below(folder: ExtensionFolder, notices: list[str], seen: set[str], depth: int = 1) -> Iterator[Path]:
+def _below(folder: ExtensionFolder, notices: Notices, seen: set[str], depth: int = 1) -> Iterator[Path]:
     """A folder without a SKILL.md may group others."""
     for entry in entries(folder, notices):
         if path := Path(entry.path) if folder.only and entry.name in FILE_NAMES else skill_file(Path(entry.path)):
@@ -175,7 +176,7 @@ def _document(shelf: ExtensionFolder, path: Path) -> Document:
     return read_document(decode(shelf.read(path), shown(path)), shown(path))
 
 
-def read_skill(shelf: ExtensionFolder, path: Path, notices: list[str], *, folder: str = "") -> Skill:
+def read_skill(shelf: ExtensionFolder, path: Path, notices: Notices, *, folder: str = "") -> Skill:
     """Corrects what can be corrected, with a notice. `folder`: the name it had where it came from. Raises WoloError."""
     document = _document(shelf, path)
     folder = folder or path.parent.name
@@ -183,16 +184,16 @@ def read_skill(shelf: ExtensionFolder, path: Path, notices: list[str], *, folder
     if not _is_name(name):
         why = "'name' is not of small letters, digits and hyphens" if name else "there is no 'name'"
         name = folder if _is_name(folder) else re.sub(r"[^a-z0-9]+", "-", plain_name(folder).lower()).strip("-")
-        notices.append(f"{document.name}: {why}; the skill is called {name}, like its folder.")
+        notices.add(f"{document.name}: {why}; the skill is called {name}, like its folder.")
     if not description and (description := _first_paragraph(document.body)):
-        notices.append(f"{document.name}: there is no 'description'; the beginning of its text is used.")
+        notices.add(f"{document.name}: there is no 'description'; the beginning of its text is used.")
     if not description:
         raise ExtensionError(f"{document.name}: a skill needs a 'description' above its text.")
     if name != folder and _is_name(folder) and shelf.plugin is None:
-        notices.append(f"{document.name}: the skill is called {name}, but its folder {shown(Path(folder))}.")
+        notices.add(f"{document.name}: the skill is called {name}, but its folder {shown(Path(folder))}.")
     if len(description) > LONGEST_DESCRIPTION:
         wrong = document.wrong("description", f"has {len(description):,} characters; it is cut to {LONGEST_DESCRIPTION:,}")
-        notices.append(wrong.message)
+        notices.add(wrong.message)
         description = f"{description[: LONGEST_DESCRIPTION - 1].rstrip()}…"
     return Skill(
         shelf.qualified(name),

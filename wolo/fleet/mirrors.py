@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from wolo.config.consents import trust_in
 from wolo.fleet.seal import seal_of
-from wolo.places import Places, make_private
+from wolo.places import Notices, Places, make_private
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.git_objects import borrowed_by, copy_objects, copy_refs
 from wolo.workspace.git_repository import find_repository, local_path, open_repository
@@ -86,7 +86,7 @@ class Mirrors:
         if found is None:
             raise GitFailed(f"{origin} is not a git repository.")
         objects = found.common / "objects"
-        if (borrowed := borrowed_by(objects)) and trust_in(self._places, found.top, []) != "trusted":
+        if (borrowed := borrowed_by(objects)) and trust_in(self._places, found.top, Notices()) != "trusted":
             raise GitFailed(
                 f"{origin} borrows objects from {borrowed[0]}, which nobody but itself says.",
                 hint=f"git -C {origin} repack -a -d && rm {objects}/info/alternates   gives it its own.",

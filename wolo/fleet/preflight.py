@@ -20,7 +20,7 @@ from wolo.fleet.ledger.ledger_folder import SQLITE
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.tasks import Task
 from wolo.models.provider import Choice, is_known
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 from wolo.sessions.database_file import is_remote
 
 
@@ -37,7 +37,7 @@ class ModelCheck:
         places = find_places()
         self._config: Config = layers.load(places, os.environ, given, settings.sets, Path.cwd())
         self._providers: dict[str, str] = {}
-        self._environ = keys.with_stored_keys(os.environ, places, [], self._config.settings.providers)
+        self._environ = keys.with_stored_keys(os.environ, places, Notices(), self._config.settings.providers)
 
     @property
     def batch(self) -> Batch:

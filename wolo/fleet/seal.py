@@ -11,7 +11,7 @@ import msgspec
 
 from wolo.config.files import locked, read_own, replace_file
 from wolo.errors import ConfigError
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 
 _KEY = "runs.key"
 
@@ -20,7 +20,7 @@ def seal_of(options: Any) -> str:
     """The seal of values that came from a command line, made with a key of the user. Raises ConfigError."""
     state = find_places().state
     with locked(state):
-        key = read_own(state / _KEY, [], is_secret=True)
+        key = read_own(state / _KEY, Notices(), is_secret=True)
         if not key:
             key = secrets.token_hex(32).encode()
             replace_file(state / _KEY, key.decode())

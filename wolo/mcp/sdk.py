@@ -39,6 +39,7 @@ from wolo.mcp.tool_answer import Item, ToolAnswer, read_answer, read_contents, r
 from wolo.messages.terminal_text import clean
 from wolo.models.address import proxy_for
 from wolo.models.http.tls import ssl_context
+from wolo.places import Notices
 
 CONNECT_S = 20.0
 _MOST_PAGES = 50
@@ -212,7 +213,7 @@ class _Link:
         self._client = await stack.enter_async_context(client)
 
     async def listing(self) -> Listing:
-        connected, notices = self._connected, list[str]()
+        connected, notices = self._connected, Notices()
         offers = connected.server_capabilities
         tools = await self._entries(connected.list_tools, "tools") if offers.tools is not None else []
         prompts = await self._more(connected.list_prompts, "prompts", notices) if offers.prompts is not None else []
@@ -221,7 +222,7 @@ class _Link:
             resources = await self._more(connected.list_resources, "resources", notices)
             templates = await self._more(connected.list_resource_templates, "resourceTemplates", notices)
         tools, without = [each for each in tools if not _needs_task(each)], [each for each in tools if _needs_task(each)]
-        notices += [f"{clean(str(each['name']))} is not offered: it runs as an MCP task only" for each in without]
+        notices.extend(f"{clean(str(each['name']))} is not offered: it runs as an MCP task only" for each in without)
         listing = Listing(
             tools=read_listed(tools),
             prompts=read_prompts(prompts),
@@ -229,17 +230,17 @@ class _Link:
             instructions=connected.instructions or "",
         )
         self._output_schemas = dict(_output_schemas(tools))
-        notices += _skipped("tool", tools, len(listing.tools), MOST_TOOLS)
-        notices += _skipped("prompt", prompts, len(listing.prompts), MOST_PROMPTS)
-        notices += _skipped("resource", [*resources, *templates], len(listing.resources), MOST_RESOURCES)
+        notices.extend(_skipped("tool", tools, len(listing.tools), MOST_TOOLS))
+        notices.extend(_skipped("prompt", prompts, len(listing.prompts), MOST_PROMPTS))
+        notices.extend(_skipped("resource", [*resources, *templates], len(listing.resources), MOST_RESOURCES))
         return replace(listing, notices=tuple(notices))
 
-    async def _more(self, ask: _List, key: str, notices: list[str]) -> list[object]:
+    async def _more(self, ask: _List, key: str, notices: Notices) -> list[object]:
         """A list that the rest can do without."""
         try:
             return await self._entries(ask, key)
         except RequestRejected as error:
-            notices.append(f"its {key} cannot be listed: {error}")
+            notices.add(f"its {key} cannot be listed: {error}")
             return []
 
     async def _entries(self, ask: _List, key: str) -> list[object]:

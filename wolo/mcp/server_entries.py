@@ -11,6 +11,7 @@ import msgspec
 from wolo.errors import ConfigError
 from wolo.mcp.server import OAuth, Server, check
 from wolo.messages.terminal_text import clean_line
+from wolo.places import Notices
 
 _EXAMPLE = '{"mcpServers": {"name": {"command": "…"}}}'
 _TRANSPORTS = {
@@ -57,12 +58,12 @@ _MILLISECONDS_FROM = 1000
 _PLACES = {"workspaceFolder": "CLAUDE_PROJECT_DIR", "workspaceRoot": "CLAUDE_PROJECT_DIR", "userHome": "HOME"}
 
 
-def read_servers(data: bytes, where: str, complaints: list[str]) -> Iterator[tuple[str, Server]]:
+def read_servers(data: bytes, where: str, notices: Notices) -> Iterator[tuple[str, Server]]:
     """Invalid entries are reported and skipped. Raises ConfigError for other forms of file."""
-    yield from read_entries(entries_of(_document(data, where), where), where, complaints)
+    yield from read_entries(entries_of(_document(data, where), where), where, notices)
 
 
-def read_entries(entries: Mapping[str, Any], where: str, complaints: list[str]) -> Iterator[tuple[str, Server]]:
+def read_entries(entries: Mapping[str, Any], where: str, notices: Notices) -> Iterator[tuple[str, Server]]:
     """Invalid entries and unknown fields are reported."""
     for name, entry in entries.items():
         about = f"{where}: the MCP server {clean_line(name)}"
@@ -70,12 +71,12 @@ def read_entries(entries: Mapping[str, Any], where: str, complaints: list[str]) 
             server, ignored = read_entry(entry)
             check(name, server, where)
         except ConfigError as error:
-            complaints.append(error.message)
+            notices.add(error.message)
         except msgspec.ValidationError as error:
-            complaints.append(f"{about}: {error}.")
+            notices.add(f"{about}: {error}.")
         else:
             if ignored:
-                complaints.append(f"{about}: ignored: {', '.join(map(clean_line, ignored))}.")
+                notices.add(f"{about}: ignored: {', '.join(map(clean_line, ignored))}.")
             yield name, server
 
 

@@ -40,7 +40,7 @@ from wolo.models.prompt_cache import METADATA, digests_of
 from wolo.models.protocol import Question, producer_of, request_for
 from wolo.models.provider import Choice, Model, Provider
 from wolo.models.replay_model import Check, Divergence, RecordedAnswer, ReplayDiverged, Script, before_calls_ran
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.tools.tool import DIAGNOSTICS, CallContext
@@ -326,7 +326,7 @@ def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
     """From the catalog; an unknown model is replayed anyway."""
     producer = next((message.producer for message in tape.messages if message.producer), None)
     try:
-        environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
+        environ = keys.with_stored_keys(os.environ, find_places(), Notices(), config.settings.providers)
         return readable(config, environ, label, producer.format if producer else "")
     except WoloError:
         provider, _, model = label.partition("/")

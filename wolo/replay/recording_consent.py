@@ -12,13 +12,13 @@ from wolo.agent.hook_calls import changed_inputs
 from wolo.config import consents
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import counted, exact, labelled
-from wolo.places import Places, make_private
+from wolo.places import Notices, Places, make_private
 from wolo.replay.replay_setup import Recording
 
 
 def is_given(places: Places, recording: Recording) -> bool:
     """Raises ConfigError for a store that others may have written."""
-    return places.state.is_dir() and consents.consent_to(places, places.state.resolve(), _asked(recording), []) == "yes"
+    return places.state.is_dir() and consents.consent_to(places, places.state.resolve(), _asked(recording), Notices()) == "yes"
 
 
 def save(places: Places, recording: Recording) -> None:

@@ -12,7 +12,7 @@ from wolo.extensions.instructions.file_reading import MAX_BYTES
 from wolo.extensions.instructions.imports import imports_of
 from wolo.extensions.instructions.instruction_files import Instructions, byte_limit, read_instructions
 from wolo.extensions.instructions.nested_files import NestedFiles
-from wolo.places import find_home
+from wolo.places import Notices, find_home
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_what_a_rule_denies_is_not_read(root: Path, config: Path) -> None:
     found = read(root, config, lambda path: path.name != "AGENTS.md")
     assert found.files == (root / "CLAUDE.local.md",)
     assert found.notices == (f"{root / 'AGENTS.md'} is not read: a rule denies it.",)
-    assert NestedFiles((root,), root, lambda path: False, 9_999).for_files([root / "sub/x.py"], []) == []
+    assert NestedFiles((root,), root, lambda path: False, 9_999).for_files([root / "sub/x.py"], Notices()) == []
 
 
 def test_the_users_own_file_imports_from_anywhere(root: Path, config: Path, isolated: Path) -> None:
@@ -177,21 +177,21 @@ def test_a_touched_file_brings_its_folders_and_matching_rules(root: Path) -> Non
     put(root / "pkg/deep/more.md", "more")
     put(root / ".claude/rules/ts.md", '---\npaths:\n  - "pkg/**/*.ts"\n---\nfor ts')
     nested = NestedFiles((root,), root, lambda path: True, 9_999)
-    notices: list[str] = []
+    notices = Notices()
     names = [each.name for each in nested.for_files([root / "pkg/deep/x.ts"], notices)]
     assert names == [".claude/rules/ts.md", "pkg/CLAUDE.md", "pkg/deep/AGENTS.md", "pkg/deep/more.md"]
     assert [each.name for each in nested.for_files([root / "pkg/x.py"], notices)] == ["pkg/CLAUDE.md"]
     put(root / "AGENTS.md", "long\n" * 9_999)
     assert nested.for_files([root / "x.py", Path("/etc/passwd")], notices) == []
-    assert notices == []  # the start told of the root
+    assert list(notices) == []  # the start told of the root
 
 
 def test_a_folder_that_gets_instructions_later_is_read(root: Path) -> None:
     (root / "pkg").mkdir()
     os.utime(root / "pkg", (0, 0))
     nested = NestedFiles((root,), root, lambda path: True, 9_999)
-    assert nested.for_files([root / "pkg/x.py"], []) == []
+    assert nested.for_files([root / "pkg/x.py"], Notices()) == []
     put(root / "pkg/AGENTS.md", "late")
-    assert [each.text for each in nested.for_files([root / "pkg/x.py"], [])] == ["late"]
+    assert [each.text for each in nested.for_files([root / "pkg/x.py"], Notices())] == ["late"]
     put(root / "pkg/AGENTS.md", "later")
-    assert [each.text for each in nested.for_files([root / "pkg/x.py"], [])] == ["later"]
+    assert [each.text for each in nested.for_files([root / "pkg/x.py"], Notices())] == ["later"]

@@ -170,13 +170,13 @@ def _overrides() -> Overrides:
 
     from wolo.config.files import read_toml
     from wolo.models.provider import ProviderSettings
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
 
     path = find_places().config / "config.toml"
     if not path.exists():
         return {}
     try:
-        return msgspec.convert(read_toml(path, [])[1].get("providers", {}), dict[str, ProviderSettings])
+        return msgspec.convert(read_toml(path, Notices())[1].get("providers", {}), dict[str, ProviderSettings])
     except Exception:  # the catalogue alone is offered
         return {}
 

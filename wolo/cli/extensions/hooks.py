@@ -32,8 +32,9 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     from wolo.commands.hooks import NONE, lines_of
     from wolo.conversation.resources.conversation_hooks import find_problems
     from wolo.diagnostics.hook_trial import hooks_here
+    from wolo.places import Notices
 
-    notices: list[str] = []
+    notices = Notices()
     sets = hooks_here(_given(trust), notices)
     problems = [*notices, *find_problems(sets, Path.cwd())]
     for problem in problems:
@@ -63,9 +64,10 @@ def try_out(
     from wolo.diagnostics.hook_trial import hooks_here, try_hooks
     from wolo.extensions.hooks.definitions import ABOUT_TOOLS
     from wolo.extensions.hooks.hook_files import OF_GEMINI
+    from wolo.places import Notices
 
     event = OF_GEMINI.get(event, event)
-    notices: list[str] = []
+    notices = Notices()
     sets = hooks_here(_given(trust), notices)
     for notice in notices:
         print_message(notice)
@@ -97,7 +99,7 @@ def allow(
     from wolo.conversation.resources.conversation_hooks import project_hooks, save_consent
     from wolo.extensions.hooks.definitions import describe_hook
     from wolo.messages.terminal_text import escaped_line
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
     from wolo.workspace.root import find_root
 
     places, root = find_places(), find_root()
@@ -116,7 +118,7 @@ def allow(
             continue
         save_consent(places, root, each, "yes")
         print_line(f"The hooks of {each.source} run from now on, as long as none of them changes.")
-    if consents.trust_in(places, root, []) != "trusted":
+    if consents.trust_in(places, root, Notices()) != "trusted":
         print_message(
             "This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal."
         )

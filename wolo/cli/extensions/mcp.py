@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wolo.mcp.logins import LoginStore
     from wolo.mcp.server import ConfiguredServer
     from wolo.mcp.servers import ServerStatus
+    from wolo.places import Notices
 
 app = typer.Typer(rich_markup_mode=None)
 app.command("add", cls=mcp_changes.AddCommand)(mcp_changes.add)
@@ -33,7 +34,9 @@ Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this
 @app.command("list")
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the servers configured for this directory; none is started."""
-    notices: list[str] = []
+    from wolo.places import Notices
+
+    notices = Notices()
     found = _wanted(trust, notices)
     rows = [_row(each) for each in sorted(found, key=lambda each: each.name)]
     for notice in notices:
@@ -221,7 +224,7 @@ def _remote(name: str, trust: bool) -> ConfiguredServer:
     return wanted
 
 
-def _wanted(trust: bool, notices: list[str]) -> tuple[ConfiguredServer, ...]:
+def _wanted(trust: bool, notices: Notices) -> tuple[ConfiguredServer, ...]:
     from wolo.conversation.resources.mcp_servers import servers_here
     from wolo.workspace.root import find_root
 
@@ -230,7 +233,9 @@ def _wanted(trust: bool, notices: list[str]) -> tuple[ConfiguredServer, ...]:
 
 
 def _find(name: str, trust: bool) -> ConfiguredServer:
-    notices: list[str] = []
+    from wolo.places import Notices
+
+    notices = Notices()
     found = {each.name: each for each in _wanted(trust, notices)}
     if name in found:
         return found[name]

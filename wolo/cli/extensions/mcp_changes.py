@@ -173,9 +173,10 @@ def import_servers(
     from wolo.cli.extensions.mcp_display import reached
     from wolo.config.foreign_servers import find_foreign
     from wolo.messages.terminal_text import clean_line
+    from wolo.places import Notices
     from wolo.workspace.root import find_root
 
-    notices: list[str] = []
+    notices = Notices()
     wanted = _scope(scope) if scope else None
     found = list(find_foreign(source, find_root(), Path.cwd(), notices))
     for notice in notices:
@@ -229,11 +230,11 @@ def disable(name: Name) -> None:
 def _switch(name: str, *, enabled: bool) -> None:
     from wolo.config.server_scopes import enable_server
     from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
     from wolo.workspace.root import find_root
 
     places, root = find_places(), find_root()
-    wanted = next((each for each in servers_here({"trust": str(root)}, []) if each.name == name), None)
+    wanted = next((each for each in servers_here({"trust": str(root)}, Notices()) if each.name == name), None)
     if wanted is None:
         raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
     scope = wanted.scope if wanted.scope in ("user", "local") else "other"
@@ -246,9 +247,10 @@ def _switch(name: str, *, enabled: bool) -> None:
 
 def _is_enabled(name: str) -> bool:
     from wolo.conversation.resources.mcp_servers import servers_here
+    from wolo.places import Notices
     from wolo.workspace.root import find_root
 
-    return any(each.server.enabled for each in servers_here({"trust": str(find_root())}, []) if each.name == name)
+    return any(each.server.enabled for each in servers_here({"trust": str(find_root())}, Notices()) if each.name == name)
 
 
 def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) -> None:
@@ -283,12 +285,12 @@ def _allow_own(name: str, server: Server, root: Path) -> None:
     from wolo.config.server_scopes import PROJECT_FILE, project_entry
     from wolo.mcp.server import ConfiguredServer
     from wolo.mcp.server_entries import read_entry
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
 
     as_read, _ = read_entry(project_entry(server))
     brought = ConfiguredServer(name=name, server=as_read, source=PROJECT_FILE, folder=root, scope="project", is_allowed=False)
     save_server_consent(find_places(), root, brought, allowed=True)
-    if consents.trust_in(find_places(), root, []) != "trusted":
+    if consents.trust_in(find_places(), root, Notices()) != "trusted":
         print_message(
             "This folder is not trusted: a run uses .mcp.json with --trust, or once you trust the folder at a terminal."
         )
@@ -374,11 +376,11 @@ def _scopes_with(name: str) -> list[Scope]:
     from wolo.config import layers
     from wolo.config.server_scopes import PROJECT_FILE, read_local
     from wolo.mcp.server_entries import entries_of
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
     from wolo.workspace.root import find_root
 
     places, root = find_places(), find_root()
-    found: list[Scope] = ["local"] if name in read_local(places, root, []).servers else []
+    found: list[Scope] = ["local"] if name in read_local(places, root, Notices()).servers else []
     if name in layers.load(places).settings.mcp_servers:
         found.append("user")
     try:
@@ -391,6 +393,7 @@ def _scopes_with(name: str) -> list[Scope]:
 
 def _existing_names() -> set[str]:
     from wolo.conversation.resources.mcp_servers import servers_here
+    from wolo.places import Notices
     from wolo.workspace.root import find_root
 
-    return {each.name for each in servers_here({"trust": str(find_root())}, [])}
+    return {each.name for each in servers_here({"trust": str(find_root())}, Notices())}

@@ -182,9 +182,9 @@ def search(
     """Search the plugins of your marketplaces."""
     from wolo.config.plugins import marketplaces
     from wolo.config.plugins.installed import read_index
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
 
-    places, notices = find_places(), []  # type: ignore[var-annotated]  # a list of notices
+    places, notices = find_places(), Notices()
     index = read_index(places)
     found = marketplaces.search(" ".join(words or ()), marketplaces.listed_plugins(index, places, notices))
     for notice in notices:
@@ -220,11 +220,11 @@ def add_market(source: Annotated[str, typer.Argument(metavar="SOURCE")]) -> None
     from wolo.config.plugins import marketplaces
     from wolo.config.plugins.installed import read_index
     from wolo.extensions.sources.source import read_source
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
 
     places = find_places()
     name, added = marketplaces.add_marketplace(read_source(source, Path.cwd()), places)
-    count = sum(each.marketplace == name for each in marketplaces.listed_plugins(read_index(places), places, []))
+    count = sum(each.marketplace == name for each in marketplaces.listed_plugins(read_index(places), places, Notices()))
     print_line(f"Added the marketplace {name} from {added.source}: {_counted(count, 'plugin')}.")
 
 
@@ -281,10 +281,11 @@ def _origin(source: str, index: Index, places: Places) -> Origin:
     from wolo.config.plugins.install import Origin
     from wolo.extensions.plugins.manifest import NAME
     from wolo.extensions.sources.source import read_source
+    from wolo.places import Notices
 
     name, at, market = source.partition("@")
     if re.fullmatch(NAME, name) and (not at or re.fullmatch(NAME, market)) and not Path(source).exists():
-        listed = list(marketplaces.listed_plugins(index, places, []))
+        listed = list(marketplaces.listed_plugins(index, places, Notices()))
         found = [each for each in listed if each.name == name and market in ("", each.marketplace)]
         if len({each.marketplace for each in found}) == 1:
             return marketplaces.origin_of(found[0], index, places)
@@ -378,8 +379,9 @@ def _show_programs(plugin: Plugin, places: Places) -> None:
     from wolo.extensions.hooks.definitions import describe_hook
     from wolo.mcp.server import describe_server
     from wolo.messages.terminal_text import escaped_line
+    from wolo.places import Notices
 
-    notices: list[str] = []
+    notices = Notices()
     found = hooks_of(plugin, places)
     for event, hook in found.hooks:
         print_line(f"  hook         {event}")

@@ -76,13 +76,14 @@ def add(
     from wolo.extensions.sources import skill_install
     from wolo.extensions.sources.fetching import fetch
     from wolo.extensions.sources.source import read_source
+    from wolo.places import Notices
     from wolo.workspace.files.unfinished import unfinished_folder
 
     wanted = read_source(source, Path.cwd())
     target = _target(project)
     with unfinished_folder() as scratch:
         fetched = fetch(wanted, scratch)
-        notices: list[str] = []
+        notices = Notices()
         found = skill_install.find_in(fetched.folder, wanted.name, notices)
         for notice in notices:
             print_message(notice)

@@ -87,7 +87,7 @@ def allow(
     from wolo.config import consents
     from wolo.config.custom_tools import project_files, save_consent
     from wolo.messages.terminal_text import exact
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
     from wolo.workspace.root import find_root
 
     places, root = find_places(), find_root()
@@ -106,7 +106,7 @@ def allow(
             continue
         save_consent(places, root, each, "yes")
         print_line(f"The tools of {each.file.source} are offered from now on, as long as the file does not change.")
-    if consents.trust_in(places, root, []) != "trusted":
+    if consents.trust_in(places, root, Notices()) != "trusted":
         print_message(
             "This folder is not trusted: a run reads its tools with --trust, or once you trust the folder at a terminal."
         )

@@ -149,11 +149,11 @@ def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:
     from wolo.config import keys, layers
     from wolo.diagnostics.request_preview import readable
     from wolo.errors import ConfigError
-    from wolo.places import find_places
+    from wolo.places import Notices, find_places
 
     places = find_places()
     config = layers.load(places)
-    environ = keys.with_stored_keys(os.environ, places, [], config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers)
     prices: dict[Producer, Price | None] = {}
     for wrote in {message.producer for message in said if message.producer}:
         try:

@@ -28,7 +28,7 @@ from wolo.errors import ConfigError, ExtensionError
 from wolo.extensions.hooks.hook_files import read_hooks
 from wolo.guard.rules import Decision
 from wolo.mcp.server_entries import read_servers
-from wolo.places import find_home
+from wolo.places import Notices, find_home
 
 _LEVELS = frozenset(("off", "minimal", "low", "medium", "high", "xhigh", "max"))
 _PROVIDERS = {"google": "gemini", "google-gemini": "gemini", "moonshotai": "moonshot", "zai-coding-plan": "zai-coding"}
@@ -165,7 +165,7 @@ def _servers(reading: Reading, entries: object) -> None:
         reading.skip("MCP servers", "they are no table")
         return
     for name, entry in entries.items():
-        problems: list[str] = []
+        problems = Notices()
         written = _adapted(entry) if isinstance(entry, dict) else entry
         data = json.dumps({"mcpServers": {name: written}}, default=str).encode()
         for called, server in read_servers(data, str(reading.source), problems):

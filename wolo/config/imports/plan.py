@@ -17,7 +17,7 @@ from wolo.config.layers import check_user_file
 from wolo.config.translation.findings import Finding
 from wolo.errors import ConfigError
 from wolo.extensions.instructions.instruction_files import OTHERS_OWN
-from wolo.places import Places, find_home
+from wolo.places import Notices, Places, find_home
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -54,7 +54,7 @@ class Plan:
         self._files: dict[Path, str] = {}
         self._imported: dict[str, Finding] = {}
         """Settings that this plan sets."""
-        self._memory_text = (read_own(self._memory, []) or b"").decode("utf-8", "replace")
+        self._memory_text = (read_own(self._memory, Notices()) or b"").decode("utf-8", "replace")
 
     @property
     def is_empty(self) -> bool:
@@ -151,7 +151,7 @@ class Plan:
     def _add_file(self, finding: Finding) -> tuple[Outcome, str]:
         name, text = finding.value
         path = self._own.parent / name
-        there = self._files.get(path) or (read_own(path, []) or b"").decode("utf-8", "replace")
+        there = self._files.get(path) or (read_own(path, Notices()) or b"").decode("utf-8", "replace")
         if there or os.path.lexists(path):
             return ("same", finding.what) if there == text else ("yours", f"{finding.what}: {path} stays")
         self._files[path] = text

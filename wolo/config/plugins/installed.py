@@ -24,7 +24,7 @@ from wolo.extensions.sources.source import Source
 from wolo.mcp.server import ConfiguredServer, Server
 from wolo.mcp.server_entries import read_servers
 from wolo.messages.terminal_text import counted
-from wolo.places import Places
+from wolo.places import Notices, Places
 
 _ROOT = r"\$\{(?:CLAUDE_PLUGIN_ROOT|extensionPath)\}|\$CLAUDE_PLUGIN_ROOT\b"
 _DATA = r"\$\{CLAUDE_PLUGIN_DATA\}"
@@ -66,7 +66,7 @@ class Index(Struct, frozen=True):
 def read_index(places: Places) -> Index:
     """Raises ConfigError for a damaged index, and for one that others may have written."""
     path = places.plugin_index
-    data = read_own(path, []) if path.parent.exists() else None
+    data = read_own(path, Notices()) if path.parent.exists() else None
     if data is None:
         return Index()
     try:
@@ -75,12 +75,12 @@ def read_index(places: Places) -> Index:
         raise ConfigError(f"{path} is damaged.", hint="Remove it, and add your plugins again.") from error
 
 
-def enabled_plugins(places: Places, notices: list[str]) -> list[Plugin]:
+def enabled_plugins(places: Places, notices: Notices) -> list[Plugin]:
     """A damaged index becomes a notice: the run continues without plugins."""
     try:
         return [each for each in read_index(places).plugins.values() if each.is_enabled]
     except ConfigError as error:
-        notices.append(f"Plugins are not used: {error.message} {error.hint}".strip())
+        notices.add(f"Plugins are not used: {error.message} {error.hint}".strip())
         return []
 
 
@@ -95,7 +95,7 @@ def data_of(plugin: Plugin, places: Places) -> Path:
 
 def plugin_folders(kind: str, places: Places) -> Iterator[ExtensionFolder]:
     """Folders of skills, commands or agents."""
-    for plugin in enabled_plugins(places, []):
+    for plugin in enabled_plugins(places, Notices()):
         root = root_of(plugin, places)
         read = partial(project.read_file, root=Path(root).resolve())
         components: tuple[Component, ...] = getattr(plugin.contents, kind, ())
@@ -129,7 +129,7 @@ def hooks_of(plugin: Plugin, places: Places) -> PluginHooks:
     return PluginHooks(plugin.name, root, data, tuple(hooks), tuple(problems))
 
 
-def servers_of(plugin: Plugin, places: Places, notices: list[str]) -> Iterator[ConfiguredServer]:
+def servers_of(plugin: Plugin, places: Places, notices: Notices) -> Iterator[ConfiguredServer]:
     if not plugin.contents.servers:
         return
     root, data, source = root_of(plugin, places), data_of(plugin, places), f"the plugin {plugin.name}"
@@ -137,14 +137,14 @@ def servers_of(plugin: Plugin, places: Places, notices: list[str]) -> Iterator[C
     try:
         found = list(read_servers(_placed(plugin.contents.servers, root, data).encode(), source, notices))
     except ConfigError as error:
-        notices.append(error.message)
+        notices.add(error.message)
         return
     for name, server in found:
         own = replace(server, env={**server.env, **variables}) if server.command else server
         yield ConfiguredServer(name=name, server=own, source=source, named_in=root if _is_relative(own) else None)
 
 
-def allowed_hooks(places: Places, notices: list[str]) -> list[PluginHooks]:
+def allowed_hooks(places: Places, notices: Notices) -> list[PluginHooks]:
     """Of plugins that the user allowed as they are; notices name the others."""
     found = []
     for plugin in enabled_plugins(places, notices):
@@ -152,18 +152,18 @@ def allowed_hooks(places: Places, notices: list[str]) -> list[PluginHooks]:
             if is_allowed(plugin, places):
                 found.append(hooks_of(plugin, places))
             else:
-                notices.append(_notice(plugin, f"{counted(len(hooks_of(plugin, places).hooks), 'hook')} of", "not run"))
+                notices.add(_notice(plugin, f"{counted(len(hooks_of(plugin, places).hooks), 'hook')} of", "not run"))
     return found
 
 
-def allowed_servers(places: Places, taken: Collection[str], notices: list[str]) -> Iterator[ConfiguredServer]:
+def allowed_servers(places: Places, taken: Collection[str], notices: Notices) -> Iterator[ConfiguredServer]:
     """As above. A server whose name is taken is called `plugin_PLUGIN_SERVER`, as in Claude Code."""
     seen = set(taken)
-    for plugin in enabled_plugins(places, []):
+    for plugin in enabled_plugins(places, Notices()):
         servers = list(servers_of(plugin, places, notices))
         if servers and not is_allowed(plugin, places):
             names = ", ".join(each.name for each in servers)
-            notices.append(_notice(plugin, f"MCP servers ({names}) of", "not started"))
+            notices.add(_notice(plugin, f"MCP servers ({names}) of", "not started"))
             continue
         for each in servers:
             name = f"plugin_{plugin.name}_{each.name}" if each.name in seen else each.name
@@ -185,7 +185,9 @@ def digest_of(plugin: Plugin, places: Places) -> str:
     from wolo.extensions.hooks.hook_runner import digest  # noqa: PLC0415  # only for plugins that run something
 
     contents = plugin.contents
-    programs = [("server", Hook(command=_line(each.server))) for each in servers_of(plugin, places, []) if each.server.command]
+    programs = [
+        ("server", Hook(command=_line(each.server))) for each in servers_of(plugin, places, Notices()) if each.server.command
+    ]
     seen = hashlib.sha256(msgspec.json.encode((plugin.name, plugin.pin, contents.hooks, contents.servers)))
     seen.update(digest([*hooks_of(plugin, places).hooks, *programs], root_of(plugin, places)).encode())
     return seen.hexdigest()

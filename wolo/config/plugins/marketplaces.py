@@ -20,7 +20,7 @@ from wolo.extensions.markdown_files import decode
 from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, NAME
 from wolo.extensions.sources.source import Source, read_source
 from wolo.messages.terminal_text import clean_line, counted
-from wolo.places import Places
+from wolo.places import Notices, Places
 
 
 class Listed(Struct, frozen=True, kw_only=True):
@@ -69,20 +69,20 @@ def remove_marketplace(name: str, places: Places) -> Marketplace:
     return old
 
 
-def listed_plugins(index: Index, places: Places, notices: list[str]) -> Iterator[Listed]:
+def listed_plugins(index: Index, places: Places, notices: Notices) -> Iterator[Listed]:
     """Sorted by marketplace and name. A damaged marketplace becomes a notice."""
     for name, marketplace in sorted(index.marketplaces.items()):
         try:
             table = _read(root_of(marketplace, places))
         except WoloError as error:
-            notices.append(f"The marketplace {name} is not searched: {error.message}")
+            notices.add(f"The marketplace {name} is not searched: {error.message}")
             continue
         entries = [each for each in table["plugins"] if isinstance(each, dict) and isinstance(each.get("name"), str)]
         if unnamed := len(table["plugins"]) - len(entries):
-            notices.append(f"The marketplace {name} has {counted(unnamed, 'entry', 'entries')} without a name, left out.")
+            notices.add(f"The marketplace {name} has {counted(unnamed, 'entry', 'entries')} without a name, left out.")
         first = {each["name"]: each for each in reversed(entries)}
         if again := len(entries) - len(first):
-            notices.append(f"The marketplace {name} names {counted(again, 'plugin')} again; the first entry of a name counts.")
+            notices.add(f"The marketplace {name} names {counted(again, 'plugin')} again; the first entry of a name counts.")
         for each in sorted(first.values(), key=lambda each: str(each["name"])):
             words = [each.get("category"), *_words(each.get("keywords")), *_words(each.get("tags"))]
             yield Listed(

@@ -22,7 +22,7 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.startup import HookProgress
 from wolo.errors import ConfigError, ExtensionError, WoloError
 from wolo.extensions.hooks.definitions import EVENTS, Hook
-from wolo.places import Places
+from wolo.places import Notices, Places
 from wolo.tools.tool import ShellState
 from wolo.workspace.processes.command_environment import command_environment, find_program, user_environment
 from wolo.workspace.root import Workspace
@@ -68,7 +68,7 @@ class HookSet(Struct, frozen=True, kw_only=True):
         return self.standing in ("yours", "allowed")
 
 
-def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[HookSet, ...]:
+def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: Notices) -> tuple[HookSet, ...]:
     """Reads nothing of an untrusted project. Raises ConfigError for errors in the user's own files."""
     sets = [*_of_settings(config, places), *_of_user(places, notices), *_of_plugins(places, notices)]
     if config.trusts_project:
@@ -77,7 +77,7 @@ def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: l
 
 
 def component_hooks(
-    skills: Iterable[Skill], agents: Iterable[Profile], places: Places, root: Path, notices: list[str]
+    skills: Iterable[Skill], agents: Iterable[Profile], places: Places, root: Path, notices: Notices
 ) -> list[HookSet]:
     """Hooks in the settings of skills and agents. One whose hooks do not run must not be used; it is named."""
     agents = tuple(agents)
@@ -94,7 +94,7 @@ def component_hooks(
     for hooks in found:
         if not hooks.runs:
             why = "need your consent" if hooks.folder else "do not run: its file is in the workspace, where the model writes"
-            notices.append(f"The {hooks.active_with[0]} is not used, because its hooks {why} ({hooks.source}).")
+            notices.add(f"The {hooks.active_with[0]} is not used, because its hooks {why} ({hooks.source}).")
     return found
 
 
@@ -117,7 +117,7 @@ def _of_component(
         return HookSet(source=str(path), hooks=hooks, standing=standing, named_in=path.parent, active_with=active_with)
     source = str(path.relative_to(root))
     digest = digest_of(hooks, root)
-    standing = _STANDINGS[consents.consent_to(places, root, _asked(source, digest), [])]
+    standing = _STANDINGS[consents.consent_to(places, root, _asked(source, digest), Notices())]
     return HookSet(source=source, hooks=hooks, standing=standing, folder=root, digest=digest, active_with=active_with)
 
 
@@ -127,7 +127,7 @@ def _of_settings(config: Config, places: Places) -> list[HookSet]:
     return [HookSet(source="the settings", hooks=tuple(hooks), named_in=places.config)] if hooks else []
 
 
-def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
+def _of_user(places: Places, notices: Notices) -> list[HookSet]:
     """Errors become problems of the set, except in a guard: its calls must not run unguarded."""
     path = places.config / "hooks.json"
     if not os.path.lexists(path):
@@ -146,7 +146,7 @@ def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
     return [HookSet(source=str(path), hooks=found.hooks, named_in=places.config, problems=found.problems)]
 
 
-def _of_plugins(places: Places, notices: list[str]) -> list[HookSet]:
+def _of_plugins(places: Places, notices: Notices) -> list[HookSet]:
     """Only of plugins that the user allowed."""
     if not places.plugin_index.exists():
         return []
@@ -179,7 +179,7 @@ def project_hooks(places: Places, root: Path, cwd: Path) -> list[HookSet]:
         return [ExtensionFolder(folder / place, read, root) for folder in folders for place in kind.places]
 
     skills, agents = find_skills(shelves(project.SKILLS)).found, find_agents(shelves(project.AGENTS)).found
-    return [*_of_project_files(places, root, cwd), *component_hooks(skills, agents, places, root, [])]
+    return [*_of_project_files(places, root, cwd), *component_hooks(skills, agents, places, root, Notices())]
 
 
 def _of_project_files(places: Places, root: Path, cwd: Path) -> list[HookSet]:
@@ -200,7 +200,7 @@ def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
     try:
         found = read_hooks(project.read_file(path, root), path)
         digest = digest_of(found.hooks, folder) if found.hooks else ""
-        answer = consents.consent_to(places, root, _asked(source, digest), [])
+        answer = consents.consent_to(places, root, _asked(source, digest), Notices())
     except WoloError as error:
         return HookSet(source=source, standing="needs consent", folder=folder, problems=(error.message,))
     standing = _STANDINGS[answer]
@@ -227,7 +227,7 @@ def save_consent(places: Places, root: Path, found: HookSet, answer: consents.Co
 
 def awaiting_consent(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
     """Hooks of a trusted folder that need consent. Raises ConfigError."""
-    if given.get("trust") != str(root) and consents.trust_in(places, root, []) != "trusted":
+    if given.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return []
     return [each for each in project_hooks(places, root, cwd) if each.standing == "needs consent" and each.hooks]
 

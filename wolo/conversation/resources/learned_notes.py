@@ -15,7 +15,7 @@ from wolo.config.files import locked, read_own, replace_file
 from wolo.conversation.resources.request_prefix import notes_files
 from wolo.errors import ConfigError, ToolError, UsageError
 from wolo.messages.terminal_text import escape_hidden
-from wolo.places import Places
+from wolo.places import Notices, Places
 
 MAX_CHARS = 600
 """Per note."""
@@ -120,11 +120,11 @@ class LearnedNotes:
         return self.here if note.root else self.everywhere
 
     def _accepted(self, path: Path) -> str:
-        text = (read_own(path, []) or b"").decode("utf-8", "replace")
+        text = (read_own(path, Notices()) or b"").decode("utf-8", "replace")
         return text if not text or text.endswith("\n") else f"{text}\n"
 
     def _load(self) -> list[Note]:
-        data = read_own(self._inbox, [], is_secret=True)
+        data = read_own(self._inbox, Notices(), is_secret=True)
         try:
             return msgspec.json.decode(data, type=list[Note]) if data else []
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -22,7 +22,7 @@ from wolo.errors import ConfigError
 from wolo.mcp.listings import CachedListing, CachedListings, Listing
 from wolo.mcp.server import ConfiguredServer, ServerEnvironment, fingerprint
 from wolo.mcp.servers import Servers, ServerStatus
-from wolo.places import Places, find_places
+from wolo.places import Notices, Places, find_places
 from wolo.tools.toolbox import MCP_PREFIX, beginning_of
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace, find_root
@@ -42,12 +42,12 @@ async def find_servers(
 
     `was_asked`: the user was asked for consent just now. Raises ConfigError for an invalid server in the settings.
     """
-    notices: list[str] = []
+    notices = Notices()
     written = wanted_servers(config, places, workspace.root, _real(cwd), notices)
     wanted = tuple(each if _is_offered(each.name, config) else _off(each) for each in written)
     around = server_environment(workspace, cwd, places, wanted)
     if not was_asked and (notice := consent_notice(wanted, places, workspace.root)):
-        notices.append(notice)
+        notices.add(notice)
     if before is not None and before.is_for(wanted, around):
         return FoundServers(before, (), _programs(wanted, workspace, cwd))
     if before is not None:
@@ -122,10 +122,10 @@ def settings_here(given: Given) -> Config:
     return layers.load(find_places(), os.environ, given, many(given, "set"), Path.cwd())
 
 
-def servers_here(given: Given, notices: list[str]) -> tuple[ConfiguredServer, ...]:
+def servers_here(given: Given, notices: Notices) -> tuple[ConfiguredServer, ...]:
     """All servers defined for this directory. Raises ConfigError."""
     config = settings_here(given)
-    notices += config.notices
+    notices.extend(config.notices)
     return wanted_servers(config, find_places(), find_root(), _real(Path.cwd()), notices)
 
 

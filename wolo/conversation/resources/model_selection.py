@@ -21,7 +21,7 @@ from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown
 from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import DRIVEN, Choice, ProviderSettings, is_known
 from wolo.models.retry import LIMITER_VARIABLE
-from wolo.places import Places, find_places
+from wolo.places import Notices, Places, find_places
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -143,7 +143,7 @@ def choose_now() -> Choice:
     """The model of a prompt without options. Raises ConfigError if there is none."""
     places = find_places()
     config = layers.load(places, os.environ, {}, (), Path.cwd())
-    return choose(config, keys.with_stored_keys(os.environ, places, [], config.settings.providers))
+    return choose(config, keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers))
 
 
 def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> Choice:

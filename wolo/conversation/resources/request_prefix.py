@@ -32,7 +32,7 @@ from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import INSTRUCTIONS, NUDGE, Message, nudge
 from wolo.models.provider import Choice, EditTool
-from wolo.places import Places
+from wolo.places import Notices, Places
 from wolo.tools.tool import ExternalTool
 from wolo.tools.tool_values import describe_subagents
 from wolo.tools.toolbox import (
@@ -105,11 +105,11 @@ class InstructionReader(Struct, frozen=True):
         """Instructions that apply to the `touched` files and are not in the system prompt, by name; and notices."""
         from wolo.extensions.instructions.nested_files import NestedFiles  # noqa: PLC0415  # not needed before the first call
 
-        notices: list[str] = []
+        notices = Notices()
         cwd = Path(os.path.realpath(self.cwd))
         roots = (self.workspace.root, *self.workspace.extra, *(() if cwd.is_relative_to(self.workspace.root) else (cwd,)))
         files = NestedFiles(roots, cwd, self.is_readable, min(self.limit, MAX_BYTES), self.empty).for_files(touched, notices)
-        return {each.name: each.text for each in files}, notices
+        return {each.name: each.text for each in files}, tuple(notices)
 
 
 def instruction_reader(

@@ -33,7 +33,7 @@ from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.capabilities import always_on_notice, no_effect_notice
 from wolo.models.provider import Choice
-from wolo.places import Places, find_places, make_private
+from wolo.places import Notices, Places, find_places, make_private
 from wolo.sessions.entries import CustomEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
@@ -250,14 +250,15 @@ def _prepare_environment(given: Given, directory: Path | None) -> StartEnvironme
     config = layers.load(places, os.environ, given, many(given, "set"), cwd)
     if given.get(OWN_ADDRESS):
         config = replace(config, endpoint=Endpoint())
-    notices = [*config.notices]
+    notices = Notices()
+    notices.extend(config.notices)
     environ = keys.with_stored_keys(os.environ, places, notices, config.settings.providers)
     workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
     agent = None
     if config.settings.agent.strip():
         agent = find_main_agent(config, places, workspace.root, cwd)
         config = as_agent(config, agent)
-        notices += filter(None, [model_notice(agent, config)])
+        notices.extend(filter(None, [model_notice(agent, config)]))
     return StartEnvironment(
         config=config,
         places=places,
@@ -271,7 +272,7 @@ def _prepare_environment(given: Given, directory: Path | None) -> StartEnvironme
     )
 
 
-def _find_search_service(config: Config, environ: Mapping[str, str], notices: list[str]) -> SearchService | None:
+def _find_search_service(config: Config, environ: Mapping[str, str], notices: Notices) -> SearchService | None:
     if config.settings.web_search == WebSearch():
         return None
     from wolo.conversation.resources.web_search import find_search_service  # noqa: PLC0415  # most users have none

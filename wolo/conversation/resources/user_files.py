@@ -22,7 +22,7 @@ from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.skill_files import NO_SKILLS, Skill, Skills, find_skill, find_skills, result_text
 from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import Choice
-from wolo.places import TOOL_PACKAGES, Places, find_home, installation_state, package_folders
+from wolo.places import TOOL_PACKAGES, Notices, Places, find_home, installation_state, package_folders
 from wolo.tools.tool import OfferedSkill
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
 from wolo.workspace.root import Workspace
@@ -141,7 +141,7 @@ def own_folders(skills: Sequence[Skill], places: Places) -> tuple[Path, ...]:
     if places.plugin_index.exists():
         from wolo.config.plugins.installed import enabled_plugins, root_of  # noqa: PLC0415  # most users have no plugins
 
-        folders += [root_of(each, places) for each in enabled_plugins(places, [])]
+        folders += [root_of(each, places) for each in enabled_plugins(places, Notices())]
     real = dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders)
     return tuple(folder for folder in real if not home.is_relative_to(folder) and not is_secret(f"{folder}/"))
 

@@ -21,6 +21,7 @@ from wolo.errors import ConfigError
 from wolo.extensions.agent_files import Profile
 from wolo.models.protocol import ModelClient
 from wolo.models.provider import Choice
+from wolo.places import Notices
 
 
 def choose_model(state: StartupState, own: Choice, profile: Profile) -> tuple[Choice, str]:
@@ -31,7 +32,7 @@ def choose_model(state: StartupState, own: Choice, profile: Profile) -> tuple[Ch
     named = resolve_alias(state.config.settings, profile.model, own.provider.name)
     if named is None:
         return own, alias_notice(profile.name, profile.model)
-    environ = keys.with_stored_keys(os.environ, state.places, [], state.config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, state.places, Notices(), state.config.settings.providers)
     first = state.options.first_provider or state.choice.provider.name
     instead = f"the agent {profile.name} uses {own.label}."
     try:

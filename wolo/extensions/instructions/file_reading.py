@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.messages.terminal_text import escape_hidden
+from wolo.places import Notices
 
 MAX_BYTES = 32 * 1024
 """Per file."""
@@ -37,16 +38,16 @@ class InstructionFile(Struct, frozen=True):
         return f"# Instructions from {self.name}{through}\n\n{self.text}"
 
 
-def read_named(path: Path, base: Path, notices: list[str]) -> InstructionFile | None:
+def read_named(path: Path, base: Path, notices: Notices) -> InstructionFile | None:
     """Reads a file of the project."""
     if not Path(os.path.realpath(path.parent)).is_relative_to(base):
         if os.path.lexists(path):
-            notices.append(f"{path} is not read: it is outside {base}.")
+            notices.add(f"{path} is not read: it is outside {base}.")
         return None
     return read_file(path, one_line(str(path.relative_to(base))), notices, base=base)
 
 
-def read_import(path: Path, importer: InstructionFile, notices: list[str]) -> InstructionFile | None:
+def read_import(path: Path, importer: InstructionFile, notices: Notices) -> InstructionFile | None:
     """Reads an imported file; a project's is a regular file inside its base folder."""
     name = str(path.relative_to(importer.base)) if importer.owner == "project" else f"your own {path}"
     file = read_file(path, one_line(name), notices, owner=importer.owner, base=importer.base, is_import=True)
@@ -54,11 +55,11 @@ def read_import(path: Path, importer: InstructionFile, notices: list[str]) -> In
 
 
 def read_file(
-    path: Path, name: str, notices: list[str], *, owner: Owner = "project", base: Path = Path("/"), is_import: bool = False
+    path: Path, name: str, notices: Notices, *, owner: Owner = "project", base: Path = Path("/"), is_import: bool = False
 ) -> InstructionFile | None:
     data = _read_regular(path, notices, follow=owner != "project")
     if data is not None and is_import and b"\0" in data:
-        notices.append(f"{path} is not imported: it is not text.")
+        notices.add(f"{path} is not imported: it is not text.")
         return None
     if data is None:
         return None
@@ -66,7 +67,7 @@ def read_file(
     return InstructionFile(path, name, text, owner, base, folder=path.parent) if text else None
 
 
-def _read_regular(path: Path, complaints: list[str], *, follow: bool) -> bytes | None:
+def _read_regular(path: Path, notices: Notices, *, follow: bool) -> bytes | None:
     """Accepts only regular files from a checkout: a link may point to a key file, and a pipe may never end."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
@@ -75,11 +76,11 @@ def _read_regular(path: Path, complaints: list[str], *, follow: bool) -> bytes |
         return None
     except OSError as error:
         why = "it is a link" if path.is_symlink() else error.strerror
-        complaints.append(f"{path} is not read: {why}.")
+        notices.add(f"{path} is not read: {why}.")
         return None
     if why := _unfit(os.fstat(handle), is_own=follow):
         os.close(handle)
-        complaints.append(f"{path} is not read: {why}.")
+        notices.add(f"{path} is not read: {why}.")
         return None
     with os.fdopen(handle, "rb") as file:
         return file.read(MAX_BYTES + 1)
@@ -96,18 +97,18 @@ def _unfit(found: os.stat_result, *, is_own: bool) -> str:
     return ""
 
 
-def _clean(data: bytes, path: Path, notices: list[str]) -> str:
+def _clean(data: bytes, path: Path, notices: Notices) -> str:
     if len(data) > MAX_BYTES:
         data = cut(data, MAX_BYTES)
-        notices.append(f"{path} is longer than {MAX_BYTES // 1024} KiB; the rest is left out.")
+        notices.add(f"{path} is longer than {MAX_BYTES // 1024} KiB; the rest is left out.")
     text = _decoded(data, path, notices).replace("\r\n", "\n").replace("\r", "\n")
     shown = escape_hidden(text)
     if shown != text:
-        notices.append(f"{path} contains invisible characters; the model sees them escaped.")
+        notices.add(f"{path} contains invisible characters; the model sees them escaped.")
     return shown.strip()
 
 
-def _decoded(data: bytes, path: Path, notices: list[str]) -> str:
+def _decoded(data: bytes, path: Path, notices: Notices) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -118,7 +119,7 @@ def _decoded(data: bytes, path: Path, notices: list[str]) -> str:
     encoding = find_encoding(data)
     if encoding is None or encoding.codec == "utf-8":
         return data.decode("utf-8-sig", "replace")
-    notices.append(f"{path} is not UTF-8; it is read as {encoding.label}.")
+    notices.add(f"{path} is not UTF-8; it is read as {encoding.label}.")
     return printable(encoding.decode(data))
 
 

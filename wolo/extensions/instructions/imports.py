@@ -14,7 +14,7 @@ from pathlib import Path
 from wolo.extensions.instructions.file_reading import InstructionFile, read_import
 from wolo.guard.protected_paths import is_secret
 from wolo.messages.terminal_text import escaped_line
-from wolo.places import find_home
+from wolo.places import Notices, find_home
 
 MAX_DEPTH = 5
 MAX_IMPORTS = 100
@@ -26,7 +26,7 @@ _FILE_NAME = r"\.(?:md|mdc|mdx|markdown|txt|rst|adoc|json|jsonc|toml|ya?ml)$"
 
 
 class Imports:
-    def __init__(self, files: Sequence[InstructionFile], notices: list[str], is_readable: Callable[[Path], bool]) -> None:
+    def __init__(self, files: Sequence[InstructionFile], notices: Notices, is_readable: Callable[[Path], bool]) -> None:
         self._files = files
         self._notices = notices
         self._is_readable = is_readable
@@ -43,13 +43,13 @@ class Imports:
             if path is None or str(path) in self._seen:
                 continue
             if depth > MAX_DEPTH:
-                self._notices.append(f"{file.path}: @{escaped_line(target)} is not imported: more than {MAX_DEPTH} levels.")
+                self._notices.add(f"{file.path}: @{escaped_line(target)} is not imported: more than {MAX_DEPTH} levels.")
                 continue
             self._seen.add(str(path))
             self._count += 1
             if self._count > MAX_IMPORTS:
                 if self._count == MAX_IMPORTS + 1:
-                    self._notices.append(f"{file.path}: there are more than {MAX_IMPORTS} imports; the rest is left out.")
+                    self._notices.add(f"{file.path}: there are more than {MAX_IMPORTS} imports; the rest is left out.")
                 return
             imported = read_import(path, file, self._notices)
             if imported is not None:
@@ -70,7 +70,7 @@ class Imports:
         if not is_there and not _is_meant(target):
             return None
         if why := self._refusal(real, file, is_own=is_own, is_at_home=is_at_home, is_there=is_there):
-            self._notices.append(f"{file.path}: @{escaped_line(target)} is not imported: {why}.")
+            self._notices.add(f"{file.path}: @{escaped_line(target)} is not imported: {why}.")
             return None
         return real
 

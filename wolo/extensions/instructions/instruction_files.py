@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.extensions.instructions.file_reading import InstructionFile, cut, one_line, read_file, read_named
-from wolo.places import find_home
+from wolo.places import Notices, find_home
 
 NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md")
 """The first usable file in each directory counts."""
@@ -60,7 +60,7 @@ def read_instructions(
 
     `limit` holds for all files together. `is_readable` is False for files of the project that a rule denies reading.
     """
-    notices: list[str] = []
+    notices = Notices()
     found = _read_own(config, notices)
     for path in notes:
         note = read_file(path, f"your notes in {path.name}", notices, owner="notes")
@@ -82,7 +82,7 @@ def folders_between(root: Path, cwd: Path) -> list[Path]:
     return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(root)]
 
 
-def read_folder(folder: Path, root: Path, notices: list[str], *, only_rules: bool = False) -> list[InstructionFile]:
+def read_folder(folder: Path, root: Path, notices: Notices, *, only_rules: bool = False) -> list[InstructionFile]:
     """The instructions of one directory of the project, without imports."""
     base = root if folder.is_relative_to(root) else folder
     files = () if only_rules else (_read_first(folder, base, notices), read_named(folder / LOCAL_NAME, base, notices))
@@ -95,18 +95,18 @@ def read_folder(folder: Path, root: Path, notices: list[str], *, only_rules: boo
 
 
 def readable(
-    files: Sequence[InstructionFile], notices: list[str], is_readable: Callable[[Path], bool]
+    files: Sequence[InstructionFile], notices: Notices, is_readable: Callable[[Path], bool]
 ) -> Iterator[InstructionFile]:
     """Leaves out files of the project that a rule denies reading."""
     for file in files:
         if file.owner != "project" or is_readable(file.path):
             yield file
         else:
-            notices.append(f"{file.path} is not read: a rule denies it.")
+            notices.add(f"{file.path} is not read: a rule denies it.")
 
 
 def with_imports(
-    files: Sequence[InstructionFile], notices: list[str], is_readable: Callable[[Path], bool] = lambda path: True
+    files: Sequence[InstructionFile], notices: Notices, is_readable: Callable[[Path], bool] = lambda path: True
 ) -> list[InstructionFile]:
     """Adds the imported files, each behind the file that imports it; a file that is listed already is not imported."""
     if not any("@" in each.text for each in files):
@@ -116,7 +116,7 @@ def with_imports(
     return Imports(files, notices, is_readable).expanded()
 
 
-def _read_own(config: Path, notices: list[str]) -> list[InstructionFile]:
+def _read_own(config: Path, notices: Notices) -> list[InstructionFile]:
     home = find_home()
     candidates = ((config / "AGENTS.md", "your own AGENTS.md"), *((home / name, f"your own ~/{name}") for name in OTHERS_OWN))
     for path, name in candidates:
@@ -126,18 +126,18 @@ def _read_own(config: Path, notices: list[str]) -> list[InstructionFile]:
     return []
 
 
-def _read_first(folder: Path, base: Path, notices: list[str]) -> InstructionFile | None:
-    complaints: list[str] = []
+def _read_first(folder: Path, base: Path, notices: Notices) -> InstructionFile | None:
+    complaints = Notices()
     for name in NAMES:
         file = read_named(folder / name, base, complaints)
         if file is not None:
-            notices += [each for each in complaints if each.startswith(str(file.path))]
+            notices.extend(each for each in complaints if each.startswith(str(file.path)))
             return file
-    notices += complaints
+    notices.extend(complaints)
     return None
 
 
-def _within(files: Sequence[InstructionFile], limit: int, notices: list[str]) -> list[InstructionFile]:
+def _within(files: Sequence[InstructionFile], limit: int, notices: Notices) -> list[InstructionFile]:
     """Cuts or leaves out files beyond `limit`, the most general ones first."""
     kept: list[InstructionFile] = []
     for file in reversed(files):
@@ -146,8 +146,8 @@ def _within(files: Sequence[InstructionFile], limit: int, notices: list[str]) ->
             kept.append(file)
         elif limit >= _LEAST_BYTES:
             kept.append(replace(file, text=cut(data, limit).decode("utf-8", "ignore").rstrip()))
-            notices.append(f"{file.path} is cut at {limit:,} bytes: the instructions are too long for the model.")
+            notices.add(f"{file.path} is cut at {limit:,} bytes: the instructions are too long for the model.")
         else:
-            notices.append(f"{file.path} is left out: the instructions are too long for the model.")
+            notices.add(f"{file.path} is left out: the instructions are too long for the model.")
         limit = max(0, limit - len(data))
     return kept[::-1]

@@ -18,6 +18,7 @@ from wolo.extensions.instructions.instruction_files import (
     with_imports,
 )
 from wolo.extensions.instructions.rules import matches
+from wolo.places import Notices
 
 
 class NestedFiles(Struct, frozen=True):
@@ -31,7 +32,7 @@ class NestedFiles(Struct, frozen=True):
     empty: dict[Path, int] = field(default_factory=dict)
     """Folders without instructions, with the times of their last change; filled here."""
 
-    def for_files(self, touched: Sequence[Path], notices: list[str]) -> list[InstructionFile]:
+    def for_files(self, touched: Sequence[Path], notices: Notices) -> list[InstructionFile]:
         """The most general first. `touched` are real paths."""
         found: dict[Path, InstructionFile] = {}
         known = folders_between(self.roots[0], self.cwd)
@@ -48,10 +49,10 @@ class NestedFiles(Struct, frozen=True):
             if size >= 0:
                 kept.append(file)
             else:
-                notices.append(f"{file.path} is left out: the instructions are too long for the model.")
+                notices.add(f"{file.path} is left out: the instructions are too long for the model.")
         return kept
 
-    def _in_folder(self, folder: Path, root: Path, is_known: bool, notices: list[str]) -> list[InstructionFile]:
+    def _in_folder(self, folder: Path, root: Path, is_known: bool, notices: Notices) -> list[InstructionFile]:
         """Looks again only into folders that have instructions or changed: every call that reads a file comes here."""
         try:
             changed = folder.stat().st_mtime_ns

@@ -10,18 +10,19 @@ from msgspec.structs import replace
 from wolo.errors import ExtensionError
 from wolo.extensions.instructions.file_reading import InstructionFile, read_named
 from wolo.extensions.markdown_files import Document, read_document
+from wolo.places import Notices
 from wolo.workspace.search.globs import compile_glob
 
 MAX_RULES = 200
 """Per folder."""
 
 
-def read_rules(folder: Path, base: Path, rules: Path, notices: list[str]) -> list[InstructionFile]:
+def read_rules(folder: Path, base: Path, rules: Path, notices: Notices) -> list[InstructionFile]:
     """Sorted by path; links to folders are not followed. `folder` is the one that `rules` belongs to."""
     found: list[InstructionFile] = []
     paths = sorted(Path(at, name) for at, _, names in os.walk(rules) for name in names if name.endswith(".md"))
     if len(paths) > MAX_RULES:
-        notices.append(f"{rules} has more than {MAX_RULES} files; the rest is left out.")
+        notices.add(f"{rules} has more than {MAX_RULES} files; the rest is left out.")
     for path in paths[:MAX_RULES]:
         file = read_named(path, base, notices)
         if file is None:
@@ -30,7 +31,7 @@ def read_rules(folder: Path, base: Path, rules: Path, notices: list[str]) -> lis
             document = read_document(file.text, str(path))
             patterns = _patterns(document)
         except ExtensionError as error:
-            notices.append(error.message)
+            notices.add(error.message)
             continue
         if document.body:
             found.append(replace(file, text=document.body, paths=patterns, folder=folder))

@@ -13,6 +13,7 @@ from wolo.extensions.markdown_files import MAX_BYTES, ExtensionFolder
 from wolo.extensions.skill_files import Skill, find_skills, read_skill, skill_file
 from wolo.extensions.sources.tree_copy import copy_tree, files_in
 from wolo.messages.terminal_text import clean_line
+from wolo.places import Notices
 from wolo.workspace.files.unfinished import exchange, unfinished_folder
 
 _HIDDEN_FOLDERS = (".agents/skills", ".claude/skills", ".wolo/skills", ".codex/skills", ".opencode/skills", ".gemini/skills")
@@ -26,19 +27,19 @@ class FoundFile(Struct, frozen=True):
     is_script: bool
 
 
-def find_in(folder: Path, name: str, notices: list[str]) -> tuple[Skill, ...]:
+def find_in(folder: Path, name: str, notices: Notices) -> tuple[Skill, ...]:
     """The skill that the folder is, or those in it. `name` is that of the folder where it came from."""
     if path := skill_file(folder):
         shelf = ExtensionFolder(folder.parent, _read, plugin=folder)
-        corrections: list[str] = []
+        corrections = Notices()
         try:
             found_here = read_skill(shelf, path, corrections, folder=name)
         except WoloError as error:
             raise ExtensionError(error.message.replace(str(folder), name), hint=error.hint) from error
-        notices += [notice.replace(str(folder), name) for notice in corrections]
+        notices.extend(notice.replace(str(folder), name) for notice in corrections)
         return (found_here,)
     found = find_skills([ExtensionFolder(each, _read) for each in (folder, *(folder / name for name in _HIDDEN_FOLDERS))])
-    notices += [notice.replace(f"{folder}/", "") for notice in found.notices]
+    notices.extend(notice.replace(f"{folder}/", "") for notice in found.notices)
     return found.found
 
 

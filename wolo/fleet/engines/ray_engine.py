@@ -24,7 +24,7 @@ from wolo.fleet.ledger.outcomes import Ended, Failure, Lease, Outcome
 from wolo.fleet.run_folder import RunFolder
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.retry import LIMITER_VARIABLE
-from wolo.places import DATA_VARIABLE, find_places
+from wolo.places import DATA_VARIABLE, Notices, find_places
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -52,7 +52,7 @@ class RayEngine:
             raise UsageError(f"Cannot connect to a Ray cluster at {address or 'auto'}: {said}", hint=hint) from error
         self._ray = ray
         self._folder, self._settings = folder, settings
-        self._environment = _forwarded(keys.with_stored_keys(os.environ, find_places(), []))
+        self._environment = _forwarded(keys.with_stored_keys(os.environ, find_places(), Notices()))
         self._placed: set[ObjectRef[bytes]] = set()
         self._limiter = ""
         self._limits: LimitAddress | None = None

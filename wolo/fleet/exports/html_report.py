@@ -18,6 +18,7 @@ from wolo.fleet.exports.exported_run import ExportedRun
 from wolo.fleet.exports.tables import as_line, seconds_of
 from wolo.fleet.ledger.outcomes import Outcome, place_in
 from wolo.fleet.ledger.run_rows import Row
+from wolo.places import Notices
 
 _MOST_STEPS, _STEP_CHARS = 300, 400
 """Of one task."""
@@ -31,7 +32,7 @@ _SUMMARY_KEYS = ("path", "command", "pattern", "url", "query", "description", "n
 def write_html(run: ExportedRun, out: TextIO) -> list[str]:
     """A filterable table; each task opens to its timeline, patch, checks and steps."""
     page = files("wolo.fleet.exports").joinpath("report.html").read_text("utf-8")
-    notices: list[str] = []
+    notices = Notices()
     tasks = list(_tasks(run, notices))
     starts = [task["started_s"] for task in tasks if task["started_s"] is not None]
     data = {"name": run.name, "began_s": min(starts, default=0), "tasks": tasks}
@@ -41,7 +42,7 @@ def write_html(run: ExportedRun, out: TextIO) -> list[str]:
     page = page.replace("@TITLE@", html.escape(run.name)).replace("@POLICY@", _policy(page))
     before, after = page.split("@DATA@")
     out.writelines((before, safe, after))
-    return notices
+    return list(notices)
 
 
 def _policy(page: str) -> str:
@@ -53,7 +54,7 @@ def _policy(page: str) -> str:
     return f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
 
 
-def _tasks(run: ExportedRun, notices: list[str]) -> Iterator[dict[str, Any]]:
+def _tasks(run: ExportedRun, notices: Notices) -> Iterator[dict[str, Any]]:
     left_bytes, without = _DETAILS_BYTES, 0
     for row in run.rows:
         task = _row(row, run.model)
@@ -65,7 +66,7 @@ def _tasks(run: ExportedRun, notices: list[str]) -> Iterator[dict[str, Any]]:
             without += 1
         yield task
     if without:
-        notices.append(f"The report is full: {without} tasks have their row, but no patch and no steps.")
+        notices.add(f"The report is full: {without} tasks have their row, but no patch and no steps.")
 
 
 def _row(row: Row, model: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from wolo.models.catalog_files import key_variable
 from wolo.models.http.server_lookup import Server, find_servers
 from wolo.models.local.embedded import has_engine
 from wolo.models.provider import Provider
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 
 MOST_SHOWN = 9
 
@@ -192,7 +192,7 @@ async def _set_up(setup: str, terminal: Terminal) -> str:
 def _key_variable(provider: Provider) -> str:
     """The variable that holds the provider's key, or stands for a saved one; empty: there is no key."""
     overrides = layers.load(find_places(), os.environ).settings.providers
-    environ = keys.with_stored_keys(os.environ, find_places(), [], overrides)
+    environ = keys.with_stored_keys(os.environ, find_places(), Notices(), overrides)
     return key_variable(provider, environ, overrides.get(provider.name))
 
 

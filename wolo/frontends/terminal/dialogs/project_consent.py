@@ -21,7 +21,7 @@ from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.mcp.server import ConfiguredServer, describe_server
 from wolo.messages.terminal_text import clean_line, escaped_pieces
-from wolo.places import find_places
+from wolo.places import Notices, find_places
 from wolo.workspace.root import find_root
 
 ANSWER_WITHIN_S = 120.0
@@ -55,7 +55,7 @@ async def ask_project_consent(given: Given, terminal: Terminal) -> None:
 async def _ask_trust(given: Given, terminal: Terminal) -> None:
     root, places = find_root(), find_places()
     files = project.find(root, Path.cwd())
-    if not files or given.get("trust") == str(root) or consents.trust_in(places, root, []):
+    if not files or given.get("trust") == str(root) or consents.trust_in(places, root, Notices()):
         return
     answer = await _ask(_files(root, files), TRUST, terminal)
     try:
@@ -73,9 +73,9 @@ async def _ask_servers(given: Given, terminal: Terminal) -> None:
     root, places = find_root(), find_places()
     if not any(each.kind == project.MCP_SERVERS.name for each in project.find(root, Path.cwd())):
         return
-    if given.get("trust") != str(root) and consents.trust_in(places, root, []) != "trusted":
+    if given.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return
-    for wanted in find_unanswered(servers_here(given, []), places, root):
+    for wanted in find_unanswered(servers_here(given, Notices()), places, root):
         answer = await _ask(_server(wanted), _server_wording(wanted), terminal)
         try:
             if answer:

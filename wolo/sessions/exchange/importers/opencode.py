@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import SessionError
+from wolo.places import Notices
 from wolo.sessions.exchange.importers.builder import counted
 from wolo.sessions.exchange.importers.discovery import FoundSession, children, home_of, newest_first, same_directory, updated
 from wolo.sessions.exchange.importers.opencode_messages import MessageRow, convert_row, gather
@@ -66,7 +67,7 @@ def read(source: Path) -> Imported:
 
     A database alone means its newest session. Raises SessionError without a conversation.
     """
-    notices: list[str] = []
+    notices = Notices()
     if source.parent.is_file():
         return _from_database(source.parent, source.name, notices)
     if _is_database(source):
@@ -111,7 +112,7 @@ def _is_database(source: Path) -> bool:
         raise read_error(source, error) from error
 
 
-def _from_database(path: Path, id: str, notices: list[str]) -> Imported:
+def _from_database(path: Path, id: str, notices: Notices) -> Imported:
     try:
         with _opened(path) as connection:
             listed = {str(row[0]): row for row in connection.execute(f"{_SESSIONS} ORDER BY time_updated DESC, id")}
@@ -124,7 +125,7 @@ def _from_database(path: Path, id: str, notices: list[str]) -> Imported:
                 missing = f"There is no session {id} in {path}." if id else f"{path} holds no session of OpenCode."
                 raise SessionError(missing, hint="`wolo sessions import --from opencode` lists those of this directory.")
             if not id and len(listed) > 1:
-                notices.append(f"The newest of {len(listed)} sessions was imported: {chosen}.")
+                notices.add(f"The newest of {len(listed)} sessions was imported: {chosen}.")
             return _imported(path, _session(connection, *listed[chosen]), notices)
     except DAMAGES as error:
         hint = "If OpenCode can still open it, `opencode export ID` writes a file that wolo reads."
@@ -213,7 +214,7 @@ def _files(storage: Path, stored: StoredSession) -> Iterator[MessageRow]:
         yield MessageRow(info, [part for part in parts if part])
 
 
-def _imported(source: Path, stored: StoredSession, notices: list[str]) -> Imported:
+def _imported(source: Path, stored: StoredSession, notices: Notices) -> Imported:
     gathered, undone = gather(stored.rows, text(record(stored.info, "revert"), "messageID"))
     return gathered.imported(
         source,
