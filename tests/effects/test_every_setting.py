@@ -94,10 +94,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "batch.tokens_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
     "telemetry.content": Elsewhere("telemetry/test_telemetry.py", "test_content_is_exported_where_the_setting_allows_it"),
     "verify.command": Effect('verify.command = "test ! -e written.txt"', script=(writes, fine)),
-    "verify.rounds": Elsewhere(
-        "end_to_end/test_verify.py", "test_a_model_that_mends_nothing_is_asked_as_often_as_it_may_and_the_run_fails"
-    ),
-    "verify.timeout_s": Elsewhere("end_to_end/test_verify.py", "test_a_check_that_hangs_is_a_failure_of_the_work"),
+    "verify.rounds": Elsewhere("end_to_end/test_verify.py", "test_unmended_work_ends_in_a_failed_run"),
+    "verify.timeout_s": Elsewhere("end_to_end/test_verify.py", "test_hanging_check_is_a_failure_of_work"),
     "ui.theme": Elsewhere("frontends/terminal/io/test_theme.py", "test_what_the_background_is"),
     "ui.status": Elsewhere("frontends/terminal/repl/test_status_bar.py", "test_the_order_is_the_persons"),
     "ui.keys": Elsewhere("end_to_end/test_composer.py", "test_vi_keys"),
@@ -105,7 +103,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "ui.plain": Elsewhere("end_to_end/test_plain.py", "test_one_reads_and_writes_in_turns"),
     "ui.notify": Elsewhere(NOTIFY, "test_it_can_be_turned_off"),
     "ui.notify_after_s": Elsewhere(NOTIFY, "test_a_long_turn_calls_only_whoever_looks_elsewhere"),
-    "ui.notify_command": Elsewhere(NOTIFY, "test_a_program_of_the_person_is_called_instead_and_no_shell_reads_the_text"),
+    "ui.notify_command": Elsewhere(NOTIFY, "test_own_program_replaces_the_call_without_shell"),
     "providers.*.base_url": Effect(
         'providers.openai.base_url = "{url}/elsewhere"', args=("models", "show", "openai/gpt-5", "--json")
     ),
@@ -147,8 +145,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "mcp_servers.*.args": Elsewhere(CLIENT, "test_another_command_line_is_another_server_whose_tools_nobody_knows"),
     "mcp_servers.*.env": Elsewhere(CLIENT, "test_a_server_sees_the_few_variables_of_commands_and_its_own"),
     "mcp_servers.*.cwd": Elsewhere(SHARED, "test_whatever_changes_about_how_it_is_reached_is_another_server"),
-    "mcp_servers.*.url": Elsewhere("end_to_end/test_mcp.py", "test_a_server_over_http_is_sent_its_headers_and_answers"),
-    "mcp_servers.*.headers": Elsewhere("end_to_end/test_mcp.py", "test_a_server_over_http_is_sent_its_headers_and_answers"),
+    "mcp_servers.*.url": Elsewhere("end_to_end/test_mcp.py", "test_http_server_gets_headers_and_answers"),
+    "mcp_servers.*.headers": Elsewhere("end_to_end/test_mcp.py", "test_http_server_gets_headers_and_answers"),
     "mcp_servers.*.oauth.client_id": Elsewhere(OAUTH, "test_a_configured_client_is_used_and_not_registered"),
     "mcp_servers.*.oauth.client_secret": Elsewhere(OAUTH, "test_a_configured_client_is_used_and_not_registered"),
     "mcp_servers.*.oauth.client_metadata_url": Elsewhere(OAUTH, "test_the_settings_of_a_login_are_used"),
@@ -182,12 +180,12 @@ PROOFS: dict[str, Effect | Elsewhere] = {
         script=(writes, fine),
     ),
     **{f"hooks.*.*.{name}": Elsewhere(TYPES, "test_a_server_denies_a_call") for name in ("url", "headers", "allowed_env_vars")},
-    "hooks.*.*.type": Elsewhere(TYPES, "test_a_model_judges_a_call_and_its_cost_counts"),
-    "hooks.*.*.prompt": Elsewhere(TYPES, "test_a_model_judges_a_call_and_its_cost_counts"),
+    "hooks.*.*.type": Elsewhere(TYPES, "test_model_hook_judges_a_call_and_costs_count"),
+    "hooks.*.*.prompt": Elsewhere(TYPES, "test_model_hook_judges_a_call_and_costs_count"),
     "hooks.*.*.model": Elsewhere(TYPES, "test_a_hook_may_name_its_model"),
-    "hooks.*.*.async": Elsewhere(TYPES, "test_a_hook_in_the_background_blocks_nothing_and_is_told_later"),
-    "hooks.*.*.once": Elsewhere(TYPES, "test_a_hook_runs_only_once_in_a_session_and_others_each_time"),
-    "hooks.*.*.strict": Elsewhere(HOOKS, "test_a_guard_that_fails_asks_and_if_it_is_strict_denies"),
+    "hooks.*.*.async": Elsewhere(TYPES, "test_background_hook_blocks_nothing_and_reports_later"),
+    "hooks.*.*.once": Elsewhere(TYPES, "test_once_hook_runs_once_per_session_others_repeat"),
+    "hooks.*.*.strict": Elsewhere(HOOKS, "test_failing_guard_asks_and_strict_denies"),
 }
 """For each setting, as the schema names it (`*` stands for a name, an event or a row), what shows that it has an effect."""
 

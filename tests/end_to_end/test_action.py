@@ -72,7 +72,7 @@ def job(tmp_path: Path, provider: ProviderServer) -> Job:
     return Job(tmp_path, provider)
 
 
-def test_it_hands_on_the_answer_the_patch_and_the_session(provider: ProviderServer, job: Job) -> None:
+def test_answer_patch_and_session_are_handed_on(provider: ProviderServer, job: Job) -> None:
     Path("mine.txt").write_text("there before\n")
     provider.script(calls(("write", {"path": "new.txt", "content": "hello\n"})), text("Wrote ```new.txt```."))
     done = job.run(prompt="write new.txt", mode="edit")
@@ -121,7 +121,7 @@ def test_the_agent_gets_no_way_to_the_runner(provider: ProviderServer, job: Job)
     assert not [name for name in names if name.startswith(("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "WOLO_ACTION_"))]
 
 
-def test_a_failure_is_in_the_exit_code_the_outputs_and_the_junit_file(provider: ProviderServer, job: Job) -> None:
+def test_failure_shows_in_exit_code_outputs_and_junit(provider: ProviderServer, job: Job) -> None:
     provider.script(calls(("read", {"path": "notes.txt"})))
     done = job.run(prompt="read it all", max_turns="1")
     assert (done.returncode, job.outputs["exit-code"]) == (5, "5")
@@ -129,7 +129,7 @@ def test_a_failure_is_in_the_exit_code_the_outputs_and_the_junit_file(provider: 
     assert (suite.get("failures"), suite.get("errors")) == ("1", "0")
 
 
-def test_a_wrong_input_is_an_error_unless_failure_is_allowed(job: Job) -> None:
+def test_wrong_input_is_an_error_unless_failure_allowed(job: Job) -> None:
     done = job.run(prompt="hello", mode="nonsense", allow_failure="true")
     assert (done.returncode, job.outputs["exit-code"]) == (0, "2")
     suite = ElementTree.parse(job.outputs["junit"]).getroot()
@@ -150,7 +150,7 @@ def test_a_cancelled_job_keeps_what_was_done(provider: ProviderServer, job: Job)
     assert job.outputs["session-id"].startswith("session_")
 
 
-def test_a_folder_without_a_repository_has_no_patch_and_the_log_says_why(
+def test_folder_without_repository_has_no_patch_log_explains(
     provider: ProviderServer, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside = job.temp / "outside"

@@ -54,7 +54,7 @@ def test_a_question_and_its_answer(provider: ProviderServer, at: str) -> None:
     assert asked.json["system"][0]["text"].startswith("You are Wolo")
 
 
-def test_calls_run_and_their_results_come_in_one_message(provider: ProviderServer) -> None:
+def test_calls_run_and_results_share_one_message(provider: ProviderServer) -> None:
     for name in "abc":
         Path(name).write_text(f"this is {name}\n")
     provider.script(calls(*(("read", {"path": name}, f"toolu_{name}") for name in "abc"), content="I look."), text("Read."))
@@ -92,7 +92,7 @@ def test_signatures_come_back_from_the_disk(provider: ProviderServer) -> None:
     assert asked.json["thinking"]["type"] == "enabled"
 
 
-def test_another_model_does_not_see_what_the_first_one_thought(provider: ProviderServer) -> None:
+def test_another_model_sees_no_thoughts_of_the_first(provider: ProviderServer) -> None:
     Path("a").write_text("this is a\n")
     provider.script(call("read", {"path": "a"}, thinking="hm", signature="c2ln"), text("Read."), text("Hi."))
     run_wolo("-p", *flags(provider), "read a")
@@ -102,7 +102,7 @@ def test_another_model_does_not_see_what_the_first_one_thought(provider: Provide
     assert not blocks(provider.requests[2], "thinking")
 
 
-def test_a_conversation_goes_on_from_chat_completions_and_back(provider: ProviderServer) -> None:
+def test_conversation_continues_from_chat_completions_and_back(provider: ProviderServer) -> None:
     Path("a").write_text("this is a\n")
     provider.script(
         replies.call("read", {"path": "a"}, id="functions.read:0", reasoning="hm"),
@@ -126,7 +126,7 @@ def test_a_paused_answer_is_gone_on_with(provider: ProviderServer) -> None:
     assert (last["role"], last["content"][0]["text"]) == ("assistant", "First half, ")
 
 
-def test_a_refusal_says_why_and_is_not_sent_again(provider: ProviderServer) -> None:
+def test_refusal_gives_its_reason_and_is_not_resent(provider: ProviderServer) -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "It asks for malware."}
     provider.script(sse(start(), *text_block(0, "I w"), end("refusal", stop_details=details), LAST), text("Gladly."))
     refused = run_wolo("-p", *flags(provider), "bad")
@@ -136,7 +136,7 @@ def test_a_refusal_says_why_and_is_not_sent_again(provider: ProviderServer) -> N
     assert "I w" not in [block["text"] for block in blocks(provider.requests[1], "text")]
 
 
-def test_a_crowded_server_is_asked_again_and_no_half_answer_stays(provider: ProviderServer) -> None:
+def test_crowded_server_is_asked_again_without_half_answers(provider: ProviderServer) -> None:
     broken_off = sse(start(), *text_block(0, "Half an ans"), *call_block(1, "write", {"path": "no", "content": "x"}), failed())
     provider.script(error(529, "overloaded_error", "Overloaded", {"retry-after-ms": "1"}), broken_off, text("Whole."))
     done = run_wolo("-p", *flags(provider), "go")

@@ -46,7 +46,7 @@ def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
     assert not Path("made").exists()
 
 
-def test_any_other_text_is_the_reason_that_the_model_reads(provider: ProviderServer) -> None:
+def test_other_text_is_the_reason_the_model_reads(provider: ProviderServer) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.enter("use the other folder, ünïcode")
         assert terminal.wait_for_exit() == 0
@@ -54,7 +54,7 @@ def test_any_other_text_is_the_reason_that_the_model_reads(provider: ProviderSer
     assert not Path("made").exists()
 
 
-def test_ctrl_d_is_a_no_and_the_turn_goes_on(provider: ProviderServer) -> None:
+def test_ctrl_d_denies_and_the_turn_continues(provider: ProviderServer) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.press("ctrl-d")
         terminal.wait_for("I see.")
@@ -62,7 +62,7 @@ def test_ctrl_d_is_a_no_and_the_turn_goes_on(provider: ProviderServer) -> None:
     assert not Path("made").exists()
 
 
-def test_ctrl_c_is_a_no_and_ends_the_turn(provider: ProviderServer) -> None:
+def test_ctrl_c_denies_and_ends_the_turn(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}))
     with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for(READY)
@@ -71,7 +71,7 @@ def test_ctrl_c_is_a_no_and_ends_the_turn(provider: ProviderServer) -> None:
     assert not Path("made").exists()
 
 
-def test_what_is_typed_before_the_question_is_no_answer(
+def test_early_typing_does_not_answer_the_question(
     provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     set_constants(monkeypatch, tmp_path / "constants", {"wolo.frontends.terminal.display.line_prompt.READING_S": 3.0})
@@ -88,7 +88,7 @@ def test_what_is_typed_before_the_question_is_no_answer(
     assert not Path("made").exists()
 
 
-def test_a_yes_is_taken_only_once_the_question_could_be_read(provider: ProviderServer) -> None:
+def test_yes_counts_only_once_the_question_is_readable(provider: ProviderServer) -> None:
     hold, asking = Hold(), call("shell", {"command": "touch made"})
     provider.script(replace(asking, pieces=(hold, *asking.pieces)))
     with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
@@ -145,7 +145,7 @@ def answered_once_more(provider: ProviderServer, command: str, cwd: Path) -> boo
         return True
 
 
-def test_always_holds_in_this_workspace_and_for_this_command_only(provider: ProviderServer, isolated: Path) -> None:
+def test_always_holds_for_this_workspace_and_command_only(provider: ProviderServer, isolated: Path) -> None:
     other = isolated / "other"
     other.mkdir()
     with asked(provider, "touch made") as terminal:
@@ -156,7 +156,7 @@ def test_always_holds_in_this_workspace_and_for_this_command_only(provider: Prov
     assert answered_once_more(provider, "touch made", other)
 
 
-def test_everywhere_holds_in_other_workspaces_too_until_it_is_taken_back(provider: ProviderServer, isolated: Path) -> None:
+def test_everywhere_holds_in_other_workspaces_until_taken_back(provider: ProviderServer, isolated: Path) -> None:
     other = isolated / "other"
     other.mkdir()
     with asked(provider, "touch made") as terminal:
@@ -168,7 +168,7 @@ def test_everywhere_holds_in_other_workspaces_too_until_it_is_taken_back(provide
     assert answered_once_more(provider, "touch made", other)
 
 
-def test_the_rule_can_be_edited_before_it_is_kept(provider: ProviderServer, isolated: Path) -> None:
+def test_rule_can_be_edited_before_it_is_kept(provider: ProviderServer, isolated: Path) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.enter("e")
         terminal.wait_for("rule › shell:touch made")
@@ -194,7 +194,7 @@ def test_the_rule_can_be_edited_before_it_is_kept(provider: ProviderServer, isol
         ("touch made", "touch made", "is not a rule tool"),
     ],
 )
-def test_a_rule_that_is_too_wide_or_beside_the_point_is_not_kept(
+def test_rule_too_wide_or_unrelated_is_not_kept(
     provider: ProviderServer, isolated: Path, command: str, rule: str, wrong: str
 ) -> None:
     with asked(provider, command) as terminal:
@@ -209,7 +209,7 @@ def test_a_rule_that_is_too_wide_or_beside_the_point_is_not_kept(
     assert not (isolated / "wolo/config/permissions.toml").exists()
 
 
-def test_where_no_rule_is_offered_always_is_no_yes(provider: ProviderServer) -> None:
+def test_always_is_no_yes_without_an_offered_rule(provider: ProviderServer) -> None:
     with asked(provider, "touch made; true $(pwd)") as terminal:
         assert not terminal.shows("[a]lways")
         terminal.enter("a")
@@ -217,7 +217,7 @@ def test_where_no_rule_is_offered_always_is_no_yes(provider: ProviderServer) -> 
     assert not Path("made").exists()
 
 
-def test_the_whole_command_is_shown_and_nothing_in_it_is_hidden(provider: ProviderServer) -> None:
+def test_whole_command_is_shown_and_nothing_hidden(provider: ProviderServer) -> None:
     command = "touch a\n# \x1b[2K\x1b]0;t\x07\u202egnp\u200b\n" + "echo " + "long " * 60 + "\ntouch z"
     with asked(provider, command) as terminal:
         terminal.wait_for("  $ touch a\n  > # \\x1b[2K\\x1b]0;t\\x07\\u{202e}gnp\\u{200b}\n  > echo long")
@@ -227,7 +227,7 @@ def test_the_whole_command_is_shown_and_nothing_in_it_is_hidden(provider: Provid
         assert terminal.wait_for_exit() == 0
 
 
-def test_each_call_of_an_answer_is_asked_for_on_its_own(provider: ProviderServer) -> None:
+def test_each_call_of_an_answer_is_asked_separately(provider: ProviderServer) -> None:
     provider.script(calls(("shell", {"command": "touch one"}), ("shell", {"command": "touch two"})), text("I see."))
     with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for(READY)
@@ -259,7 +259,7 @@ def test_a_dumb_terminal_is_asked_too(provider: ProviderServer) -> None:
     assert Path("made").exists()
 
 
-def test_one_may_accept_edits_from_now_on_by_a_line_too(provider: ProviderServer) -> None:
+def test_edits_may_be_accepted_onwards_by_a_line(provider: ProviderServer) -> None:
     writes = [call("write", {"path": name, "content": "x\n"}) for name in ("one", "two")]
     provider.script(*writes, text("I see."))
     with pty_wolo(*provider.flags, "--mode", "ask", "go on") as terminal:

@@ -28,7 +28,7 @@ def there() -> Path:
 
 
 @pytest.mark.parametrize("sample", SAMPLES[::2], ids=[each.name for each in SAMPLES[::2]])
-def test_a_session_of_any_agent_is_taken_in_and_goes_on(sample: Sample, provider: ProviderServer) -> None:
+def test_session_of_any_agent_is_imported_and_continues(sample: Sample, provider: ProviderServer) -> None:
     taken = run_wolo("sessions", "import", str(sample.path()), "--json")
     assert taken.exit_code == 0, taken.stderr
     assert (taken.json["skipped"], taken.json["already_imported"]) == (0, False)
@@ -40,14 +40,14 @@ def test_a_session_of_any_agent_is_taken_in_and_goes_on(sample: Sample, provider
     assert again["id"] == taken.json["id"]
 
 
-def test_an_imported_session_has_nothing_that_a_checkup_finds() -> None:
+def test_imported_session_passes_the_session_check() -> None:
     run_wolo("sessions", "import", str(CLAUDE.path()))
     checked = run_wolo("sessions", "lint", "--as", "all", "--json")
     assert checked.exit_code == 0
     assert checked.json["findings"] == []
 
 
-def test_what_a_summary_stands_for_is_kept_and_not_sent(provider: ProviderServer) -> None:
+def test_messages_behind_a_summary_are_kept_not_sent(provider: ProviderServer) -> None:
     run_wolo("sessions", "import", str(CLAUDE.path()))
     provider.script(text("ok"))
     run_wolo("-p", *provider.flags, "-c", "go on")
@@ -57,7 +57,7 @@ def test_what_a_summary_stands_for_is_kept_and_not_sent(provider: ProviderServer
     assert "Off by one" in run_wolo("sessions", "show", run_wolo("sessions", "list", "--json").json[0]["id"]).stdout
 
 
-def test_the_sessions_of_an_agent_are_listed_and_taken_in_by_the_beginning_of_an_id(there: Path) -> None:
+def test_sessions_of_an_agent_are_listed_and_imported(there: Path) -> None:
     (listed,) = run_wolo("sessions", "import", "--from", "claude-code", "--json").json
     assert (listed["id"], listed["title"], listed["file"]) == (there.stem, "Repair the sum", str(there))
     assert there.stem in run_wolo("sessions", "import", "--from", "claude-code").stdout
@@ -66,7 +66,7 @@ def test_the_sessions_of_an_agent_are_listed_and_taken_in_by_the_beginning_of_an
     assert run_wolo("sessions", "import", "--from", "claude-code", "repair").exit_code == 0
 
 
-def test_ids_that_mean_nothing_or_too_much_are_said_so(there: Path) -> None:
+def test_unknown_or_ambiguous_ids_are_named(there: Path) -> None:
     shutil.copyfile(there, there.with_name(f"{there.stem[:8]}-other.jsonl"))
     several = run_wolo("sessions", "import", "--from", "claude-code", there.stem[:8])
     assert several.exit_code != 0

@@ -62,21 +62,21 @@ def test_every_format_has_a_linter() -> None:
     assert set(FORMATS) == set(LINTERS)
 
 
-def test_a_session_that_went_through_much_is_sound_in_every_format(lively: ProviderServer) -> None:
+def test_long_mixed_session_is_sound_in_every_format(lively: ProviderServer) -> None:
     checked = sessions("lint", "--as", "all", "--json")
     assert (checked.json["findings"], checked.exit_code) == ([], 0)
     assert checked.json["formats"] == list(FORMATS)
     assert any("could not be read" in note["text"] for note in checked.json["notes"])
 
 
-def test_a_call_that_was_only_wrong_is_not_called_unreadable(provider: ProviderServer) -> None:
+def test_wrong_call_is_not_reported_as_unreadable(provider: ProviderServer) -> None:
     provider.script(calls(("frobnicate", {"x": 1}), ("read", {"pfad": "a.txt"})), text("Done."))
     run_wolo("-p", *provider.flags, "go")
     checked = sessions("lint", "--json")
     assert (checked.json["findings"], checked.json["notes"]) == ([], [])
 
 
-def test_what_would_be_sent_begins_with_what_was_sent(lively: ProviderServer) -> None:
+def test_next_request_begins_with_the_last_request(lively: ProviderServer) -> None:
     shown = sessions("wire", "--json")
     assert shown.stdout.count("\n") == 1
     sent, body = lively.requests[-1].json, shown.json
@@ -153,7 +153,7 @@ def test_calls_that_stand_twice_are_noted_and_mended() -> None:
     assert "its own id" in said
 
 
-def test_what_another_model_will_not_get_is_noted() -> None:
+def test_loss_for_another_model_is_noted() -> None:
     claude = Producer(provider="anthropic", format="anthropic", model="claude-x")
     thought = ThinkingPart(text="Hm.", blobs=(Blob(kind="anthropic.signature", data="c2ln"),))
     image = ImagePart(data=PNG, media_type="image/png")
@@ -165,7 +165,7 @@ def test_what_another_model_will_not_get_is_noted() -> None:
     assert "This image is not sent" in said
 
 
-def test_a_format_or_model_that_does_not_exist_is_named(lively: ProviderServer) -> None:
+def test_missing_format_or_model_is_named(lively: ProviderServer) -> None:
     for wrong, said in ((("--as", "soap"), "soap"), (("--model", "zzz/x"), "zzz")):
         for command in ("wire", "lint"):
             refused = sessions(command, *wrong)
@@ -174,7 +174,7 @@ def test_a_format_or_model_that_does_not_exist_is_named(lively: ProviderServer) 
             assert "Traceback" not in refused.stderr
 
 
-def test_a_session_whose_provider_is_gone_can_be_checked_for_another(provider: ProviderServer) -> None:
+def test_session_with_missing_provider_is_checked_for_another(provider: ProviderServer) -> None:
     settings = find_places().config / "config.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(f'[providers.mine]\nbase_url = "{provider.base_url}"\n')
@@ -191,7 +191,7 @@ def test_a_session_whose_provider_is_gone_can_be_checked_for_another(provider: P
 
 
 @pytest.mark.parametrize("model", ["", "anthropic/claude-long-gone", "vendor/of-theirs"])
-def test_a_session_of_no_known_model_can_be_checked_in_every_format_without_naming_one(model: str) -> None:
+def test_unknown_model_session_is_checked_in_every_format(model: str) -> None:
     kept(user("hi"), assistant(TextPart(text="Hello.")), model=model)
     checked = sessions("lint", "--as", "all")
     assert (checked.exit_code, checked.stderr) == (0, "")
@@ -202,7 +202,7 @@ def test_a_session_of_no_known_model_can_be_checked_in_every_format_without_nami
 
 
 @pytest.mark.parametrize("model", ["", "anthropic/claude-long-gone"])
-def test_a_session_of_no_known_model_is_shown_for_the_one_in_the_settings(model: str) -> None:
+def test_unknown_model_session_is_shown_for_configured_model(model: str) -> None:
     kept(user("hi"), assistant(TextPart(text="Hello.")), model=model)
     assert run_wolo("sessions", "wire", "--json", env={"WOLO_MODEL": "zai/glm-5.2"}).json["model"] == "glm-5.2"
 
@@ -217,7 +217,7 @@ def test_without_a_session_there_is_a_sentence() -> None:
 # The prompt cache
 
 
-def test_a_changed_system_prompt_is_told_with_v_and_only_then(provider: ProviderServer) -> None:
+def test_changed_system_prompt_is_reported_with_v_only(provider: ProviderServer) -> None:
     provider.script(*(text(f"{number}", usage=usage(9_000, 5)) for number in range(4)))
     first = run_wolo("-p", "-v", *provider.flags, "one")
     assert "cache" not in first.stderr
@@ -234,7 +234,7 @@ def test_a_changed_system_prompt_is_told_with_v_and_only_then(provider: Provider
     assert table["total"]["misses"] == 2
 
 
-def test_what_the_provider_forgot_is_told_apart_from_what_changed(provider: ProviderServer) -> None:
+def test_forgotten_cache_differs_from_changed_prefix(provider: ProviderServer) -> None:
     counts = (usage(9_000, 5), usage(9_100, 5, cached=8_960), usage(9_200, 5))
     provider.script(*(text("ok", usage=each) for each in counts))
     for flags in ((), ("-c",), ("-c",)):
@@ -247,12 +247,12 @@ def test_what_the_provider_forgot_is_told_apart_from_what_changed(provider: Prov
     assert shown.splitlines()[-1].split()[0] == "sum"
 
 
-def test_what_is_kept_for_it_is_never_sent(lively: ProviderServer) -> None:
+def test_kept_own_data_is_never_sent(lively: ProviderServer) -> None:
     assert "same_bytes" not in json.dumps([asked.json for asked in lively.requests])
 
 
 @pytest.mark.parametrize("flags", [(), ("-v",)])
-def test_a_terminal_tells_of_a_miss_with_v_only(provider: ProviderServer, flags: tuple[str, ...]) -> None:
+def test_terminal_reports_a_miss_with_v_only(provider: ProviderServer, flags: tuple[str, ...]) -> None:
     provider.script(text("one", usage=usage(9_000, 5)), text("two", usage=usage(9_000, 5)))
     assert run_wolo("-p", *provider.flags, "go").exit_code == 0
     Path("AGENTS.md").write_text("Be kind.")

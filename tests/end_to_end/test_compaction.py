@@ -47,7 +47,7 @@ def asked_since(provider: ProviderServer, count: int) -> list[Asked]:
     return [asked for asked in provider.requests[count:] if not asked.is_summary]
 
 
-def test_a_session_that_was_summed_up_goes_on_with_the_same_bytes_in_every_process(provider: ProviderServer) -> None:
+def test_summed_session_keeps_its_bytes_in_every_process(provider: ProviderServer) -> None:
     fill(provider)
     provider.summary = text(SUMMARY)
     provider.otherwise = text("And so on.")
@@ -86,7 +86,7 @@ def test_scripts_hear_of_it_and_it_counts(provider: ProviderServer) -> None:
     assert (result["num_turns"], result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (1, 29_000, 55)
 
 
-def test_killed_while_summing_up_nothing_is_lost_and_nothing_was_changed(provider: ProviderServer) -> None:
+def test_kill_during_a_summary_loses_and_changes_nothing(provider: ProviderServer) -> None:
     fill(provider)
     provider.otherwise = text("And so on.")
     for number, status in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
@@ -128,7 +128,7 @@ def test_instructions_that_changed_meanwhile_hold_from_then_on(provider: Provide
     assert all("SENTINEL-B" in str(request.messages[1:]) for request in asked)
 
 
-def test_what_was_left_out_can_be_fetched_back(provider: ProviderServer) -> None:
+def test_omitted_output_can_be_fetched_back(provider: ProviderServer) -> None:
     fill(provider)
     provider.summary = text(SUMMARY)
 
@@ -156,7 +156,7 @@ ANSWERS: dict[str, Callable[[str], Reply]] = {
 
 
 @pytest.mark.parametrize("format", ANSWERS)
-def test_in_every_format_the_summary_is_a_request_that_servers_take(provider: ProviderServer, format: str) -> None:
+def test_summary_request_is_valid_in_every_format(provider: ProviderServer, format: str) -> None:
     history = [message for number in range(4) for message in (user(f"story {number}"), told(number))]
     with Store.open(find_places().data) as store:
         session = store.create(Path.cwd())
@@ -183,7 +183,7 @@ def told(number: int) -> Message:
     return Message(role="assistant", parts=(TextPart(text=f"word{number} " * 5_000), part), finished=True)
 
 
-def test_a_large_session_is_resumed_from_its_last_compaction_and_its_start_is_loaded_on_demand(provider: ProviderServer) -> None:
+def test_large_session_resumes_from_its_last_compaction(provider: ProviderServer) -> None:
     with Store.open(find_places().data) as store:
         session = store.create(Path.cwd(), name="long").id
         for number in range(40):
@@ -207,7 +207,7 @@ def test_a_large_session_is_resumed_from_its_last_compaction_and_its_start_is_lo
 # At the keyboard
 
 
-def test_a_person_can_look_compact_and_take_it_back(provider: ProviderServer) -> None:
+def test_person_can_preview_compact_and_undo_it(provider: ProviderServer) -> None:
     fill(provider)
     provider.summary = text(SUMMARY, usage=usage(20_000, 50))
     with pty_wolo("-s", "long", *provider.flags, columns=140, rows=50) as terminal:
@@ -226,7 +226,7 @@ def test_a_person_can_look_compact_and_take_it_back(provider: ProviderServer) ->
     assert "SENTINEL-S" not in run_wolo("sessions", "wire", "long", "--as", "openai-chat").stdout
 
 
-def test_an_answer_that_was_shown_to_its_end_is_not_called_void_by_a_compaction(provider: ProviderServer) -> None:
+def test_fully_shown_answer_stays_valid_after_compaction(provider: ProviderServer) -> None:
     fill(provider)
     provider.summary = text(SUMMARY, usage=usage(20_000, 50))
     provider.script(text("Well."))

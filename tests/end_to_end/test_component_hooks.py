@@ -40,7 +40,7 @@ SKILL, AGENT = ".claude/skills/careful/SKILL.md", ".claude/agents/careful.md"
 LOAD = call("skill", {"name": "careful"})
 
 
-def test_hooks_of_a_skill_run_once_it_is_loaded(provider: ProviderServer) -> None:
+def test_skill_hooks_run_once_it_is_loaded(provider: ProviderServer) -> None:
     put(SKILL)
     provider.script(call("write", WRITE), text("Done."))
     assert run(provider, "go") == 0
@@ -64,7 +64,7 @@ def test_hooks_of_an_agent_run_while_it_works(provider: ProviderServer) -> None:
     assert run(provider, "--agent", "careful", "go") == 4
 
 
-def test_an_agents_stop_is_the_end_of_its_task(provider: ProviderServer) -> None:
+def test_stop_of_an_agent_ends_its_task(provider: ProviderServer) -> None:
     put(AGENT, STOP)
     provider.script(call("task", {"prompt": "x", "agent": "careful"}), text("One."))
     provider.script(text("Two."))
@@ -96,7 +96,7 @@ def test_a_projects_need_consent_before_it_is_used(provider: ProviderServer, pla
         (f"argument-hint: [a] [b]\n{DENY}", "are not valid YAML"),
     ],
 )
-def test_a_skill_whose_hooks_cannot_run_is_left_out(provider: ProviderServer, hooks: str, why: str) -> None:
+def test_skill_with_unusable_hooks_is_left_out(provider: ProviderServer, hooks: str, why: str) -> None:
     put(SKILL, hooks)
     provider.script(LOAD, text("Done."))
     run(provider, "go")
@@ -104,7 +104,7 @@ def test_a_skill_whose_hooks_cannot_run_is_left_out(provider: ProviderServer, ho
     assert "There is no tool `skill`" in provider.requests[-1].results[-1]
 
 
-def test_a_skill_that_the_model_can_write_brings_no_hooks(provider: ProviderServer) -> None:
+def test_skill_writable_by_the_model_brings_no_hooks(provider: ProviderServer) -> None:
     put("careful/SKILL.md", folder=Path.cwd())
     link = find_home() / ".claude/skills/careful"
     link.parent.mkdir(parents=True)

@@ -92,7 +92,7 @@ def test_the_history_of_earlier_versions_is_taken_over(provider: ProviderServer)
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in (state / "history").iterdir())
 
 
-def test_what_was_sent_is_found_with_ctrl_r(provider: ProviderServer) -> None:
+def test_sent_prompt_is_found_with_ctrl_r(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."), text("Three."))
     with repl(provider) as terminal:
         for number, words in enumerate(("the needle", "some hay")):
@@ -109,7 +109,7 @@ def test_what_was_sent_is_found_with_ctrl_r(provider: ProviderServer) -> None:
     assert prompts(provider)[-1] == "the needle"
 
 
-def test_up_goes_through_the_lines_before_it_goes_back_in_time(provider: ProviderServer) -> None:
+def test_up_moves_through_lines_before_history(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
     with repl(provider) as terminal:
         terminal.enter("earlier")
@@ -126,7 +126,7 @@ def test_up_goes_through_the_lines_before_it_goes_back_in_time(provider: Provide
     assert prompts(provider)[-1] == "first!\nsecond"
 
 
-def test_two_at_once_and_one_that_is_killed_share_a_history(provider: ProviderServer) -> None:
+def test_two_processes_and_a_killed_one_share_history(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(text("One."), sse(delta("Two"), hold))
     with repl(provider) as first, repl(provider) as second:
@@ -149,7 +149,7 @@ def test_two_at_once_and_one_that_is_killed_share_a_history(provider: ProviderSe
 # Pastes
 
 
-def test_a_folded_paste_moves_and_is_deleted_as_one(provider: ProviderServer) -> None:
+def test_folded_paste_moves_and_deletes_as_one(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     pasted = "\n".join(f"line {number}" for number in range(40))
     with repl(provider) as terminal:
@@ -171,7 +171,7 @@ def test_a_folded_paste_moves_and_is_deleted_as_one(provider: ProviderServer) ->
     assert prompts(provider) == [f"a b {pasted}"]
 
 
-def test_a_folded_paste_comes_back_from_the_history_of_another_process(provider: ProviderServer) -> None:
+def test_folded_paste_returns_from_another_process_history(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
     pasted = "\n".join(f"line {number}" for number in range(5000))
     with repl(provider) as terminal:
@@ -193,7 +193,7 @@ def test_a_folded_paste_comes_back_from_the_history_of_another_process(provider:
     assert prompts(provider) == [pasted, pasted]
 
 
-def test_five_thousand_lines_that_the_terminal_does_not_mark_are_one_message(provider: ProviderServer) -> None:
+def test_five_thousand_unmarked_lines_are_one_message(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     lines = [f"\tline {number} ü" for number in range(5000)]
     with repl(provider) as terminal:
@@ -256,7 +256,7 @@ def test_an_image_that_is_dropped_becomes_an_attachment(provider: ProviderServer
 # The editor
 
 
-def test_the_editor_changes_what_is_written_and_shows_a_paste_whole(
+def test_editor_changes_text_and_shows_whole_paste(
     provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, isolated: Path
 ) -> None:
     provider.script(text("Read."))
@@ -280,7 +280,7 @@ def test_the_editor_changes_what_is_written_and_shows_a_paste_whole(
     assert prompts(provider) == [f"look: {pasted}\nadded"]
 
 
-def test_an_editor_that_fails_changes_nothing_and_is_named(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_editor_changes_nothing_and_is_named(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     editor(monkeypatch, 'echo ruined > "$1"; exit 3')
     with repl(provider) as terminal:
         terminal.type("my words")
@@ -297,7 +297,7 @@ def test_an_editor_that_fails_changes_nothing_and_is_named(provider: ProviderSer
             wait_for_prompt(terminal)
 
 
-def test_what_is_printed_while_the_editor_is_open_waits(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_waits_while_the_editor_is_open(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     hold = Hold()
     provider.script(sse(delta("Some words.\n"), hold, delta("The end."), finish("stop", usage())), text("Next."))
     editor(monkeypatch, "echo IN THE EDITOR; while [ ! -e go ]; do sleep 0.05; done; echo edited > $1")
@@ -379,7 +379,7 @@ def test_a_huge_tree_holds_no_key_up(provider: ProviderServer) -> None:
 # Own commands and notes
 
 
-def test_a_command_of_ones_own_is_told_with_the_next_prompt(provider: ProviderServer) -> None:
+def test_own_command_is_told_with_the_next_prompt(provider: ProviderServer) -> None:
     provider.script(text("Seen."), text("Later."))
     with repl(provider, "--mode", "plan") as terminal:
         terminal.enter("!echo first > made; cat made; pwd")
@@ -399,7 +399,7 @@ def test_a_command_of_ones_own_is_told_with_the_next_prompt(provider: ProviderSe
     assert second == "and now?"
 
 
-def test_a_command_of_ones_own_is_stopped_with_escape(provider: ProviderServer) -> None:
+def test_own_command_is_stopped_with_escape(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.enter("!echo begun; sleep 300")
         terminal.wait_for("\n  │ begun\n")
@@ -430,9 +430,7 @@ def test_a_note_is_kept_where_the_person_says(
     assert "no line end\n" in (isolated / "work/AGENTS.md").read_text() or answer == "y"
 
 
-def test_a_note_may_be_a_prompt_after_all_or_nothing(
-    provider: ProviderServer, isolated: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_note_may_become_a_prompt_or_nothing(provider: ProviderServer, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer_at_once(monkeypatch, isolated)
     provider.script(text("Read."), text("Twelve."))
     with repl(provider) as terminal:
@@ -461,7 +459,7 @@ def wait_for_draft(*words: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_what_was_not_sent_is_given_back(provider: ProviderServer, number: signal.Signals) -> None:
+def test_unsent_text_is_given_back(provider: ProviderServer, number: signal.Signals) -> None:
     provider.script(text("Read."))
     pasted = "\n".join(f"line {number}" for number in range(40))
     with repl(provider) as terminal:
@@ -484,7 +482,7 @@ def test_what_was_not_sent_is_given_back(provider: ProviderServer, number: signa
         assert not terminal.shows("Restored your unsent")
 
 
-def test_what_waited_is_given_back_too(provider: ProviderServer) -> None:
+def test_queued_text_is_given_back_too(provider: ProviderServer) -> None:
     provider.script(sse(delta("Some words.\n"), Hold()))
     with repl(provider) as terminal:
         terminal.enter("talk")
@@ -619,7 +617,7 @@ def test_wide_characters_wrap_at_the_edge(provider: ProviderServer) -> None:
     assert prompts(provider) == ["漢" * 12]
 
 
-def test_in_tmux_too_the_cursor_stands_behind_an_emoji_of_several_parts(provider: ProviderServer, isolated: Path) -> None:
+def test_cursor_in_tmux_stands_behind_a_combined_emoji(provider: ProviderServer, isolated: Path) -> None:
     with tmux_wolo(*provider.flags, socket=isolated / "tmux.sock", env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}) as tmux:
         tmux.wait_for("›")
         tmux.type("漢👨‍👩‍👧x")
@@ -645,7 +643,7 @@ def test_ctrl_c_in_an_editor_is_the_editors(provider: ProviderServer, monkeypatc
     assert prompts(provider) == ["heard"]
 
 
-def test_a_signal_while_the_editor_is_open_ends_both(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_while_the_editor_is_open_ends_both(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     editor(monkeypatch, "echo $$ > editor.pid; echo IN THE EDITOR; exec sleep 300")
     with repl(provider) as terminal:
         terminal.type("my words")
@@ -700,9 +698,7 @@ def test_any_terminal_takes_a_paste_and_a_completion(
     assert sent.endswith("add\n\n</file>")
 
 
-def test_lines_that_come_one_by_one_without_marks_are_one_message(
-    provider: ProviderServer, isolated: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unmarked_single_lines_are_one_message(provider: ProviderServer, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parser = "wolo.frontends.terminal.io.input_parser"
     patience = {f"{parser}.{name}": 1.0 for name in ("SAME_PASTE_S", "LAST_LINE_S", "NEXT_LINE_S", "BURST_S")}
     set_constants(monkeypatch, isolated / "constants", {**patience, f"{parser}.MOST_S": 30.0})
@@ -717,7 +713,7 @@ def test_lines_that_come_one_by_one_without_marks_are_one_message(
     assert prompts(provider) == ["\n".join(lines)]
 
 
-def test_what_cannot_be_attached_is_said_and_the_prompt_stands_there_again(provider: ProviderServer) -> None:
+def test_failed_attachment_is_reported_and_the_prompt_stays(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     Path("big.txt").write_bytes(b"x" * 30_000_000)
     with repl(provider) as terminal:
@@ -754,7 +750,7 @@ def test_a_paste_that_halts_anywhere_is_one_message(provider: ProviderServer, cu
     assert prompts(provider) == ["löng\nzwei 🙂\tx\ndrei"]
 
 
-def test_a_mark_of_the_beginning_in_a_paste_is_pasted(provider: ProviderServer) -> None:
+def test_begin_mark_inside_a_paste_is_pasted(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     with repl(provider) as terminal:
         terminal.paste("one\n\x1b[200~two")
@@ -766,7 +762,7 @@ def test_a_mark_of_the_beginning_in_a_paste_is_pasted(provider: ProviderServer) 
     assert prompts(provider) == ["one\ntwo!"]
 
 
-def test_a_paste_whose_end_is_lost_shuts_nobody_out(provider: ProviderServer) -> None:
+def test_paste_with_lost_end_blocks_nobody(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     with repl(provider) as terminal:
         terminal.type("\x1b[200~half of it")

@@ -59,7 +59,7 @@ def offered(provider: ProviderServer) -> list[str]:
     return [each["function"]["name"] for each in provider.requests[-1].json["tools"]]
 
 
-def test_a_function_is_a_tool_and_its_result_is_read(provider: ProviderServer) -> None:
+def test_function_is_a_tool_and_its_result_read(provider: ProviderServer) -> None:
     path = write_tool(WEATHER)
     provider.script(
         call("weather", {"place": {"city": "Rome"}, "days": 2}),
@@ -80,7 +80,7 @@ def test_a_function_is_a_tool_and_its_result_is_read(provider: ProviderServer) -
     assert wrong.startswith("`place`: city: Input should be a valid string")
 
 
-def test_a_tool_without_effects_runs_inside_the_sandbox_and_others_ask(provider: ProviderServer) -> None:
+def test_pure_tool_runs_inside_the_sandbox_others_ask(provider: ProviderServer) -> None:
     source = (
         'import pathlib\n{}\ndef note() -> str:\n    """Note it."""\n'
         '    pathlib.Path("note.txt").write_text("x")\n    return "noted"\n'
@@ -99,7 +99,7 @@ def test_a_tool_without_effects_runs_inside_the_sandbox_and_others_ask(provider:
     assert (allowed.exit_code, allowed.json["files_changed"]) == (0, ["note.txt"]), allowed.stderr
 
 
-def test_a_crash_and_a_timeout_are_results_and_the_next_call_works(provider: ProviderServer) -> None:
+def test_crash_and_timeout_are_results_next_call_works(provider: ProviderServer) -> None:
     write_tool(
         'TIMEOUT_S = 2\nimport os, time\ndef crash():\n    """Crash."""\n    os.write(2, b"segfault, say"); os._exit(9)\n'
         'def hang():\n    """Hang."""\n    open("pid", "w").write(str(os.getpid()))\n    time.sleep(600)\n'
@@ -115,7 +115,7 @@ def test_a_crash_and_a_timeout_are_results_and_the_next_call_works(provider: Pro
     assert not is_alive(int(Path("pid").read_text()))
 
 
-def test_a_tool_of_a_project_needs_trust_and_a_consent_that_ends_with_a_change(provider: ProviderServer) -> None:
+def test_project_tool_needs_trust_and_a_valid_consent(provider: ProviderServer) -> None:
     ran_it = Path.home() / "ran"
     source = (
         f'EFFECTS = ["write"]\nopen({str(ran_it)!r}, "a").write("x")\n'
@@ -141,7 +141,7 @@ def test_a_tool_of_a_project_needs_trust_and_a_consent_that_ends_with_a_change(p
     assert "count_letters" not in offered(provider)
 
 
-def test_mistakes_cost_one_file_or_function_and_are_named_with_their_line(provider: ProviderServer) -> None:
+def test_mistake_costs_one_file_or_function_with_line(provider: ProviderServer) -> None:
     write_tool(
         'def read(path: str) -> str:\n    """Read."""\n    return \'\'\n\ndef good() -> str:\n    """Good."""\n    return \'\'\n',
         "a.py",
@@ -206,7 +206,7 @@ def test_packages_offer_tools_by_entry_points(tmp_path: Path) -> None:
     assert find_installed(known, [], "2") == []
 
 
-def test_a_session_with_a_custom_tool_is_replayed_without_it(provider: ProviderServer) -> None:
+def test_session_with_custom_tool_replays_without_it(provider: ProviderServer) -> None:
     path = write_tool(WEATHER)
     provider.script(call("later", {"text": "soon"}), text("Done."))
     ran = run_wolo("--json", *provider.flags, "--yolo", "go")
@@ -215,7 +215,7 @@ def test_a_session_with_a_custom_tool_is_replayed_without_it(provider: ProviderS
     assert (replayed.exit_code, replayed.json["same"]) == (0, True), replayed.stdout
 
 
-def test_a_file_is_loaded_inside_the_sandbox_unless_it_declares_effects() -> None:
+def test_file_loads_inside_the_sandbox_unless_effects_declared() -> None:
     source = (
         'from pathlib import Path\ntry:\n    Path({path!r}).touch()\nexcept OSError:\n    pass\ndef {name}():\n    """Do."""\n'
     )

@@ -73,7 +73,7 @@ def is_running(command: str) -> bool:
 
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
 @pytest.mark.parametrize("state", STATES)
-def test_what_is_under_way_ends_and_what_was_not_heard_comes_back(provider: ProviderServer, state: str, key: str) -> None:
+def test_running_work_ends_and_unheard_text_comes_back(provider: ProviderServer, state: str, key: str) -> None:
     begin, sign, flags = STATES[state]
     if state == "verify":
         provider.script(call("write", {"path": "a", "content": "a\n"}))
@@ -120,7 +120,7 @@ def test_a_question_ends_too(provider: ProviderServer, begin: Callable[[Provider
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
-def test_what_waits_behind_a_question_comes_back(provider: ProviderServer, key: str) -> None:
+def test_text_behind_a_question_comes_back(provider: ProviderServer, key: str) -> None:
     hold = Hold()
     asking = call("shell", {"command": "git push"})
     provider.script(replace(asking, pieces=(hold, *asking.pieces)))
@@ -150,7 +150,7 @@ def test_ctrl_c_twice_at_a_question_leaves(provider: ProviderServer, begin: Call
         terminal.wait_for("wolo --resume session_")
 
 
-def test_a_key_at_any_moment_of_a_beginning_turn_stops_that_turn(provider: ProviderServer) -> None:
+def test_key_during_a_beginning_turn_stops_it(provider: ProviderServer) -> None:
     provider.otherwise = lambda asked: sse(Hold())
     with repl(provider) as terminal:
         for number in range(15):
@@ -228,7 +228,7 @@ def assert_as_it_was(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("busy", [False, True])
-def test_the_terminal_is_as_it_was_after_a_signal(provider: ProviderServer, number: signal.Signals, busy: bool) -> None:
+def test_terminal_is_restored_after_a_signal(provider: ProviderServer, number: signal.Signals, busy: bool) -> None:
     provider.script(sse(delta("Some words.\n"), Hold()))
     with shell(provider) as terminal:
         if busy:
@@ -242,7 +242,7 @@ def test_the_terminal_is_as_it_was_after_a_signal(provider: ProviderServer, numb
         assert not busy or terminal.shows("wolo --resume session_") or number == signal.SIGHUP
 
 
-def test_ctrl_z_gives_the_shell_back_and_fg_goes_on(provider: ProviderServer) -> None:
+def test_ctrl_z_suspends_and_fg_resumes(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Some words.\n"), hold, delta("The end."), finish("stop", usage())), text("Next."))
     with shell(provider) as terminal:

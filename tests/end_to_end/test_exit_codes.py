@@ -94,7 +94,7 @@ def test_the_text_of_a_cut_answer_is_kept(provider: ProviderServer) -> None:
         ((), 2),
     ],
 )
-def test_a_bad_line_sends_nothing_and_says_what_to_do(argv: tuple[str, ...], exit_code: int) -> None:
+def test_bad_line_sends_nothing_and_says_the_remedy(argv: tuple[str, ...], exit_code: int) -> None:
     done = run_wolo("-p", *argv, env={"ZAI_API_KEY": "k"})
     assert (done.exit_code, done.stdout) == (exit_code, ""), done.stderr
     assert done.stderr.startswith("wolo: ")
@@ -114,13 +114,13 @@ def test_a_bad_line_sends_nothing_and_says_what_to_do(argv: tuple[str, ...], exi
         ("--output-format=json", "go", "-m"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_answered_in_json_too(argv: tuple[str, ...]) -> None:
+def test_unreadable_line_is_answered_in_json_too(argv: tuple[str, ...]) -> None:
     done = run_wolo(*argv)
     assert (done.exit_code, done.json["exit_code"], done.json["subtype"]) == (2, 2, "error_config")
     assert done.json["error"]["message"] in done.stderr
 
 
-def test_json_after_two_dashes_is_a_word_of_the_prompt() -> None:
+def test_json_after_two_dashes_is_a_prompt_word() -> None:
     assert run_wolo("--no-such-option", "--", "--json").stdout == ""
 
 
@@ -133,7 +133,7 @@ main()
 """
 
 
-def test_with_nothing_configured_five_lines_say_how_to_begin() -> None:
+def test_unconfigured_start_prints_five_lines_of_help() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_ENGINE], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30
     )
@@ -147,9 +147,7 @@ def test_with_nothing_configured_five_lines_say_how_to_begin() -> None:
 @pytest.mark.parametrize(
     ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["INT", "TERM", "HUP"]
 )
-def test_a_signal_ends_the_run_and_leaves_the_session_whole(
-    provider: ProviderServer, number: signal.Signals, exit_code: int
-) -> None:
+def test_signal_ends_the_run_with_the_session_whole(provider: ProviderServer, number: signal.Signals, exit_code: int) -> None:
     hold = Hold()
     provider.script(text("unfinished").then(hold), text("again"))
     with start_wolo("--json", *provider.flags, "-s", "mine", "go") as process:
@@ -165,7 +163,7 @@ def test_a_signal_ends_the_run_and_leaves_the_session_whole(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads from /proc which signals are caught")
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_a_signal_before_the_turn_gives_its_exit_status_too(format: str) -> None:
+def test_signal_before_the_turn_sets_the_exit_status(format: str) -> None:
     argv = [sys.executable, "-m", "wolo", "--output-format", format, "-p", "--base-url", "http://127.0.0.1:1/v1", "-m", "m"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         wait_for(lambda: catches(process.pid, signal.SIGTERM))  # it reads its prompt from a pipe nobody writes to
@@ -178,7 +176,7 @@ def test_a_signal_before_the_turn_gives_its_exit_status_too(format: str) -> None
         assert (json.loads(stdout)["subtype"], json.loads(stdout)["exit_code"]) == ("error_interrupted", 143)
 
 
-def test_what_was_told_to_survive_a_hang_up_does(provider: ProviderServer) -> None:
+def test_hang_up_told_to_be_ignored_is_survived(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("still"), hold, delta(" here"), finish("stop")))
     argv = ["nohup", sys.executable, "-m", "wolo", "-p", *provider.flags, "go"]
@@ -190,7 +188,7 @@ def test_what_was_told_to_survive_a_hang_up_does(provider: ProviderServer) -> No
     assert (process.returncode, stdout) == (0, b"still here\n"), stderr
 
 
-def test_a_second_signal_during_the_cleaning_up_ends_it_at_once(provider: ProviderServer) -> None:
+def test_second_signal_during_cleanup_ends_at_once(provider: ProviderServer) -> None:
     """The hook that runs while the session is closed presses Ctrl-C as long as anybody is there."""
     config = find_places().config
     config.mkdir(parents=True)
@@ -208,7 +206,7 @@ def catches(pid: int, number: signal.Signals) -> bool:
     return bool(caught >> (number - 1) & 1)
 
 
-def test_a_signal_while_a_command_runs_kills_it_and_tells_the_model_later(provider: ProviderServer) -> None:
+def test_signal_during_a_command_kills_and_reports_it(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "echo part; touch begun; sleep 30"}), text("ok"))
     with start_wolo("-p", "--yolo", *provider.flags, "-s", "mine", "go") as process:
         wait_for(lambda: Path("begun").exists())
@@ -251,7 +249,7 @@ def test_a_reader_that_goes_away_is_no_crash(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("argv", [("--version",), ("--help",), ("doctor",), ("models", "list"), ("config", "show", "--json")])
-def test_a_listing_that_cannot_be_written_ends_with_three_and_no_traceback(argv: tuple[str, ...]) -> None:
+def test_unwritable_listing_exits_three_without_traceback(argv: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([sys.executable, "-m", "wolo", *argv], stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
     assert done.returncode == 3
@@ -274,7 +272,7 @@ def test_a_full_disk_behind_stdout_is_said() -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_what_a_server_says_ends_where_our_words_begin(provider: ProviderServer) -> None:
+def test_server_text_ends_where_own_words_begin(provider: ProviderServer) -> None:
     provider.script(error(503, "down for repairs"), text("fine"))
     done = run_wolo("-p", *provider.flags, "--set", "retry.tries=2", "go")
     assert done.stdout == "fine\n"

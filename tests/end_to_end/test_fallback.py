@@ -93,7 +93,7 @@ def test_the_next_prompt_tries_the_first_model_again(provider: ProviderServer, s
     [(error(401, {"error": {"message": "bad key"}}), 1), (error(400, {"error": {"message": "bad request"}}), 1)],
     ids=["key", "request"],
 )
-def test_what_another_model_does_not_cure_ends_the_turn(
+def test_error_no_other_model_cures_ends_the_turn(
     provider: ProviderServer, second: ProviderServer, failure: Reply, exit_code: int
 ) -> None:
     provider.script(failure)
@@ -104,9 +104,7 @@ def test_what_another_model_does_not_cure_ends_the_turn(
 
 
 @pytest.mark.parametrize("failure", [BUSY, error(401, {"error": {"message": "bad key"}})], ids=["busy too", "bad key"])
-def test_when_both_fail_both_are_named_and_it_is_worth_another_try(
-    provider: ProviderServer, second: ProviderServer, failure: Reply
-) -> None:
+def test_two_failures_name_both_and_allow_another_try(provider: ProviderServer, second: ProviderServer, failure: Reply) -> None:
     provider.script(BUSY)
     second.script(failure)
     done = ask(provider, second)
@@ -126,7 +124,7 @@ def test_when_both_fail_both_are_named_and_it_is_worth_another_try(
         (("--max-cost", "1"), "price"),
     ],
 )
-def test_a_fallback_that_cannot_be_asked_is_told_before_anything_is_sent(
+def test_unusable_fallback_is_reported_before_anything_is_sent(
     provider: ProviderServer, second: ProviderServer, flags: tuple[str, ...], said: str
 ) -> None:
     done = run_wolo("-p", "--json", *provider.flags, *to(second), *flags, "go")
@@ -135,7 +133,7 @@ def test_a_fallback_that_cannot_be_asked_is_told_before_anything_is_sent(
     assert not provider.requests
 
 
-def test_the_key_and_the_address_of_this_run_are_the_first_models(provider: ProviderServer, second: ProviderServer) -> None:
+def test_run_key_and_address_belong_to_first_model(provider: ProviderServer, second: ProviderServer) -> None:
     """Another model of the same server is asked there, another provider at its own address with its own key."""
     provider.script(BUSY, text("I am the smaller one."))
     done = run_wolo("-p", *provider.flags, *QUICK, "--fallback-model", "custom/small", "go")

@@ -62,7 +62,7 @@ def results(provider: ProviderServer) -> list[str]:
     return provider.requests[-1].results
 
 
-def test_a_host_that_a_rule_allows_is_fetched_as_markdown(provider: ProviderServer, web: Web) -> None:
+def test_allowed_host_is_fetched_as_markdown(provider: ProviderServer, web: Web) -> None:
     provider.script(call("fetch", {"url": DOCS}), text("Read."))
     done = run_wolo("--json", "--allow", "fetch:docs.invalid", *provider.flags, "go")
     assert (done.exit_code, done.json["result"]) == (0, "Read.")
@@ -80,7 +80,7 @@ def test_without_a_rule_a_script_fetches_nothing(provider: ProviderServer, web: 
     assert web.asked == []
 
 
-def test_rules_mean_whole_hosts_and_deny_counts_in_yolo_too(provider: ProviderServer, web: Web) -> None:
+def test_rules_match_whole_hosts_deny_counts_in_yolo(provider: ProviderServer, web: Web) -> None:
     urls = ["http://docs.invalid.evil.invalid/", "http://xdocs.invalid/", "http://DOCS.invalid./start", "http://bad.invalid/"]
     provider.script(calls(*(("fetch", {"url": url}) for url in urls)), text("Done."))
     run_wolo("-p", "--allow", "fetch:docs.invalid", "--deny", "fetch:bad.invalid", *provider.flags, "go")
@@ -91,7 +91,7 @@ def test_rules_mean_whole_hosts_and_deny_counts_in_yolo_too(provider: ProviderSe
     assert web.asked == [DOCS]
 
 
-def test_no_mode_and_no_rule_leads_into_a_private_network(provider: ProviderServer, web: Web) -> None:
+def test_private_network_stays_closed_in_every_mode(provider: ProviderServer, web: Web) -> None:
     private = (provider.base_url, "http://localhost/", "http://169.254.169.254/", "http://[::ffff:127.0.0.1]/", "http://0x7f.1/")
     provider.script(calls(*(("fetch", {"url": url}) for url in private)), text("Done."))
     run_wolo("-p", "--yolo", "--allow", "fetch:*", *provider.flags, "go")
@@ -102,7 +102,7 @@ def test_no_mode_and_no_rule_leads_into_a_private_network(provider: ProviderServ
     assert web.asked == []
 
 
-def test_much_in_the_query_needs_a_person_even_where_all_is_allowed(provider: ProviderServer, web: Web) -> None:
+def test_long_query_needs_a_person_despite_allow_rules(provider: ProviderServer, web: Web) -> None:
     provider.script(call("fetch", {"url": f"{DOCS}?q={'x' * 300}"}), text("Then not."))
     done = run_wolo("--json", "--yolo", "--allow", "fetch:*", *provider.flags, "go")
     assert done.exit_code == 4
@@ -110,7 +110,7 @@ def test_much_in_the_query_needs_a_person_even_where_all_is_allowed(provider: Pr
     assert web.asked == []
 
 
-def test_a_redirect_elsewhere_is_a_call_of_its_own_for_the_gate(provider: ProviderServer, web: Web) -> None:
+def test_redirect_elsewhere_is_judged_as_its_own_call(provider: ProviderServer, web: Web) -> None:
     web.pages["http://old.invalid/"] = (301, {"location": "http://new.invalid/x"}, "")
     web.pages["http://new.invalid/x"] = (200, {}, "<p>New.")
     provider.script(call("fetch", {"url": "http://old.invalid/"}), call("fetch", {"url": "http://new.invalid/x"}), text("Done."))
@@ -123,7 +123,7 @@ def test_a_redirect_elsewhere_is_a_call_of_its_own_for_the_gate(provider: Provid
     assert results(provider)[0].endswith("New.")
 
 
-def test_an_error_page_is_a_failed_call_with_its_text(provider: ProviderServer, web: Web) -> None:
+def test_error_page_is_a_failed_call_with_text(provider: ProviderServer, web: Web) -> None:
     provider.script(call("fetch", {"url": "http://docs.invalid/gone"}), text("Done."))
     done = run_wolo("--output-format", "stream-json", "--allow", "fetch:*", *provider.flags, "go")
     assert '"is_error": true' in done.stdout
@@ -131,7 +131,7 @@ def test_an_error_page_is_a_failed_call_with_its_text(provider: ProviderServer, 
     assert results(provider)[0].endswith("Not here.")
 
 
-def test_the_whole_of_a_long_page_can_be_read_on_unasked(provider: ProviderServer, web: Web) -> None:
+def test_rest_of_a_long_page_is_read_unasked(provider: ProviderServer, web: Web) -> None:
     web.pages[DOCS] = (200, {}, "".join(f"<p>line {n}</p>" for n in range(5_000)))
 
     def read_on(asked: object) -> object:

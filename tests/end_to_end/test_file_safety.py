@@ -66,9 +66,7 @@ def run(
     return done, provider.requests[-1].results
 
 
-def test_nothing_outside_the_workspace_is_written_by_any_spelling(
-    provider: ProviderServer, isolated: Path, outside: Path
-) -> None:
+def test_no_spelling_writes_outside_the_workspace(provider: ProviderServer, isolated: Path, outside: Path) -> None:
     Path("sub").mkdir()
     Path("mine").write_text("mine\n")
     Path("link").symlink_to(outside)
@@ -114,7 +112,7 @@ def test_a_file_with_a_second_name_elsewhere_asks(provider: ProviderServer, outs
     assert Path("mine").stat().st_nlink == 2
 
 
-def test_where_nothing_asks_the_second_name_keeps_its_content(provider: ProviderServer, outside: Path) -> None:
+def test_second_name_keeps_its_content_without_approval(provider: ProviderServer, outside: Path) -> None:
     os.link(outside / "x", "mine")
     _, results = run(provider, every_way_to_write("mine")[1], mode="yolo")
     assert "the others keep the old content" in results[0]
@@ -122,7 +120,7 @@ def test_where_nothing_asks_the_second_name_keeps_its_content(provider: Provider
 
 
 @pytest.mark.parametrize("mode", ["ask", "edit", "auto", "yolo"])
-def test_what_git_and_editors_obey_asks_in_every_mode(provider: ProviderServer, mode: str) -> None:
+def test_files_obeyed_by_git_or_editors_always_ask(provider: ProviderServer, mode: str) -> None:
     protected = [".git/config", ".git/hooks/pre-commit", "nested/.git/config", "real.git/config", ".vscode/tasks.json", ".bashrc"]
     for path in (*protected, "real.git/HEAD", "real.git/objects/x", "mine"):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -182,14 +180,14 @@ def test_impossible_paths_are_answered_with_a_sentence(provider: ProviderServer)
     assert tree(Path()) == {"folder": "folder"}
 
 
-def test_two_hundred_folders_deep_is_a_path_like_any_other(provider: ProviderServer) -> None:
+def test_two_hundred_folders_deep_is_a_usual_path(provider: ProviderServer) -> None:
     deep = "/".join(["d"] * 200) + "/x"
     _, results = run(provider, ("write", {"path": deep, "content": "deep\n"}), ("read", {"path": deep}))
     assert results[0].startswith("Created ")
     assert results[1].startswith("1→deep")
 
 
-def test_what_looks_like_a_variable_is_a_name(provider: ProviderServer, isolated: Path) -> None:
+def test_variable_like_name_is_a_plain_name(provider: ProviderServer, isolated: Path) -> None:
     names = ["$HOME/x", "%2e%2e/x", "..\\x", "${HOME}/y", "%HOME%", "a*b?"]
     wanted: list[Call] = [("write", {"path": name, "content": "x"}) for name in names]
     _, results = run(
@@ -201,7 +199,7 @@ def test_what_looks_like_a_variable_is_a_name(provider: ProviderServer, isolated
     assert list((isolated / "home").iterdir()) == []
 
 
-def test_what_is_no_plain_file_is_refused_at_once(provider: ProviderServer) -> None:
+def test_special_file_is_refused_at_once(provider: ProviderServer) -> None:
     os.mkfifo("pipe")
     Path("folder").mkdir()
     Path("to-pipe").symlink_to("pipe")
@@ -226,7 +224,7 @@ def test_what_is_no_plain_file_is_refused_at_once(provider: ProviderServer) -> N
     assert [said for said in results if "a pipe, not a regular file" not in said] == []
 
 
-def test_huge_files_are_read_in_part_and_never_wait(provider: ProviderServer) -> None:
+def test_huge_file_is_read_in_part_without_waiting(provider: ProviderServer) -> None:
     with Path("sparse").open("wb") as file:
         file.write(b"first\n")
         file.truncate(5 * 1024**3)
@@ -273,7 +271,7 @@ def test_secret_files_reach_nobody_by_any_tool(provider: ProviderServer) -> None
     assert "protected files were left out" in found[0]
 
 
-def test_a_deny_rule_holds_for_the_file_however_it_is_reached(provider: ProviderServer) -> None:
+def test_deny_rule_holds_for_every_path_to_file(provider: ProviderServer) -> None:
     Path("vault").mkdir()
     for name in ("vault/a.txt", "vault/b.txt"):
         Path(name).write_text(f"theirs {CANARY}\n")
@@ -303,7 +301,7 @@ def test_a_deny_rule_holds_for_the_file_however_it_is_reached(provider: Provider
     assert CANARY in provider.requests[-1].results[0]  # so without the rule it can be read
 
 
-def test_instructions_that_are_a_link_to_a_key_are_not_sent(provider: ProviderServer, isolated: Path) -> None:
+def test_instructions_linked_to_a_key_are_not_sent(provider: ProviderServer, isolated: Path) -> None:
     (isolated / "home/.ssh").mkdir()
     (isolated / "home/.ssh/id_ed25519").write_text(CANARY)
     Path("AGENTS.md").symlink_to(isolated / "home/.ssh/id_ed25519")

@@ -35,7 +35,7 @@ def backdate(days: int, *names: str) -> None:
         database.execute(f"UPDATE sessions SET updated = updated - 86400 * {days} WHERE title IN ({marks})", names)
 
 
-def test_what_a_turn_said_and_did_is_found(provider: ProviderServer) -> None:
+def test_words_and_deeds_of_a_turn_are_found(provider: ProviderServer) -> None:
     Path("notes.txt").write_text("the marmalade is in the cupboard\n")
     provider.script(call("read", {"path": "notes.txt"}), text("It stands in the cupboard."))
     asked = run_wolo("-p", *provider.flags, "--json", "Where is the marmalade?").json
@@ -56,7 +56,7 @@ def test_nothing_found_is_no_failure(provider: ProviderServer) -> None:
     assert run_wolo("sessions", "search", "nothing").stdout == "No results.\n"
 
 
-def test_a_phrase_in_quotation_marks_of_the_shell_is_a_phrase(provider: ProviderServer) -> None:
+def test_phrase_quoted_in_the_shell_is_a_phrase(provider: ProviderServer) -> None:
     provider.script(text("ok"), text("ok"))
     run_wolo("-p", *provider.flags, "red green blue")
     run_wolo("-p", *provider.flags, "green red blue")
@@ -66,7 +66,7 @@ def test_a_phrase_in_quotation_marks_of_the_shell_is_a_phrase(provider: Provider
 
 
 @pytest.mark.parametrize("words", ['"open', "tol:shell", "since:then", "->"])
-def test_a_search_that_cannot_be_understood_is_refused_in_words(words: str) -> None:
+def test_unreadable_search_is_refused_in_words(words: str) -> None:
     refused = run_wolo("sessions", "search", words)
     assert refused.exit_code == 2
     assert refused.stdout == ""
@@ -86,7 +86,7 @@ def test_here_and_all_directories(provider: ProviderServer, tmp_path: Path) -> N
     assert len(search("needle", "--limit", "1")) == 1
 
 
-def test_a_list_shows_title_age_model_tokens_cost_and_what_is_open(provider: ProviderServer) -> None:
+def test_list_shows_title_age_model_tokens_and_cost(provider: ProviderServer) -> None:
     provider.script(text("ok"))
     run_wolo("-p", *provider.flags, "Bake a cake")
     shown = run_wolo("sessions", "list").stdout
@@ -124,7 +124,7 @@ def _prompt(words: str) -> Any:
     return user(words)
 
 
-def test_a_new_title_shows_and_does_not_make_it_the_latest(provider: ProviderServer) -> None:
+def test_new_title_shows_without_becoming_the_latest(provider: ProviderServer) -> None:
     provider.script(text("ok"), text("ok"))
     run_wolo("-p", *provider.flags, "the first")
     run_wolo("-p", *provider.flags, "the second")
@@ -140,7 +140,7 @@ def test_a_new_title_shows_and_does_not_make_it_the_latest(provider: ProviderSer
     assert run_wolo("sessions", "rename", "no such", "x").exit_code == 3
 
 
-def test_cleaning_takes_old_sessions_and_what_only_they_need(provider: ProviderServer) -> None:
+def test_cleaning_takes_old_sessions_and_their_own_data(provider: ProviderServer) -> None:
     with Store.open(find_places().data) as store:
         for title in ("old", "new", "named", "open"):
             session = store.create(Path.cwd(), name="keep" if title == "named" else None)
@@ -208,7 +208,7 @@ def test_stats_of_nothing(provider: ProviderServer) -> None:
     assert run_wolo("stats", "--json").json["cost_usd"] == 0
 
 
-def test_a_huge_session_goes_on_without_what_no_model_could_take(provider: ProviderServer) -> None:
+def test_huge_session_continues_without_unsendable_parts(provider: ProviderServer) -> None:
     from tests.sessions.samples import said, tool_turn
 
     with Store.open(find_places().data) as store:

@@ -42,7 +42,7 @@ def ollama(provider: ProviderServer) -> ProviderServer:
     return provider
 
 
-def test_a_model_server_on_this_machine_is_offered_and_the_choice_saved(ollama: ProviderServer, tmp_path: Path) -> None:
+def test_local_model_server_is_offered_and_choice_saved(ollama: ProviderServer, tmp_path: Path) -> None:
     ollama.script(text("Hello from Gemma."), text("Hello again."))
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST=ollama.origin) as terminal:
         terminal.wait_for("Which one?")
@@ -55,7 +55,7 @@ def test_a_model_server_on_this_machine_is_offered_and_the_choice_saved(ollama: 
     assert run_wolo("-p", "again", env={"OLLAMA_HOST": ollama.origin}).stdout == "Hello again.\n"
 
 
-def test_the_chosen_server_is_tried_out_when_a_person_wants_it(ollama: ProviderServer, tmp_path: Path) -> None:
+def test_chosen_server_is_tried_out_on_request(ollama: ProviderServer, tmp_path: Path) -> None:
     ollama.linted = False  # every request is a conversation of its own
     ollama.otherwise = lambda asked: call("echo", {"word": "red"}) if _wants_call(asked) else text("OK")
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST=ollama.origin) as terminal:
@@ -68,7 +68,7 @@ def test_the_chosen_server_is_tried_out_when_a_person_wants_it(ollama: ProviderS
     assert ollama.requests[-1].messages[-1]["content"] == "say hello"
 
 
-def test_before_a_conversation_it_is_chosen_from_a_list(ollama: ProviderServer, tmp_path: Path) -> None:
+def test_server_is_chosen_from_a_list_before_conversation(ollama: ProviderServer, tmp_path: Path) -> None:
     ollama.script(text("Hello from Gemma."))
     with first_run(tmp_path, WITHOUT_ENGINE, OLLAMA_HOST=ollama.origin, GITHUB_TOKEN="ghp_0123456789abcdef") as terminal:
         terminal.wait_for("No model is set up. Choose a provider:")
@@ -116,7 +116,7 @@ def test_no_is_an_answer(ollama: ProviderServer, tmp_path: Path, key: str) -> No
     assert terminal.shows("No model is set up. Do one of these")
 
 
-def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, tmp_path: Path) -> None:
+def test_large_download_needs_a_yes(provider: ProviderServer, tmp_path: Path) -> None:
     mirror = {"OLLAMA_HOST": "127.0.0.1:1", "HF_ENDPOINT": provider.origin}
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
         terminal.wait_for("Which one?")
@@ -192,7 +192,7 @@ def test_a_key_is_all_a_newcomer_needs(provider: ProviderServer, tmp_path: Path)
     assert [(path.name, path.stat().st_mode & 0o777) for path in kept] == [("keys.toml", 0o600)]
 
 
-def test_a_key_that_is_refused_is_asked_for_again(provider: ProviderServer, tmp_path: Path) -> None:
+def test_refused_key_is_asked_for_again(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(error(401, '{"error": {"message": "no such key"}}'), chat_text("Hi."), chat_text("Hello."))
     with first_key(provider, tmp_path, "say hello") as terminal:
         terminal.enter("1")
@@ -208,7 +208,7 @@ def test_a_key_that_is_refused_is_asked_for_again(provider: ProviderServer, tmp_
     assert 'model = "acme/large"' in (tmp_path / "wolo/config/config.toml").read_text()
 
 
-def test_a_server_that_cannot_be_reached_is_the_persons_to_judge(provider: ProviderServer, tmp_path: Path) -> None:
+def test_unreachable_server_is_left_to_the_person(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(error(500, '{"error": {"message": "oops"}}'), chat_text("Hello."))
     with first_key(provider, tmp_path, "say hello") as terminal:
         terminal.enter("1")
@@ -222,7 +222,7 @@ def test_a_server_that_cannot_be_reached_is_the_persons_to_judge(provider: Provi
         assert terminal.wait_for_exit() == 0
 
 
-def test_in_panels_escape_leads_one_step_back_and_ctrl_c_out(provider: ProviderServer, tmp_path: Path) -> None:
+def test_escape_steps_back_and_ctrl_c_leaves_panels(provider: ProviderServer, tmp_path: Path) -> None:
     hold = Hold()
     provider.script(sse(hold))
     with first_key(provider, tmp_path) as terminal:
@@ -287,7 +287,7 @@ def test_the_smallest_window_is_large_enough(provider: ProviderServer, tmp_path:
         assert terminal.wait_for_exit() == 0
 
 
-def test_a_key_that_is_there_for_other_reasons_is_offered_but_not_asked_for(tmp_path: Path) -> None:
+def test_key_of_other_origin_is_offered_not_requested(tmp_path: Path) -> None:
     with first_run(tmp_path, WITHOUT_ENGINE, "hi", OLLAMA_HOST="127.0.0.1:1", GITHUB_TOKEN="ghp_0123456789abcdef") as terminal:
         terminal.wait_for("Which one?")
         terminal.enter("github")

@@ -33,7 +33,7 @@ def write_long_file() -> None:
     Path("long.txt").write_text("".join(f"line {number} of a long file\n" for number in range(250)), encoding="utf-8")
 
 
-def test_a_session_goes_on_after_its_window_is_full(provider: ProviderServer) -> None:
+def test_session_continues_after_its_window_is_full(provider: ProviderServer) -> None:
     write_long_file()
     taken = small_window(provider)
     seen = []
@@ -50,7 +50,7 @@ def test_a_session_goes_on_after_its_window_is_full(provider: ProviderServer) ->
     assert all(f"read it, number {number}" in shown for number in range(8))
 
 
-def test_a_declared_window_is_kept_without_a_single_refusal(provider: ProviderServer) -> None:
+def test_declared_window_is_kept_without_refusals(provider: ProviderServer) -> None:
     write_long_file()
     provider.linted = False
     taken = small_window(provider)
@@ -64,7 +64,7 @@ def test_a_declared_window_is_kept_without_a_single_refusal(provider: ProviderSe
     assert "no longer fits" in said
 
 
-def test_switched_off_it_is_an_error_and_nothing_is_lost(provider: ProviderServer) -> None:
+def test_disabled_compaction_is_an_error_without_loss(provider: ProviderServer) -> None:
     write_long_file()
     provider.script(call("read", {"path": "long.txt"}), TOO_LONG)
     done = run_wolo("-p", "--json", "-s", "long", "--set", "compaction.auto=false", *provider.flags, "read it")

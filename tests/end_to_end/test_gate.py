@@ -49,7 +49,7 @@ def shell(*commands: str) -> tuple[tuple[str, dict[str, object]], ...]:
 
 
 @pytest.mark.parametrize("mode", ["ask", "edit"])
-def test_without_a_person_no_hostile_line_runs_and_each_is_listed(provider: ProviderServer, root: Path, mode: str) -> None:
+def test_hostile_lines_are_denied_and_listed_without_person(provider: ProviderServer, root: Path, mode: str) -> None:
     provider.script(calls(*shell(*HOSTILE_LINES, "cat a.txt")), text("ok"))
     done = run_wolo("--json", "--mode", mode, "--allow", "shell:ls *", *provider.flags, "go", stdin="y\n" * 500, timeout=120)
     *refused, ran = provider.requests[1].results
@@ -72,7 +72,7 @@ def test_plan_lets_readers_run_and_nothing_else(provider: ProviderServer, root: 
     assert done.exit_code == 4
 
 
-def test_a_chain_of_allowed_parts_runs_and_leaving_the_workspace_does_not(provider: ProviderServer, root: Path) -> None:
+def test_allowed_chain_runs_but_leaving_the_workspace_fails(provider: ProviderServer, root: Path) -> None:
     provider.script(calls(*shell("cd src && printf hi | head -3", "cd ../.. && printf hi")), text("ok"))
     rules = ("--allow", "shell:cd *", "--allow", "shell:printf *")
     done = run_wolo("--json", "--mode", "ask", *rules, *provider.flags, "go")
@@ -82,7 +82,7 @@ def test_a_chain_of_allowed_parts_runs_and_leaving_the_workspace_does_not(provid
     assert done.exit_code == 4
 
 
-def test_what_nothing_brings_back_is_refused_where_nobody_is_asked(provider: ProviderServer, root: Path) -> None:
+def test_irreversible_command_is_refused_without_a_person(provider: ProviderServer, root: Path) -> None:
     provider.script(calls(*shell("rm -rf src", "> a.txt", "git reset --hard", "find . -delete")), text("ok"))
     done = run_wolo("--json", *provider.flags, "go")
     assert all("cannot be undone" in result for result in provider.requests[1].results)
@@ -110,7 +110,7 @@ def test_a_deny_holds_under_yolo(provider: ProviderServer, root: Path) -> None:
     assert not Path(MARKER).exists()
 
 
-def test_a_file_that_a_rule_denies_is_attached_by_no_prompt(provider: ProviderServer, root: Path) -> None:
+def test_denied_file_is_attached_by_no_prompt(provider: ProviderServer, root: Path) -> None:
     (root / "notes").mkdir()
     (root / "notes" / "x.md").write_text("CANARY")
     (root / "link.md").symlink_to("notes/x.md")
@@ -123,7 +123,7 @@ def test_a_file_that_a_rule_denies_is_attached_by_no_prompt(provider: ProviderSe
     assert run_wolo("-p", "--deny", "read:notes/**", *provider.flags, "see @a.txt").exit_code == 0
 
 
-def test_a_person_sees_what_would_be_gone_and_enter_is_a_no(provider: ProviderServer, root: Path) -> None:
+def test_person_sees_the_losses_and_enter_denies(provider: ProviderServer, root: Path) -> None:
     (root / "src" / "b.py").touch()
     provider.script(call("shell", {"command": "rm -r src"}), text("I see."))
     with pty_wolo(*provider.flags, "go on", columns=120) as terminal:

@@ -54,7 +54,7 @@ def test_a_call_makes_its_round_with_its_signature(provider: ProviderServer) -> 
     ]
 
 
-def test_a_resumed_conversation_sends_each_signature_on_the_part_it_came_with(provider: ProviderServer) -> None:
+def test_resumed_conversation_sends_each_signature_on_its_part(provider: ProviderServer) -> None:
     Path("a.txt").write_text("AAA")
     answer = stream(
         said(word("I ")), said(word("read it.", S1)), said(called("read", {"path": "a.txt"}, S2)), said(finish="STOP")
@@ -84,7 +84,7 @@ def test_three_parallel_calls_are_answered_in_one_content(provider: ProviderServ
     assert outputs == [f"1→{name}\n[1 line.]" for name in "abc"]
 
 
-def test_another_model_takes_the_conversation_over_with_the_placeholder(provider: ProviderServer) -> None:
+def test_other_model_continues_with_the_placeholder(provider: ProviderServer) -> None:
     Path("a.txt").write_text("AAA")
     provider.script(calls(called("read", {"path": "a.txt"}, S1)), text("It says AAA."), text("Yes."))
     gemini(provider, "-s", "mine", "read a.txt", model="custom/gemini-2.5-test")
@@ -104,7 +104,7 @@ def test_an_unreadable_call_is_tried_once_more(provider: ProviderServer) -> None
     assert len(provider.requests) == 4
 
 
-def test_a_used_up_day_is_not_tried_again_and_a_full_minute_is(provider: ProviderServer) -> None:
+def test_spent_day_is_final_but_full_minute_retried(provider: ProviderServer) -> None:
     message = "You exceeded your current quota, please check your plan and billing details."
     provider.script(refused(429, "RESOURCE_EXHAUSTED", message, PER_MINUTE, retry_in("0.1s")), text("Now."))
     assert gemini(provider, "go").stdout == "Now.\n"
@@ -115,7 +115,7 @@ def test_a_used_up_day_is_not_tried_again_and_a_full_minute_is(provider: Provide
     assert len(provider.requests) == 3
 
 
-def test_a_field_that_the_server_does_not_know_is_left_out(provider: ProviderServer) -> None:
+def test_unknown_field_is_left_out(provider: ProviderServer) -> None:
     where = "tools[0].function_declarations[0]"
     unknown = f"Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at '{where}': Cannot find field."
     provider.script(refused(400, "INVALID_ARGUMENT", unknown), text("Hello."))

@@ -47,7 +47,7 @@ bash -c './allowed go; touch marker'
 KINDS_OF_BREAK = ("./allowed go\ntouch marker", "./allowed go\r\ntouch marker", "touch marker\n./allowed go")
 
 
-def test_nothing_around_an_allowed_command_runs_and_nobody_answers_for_the_person(provider: ProviderServer) -> None:
+def test_nothing_runs_around_an_allowed_command_without_answers(provider: ProviderServer) -> None:
     Path("allowed").write_text("#!/bin/sh\necho allowed ran\n")
     Path("allowed").chmod(0o755)
     wanted = [*AROUND.strip().split("\n"), *KINDS_OF_BREAK]
@@ -61,7 +61,7 @@ def test_nothing_around_an_allowed_command_runs_and_nobody_answers_for_the_perso
     assert [denial["input"]["command"] for denial in done.json["permission_denials"]] == wanted
 
 
-def test_what_the_model_says_and_names_steers_no_terminal_without_the_rich_screen_either(provider: ProviderServer) -> None:
+def test_model_text_steers_no_plain_terminal(provider: ProviderServer) -> None:
     hostile = "\x1b]0;title\x07\x1b[2J\x9b5n"
     named = call("write", {"path": f"../{hostile}\nwolo: all is well", "content": ""})
     provider.script(named, text(f"Said{hostile}."))
@@ -78,7 +78,7 @@ def test_what_the_model_says_and_names_steers_no_terminal_without_the_rich_scree
     assert run_wolo("-p", *provider.flags, "go").stdout == f"Said{hostile}.\n"
 
 
-def test_two_runs_edit_one_file_and_no_update_is_lost(provider: ProviderServer) -> None:
+def test_two_runs_edit_one_file_without_lost_updates(provider: ProviderServer) -> None:
     file = Path("shared.txt")
     file.write_text("".join(f"a{n}=0\nb{n}=0\n" for n in range(40)))
     size, torn, stop = file.stat().st_size, [], threading.Event()
@@ -106,7 +106,7 @@ def test_two_runs_edit_one_file_and_no_update_is_lost(provider: ProviderServer) 
     assert list(Path().iterdir()) == [file]
 
 
-def test_what_no_session_spills_is_for_its_owner_alone_and_gone_in_the_end(provider: ProviderServer, isolated: Path) -> None:
+def test_spilled_output_is_private_and_removed_at_end(provider: ProviderServer, isolated: Path) -> None:
     waiting = "seq 50000; touch ready; until test -e seen; do sleep 0.02; done"
     provider.script(call("shell", {"command": "seq 50000"}), call("shell", {"command": waiting}), text("ok"))
     before = os.umask(0)
@@ -123,7 +123,7 @@ def test_what_no_session_spills_is_for_its_owner_alone_and_gone_in_the_end(provi
     assert list((isolated / "wolo" / "state").glob("unkept-*")) == []
 
 
-def test_the_next_start_ends_what_a_killed_run_left_running(provider: ProviderServer, isolated: Path) -> None:
+def test_next_start_ends_leftovers_of_a_killed_run(provider: ProviderServer, isolated: Path) -> None:
     """Also when it runs no command of its own."""
     left, kept = (f"{digit}{time.monotonic_ns() % 10**9}" for digit in (7, 8))
     for number in (left, kept):
@@ -146,7 +146,7 @@ def test_the_next_start_ends_what_a_killed_run_left_running(provider: ProviderSe
 
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}])
-def test_names_and_commands_in_any_script_work_under_any_locale(provider: ProviderServer, locale: dict[str, str]) -> None:
+def test_names_in_any_script_work_under_any_locale(provider: ProviderServer, locale: dict[str, str]) -> None:
     Path("café.txt").write_text("héllo 你好\n")
     provider.script(
         calls(
@@ -182,9 +182,7 @@ def next_step(asked: Asked) -> Reply:
 
 
 @pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
-def test_kills_at_any_moment_lose_nothing_tear_nothing_and_repeat_nothing(
-    provider: ProviderServer, isolated: Path, rounds: int
-) -> None:
+def test_kills_at_any_moment_lose_and_repeat_nothing(provider: ProviderServer, isolated: Path, rounds: int) -> None:
     chance = random.Random(rounds)
     Path("versions.txt").write_text(f"version\n{LINES}end\n")
     provider.otherwise = next_step

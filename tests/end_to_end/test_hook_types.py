@@ -43,7 +43,7 @@ def test_a_server_denies_a_call(provider: ProviderServer, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("is_strict", [False, True])
-def test_a_server_that_fails_asks_and_if_strict_denies(provider: ProviderServer, *, is_strict: bool) -> None:
+def test_failing_hook_server_asks_and_strict_denies(provider: ProviderServer, *, is_strict: bool) -> None:
     with search_server() as server:
         server.status = 500
         write_settings(*request("PreToolUse", server.url, strict=is_strict))
@@ -62,7 +62,7 @@ def test_a_server_that_fails_asks_and_if_strict_denies(provider: ProviderServer,
         ("Perhaps.", False, "Denied"),
     ],
 )
-def test_a_model_judges_a_call_and_its_cost_counts(provider: ProviderServer, answer: str, said: str, *, is_written: bool) -> None:
+def test_model_hook_judges_a_call_and_costs_count(provider: ProviderServer, answer: str, said: str, *, is_written: bool) -> None:
     write_settings("[[hooks.PreToolUse]]", 'type = "prompt"', 'prompt = "May it write? $ARGUMENTS"', 'matcher = "Write"')
     provider.script(call("write", WRITE), text(answer), text("Done."))
     ran = run_wolo("--json", *provider.flags, "write it")
@@ -78,7 +78,7 @@ def test_a_model_judges_a_call_and_its_cost_counts(provider: ProviderServer, ans
     assert ran.json["num_turns"] == 2
 
 
-def test_a_hook_in_the_background_blocks_nothing_and_is_told_later(provider: ProviderServer) -> None:
+def test_background_hook_blocks_nothing_and_reports_later(provider: ProviderServer) -> None:
     heard = {"role": "user", "content": "[User hook: The tests fail.]"}
     write_settings(
         *hook("PreToolUse", script("late", "sys.stderr.write('The tests fail.'); sys.exit(2)"), "Write", **{"async": True})
@@ -95,14 +95,14 @@ def test_a_hook_in_the_background_blocks_nothing_and_is_told_later(provider: Pro
     assert ran.json["result"] == "Done."
 
 
-def test_a_hook_runs_only_once_in_a_session_and_others_each_time(provider: ProviderServer) -> None:
+def test_once_hook_runs_once_per_session_others_repeat(provider: ProviderServer) -> None:
     write_settings(*noting("PreToolUse"), "once = true", *noting("PostToolUse"))
     provider.script(call("write", WRITE), call("read", {"path": "a.txt"}), text("Done."))
     assert run_wolo("-p", *provider.flags, "write it").exit_code == 0
     assert [each["hook_event_name"] for each in told()] == ["PreToolUse", "PostToolUse", "PostToolUse"]
 
 
-def test_a_denial_by_a_rule_is_told_and_may_be_answered(provider: ProviderServer) -> None:
+def test_rule_denial_is_reported_and_may_be_answered(provider: ProviderServer) -> None:
     retry = "print(json.dumps({'hookSpecificOutput': {'hookEventName': 'PermissionDenied', 'retry': True}}))"
     write_settings(*noting("PermissionDenied", "Bash"), *hook("PermissionDenied", script("retry", retry)))
     provider.script(call("shell", {"command": "make"}), text("I see."))
@@ -113,7 +113,7 @@ def test_a_denial_by_a_rule_is_told_and_may_be_answered(provider: ProviderServer
     assert provider.requests[-1].results[0].endswith("[User hook: You may try this call again.]")
 
 
-def test_a_turn_that_fails_is_told_with_the_kind_of_error(provider: ProviderServer) -> None:
+def test_failed_turn_is_reported_with_its_error_kind(provider: ProviderServer) -> None:
     write_settings(*noting("StopFailure", "authentication_failed"), *noting("Stop"))
     provider.script(error(401, "no such key"))
     assert run_wolo("-p", *provider.flags, "hello").exit_code == 1
@@ -146,7 +146,7 @@ def test_changed_files_and_settings_are_told_between_requests(provider: Provider
     assert "blue" in provider.requests[-1].results[-1]
 
 
-def test_instructions_and_the_first_session_in_a_folder_are_told(provider: ProviderServer) -> None:
+def test_instructions_and_first_session_are_reported(provider: ProviderServer) -> None:
     Path("AGENTS.md").write_text("Be brief.")
     Path("sub").mkdir()
     Path("sub/AGENTS.md").write_text("Be exact.")

@@ -64,7 +64,7 @@ def specific(event: str, **output: object) -> str:
     return saying(hookSpecificOutput={"hookEventName": event, **output})
 
 
-def test_a_hook_stops_a_call_and_the_model_reads_why(provider: ProviderServer) -> None:
+def test_hook_stops_a_call_and_gives_the_reason(provider: ProviderServer) -> None:
     write_settings(
         *hook(
             "PreToolUse",
@@ -87,7 +87,7 @@ def test_without_that_hook_the_same_call_runs(provider: ProviderServer) -> None:
     assert Path("a.txt").read_text() == "one"
 
 
-def test_every_event_of_a_run_is_told_in_its_order(provider: ProviderServer) -> None:
+def test_run_events_are_reported_in_their_order(provider: ProviderServer) -> None:
     events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd")
     write_settings(*(line for event in events for line in noting(event)))
     provider.script(calls(("write", WRITE), ("read", {"path": "none.txt"})), text("Done."))
@@ -210,7 +210,7 @@ def test_an_allow_spares_an_ordinary_question(provider: ProviderServer) -> None:
     assert Path("made").exists()
 
 
-def test_a_permission_request_is_answered_where_nobody_else_can(provider: ProviderServer) -> None:
+def test_permission_request_is_answered_without_a_person(provider: ProviderServer) -> None:
     for behavior, exit_code in (("allow", 0), ("deny", 4)):
         decision = {"behavior": behavior, "message": "I said so."}
         write_settings(*hook("PermissionRequest", script("answer", specific("PermissionRequest", decision=decision)), "Bash"))
@@ -227,7 +227,7 @@ def changing(arguments: str) -> list[str]:
     return hook("PreToolUse", script("change", body))
 
 
-def test_changed_arguments_are_what_runs_and_what_is_judged(provider: ProviderServer) -> None:
+def test_changed_arguments_are_run_and_judged(provider: ProviderServer) -> None:
     write_settings(*changing("changed['path'] = 'b.txt'"))
     provider.script(call("write", WRITE), text("Done."))
     ran = run_wolo("--json", *provider.flags, "--mode", "edit", "write it")
@@ -263,7 +263,7 @@ def test_a_patch_is_matched_by_who_guards_writes(provider: ProviderServer) -> No
     assert not Path("a.txt").exists()
 
 
-def test_what_hooks_add_to_a_result_stands_below_it(provider: ProviderServer) -> None:
+def test_added_context_stands_below_the_result(provider: ProviderServer) -> None:
     write_settings(
         *hook("PostToolUse", script("context", specific("PostToolUse", additionalContext="Format it."))),
         *hook("PostToolUse", script("block", saying(decision="block", reason="The linter complains."))),
@@ -275,7 +275,7 @@ def test_what_hooks_add_to_a_result_stands_below_it(provider: ProviderServer) ->
     assert Path("a.txt").read_text() == "one"
 
 
-def test_what_a_hook_does_after_a_call_is_undone_with_it(provider: ProviderServer) -> None:
+def test_hook_effects_after_a_call_are_undone_together(provider: ProviderServer) -> None:
     Path("a.txt").write_text("old")
     write_settings(*hook("PostToolUse", script("format", "open('a.txt', 'a').write(' formatted')"), "Write|Edit"))
     provider.script(
@@ -304,9 +304,7 @@ BEHIND = "import os; os.rename('scripts', 'o'); os.mkdir('scripts'); open('scrip
         ("shell", {"command": f'python3 -c "{BEHIND}"'}),
     ],
 )
-def test_the_model_cannot_have_its_own_program_run_as_a_hook(
-    provider: ProviderServer, tool: str, arguments: Mapping[str, Any]
-) -> None:
+def test_model_cannot_run_its_own_program_as_hook(provider: ProviderServer, tool: str, arguments: Mapping[str, Any]) -> None:
     """Not even in the mode that asks least: in the sandbox such a file cannot be changed, outside of it a person is asked."""
     require("bwrap")
     Path("scripts").mkdir()
@@ -331,7 +329,7 @@ PUT = "mkdir -p later && cp evil.sh later/check.sh"
         ("sh ./later/check.sh", PUT),
     ],
 )
-def test_no_way_to_a_hooks_program_can_be_changed_in_the_sandbox(provider: ProviderServer, command: str, behind: str) -> None:
+def test_sandbox_protects_every_path_to_hook_programs(provider: ProviderServer, command: str, behind: str) -> None:
     """Be it a link, a folder that is entered first, or a file that is not there yet."""
     require("bwrap")
     Path("scripts").mkdir()
@@ -351,7 +349,7 @@ def test_no_way_to_a_hooks_program_can_be_changed_in_the_sandbox(provider: Provi
 # Prompts, and the end of a turn
 
 
-def test_a_prompt_that_is_kept_back_is_never_sent(provider: ProviderServer) -> None:
+def test_blocked_prompt_is_never_sent(provider: ProviderServer) -> None:
     write_settings(
         *hook("UserPromptSubmit", script("no", "sys.stderr.write('No names.'); sys.exit('Anna' in told['prompt'] and 2)"))
     )
@@ -364,7 +362,7 @@ def test_a_prompt_that_is_kept_back_is_never_sent(provider: ProviderServer) -> N
     assert run_wolo("-p", *provider.flags, "write to a colleague").exit_code == 0
 
 
-def test_what_is_added_to_a_prompt_joins_it_and_requests_go_on_as_they_began(provider: ProviderServer) -> None:
+def test_context_joins_a_prompt_and_requests_keep_beginning(provider: ProviderServer) -> None:
     count = "n = open(os.path.expanduser('~/n'), 'a+'); n.write('x'); n.seek(0); print('prompt', len(n.read()))"
     write_settings(
         *hook("SessionStart", script("start", "print('The branch is frozen.')")),
@@ -379,7 +377,7 @@ def test_what_is_added_to_a_prompt_joins_it_and_requests_go_on_as_they_began(pro
     assert second[-1]["content"] == "second\n\n<hook_context>\nThe branch is frozen.\n\nprompt 2\n</hook_context>"
 
 
-def test_a_stop_hook_sends_the_model_back_three_times_at_most(provider: ProviderServer) -> None:
+def test_stop_hook_continues_the_model_three_times_most(provider: ProviderServer) -> None:
     write_settings(
         *hook("Stop", script("again", saying(decision="block", reason="Run the tests."))),
         *noting("Stop"),
@@ -391,7 +389,7 @@ def test_a_stop_hook_sends_the_model_back_three_times_at_most(provider: Provider
     assert [each["stop_hook_active"] for each in told()] == [False, True, True]
 
 
-def test_a_session_with_hooks_is_played_again_without_them(provider: ProviderServer) -> None:
+def test_session_with_hooks_replays_without_them(provider: ProviderServer) -> None:
     once = "p = os.path.expanduser('~/once')\nif not os.path.exists(p): open(p, 'w'); " + saying(
         decision="block", reason="Test it."
     )
@@ -433,7 +431,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("how", FAILURES)
-def test_a_guard_that_fails_asks_and_if_it_is_strict_denies(provider: ProviderServer, how: str) -> None:
+def test_failing_guard_asks_and_strict_denies(provider: ProviderServer, how: str) -> None:
     """A status of its own is an answer: by the contract of hooks it blocks nothing."""
     body, said = FAILURES[how]
     for is_strict in (False, True):
@@ -448,7 +446,7 @@ def test_a_guard_that_fails_asks_and_if_it_is_strict_denies(provider: ProviderSe
         assert Path("a.txt").exists() != is_denied
 
 
-def test_a_program_that_is_not_there_is_a_failure(provider: ProviderServer) -> None:
+def test_missing_program_is_a_failure(provider: ProviderServer) -> None:
     write_settings(*hook("PreToolUse", "/nowhere/check", strict=True))
     provider.script(call("write", WRITE), text("I see."))
     ran = run_wolo("-p", *provider.flags, "--mode", "edit", "write it")
@@ -457,7 +455,7 @@ def test_a_program_that_is_not_there_is_a_failure(provider: ProviderServer) -> N
 
 
 @pytest.mark.parametrize("command", ["/nowhere/check", "no-such-check --now", '"$CLAUDE_PROJECT_DIR"/check.sh'])
-def test_a_guard_whose_program_is_missing_is_named_first(provider: ProviderServer, command: str) -> None:
+def test_missing_guard_program_is_named_first(provider: ProviderServer, command: str) -> None:
     write_settings(*hook("PreToolUse", command))
     provider.script(text("Done."))
     ran = run_wolo("-p", *provider.flags, "go")
@@ -465,7 +463,7 @@ def test_a_guard_whose_program_is_missing_is_named_first(provider: ProviderServe
     assert "so calls that it would check are asked about" in ran.stderr
 
 
-def test_when_its_time_is_up_all_that_a_hook_started_is_ended(provider: ProviderServer) -> None:
+def test_timeout_ends_everything_the_hook_started(provider: ProviderServer) -> None:
     body = "import subprocess; p = subprocess.Popen(['sleep', '600']); open('pid', 'w').write(str(p.pid)); p.wait()"
     write_settings(*hook("PreToolUse", script("slow", body), timeout_s=1))
     provider.script(call("write", WRITE), text("Done."))
@@ -482,7 +480,7 @@ def test_a_hook_need_not_read_and_may_flood(provider: ProviderServer) -> None:
 # Secrets, and what reaches a terminal
 
 
-def test_a_hook_gets_what_the_tool_gets_and_the_model_reads_no_secret(provider: ProviderServer) -> None:
+def test_hook_gets_tool_values_and_model_no_secret(provider: ProviderServer) -> None:
     Path(".env").write_text("DB_PASSWORD=hunter2-hunter2\n")
     body = "sys.stderr.write('seen ' + told['tool_input']['command'] + ' \\x1b]0;evil\\x07'); sys.exit(2)"
     write_settings(*hook("PreToolUse", script("seen", body), "Bash"))
@@ -517,9 +515,7 @@ def test_a_hook_runs_as_the_person_does(provider: ProviderServer) -> None:
         (["[hooks]", 'Stop = "x"'], "a list"),
     ],
 )
-def test_a_mistake_in_the_settings_ends_wolo_before_anything_is_sent(
-    provider: ProviderServer, lines: list[str], said: str
-) -> None:
+def test_settings_mistake_ends_wolo_before_anything_is_sent(provider: ProviderServer, lines: list[str], said: str) -> None:
     write_settings(*lines)
     ran = run_wolo("-p", *provider.flags, "hi")
     assert ran.exit_code == 2
@@ -535,7 +531,7 @@ def test_a_mistake_in_the_settings_ends_wolo_before_anything_is_sent(
         ('{"hooks": {"PreToolUse": {"hooks": []}}}', "PreToolUse is not used"),
     ],
 )
-def test_a_guard_that_cannot_be_read_ends_wolo_and_is_named(provider: ProviderServer, content: str, said: str) -> None:
+def test_unreadable_guard_ends_wolo_with_its_name(provider: ProviderServer, content: str, said: str) -> None:
     write_settings()
     (find_places().config / "hooks.json").write_text(content)
     ran = run_wolo("-p", *provider.flags, "hi")
@@ -545,7 +541,7 @@ def test_a_guard_that_cannot_be_read_ends_wolo_and_is_named(provider: ProviderSe
     assert provider.requests == []
 
 
-def test_what_else_cannot_be_used_of_ones_own_file_is_named_and_the_rest_works(provider: ProviderServer) -> None:
+def test_unusable_own_entry_is_named_and_others_work(provider: ProviderServer) -> None:
     write_settings()
     guard = {"matcher": "Write", "hooks": [{"type": "command", "command": "echo no >&2; exit 2", "color": "red"}]}
     events = {
@@ -565,7 +561,7 @@ def test_what_else_cannot_be_used_of_ones_own_file_is_named_and_the_rest_works(p
         assert said in ran.stderr
 
 
-def test_a_relative_program_is_the_one_beside_the_settings(provider: ProviderServer) -> None:
+def test_relative_program_lies_beside_the_settings(provider: ProviderServer) -> None:
     write_settings(*hook("PreToolUse", "./guard.sh"))
     Path("guard.sh").write_text("#!/bin/sh\ntouch ran-here\n")
     Path("guard.sh").chmod(0o755)
@@ -577,7 +573,7 @@ def test_a_relative_program_is_the_one_beside_the_settings(provider: ProviderSer
     assert not Path("ran-here").exists()
 
 
-def test_a_hook_sets_variables_for_commands_and_reads_what_was_said(provider: ProviderServer) -> None:
+def test_hook_sets_command_variables_and_reads_the_answer(provider: ProviderServer) -> None:
     setting = "open(os.environ['CLAUDE_ENV_FILE'], 'a').write('export GREETING=\"hello $USER_OF_IT\"\\nexport MY_TOKEN=x\\n')"
     reading = "lines = [json.loads(line) for line in open(told['transcript_path'])]\n" + specific("Stop").replace(
         "}))", ", 'systemMessage': ' '.join(str(each['message']['content']) for each in lines)}))", 1
@@ -609,7 +605,7 @@ def test_a_hook_that_stops_everything_ends_the_turn(provider: ProviderServer, ev
     assert (Path("a.txt").exists(), Path("b.txt").exists()) == (event == "PostToolUse", False)
 
 
-def test_a_hook_puts_another_result_in_place_of_one(provider: ProviderServer) -> None:
+def test_hook_replaces_a_result(provider: ProviderServer) -> None:
     Path("a.txt").write_text("password: 1234\n")
     output = specific("PostToolUse", updatedToolOutput={"type": "text", "file": {"content": "password: (hidden)"}})
     write_settings(*hook("PostToolUse", script("put", output), "Read"))
@@ -662,7 +658,7 @@ PLACES = (".wolo/hooks.json", ".claude/hooks.json", ".claude/settings.json", ".c
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_they_run_only_once_a_person_has_allowed_them(provider: ProviderServer, place: str) -> None:
+def test_hooks_run_only_after_consent(provider: ProviderServer, place: str) -> None:
     project_hooks("sys.exit(2)", place=place)
     assert write_once(provider).exit_code == 0
     consents.save_trust(find_places(), Path.cwd(), "trusted")
@@ -675,7 +671,7 @@ def test_they_run_only_once_a_person_has_allowed_them(provider: ProviderServer, 
     assert (ran.exit_code, Path("ran").read_text()) == (4, "x"), ran.stderr
 
 
-def test_trust_for_one_run_is_no_yes_to_them(provider: ProviderServer) -> None:
+def test_trust_for_one_run_is_no_hook_consent(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
     ran = write_once(provider, "--trust")
     assert (ran.exit_code, Path("ran").exists()) == (0, False)
@@ -684,7 +680,7 @@ def test_trust_for_one_run_is_no_yes_to_them(provider: ProviderServer) -> None:
     assert write_once(provider, "--trust").exit_code == 4
 
 
-def test_they_are_allowed_on_a_machine_without_a_terminal(provider: ProviderServer) -> None:
+def test_hooks_are_allowed_without_a_terminal(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
     assert write_once(provider, "--trust").exit_code == 0
     assert run_wolo("hooks", "allow").exit_code == 0
@@ -692,7 +688,7 @@ def test_they_are_allowed_on_a_machine_without_a_terminal(provider: ProviderServ
     assert write_once(provider).exit_code == 0
 
 
-def test_of_a_folder_that_is_not_trusted_nothing_is_read(provider: ProviderServer) -> None:
+def test_untrusted_folder_contributes_no_hook(provider: ProviderServer) -> None:
     Path(".claude").mkdir()
     Path(".claude/settings.json").write_text("{ broken")
     assert "is no JSON" not in write_once(provider).stderr
@@ -702,7 +698,7 @@ def test_of_a_folder_that_is_not_trusted_nothing_is_read(provider: ProviderServe
 
 
 @pytest.mark.parametrize("changed", ["the script", "the command"])
-def test_what_changes_is_not_run_until_it_is_allowed_again(provider: ProviderServer, changed: str) -> None:
+def test_changed_hook_waits_for_a_new_consent(provider: ProviderServer, changed: str) -> None:
     checking = project_hooks("sys.exit(2)")
     agree()
     assert write_once(provider).exit_code == 4
@@ -719,7 +715,7 @@ def test_what_changes_is_not_run_until_it_is_allowed_again(provider: ProviderSer
     assert write_once(provider).exit_code == 4
 
 
-def test_a_script_that_is_changed_while_wolo_runs_is_not_run(provider: ProviderServer) -> None:
+def test_script_changed_during_the_run_is_not_run(provider: ProviderServer) -> None:
     checking = project_hooks("")
     agree()
     change = {"command": f"echo '# more' >> {checking}"}
@@ -757,7 +753,7 @@ def test_forgetting_the_trust_forgets_what_may_run(provider: ProviderServer) -> 
     assert not Path("ran").exists()
 
 
-def test_doctor_says_what_is_there_and_what_is_broken() -> None:
+def test_doctor_reports_present_and_broken_hooks() -> None:
     project_hooks("sys.exit(2)")
     consents.save_trust(find_places(), Path.cwd(), "trusted")
     write_settings(*hook("Stop", "./gone.sh --now"), *hook("Stop", "true"))
@@ -798,7 +794,7 @@ def at_the_keyboard(provider: ProviderServer) -> Iterator[Terminal]:
         assert leave(terminal) == 0
 
 
-def test_a_prompt_that_is_kept_back_is_given_back_with_the_reason(provider: ProviderServer) -> None:
+def test_blocked_prompt_is_given_back_with_the_reason(provider: ProviderServer) -> None:
     write_settings(
         *hook("SessionStart", script("start", "print('The branch is frozen.')")),
         *hook("UserPromptSubmit", script("no", "sys.stderr.write('No names.'); sys.exit('Anna' in told['prompt'] and 2)")),
@@ -815,7 +811,7 @@ def test_a_prompt_that_is_kept_back_is_given_back_with_the_reason(provider: Prov
     assert prompts(provider) == ["write to all\n\n<hook_context>\nThe branch is frozen.\n</hook_context>"]
 
 
-def test_what_is_said_while_wolo_works_is_held_to_the_same(provider: ProviderServer) -> None:
+def test_text_said_during_work_passes_the_same_hooks(provider: ProviderServer) -> None:
     body = "sys.stderr.write('No names.'); sys.exit('Anna' in told['prompt'] and 2)"
     write_settings(*hook("UserPromptSubmit", script("no", body)))
     hold = Hold()
@@ -833,7 +829,7 @@ def test_what_is_said_while_wolo_works_is_held_to_the_same(provider: ProviderSer
     assert "Anna" not in provider.requests[-1].body.decode()
 
 
-def test_a_slow_hook_is_named_and_esc_ends_it(provider: ProviderServer) -> None:
+def test_slow_hook_is_named_and_esc_ends_it(provider: ProviderServer) -> None:
     body = "import time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
     write_settings(*hook("UserPromptSubmit", script("slow", body), timeout_s=600))
     with at_the_keyboard(provider) as terminal:
@@ -848,7 +844,7 @@ def test_a_slow_hook_is_named_and_esc_ends_it(provider: ProviderServer) -> None:
     assert provider.requests == []
 
 
-def test_one_agrees_to_the_hooks_of_a_project_once_and_hooks_lists_them(provider: ProviderServer) -> None:
+def test_project_hooks_need_one_consent_and_are_listed(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
     consents.save_trust(find_places(), Path.cwd(), "trusted")
     write_settings(*noting("Stop"))
@@ -884,7 +880,7 @@ def test_whoever_never_wants_them_is_not_asked_again(provider: ProviderServer) -
     assert not Path("ran").exists()
 
 
-def test_compacting_is_told_and_what_hooks_add_reaches_the_summary(provider: ProviderServer) -> None:
+def test_compaction_is_reported_and_its_context_summarized(provider: ProviderServer) -> None:
     write_settings(
         *noting("PreCompact", "manual"),
         *noting("PreCompact", "auto"),

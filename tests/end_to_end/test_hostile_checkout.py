@@ -259,7 +259,7 @@ def test_the_trace_sees_what_it_is_to_see(checkout: Checkout) -> None:
     assert checkout.marker.exists()
 
 
-def test_its_settings_would_lead_elsewhere_if_they_were_the_users(checkout: Checkout) -> None:
+def test_checkout_settings_would_redirect_if_they_were_own(checkout: Checkout) -> None:
     """The twin of all that counts who connects."""
     own = find_places().config / "config.toml"
     own.parent.mkdir(parents=True)
@@ -290,7 +290,7 @@ def test_a_run_executes_and_reads_nothing_of_it(provider: ProviderServer, checko
     unread(done, checkout)
 
 
-def test_also_when_it_is_trusted_nothing_of_it_runs(provider: ProviderServer, checkout: Checkout) -> None:
+def test_trusted_checkout_still_runs_nothing(provider: ProviderServer, checkout: Checkout) -> None:
     provider.script(calls(("shell", {"command": "touch marker"})), text("Done."))
     done = trace(["-p", "--trust", *provider.flags, "--mode", "edit", "go"], checkout)
     assert (done.exit_code, done.stdout) == (4, "Done.\n")
@@ -307,7 +307,7 @@ def test_also_when_it_is_trusted_nothing_of_it_runs(provider: ProviderServer, ch
 
 
 @pytest.mark.parametrize("mode", ["auto", "yolo"])
-def test_a_command_is_run_by_the_systems_own_shell(provider: ProviderServer, checkout: Checkout, mode: str) -> None:
+def test_command_runs_in_the_system_shell(provider: ProviderServer, checkout: Checkout, mode: str) -> None:
     """Whatever lies in the checkout under the name of a shell, of the walls or of what searches files."""
     provider.script(calls(("shell", {"command": "echo $((6 * 7))"}), ("grep", {"pattern": "zzz"})), text("Done."))
     done = trace(["-p", *provider.flags, "--mode", mode, "go"], checkout)
@@ -336,7 +336,7 @@ def test_at_the_keyboard_nothing_of_it_runs_either(provider: ProviderServer, che
         unread(done, checkout)
 
 
-def test_pipes_and_endless_devices_in_place_of_its_files_hold_nobody_up(provider: ProviderServer) -> None:
+def test_pipes_and_endless_devices_delay_nobody(provider: ProviderServer) -> None:
     for name in FILES:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(FILES):
@@ -377,7 +377,7 @@ def test_no_listing_executes_or_reads_anything_of_it(argv: list[str], checkout: 
     unread(done, checkout)
 
 
-def test_wolo_as_a_module_loads_no_module_of_the_folder_it_is_started_in(provider: ProviderServer, checkout: Checkout) -> None:
+def test_wolo_module_loads_nothing_from_its_start_folder(provider: ProviderServer, checkout: Checkout) -> None:
     provider.script(text("Done."))
     done = trace(["-m", "wolo", "-p", *provider.flags, "go"], checkout, interpreter=[sys.executable])
     assert (done.exit_code, done.stdout) == (0, "Done.\n")

@@ -25,7 +25,7 @@ def background(command: str) -> Reply:
 
 
 @BOTH
-def test_a_job_is_told_of_in_every_way_and_ends_with_the_run(provider: ProviderServer, mode: str) -> None:
+def test_job_is_reported_everywhere_and_ends_with_run(provider: ProviderServer, mode: str) -> None:
     n = unique_seconds()
     provider.script(
         background("sleep 1.5; echo built"),
@@ -47,7 +47,7 @@ def test_a_job_is_told_of_in_every_way_and_ends_with_the_run(provider: ProviderS
     assert gone(n)
 
 
-def test_the_model_hears_of_an_end_before_it_is_asked_again(provider: ProviderServer) -> None:
+def test_model_reads_of_an_end_before_next_request(provider: ProviderServer) -> None:
     provider.script(background("sleep 1.2; exit 3"), call("shell", {"command": "sleep 1"}), text("I see."))
     run_wolo("-p", "--yolo", *provider.flags, "go")
     last = provider.requests[2].messages[-1]
@@ -55,13 +55,13 @@ def test_the_model_hears_of_an_end_before_it_is_asked_again(provider: ProviderSe
     assert re.fullmatch(r"\[job 1 \(sleep 1\.2; exit 3\) has ended: exit 3 after \d+ s\]", last["content"])
 
 
-def test_asking_for_news_again_and_again_is_no_circle(provider: ProviderServer) -> None:
+def test_repeated_asking_for_news_is_no_loop(provider: ProviderServer) -> None:
     polls = [call("jobs", {"action": "output", "id": 1, "wait_s": 0})] * 8
     provider.script(background("sleep 60"), *polls, text("Enough."))
     assert run_wolo("-p", "--yolo", *provider.flags, "go").exit_code == 0
 
 
-def test_a_job_needs_the_same_leave_as_any_command(provider: ProviderServer) -> None:
+def test_job_needs_the_permission_of_a_command(provider: ProviderServer) -> None:
     provider.script(background("touch marker"), text("ok"))
     done = run_wolo("--json", "--mode=ask", *provider.flags, "go")
     assert done.exit_code == 4
@@ -70,7 +70,7 @@ def test_a_job_needs_the_same_leave_as_any_command(provider: ProviderServer) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_jobs_that_hide_and_ignore_it(provider: ProviderServer, number: signal.Signals) -> None:
+def test_signal_ends_jobs_that_hide_and_ignore_it(provider: ProviderServer, number: signal.Signals) -> None:
     n = unique_seconds()
     hidden = f"trap '' TERM HUP INT; (env -i setsid sleep {n} &); echo up > up; while :; do sleep {n}; done"
     provider.script(background(hidden), call("shell", {"command": "sleep 60"}))
@@ -82,7 +82,7 @@ def test_a_signal_ends_jobs_that_hide_and_ignore_it(provider: ProviderServer, nu
     assert gone(n)
 
 
-def test_jobs_of_a_killed_run_end_at_the_next_start(provider: ProviderServer) -> None:
+def test_jobs_of_a_killed_run_end_next_start(provider: ProviderServer) -> None:
     n = unique_seconds()
     provider.script(background(f"(env -i setsid sleep {n} &); sleep {n}"), call("shell", {"command": "sleep 60"}))
     with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
@@ -96,7 +96,7 @@ def test_jobs_of_a_killed_run_end_at_the_next_start(provider: ProviderServer) ->
     assert gone(n)
 
 
-def test_a_command_that_ignores_term_is_gone_after_ctrl_c(provider: ProviderServer) -> None:
+def test_command_ignoring_term_is_gone_after_ctrl_c(provider: ProviderServer) -> None:
     n = unique_seconds()
     provider.script(call("shell", {"command": f"trap '' TERM INT; touch up; sleep {n}; sleep {n}"}))
     with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
@@ -106,7 +106,7 @@ def test_a_command_that_ignores_term_is_gone_after_ctrl_c(provider: ProviderServ
     assert gone(n)
 
 
-def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(provider: ProviderServer) -> None:
+def test_keyboard_jobs_are_counted_shown_detached_and_named(provider: ProviderServer) -> None:
     n = unique_seconds()
     provider.script(
         background("while [ ! -e go ]; do sleep 0.05; done; echo built; exit 2"),
@@ -147,7 +147,7 @@ def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(pr
     assert gone(n)
 
 
-def test_another_model_takes_over_the_jobs_and_a_new_session_ends_them(provider: ProviderServer) -> None:
+def test_other_model_inherits_jobs_new_session_ends_them(provider: ProviderServer) -> None:
     n = unique_seconds()
     provider.script(background(f"sleep {n}"), text("It runs."), call("jobs", {}), text("Still there."))
     with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
@@ -168,7 +168,7 @@ def test_another_model_takes_over_the_jobs_and_a_new_session_ends_them(provider:
 
 
 @pytest.mark.parametrize("way", ["window", "kill"])
-def test_whatever_becomes_of_wolo_its_jobs_end_and_what_was_detached_goes_on(provider: ProviderServer, way: str) -> None:
+def test_jobs_end_with_wolo_unless_detached(provider: ProviderServer, way: str) -> None:
     mine, free = unique_seconds(), unique_seconds()
     served = f"echo serving; while [ ! -e on ]; do sleep 0.05; done; echo later; sleep {free}"
     provider.script(background(f"trap '' HUP; sleep {mine}"), background(served), text("Both run."))
@@ -198,7 +198,7 @@ def test_whatever_becomes_of_wolo_its_jobs_end_and_what_was_detached_goes_on(pro
     assert gone(free)
 
 
-def test_a_session_with_jobs_is_played_again_as_it_was(provider: ProviderServer) -> None:
+def test_session_with_jobs_replays_unchanged(provider: ProviderServer) -> None:
     provider.script(
         background("echo up; sleep 30"),
         call("jobs", {"action": "stop", "id": 1}),

@@ -82,7 +82,7 @@ def test_whatever_a_tool_reads_the_value_stays_here(provider: ProviderServer, is
     assert K.encode() not in kept(isolated)
 
 
-def test_the_model_works_with_a_value_that_it_never_sees(provider: ProviderServer) -> None:
+def test_model_works_with_an_unseen_value(provider: ProviderServer) -> None:
     Path(".env").write_text(f"DB_PASSWORD={K}\nPORT=1\n")
 
     def edit(asked: Asked) -> Reply:
@@ -105,7 +105,7 @@ def test_the_model_works_with_a_value_that_it_never_sees(provider: ProviderServe
     assert K not in done.stdout
 
 
-def test_a_placeholder_is_the_same_in_the_next_process_and_a_strange_one_is_a_word(provider: ProviderServer) -> None:
+def test_placeholder_is_stable_and_a_foreign_one_literal(provider: ProviderServer) -> None:
     Path(".env").write_text(f"TOKEN={K}\n")
     provider.script(call("read", {"path": ".env"}), text("seen"))
     yolo(provider, "-s", "mine", "go")
@@ -119,7 +119,7 @@ def test_a_placeholder_is_the_same_in_the_next_process_and_a_strange_one_is_a_wo
     assert_hidden(provider)
 
 
-def test_prompt_attachments_stdin_and_instructions_say_no_secret_either(provider: ProviderServer, isolated: Path) -> None:
+def test_prompt_attachments_stdin_and_instructions_hide_secrets(provider: ProviderServer, isolated: Path) -> None:
     Path(".env").write_text(f"TOKEN={K}\n")
     Path("AGENTS.md").write_text(f"Deploy with {K}.\n")
     outside = isolated / "home" / ".netrc"
@@ -134,7 +134,7 @@ def test_prompt_attachments_stdin_and_instructions_say_no_secret_either(provider
     assert K.encode() not in kept(isolated)
 
 
-def test_keys_of_the_machine_are_hidden_wherever_they_turn_up(provider: ProviderServer, isolated: Path) -> None:
+def test_machine_keys_are_hidden_everywhere(provider: ProviderServer, isolated: Path) -> None:
     config = isolated / "wolo" / "config"
     config.mkdir(parents=True)
     (config / "keys.toml").write_text('anthropic = "sk-ant-in-the-file-123"\n')
@@ -151,7 +151,7 @@ def test_keys_of_the_machine_are_hidden_wherever_they_turn_up(provider: Provider
     assert b"sk-ant-in-the-file" not in sent(provider)
 
 
-def test_a_value_learnt_late_changes_nothing_that_was_sent(provider: ProviderServer) -> None:
+def test_late_secret_changes_nothing_already_sent(provider: ProviderServer) -> None:
     """The provider fails the test when a request does not begin with the one before."""
     late = "late-9c21bb77aa"
     Path(".gitignore").write_text(".env\n")
@@ -172,7 +172,7 @@ def test_a_value_learnt_late_changes_nothing_that_was_sent(provider: ProviderSer
     assert_hidden(provider)
 
 
-def test_what_would_carry_a_secret_away_asks_in_every_mode(provider: ProviderServer) -> None:
+def test_secret_leaving_the_machine_asks_in_every_mode(provider: ProviderServer) -> None:
     Path(".env").write_text(f"TOKEN={K}\n")
 
     def carry(asked: Asked) -> Reply:
@@ -188,7 +188,7 @@ def test_what_would_carry_a_secret_away_asks_in_every_mode(provider: ProviderSer
     assert K not in done.stdout + done.stderr
 
 
-def test_the_same_words_in_an_ordinary_file_are_no_secret(provider: ProviderServer) -> None:
+def test_same_words_in_ordinary_files_are_no_secret(provider: ProviderServer) -> None:
     """The twin: what the other tests look for would be seen."""
     Path("notes.txt").write_text(f"TOKEN={K}\n")
     provider.script(call("read", {"path": "notes.txt"}), text("done"))
@@ -221,7 +221,7 @@ def test_a_session_from_before_says_nothing_any_more(provider: ProviderServer) -
     assert K not in shown.stdout
 
 
-def test_a_secret_file_that_is_no_file_is_left_alone(provider: ProviderServer, isolated: Path) -> None:
+def test_special_file_in_place_of_secrets_is_ignored(provider: ProviderServer, isolated: Path) -> None:
     outside = isolated / "outside.txt"
     outside.write_text(f"TOKEN={K}\n")
     subprocess.run(["mkfifo", ".env.fifo"], check=True)
@@ -258,7 +258,7 @@ def test_nobody_there_means_no_secret_file_is_read(provider: ProviderServer, mod
     assert_hidden(provider)
 
 
-def test_in_a_script_that_reads_it_the_value_is_hidden_too(provider: ProviderServer) -> None:
+def test_value_stays_hidden_in_a_script_reading_it(provider: ProviderServer) -> None:
     """Inside the sandbox, where no command asks, and no command names the file."""
     require("bwrap")
     Path(".env").write_text(f"TOKEN={K}\n")
@@ -270,7 +270,7 @@ def test_in_a_script_that_reads_it_the_value_is_hidden_too(provider: ProviderSer
     assert_hidden(provider)
 
 
-def test_long_output_is_hidden_before_it_is_cut_and_kept(provider: ProviderServer, isolated: Path) -> None:
+def test_long_output_is_hidden_before_cutting_and_keeping(provider: ProviderServer, isolated: Path) -> None:
     Path(".env").write_text(f"TOKEN={K}\n")
     lines = f"import sys; k='{K[:9]}'+'{K[9:]}'; [sys.stdout.write((k+' ')*7+chr(10)) for _ in range(9000)]"
     provider.script(call("shell", {"command": f'python3 -c "{lines}"'}), text("done"))
@@ -281,7 +281,7 @@ def test_long_output_is_hidden_before_it_is_cut_and_kept(provider: ProviderServe
     assert K.encode() not in kept(isolated)
 
 
-def test_what_the_model_says_itself_is_hidden_too_and_wherever_it_is_cut(provider: ProviderServer, isolated: Path) -> None:
+def test_secret_in_model_text_is_hidden_despite_cuts(provider: ProviderServer, isolated: Path) -> None:
     Path(".env").write_text(f"TOKEN={K}\n")
     provider.script(
         text(f"The token is {K}.", reasoning=f"I know {K}").split(1),
@@ -296,7 +296,7 @@ def test_what_the_model_says_itself_is_hidden_too_and_wherever_it_is_cut(provide
     assert K.encode() not in kept(isolated)
 
 
-def test_a_list_that_the_model_writes_as_a_string_takes_any_value(provider: ProviderServer) -> None:
+def test_list_written_as_string_takes_any_value(provider: ProviderServer) -> None:
     value = 'q"uo\\te","new":"other'
     Path(".env").write_text(f"DB_PASSWORD='{value}'\n")
     Path("app.ini").write_text(f"password = {value}\n")

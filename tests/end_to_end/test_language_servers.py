@@ -45,7 +45,7 @@ def results(provider: ProviderServer) -> list[str]:
     return provider.requests[-1].results
 
 
-def test_an_edit_that_breaks_a_type_is_told_to_the_model(provider: ProviderServer, project: Path) -> None:
+def test_type_error_from_an_edit_reaches_the_model(provider: ProviderServer, project: Path) -> None:
     look = {"path": "calc.py"}
     provider.script(call("edit", BREAKS), call("read", look), call("edit", {**BREAKS, "old": "'one'", "new": "2"}), text("Done."))
     done = run_wolo("--json", *provider.flags, "go")
@@ -71,7 +71,7 @@ def test_a_server_of_ones_own(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("how", ["dies", "garbage"])
-def test_one_that_misbehaves_is_told_to_the_person_and_costs_the_edit_nothing(provider: ProviderServer, how: str) -> None:
+def test_misbehaving_server_is_reported_without_costing_the_edit(provider: ProviderServer, how: str) -> None:
     edits: list[Any] = [call("write", {"path": name, "content": "BAD\n"}) for name in ("a.x", "b.x")]
     provider.script(*edits, text("Done."))
     done = run_wolo("-p", *fake(how), *provider.flags, "go")
@@ -115,7 +115,7 @@ def test_one_setting_turns_it_off(provider: ProviderServer, project: Path) -> No
     assert "new error" not in results(provider)[0]
 
 
-def test_a_server_of_ones_own_that_is_not_there_is_told(provider: ProviderServer) -> None:
+def test_missing_own_server_is_reported(provider: ProviderServer) -> None:
     settings = ("--set", "lsp.servers.fake.command=['/no/such/server']", "--set", "lsp.servers.fake.extensions=['.x']")
     provider.script(call("write", {"path": "a.x", "content": "one\n"}), text("Done."))
     ran = run_wolo("-p", *provider.flags, "--mode", "edit", *settings, "write it")

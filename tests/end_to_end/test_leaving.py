@@ -40,7 +40,7 @@ def left_by_a_command(terminal: Terminal, hold: Hold) -> int:
 @pytest.mark.parametrize(
     ("ends", "status"), [(terminated, 143), (hung_up_twice, 129), (window_closed, 129), (left_by_a_command, 0)]
 )
-def test_what_waits_is_kept_for_the_next_time(
+def test_queued_text_is_kept_for_next_time(
     provider: ProviderServer, ends: Callable[[Terminal, Hold], int], status: int, isolated: Path
 ) -> None:
     hold = Hold()
@@ -64,13 +64,13 @@ def test_what_waits_is_kept_for_the_next_time(
         terminal.wait_for("half a thought")
 
 
-def test_a_window_that_closes_at_the_prompt_is_no_failure(provider: ProviderServer, isolated: Path) -> None:
+def test_window_closed_at_the_prompt_is_no_failure(provider: ProviderServer, isolated: Path) -> None:
     with repl(provider) as terminal:
         assert window_closed(terminal, Hold()) == 129
     assert not list(isolated.rglob("crash-*"))
 
 
-def test_a_window_that_closes_without_a_signal_ends_wolo(provider: ProviderServer) -> None:
+def test_window_closed_without_signal_ends_wolo(provider: ProviderServer) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup: children inherit it
     try:
         with repl(provider) as terminal:

@@ -27,7 +27,7 @@ def prompt_of(asked: Asked) -> str:
     return str(next(message["content"] for message in asked.messages if message["role"] == "user"))
 
 
-def test_a_resource_and_a_prompt_of_a_server_are_sent_without_a_terminal(provider: ProviderServer) -> None:
+def test_resource_and_prompt_work_without_a_terminal(provider: ProviderServer) -> None:
     set_up(lib=FEATURES)
     provider.script(replies.text("One."), replies.text("Two."), replies.text("Three."))
     assert run_wolo("-p", *provider.flags, "Read @lib:note://first, and @lib:city://oslo/info!", timeout=120).exit_code == 0
@@ -45,7 +45,7 @@ def test_a_resource_and_a_prompt_of_a_server_are_sent_without_a_terminal(provide
     assert prompt_of(provider.requests[2]) == "Read @lib:note://none and @nobody:note://first."
 
 
-def test_the_model_reads_a_resource_under_the_rules_of_its_server_and_a_replay_needs_none(provider: ProviderServer) -> None:
+def test_resource_reading_follows_server_rules_and_replays_alone(provider: ProviderServer) -> None:
     set_up(lib=FEATURES)
     wanted = {"server": "lib", "uri": "note://first"}
     provider.script(replies.call("read_resource", wanted), replies.text("Done."))
@@ -125,7 +125,7 @@ def offered(asked: Asked) -> list[str]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_400_tools_are_found_and_what_was_sent_stays(provider: ProviderServer, format: str) -> None:
+def test_four_hundred_tools_are_found_with_requests_stable(provider: ProviderServer, format: str) -> None:
     at, call, text = FORMATS[format]
     set_up(big=plain("many-400"))
     provider.script(call(FIND, {"query": "say"}), call(SAY, {"text": "hi"}), text("Done."))

@@ -22,7 +22,7 @@ def start(tmux: Tmux, provider: ProviderServer, behind: str, *flags: str) -> Non
     tmux.press("Enter")
 
 
-def test_it_is_told_on_the_terminal_and_gone_with_the_answer(provider: ProviderServer, tmp_path: Path) -> None:
+def test_notice_shows_in_terminal_and_leaves_with_answer(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(call("shell", WAITS), text("Done.\n"))
     with tmux_shell(socket=tmp_path / "tmux") as tmux:
         start(tmux, provider, "| tee answer")
@@ -38,7 +38,7 @@ def test_it_is_told_on_the_terminal_and_gone_with_the_answer(provider: ProviderS
     ("behind", "flags", "before"),
     [("2>errors | cat", (), ""), ("| cat", ("--output-format", "stream-json"), ""), ("| cat", (), "export TERM=dumb")],
 )
-def test_where_it_would_be_in_the_way_nothing_moves(
+def test_nothing_moves_where_it_would_disturb(
     provider: ProviderServer, tmp_path: Path, behind: str, flags: tuple[str, ...], before: str
 ) -> None:
     provider.script(call("shell", {"command": "touch begun; sleep 2.5"}), text("Done at last.\n"))

@@ -63,7 +63,7 @@ def test_work_goes_on_on_another_machine(provider: ProviderServer, kept: str, tm
 
 
 @pytest.mark.parametrize("format", SHAPES)
-def test_the_same_file_from_several_processes_at_once_is_one_session(kept: str, tmp_path: Path, format: str) -> None:
+def test_same_file_imported_concurrently_is_one_session(kept: str, tmp_path: Path, format: str) -> None:
     path, home = exported(format), tmp_path / "elsewhere"
     running = [start_wolo("sessions", "import", str(path), env={"WOLO_HOME": str(home)}) for _ in range(4)]
     said = [(process.communicate(timeout=60), process.returncode) for process in running]
@@ -82,14 +82,14 @@ def test_the_same_file_twice_adds_nothing(kept: str, tmp_path: Path, format: str
     assert len(sessions("list", "--json", home=home).json) == 1
 
 
-def test_what_came_in_goes_out_as_the_same_bytes_from_another_directory_too(kept: str, tmp_path: Path) -> None:
+def test_imported_session_exports_the_same_bytes_elsewhere(kept: str, tmp_path: Path) -> None:
     path, home, there = exported("jsonl").absolute(), tmp_path / "elsewhere", tmp_path / "there"
     there.mkdir()
     sessions("import", str(path), home=home, cwd=there)
     assert sessions("export", kept, home=home, cwd=there).stdout.encode() == path.read_bytes()
 
 
-def test_in_its_own_home_a_session_gets_a_new_id_and_both_are_named(kept: str) -> None:
+def test_session_at_home_gets_new_id_both_named(kept: str) -> None:
     done = sessions("import", str(exported("jsonl")))
     new = sessions("list", "--json").json[0]["id"]
     assert new != kept
@@ -115,7 +115,7 @@ def test_damage_is_counted_and_told(kept: str, tmp_path: Path) -> None:
     assert verdict.json["broken"]["entry"] == 1
 
 
-def test_another_directory_is_asked_about_where_somebody_can_answer(kept: str, tmp_path: Path) -> None:
+def test_foreign_directory_is_asked_about_where_possible(kept: str, tmp_path: Path) -> None:
     path, there = exported("jsonl").absolute(), tmp_path / "there"
     there.mkdir()
     for answer, home, kept_for in (("n", "one", Path.cwd()), ("y", "two", there)):
@@ -127,7 +127,7 @@ def test_another_directory_is_asked_about_where_somebody_can_answer(kept: str, t
         assert row["cwd"] == str(kept_for.resolve())
 
 
-def test_an_export_goes_to_a_file_of_ones_own_whole_or_not_at_all(kept: str) -> None:
+def test_export_goes_whole_to_an_own_file(kept: str) -> None:
     path = exported("html")
     assert path.stat().st_mode & 0o777 == 0o600
     refused = sessions("export", "--format", "docx", "-o", "x.docx")
@@ -138,7 +138,7 @@ def test_an_export_goes_to_a_file_of_ones_own_whole_or_not_at_all(kept: str) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b'{"a": 1}', b"\0" * 9])
-def test_a_file_that_is_no_session_is_an_error_in_a_sentence(content: bytes) -> None:
+def test_file_without_session_is_one_error_sentence(content: bytes) -> None:
     Path("x").write_bytes(content)
     done = sessions("import", "x")
     assert done.exit_code == 3

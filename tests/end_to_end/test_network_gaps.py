@@ -23,7 +23,7 @@ def flags(port: int) -> tuple[str, ...]:
     return ("--base-url", f"http://127.0.0.1:{port}/v1", "--api-key", "sk-0123456789abcdef", "-m", "test-model")
 
 
-def test_a_turn_goes_on_when_the_server_is_back() -> None:
+def test_turn_continues_when_the_server_returns() -> None:
     port = unused_port()
     with pty_wolo(*flags(port)) as terminal:
         wait_for_prompt(terminal)
@@ -53,7 +53,7 @@ def test_escape_stops_the_waiting() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-def test_headless_the_time_is_over_and_the_hint_names_who_was_asked(host: str) -> None:
+def test_headless_timeout_hint_names_the_asked_host(host: str) -> None:
     address = f"http://{host}:{unused_port()}/v1"
     ran = run_wolo("--json", "--set", "retry.total_s=1", "--base-url", address, "-m", "some-model", "-p", "go")
     error = json.loads(ran.stdout)["error"]
@@ -63,7 +63,7 @@ def test_headless_the_time_is_over_and_the_hint_names_who_was_asked(host: str) -
     assert ran.stderr.count("Retrying in") >= 2
 
 
-def test_the_hint_about_a_provider_of_the_settings_names_its_setting() -> None:
+def test_provider_hint_names_its_setting() -> None:
     port = unused_port()
     settings = ("--set", f"providers.mine.base_url=http://127.0.0.1:{port}/v1", "--set", "retry.total_s=0")
     ran = run_wolo(*settings, "-m", "mine/some-model", "-p", "go")

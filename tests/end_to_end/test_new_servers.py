@@ -43,7 +43,7 @@ def settings() -> dict[str, Any]:
     return tomllib.loads((find_places().config / "config.toml").read_text())
 
 
-def test_the_first_run_takes_the_url_of_a_server(provider: ProviderServer, tmp_path: Path) -> None:
+def test_first_run_takes_a_server_url(provider: ProviderServer, tmp_path: Path) -> None:
     serve(provider, "small", "large")
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST="127.0.0.1:1") as terminal:
         terminal.wait_for("Which one?")
@@ -67,7 +67,7 @@ def test_the_first_run_takes_the_url_of_a_server(provider: ProviderServer, tmp_p
     assert run_wolo("-p", "again").stdout == "Hello from here.\n"
 
 
-def test_a_url_is_typed_where_there_is_nothing_to_choose(provider: ProviderServer, tmp_path: Path) -> None:
+def test_url_is_typed_without_choices(provider: ProviderServer, tmp_path: Path) -> None:
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST="127.0.0.1:1") as terminal:
         terminal.wait_for("Which one?")
         terminal.enter("http://127.0.0.1:1/v1")
@@ -85,7 +85,7 @@ def test_a_url_is_typed_where_there_is_nothing_to_choose(provider: ProviderServe
 
 
 @pytest.mark.unfit("small", reason="the question is longer than five rows")
-def test_a_server_is_added_in_the_middle_of_a_conversation(provider: ProviderServer) -> None:
+def test_server_is_added_during_a_conversation(provider: ProviderServer) -> None:
     serve(provider, "small")
     with ProviderServer(text("One.")) as first, pty_wolo(*first.flags) as terminal:
         wait_for_prompt(terminal)
@@ -116,9 +116,7 @@ def test_a_server_is_added_in_the_middle_of_a_conversation(provider: ProviderSer
     assert [message["content"] for message in provider.requests[-1].messages[1:]] == ["one", "One.", "two"]
 
 
-async def test_the_list_of_models_marks_the_current_one_and_leaves_out_what_cannot_run(
-    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_model_list_marks_current_and_omits_unusable(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
     find_places().config.mkdir(parents=True)
     (find_places().config / "config.toml").write_text(
@@ -137,7 +135,7 @@ async def test_the_list_of_models_marks_the_current_one_and_leaves_out_what_cann
     await conversation.close()
 
 
-async def test_with_an_address_the_list_is_what_the_server_lists(provider: ProviderServer) -> None:
+async def test_address_lists_the_models_of_its_server(provider: ProviderServer) -> None:
     serve(provider, "test-model", "other")
     conversation = await begin(provider)
     values = [item.value for item in models_menu(CommandContext(conversation, COMMANDS)).listed(True)]
@@ -149,7 +147,7 @@ async def test_with_an_address_the_list_is_what_the_server_lists(provider: Provi
 
 
 @pytest.mark.parametrize("lists", [True, False])
-async def test_a_name_that_nobody_knows_is_refused_with_the_nearest(provider: ProviderServer, lists: bool) -> None:
+async def test_unknown_name_is_refused_with_the_nearest(provider: ProviderServer, lists: bool) -> None:
     if lists:
         serve(provider, "test-model", "test-model-large")
     conversation = await begin(provider, text("One."))
@@ -164,7 +162,7 @@ async def test_a_name_that_nobody_knows_is_refused_with_the_nearest(provider: Pr
     await following.conversation.close()
 
 
-def test_the_list_has_a_header_and_what_can_be_used_comes_first() -> None:
+def test_list_has_header_and_usable_models_first() -> None:
     done = run_wolo("models", "list", env={"GROQ_API_KEY": "gk-0123456789abcdef"})
     header, *lines = done.stdout.splitlines()
     assert header.split() == ["MODEL", "SIZE", "IN/OUT"]

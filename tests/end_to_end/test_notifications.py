@@ -78,7 +78,7 @@ def test_an_approval_calls_whoever_looks_elsewhere_once(provider: ProviderServer
     assert DONE not in terminal.raw  # the turn was short
 
 
-def test_an_approval_calls_when_the_person_goes_while_it_waits(provider: ProviderServer) -> None:
+def test_approval_calls_when_the_person_leaves_meanwhile(provider: ProviderServer) -> None:
     provider.script(touch(), text("I see."))
     with repl(provider) as terminal:
         terminal.type(IN)
@@ -111,7 +111,7 @@ def test_a_long_turn_calls_only_whoever_looks_elsewhere(provider: ProviderServer
     assert terminal.raw.count(DONE) == 1
 
 
-def test_where_the_terminal_does_not_say_it_calls_after_a_time_without_a_key(provider: ProviderServer) -> None:
+def test_silent_terminal_gets_call_after_time_without_key(provider: ProviderServer) -> None:
     provider.script(touch(), text("I see."))
     with repl(provider, "notify_after_s = 1.5") as terminal:
         pressed = time.monotonic()
@@ -138,7 +138,7 @@ def test_it_can_be_turned_off(provider: ProviderServer) -> None:
     assert b"\x1b]777" not in terminal.raw
 
 
-def test_what_the_terminal_says_of_itself_is_never_typed(provider: ProviderServer) -> None:
+def test_terminal_reports_are_never_typed(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     with repl(provider) as terminal:
         for letter in "he llo":
@@ -152,7 +152,7 @@ def test_what_the_terminal_says_of_itself_is_never_typed(provider: ProviderServe
 
 
 @pytest.mark.parametrize("way", ["ctrl-d", "sigterm"])
-def test_the_terminal_is_told_to_say_no_more_at_the_end(provider: ProviderServer, way: str) -> None:
+def test_terminal_is_told_to_stop_reporting_at_end(provider: ProviderServer, way: str) -> None:
     with repl(provider) as terminal:
         terminal.wait_until(lambda: b"\x1b[?1004h" in terminal.raw)
         if way == "ctrl-d":
@@ -163,7 +163,7 @@ def test_the_terminal_is_told_to_say_no_more_at_the_end(provider: ProviderServer
     assert terminal.raw.rindex(b"\x1b[?1004l") > terminal.raw.rindex(b"\x1b[?1004h")
 
 
-def test_a_program_of_the_person_is_called_instead_and_no_shell_reads_the_text(provider: ProviderServer) -> None:
+def test_own_program_replaces_the_call_without_shell(provider: ProviderServer) -> None:
     noted = Path("noted").absolute()
     script = f"import os, pathlib; pathlib.Path({str(noted)!r}).write_text(os.environ['WOLO_NOTIFICATION'])"
     find_places().config.mkdir(parents=True, exist_ok=True)

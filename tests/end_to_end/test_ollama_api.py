@@ -43,7 +43,7 @@ def test_any_address_may_be_asked_in_it(provider: ProviderServer, path: str) -> 
     assert provider.requests[0].headers["authorization"] == "Bearer k-1"
 
 
-def test_an_address_that_ends_in_v1_is_asked_in_chat_completions(provider: ProviderServer) -> None:
+def test_address_ending_in_v1_uses_chat_completions(provider: ProviderServer) -> None:
     provider.script(replies.text("Hi."))
     assert run_wolo("--base-url", provider.base_url, "-m", "ollama/qwen3", "-p", "hello").stdout == "Hi.\n"
     assert provider.requests[0].path == "/v1/chat/completions"
@@ -57,7 +57,7 @@ def test_a_conversation_goes_on(provider: ProviderServer) -> None:
     assert provider.requests[1].messages[2] == {"role": "assistant", "content": "Four.", "thinking": "2+2"}
 
 
-def test_a_model_that_does_not_think_is_asked_again_without(provider: ProviderServer) -> None:
+def test_model_without_thinking_is_asked_again_without_it(provider: ProviderServer) -> None:
     provider.script(REFUSES_THINKING, text("Hi."))
     ended = ask(provider, "hello", model="ollama/llama3.2:high")
     assert ended.stdout == "Hi.\n"
@@ -68,7 +68,7 @@ def test_a_model_that_does_not_think_is_asked_again_without(provider: ProviderSe
 @pytest.mark.parametrize(
     ("refusal", "words"), [(REFUSES_TOOLS, "Choose a model that can call tools"), (NOT_PULLED, "ollama pull")]
 )
-def test_what_cannot_be_helped_is_said_with_a_hint(provider: ProviderServer, refusal: Reply, words: str) -> None:
+def test_unavoidable_failure_is_reported_with_hint(provider: ProviderServer, refusal: Reply, words: str) -> None:
     provider.script(refusal)
     ended = ask(provider, "hello")
     assert ended.exit_code != 0
@@ -76,7 +76,7 @@ def test_what_cannot_be_helped_is_said_with_a_hint(provider: ProviderServer, ref
     assert "Traceback" not in ended.stderr
 
 
-def test_a_server_that_reads_less_than_was_sent_is_found_out(provider: ProviderServer) -> None:
+def test_server_reading_less_than_sent_is_detected(provider: ProviderServer) -> None:
     provider.script(text("Hi.", prompt=2_048))
     ended = ask(provider, "word " * 12_000)
     assert "read only 2,048" in ended.stderr
@@ -86,18 +86,18 @@ def test_a_server_that_reads_less_than_was_sent_is_found_out(provider: ProviderS
 @pytest.mark.parametrize(
     "broken", [lines(said(content="Hal"), {"error": "model runner has unexpectedly stopped"}), lines(said(content="Hal"))]
 )
-def test_an_answer_that_breaks_off_is_asked_for_again(provider: ProviderServer, broken: Reply) -> None:
+def test_broken_answer_is_asked_for_again(provider: ProviderServer, broken: Reply) -> None:
     provider.script(broken, text("Whole."))
     assert ask(provider, "hello").stdout == "Whole.\n"
 
 
-def test_a_call_in_a_broken_answer_is_not_run(provider: ProviderServer) -> None:
+def test_call_in_a_broken_answer_is_not_run(provider: ProviderServer) -> None:
     wanted = call("write", {"path": "b.txt", "content": "beta"})
     provider.script(wanted.cut_at(len(wanted.body) - len(lines(done()).body)), text("Nothing."))
     assert ask(provider, "work").stdout == "Nothing.\n"
     assert not Path("b.txt").exists()
 
 
-def test_the_whole_answer_in_one_document_is_an_answer(provider: ProviderServer) -> None:
+def test_answer_in_one_document_is_an_answer(provider: ProviderServer) -> None:
     provider.script(replies.whole({**said(content="Hi."), "done": True, "done_reason": "stop"}))
     assert ask(provider, "hello").stdout == "Hi.\n"

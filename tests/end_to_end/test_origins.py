@@ -185,14 +185,14 @@ def test_slash_commands_act_where_a_person_types(folder: ProviderServer, name: s
 
 
 @pytest.mark.parametrize("name", [name for name in DOORS if name != "at the prompt"])
-def test_an_exclamation_mark_runs_nothing_but_at_the_prompt(folder: ProviderServer, name: str, tmp_path: Path) -> None:
+def test_exclamation_mark_runs_nothing_outside_the_prompt(folder: ProviderServer, name: str, tmp_path: Path) -> None:
     door, _ = DOORS[name]
     door(folder, "!touch made", tmp_path)
     assert "!touch made" in sent(folder)
     assert not Path("made").exists()
 
 
-def test_an_exclamation_mark_at_the_prompt_runs_a_command(provider: ProviderServer) -> None:
+def test_exclamation_mark_at_the_prompt_runs_commands(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags) as terminal:
         terminal.wait_for_prompt()
         terminal.enter("!touch made; echo so")
@@ -200,13 +200,13 @@ def test_an_exclamation_mark_at_the_prompt_runs_a_command(provider: ProviderServ
 
 
 @pytest.mark.parametrize(("words", "said"), [("@~/far.txt", "outside the workspace"), ("@.env", "needs an approval")])
-def test_what_stays_text_is_said(folder: ProviderServer, words: str, said: str) -> None:
+def test_text_without_command_origin_is_reported(folder: ProviderServer, words: str, said: str) -> None:
     done = run_wolo("-p", *folder.flags, "-", stdin=f"see {words}")
     assert said in done.stderr
     assert done.exit_code == 0
 
 
-def test_a_mention_of_a_binary_from_a_pipe_stays_text(provider: ProviderServer) -> None:
+def test_mention_of_a_piped_binary_stays_text(provider: ProviderServer) -> None:
     Path("data.bin").write_bytes(b"\0\1\2" * 100)
     provider.otherwise = text("Hello.")
     done = run_wolo("-p", *provider.flags, "-", stdin="look at @data.bin")
@@ -220,7 +220,7 @@ def test_a_command_that_stays_text_is_said(folder: ProviderServer) -> None:
     assert "/greet is sent as text" in run_wolo("-p", *folder.flags, "-", stdin="/greet Ada").stderr
 
 
-def test_agents_and_resources_are_asked_for_by_a_person_only(folder: ProviderServer) -> None:
+def test_agents_and_resources_need_a_person(folder: ProviderServer) -> None:
     run_wolo("-p", *folder.flags, "-", stdin="@explore look; @srv:file:///x")
     assert "asks for the agent" not in sent(folder)
     folder.script(text("Yes."))

@@ -65,7 +65,7 @@ def touch(name: str = "made") -> Reply:
     return call("shell", {"command": f"touch {name}"})
 
 
-def test_y_runs_it_once_and_the_answer_stays_above(provider: ProviderServer) -> None:
+def test_y_runs_once_and_its_answer_stays_above(provider: ProviderServer) -> None:
     with asked(provider, touch(), text("I see.")) as terminal:
         assert "$ touch made" in visible(terminal)
         terminal.type("y")
@@ -77,7 +77,7 @@ def test_y_runs_it_once_and_the_answer_stays_above(provider: ProviderServer) -> 
     assert Path("made").exists()
 
 
-def test_a_no_is_seen_and_the_turn_goes_on(provider: ProviderServer) -> None:
+def test_no_is_visible_and_the_turn_continues(provider: ProviderServer) -> None:
     with asked(provider, touch(), text("I see.")) as terminal:
         terminal.press("enter")
         terminal.wait_for("I see.")
@@ -89,7 +89,7 @@ def test_a_no_is_seen_and_the_turn_goes_on(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
-def test_escape_and_ctrl_c_are_a_no_that_stops_the_turn(provider: ProviderServer, key: str) -> None:
+def test_escape_and_ctrl_c_deny_and_stop_turn(provider: ProviderServer, key: str) -> None:
     with asked(provider, touch()) as terminal:
         terminal.press(key)
         terminal.wait_until(lambda: terminal.is_idle)
@@ -98,7 +98,7 @@ def test_escape_and_ctrl_c_are_a_no_that_stops_the_turn(provider: ProviderServer
     assert len(provider.requests) == 1
 
 
-def test_keys_from_before_and_right_after_it_appears_are_dropped(
+def test_keys_around_the_appearance_are_dropped(
     provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     guard = "wolo.frontends.terminal.panels.key_guard"
@@ -137,7 +137,7 @@ def test_a_paste_is_no_yes(provider: ProviderServer) -> None:
     assert not Path("made").exists()
 
 
-def test_later_edits_need_no_yes_once_that_was_said(provider: ProviderServer) -> None:
+def test_later_edits_need_no_yes_after_acceptance(provider: ProviderServer) -> None:
     writes = [call("write", {"path": name, "content": "x\n"}) for name in ("one", "two")]
     with asked(provider, *writes, touch("made"), text("I see."), mode="ask") as terminal:
         assert "f Yes, and accept edits from now on" in visible(terminal)
@@ -165,7 +165,7 @@ def test_a_reason_reaches_the_model(provider: ProviderServer) -> None:
     assert "use the other folder, ünïcode" in provider.requests[1].results[0]
 
 
-def test_what_was_being_written_is_there_again_afterwards(provider: ProviderServer) -> None:
+def test_draft_text_returns_afterwards(provider: ProviderServer) -> None:
     hold, asking = Hold(), touch()
     provider.script(replace(asking, pieces=(hold, *asking.pieces)), text("I see."), text("Done."))
     with repl(provider, "--mode", "edit") as terminal:
@@ -183,7 +183,7 @@ def test_what_was_being_written_is_there_again_afterwards(provider: ProviderServ
         terminal.wait_for("Done.")
 
 
-def test_a_rule_is_edited_in_place_and_complained_about_at_once(provider: ProviderServer, isolated: Path) -> None:
+def test_rule_is_edited_in_place_with_immediate_complaints(provider: ProviderServer, isolated: Path) -> None:
     with asked(provider, touch(), text("I see.")) as terminal:
         terminal.type("e")
         terminal.wait_for("rule › shell:touch made")
@@ -203,7 +203,7 @@ def test_a_rule_is_edited_in_place_and_complained_about_at_once(provider: Provid
     assert '"shell:touch ma*"' in (isolated / "wolo/config/permissions.toml").read_text()
 
 
-def test_what_else_waits_is_listed(provider: ProviderServer) -> None:
+def test_other_waiting_questions_are_listed(provider: ProviderServer) -> None:
     waiting = calls(*(("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")))
     with asked(provider, waiting, text("I see.")) as terminal:
         terminal.wait_until(lambda: "2 more approvals pending:" in visible(terminal))
@@ -231,7 +231,7 @@ def test_a_resize_in_the_middle_loses_nothing(provider: ProviderServer) -> None:
     assert Path("made").exists()
 
 
-def test_a_panel_as_high_as_the_window_leaves_no_copies_in_tmux(provider: ProviderServer, tmp_path: Path) -> None:
+def test_window_high_panel_leaves_no_copies_in_tmux(provider: ProviderServer, tmp_path: Path) -> None:
     command = "\n".join(f": line {number:03}" for number in range(60))
     provider.script(call("shell", {"command": command}), text("I see."))
     with tmux_wolo(*provider.flags, "--mode", "edit", socket=tmp_path / "tmux") as tmux:
@@ -249,7 +249,7 @@ def test_a_panel_as_high_as_the_window_leaves_no_copies_in_tmux(provider: Provid
         assert "> : line 001" not in tmux.text
 
 
-def test_a_panel_survives_a_change_of_mind_about_the_window(provider: ProviderServer, tmp_path: Path) -> None:
+def test_panel_survives_window_resizes(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(touch(), text("I see."))
     flags = shlex.join([*provider.flags, "--mode", "edit"])
     with tmux_shell(socket=tmp_path / "tmux") as tmux:
@@ -289,7 +289,7 @@ def test_an_edit_shows_the_words_that_change(provider: ProviderServer) -> None:
     assert Path("a.py").read_text() == "def f():\n    return one - two\n"
 
 
-def test_a_file_written_anew_shows_what_would_change_in_it(provider: ProviderServer) -> None:
+def test_rewritten_file_shows_its_changes(provider: ProviderServer) -> None:
     lines = [f"line {number:02} and more\n" for number in range(60)]
     Path("a.txt").write_text("".join(lines))
     lines[30] = "line 30 and less\n"
@@ -308,7 +308,7 @@ def test_a_file_written_anew_shows_what_would_change_in_it(provider: ProviderSer
     assert Path("a.txt").read_text() == "".join(lines)
 
 
-def test_on_a_light_background_no_pale_colour_is_used(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_light_background_uses_no_pale_colour(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLORFGBG", "0;15")
     Path("a.py").write_text("one = 1  # first\n")
     edit = call("edit", {"path": "a.py", "old_string": "one = 1", "new_string": "one = 'x'"})
@@ -327,9 +327,7 @@ def test_on_a_light_background_no_pale_colour_is_used(provider: ProviderServer, 
 @pytest.mark.parametrize(
     ("keys", "answer"), [("y", "trusted"), ("d", "never"), ("n", None), ("\r", None), ("\x1b", None), ("\x04", None)]
 )
-def test_trust_is_asked_in_a_panel_before_a_conversation(
-    provider: ProviderServer, isolated: Path, keys: str, answer: str | None
-) -> None:
+def test_trust_is_asked_before_a_conversation(provider: ProviderServer, isolated: Path, keys: str, answer: str | None) -> None:
     Path(".wolo").mkdir()
     Path(".wolo/config.toml").write_text("mode = 'plan'\n")
     with pty_wolo(*provider.flags) as terminal:
@@ -345,7 +343,7 @@ def test_trust_is_asked_in_a_panel_before_a_conversation(
     assert [each["answer"] for each in kept.values()] == ([answer] if answer else [])
 
 
-def test_the_offer_to_run_outside_says_what_the_walls_refused(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_offer_names_the_sandbox_refusal(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     require("bwrap")
     with land("root") as folder, Ground(folder) as ground:
         monkeypatch.setenv("HOME", str(folder / "home"))
@@ -365,7 +363,7 @@ def test_the_offer_to_run_outside_says_what_the_walls_refused(provider: Provider
         assert outside.exists()
 
 
-def test_a_call_in_a_fence_is_asked_about_in_yolo_and_a_yes_holds_once(provider: ProviderServer) -> None:
+def test_fenced_call_asks_in_yolo_with_single_yes(provider: ProviderServer) -> None:
     fenced = f"They write so:\n```json\n{json.dumps({'name': 'shell', 'arguments': {'command': 'touch made'}})}\n```"
     with asked(provider, text(fenced), text(fenced), text("I see."), mode="yolo") as terminal:
         assert "may be meant as an example" in visible(terminal)

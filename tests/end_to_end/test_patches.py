@@ -55,9 +55,7 @@ def lay_out() -> None:
         ("custom/gpt-5", "edit"),
     ],
 )
-def test_a_model_is_offered_the_form_it_was_trained_on_and_understood_in_both(
-    provider: ProviderServer, model: str, form: str
-) -> None:
+def test_model_gets_its_trained_form_and_either_works(provider: ProviderServer, model: str, form: str) -> None:
     if not model.startswith("openrouter/"):  # beside an address this is a name like any other
         lay_out()
         edit = call("edit", {"path": "a.txt", "old": "two", "new": "2"})
@@ -69,7 +67,7 @@ def test_a_model_is_offered_the_form_it_was_trained_on_and_understood_in_both(
     assert shown["edit_tool"] == form
 
 
-def test_the_settings_say_otherwise_and_another_model_may_be_offered_another_form(provider: ProviderServer) -> None:
+def test_settings_or_another_model_choose_another_form(provider: ProviderServer) -> None:
     provider.otherwise = text("ok")
     own = ("--set", "providers.custom.edit_tool=apply_patch")
     assert run_wolo("-p", *own, *flags(provider, "custom/m"), "-s", "mine", "one").stderr == ""
@@ -92,7 +90,7 @@ def test_a_patch_is_undone_as_one(provider: ProviderServer) -> None:
     assert picture(Path().resolve()) == before
 
 
-def test_one_file_that_needs_an_approval_stops_the_whole_patch(provider: ProviderServer, isolated: Path) -> None:
+def test_file_needing_approval_stops_the_whole_patch(provider: ProviderServer, isolated: Path) -> None:
     lay_out()
     before = picture(isolated / "work")
     for more in ("*** Add File: ../outside.txt\n+x", "*** Add File: .git/hooks/pre-commit\n+x", "*** Delete File: .env"):
@@ -120,7 +118,7 @@ def closed(folder: Path) -> Iterator[None]:
         subprocess.run(["chattr", "-i", str(folder)], check=True)
 
 
-def test_a_third_file_that_cannot_be_written_leaves_all_as_it_was_and_is_named(provider: ProviderServer) -> None:
+def test_unwritable_third_file_leaves_everything_unchanged(provider: ProviderServer) -> None:
     lay_out()
     Path("closed").mkdir()
     provider.script(call("apply_patch", {"patch": PATCH.replace("sub/new.txt", "closed/new.txt")}), text("ok"))

@@ -36,7 +36,7 @@ def foot(terminal: Terminal) -> str:
 
 
 @pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
-def test_a_session_is_found_by_its_words_and_seen_before_it_is_taken(provider: ProviderServer) -> None:
+def test_session_is_found_by_words_with_preview(provider: ProviderServer) -> None:
     say(provider, "about ostriches", "about emus", "about penguins")
     with repl(provider) as terminal:
         terminal.enter("/resume")
@@ -61,7 +61,7 @@ def test_a_session_is_found_by_its_words_and_seen_before_it_is_taken(provider: P
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl-c", "ctrl-d"])
-def test_nothing_is_chosen_and_what_was_open_stays_open(provider: ProviderServer, key: str) -> None:
+def test_declined_choice_keeps_the_open_session(provider: ProviderServer, key: str) -> None:
     say(provider, "about ostriches")
     with repl(provider) as terminal:
         terminal.enter("/resume")
@@ -77,7 +77,7 @@ def test_nothing_is_chosen_and_what_was_open_stays_open(provider: ProviderServer
 
 
 @pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
-def test_arrows_move_and_tab_shows_the_sessions_of_other_directories(provider: ProviderServer) -> None:
+def test_arrows_move_and_tab_shows_other_directories(provider: ProviderServer) -> None:
     here = Path.cwd()
     elsewhere = here / "elsewhere"
     elsewhere.mkdir()
@@ -100,7 +100,7 @@ def test_arrows_move_and_tab_shows_the_sessions_of_other_directories(provider: P
         leave(terminal)
 
 
-def test_resume_without_an_id_opens_the_list_before_the_conversation(provider: ProviderServer) -> None:
+def test_resume_without_id_lists_before_the_conversation(provider: ProviderServer) -> None:
     say(provider, "about ostriches", "about emus")
     provider.script(text("Gladly."))
     with pty_wolo(*provider.flags, "-r") as terminal:
@@ -125,7 +125,7 @@ def test_resume_without_an_id_can_be_left(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}], ids=["dumb"])
-def test_where_nothing_can_move_there_are_numbers(provider: ProviderServer, env: dict[str, str]) -> None:
+def test_static_terminals_get_numbers(provider: ProviderServer, env: dict[str, str]) -> None:
     say(provider, "about ostriches", "about emus")
     provider.script(text("Gladly."))
     with pty_wolo(*provider.flags, "-r", env=env) as terminal:
@@ -154,7 +154,7 @@ def test_the_list_fits_any_window(provider: ProviderServer, rows: int, columns: 
 
 
 @pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
-def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_is_chosen_with_window_and_price(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAI_API_KEY", "zk-0123456789abcdef")
     find_places().config.mkdir(parents=True)
     (find_places().config / "config.toml").write_text(f'model = "here/m"\n[providers.here]\nbase_url = "{provider.base_url}"\n')
@@ -176,7 +176,7 @@ def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, m
         leave(terminal)
 
 
-def test_a_model_that_cannot_be_opened_leaves_the_conversation_as_it_was(provider: ProviderServer) -> None:
+def test_unopenable_model_leaves_the_conversation_unchanged(provider: ProviderServer) -> None:
     find_places().config.mkdir(parents=True)
     (find_places().config / "config.toml").write_text(
         f'[providers.odd]\nbase_url = "{provider.base_url}"\ndialect = {{zzz = 1}}\n'
@@ -197,7 +197,7 @@ def test_a_model_that_cannot_be_opened_leaves_the_conversation_as_it_was(provide
         leave(terminal)
 
 
-def test_while_the_model_works_another_one_is_chosen_for_afterwards(provider: ProviderServer) -> None:
+def test_model_choice_during_a_turn_applies_afterwards(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Working.\n"), hold, delta("Done."), finish("stop")))
     find_places().config.mkdir(parents=True)
@@ -221,7 +221,7 @@ def test_while_the_model_works_another_one_is_chosen_for_afterwards(provider: Pr
 
 
 @pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
-def test_a_place_to_go_back_to_says_what_would_change(provider: ProviderServer) -> None:
+def test_return_point_shows_its_changes(provider: ProviderServer) -> None:
     Path("kept.txt").write_text("old\n")
     provider.script(text("Hello."), call("edit", {"path": "kept.txt", "old": "old", "new": "new"}), text("Written."))
     with repl(provider, "--mode", "edit") as terminal:
@@ -257,7 +257,7 @@ def test_rewinding_leaves_files_alone_unless_asked(provider: ProviderServer) -> 
     assert Path("new.txt").read_text() == "new\n"
 
 
-def test_escape_twice_on_an_empty_line_asks_where_to_go_back_to(provider: ProviderServer) -> None:
+def test_double_escape_on_empty_line_offers_return_points(provider: ProviderServer) -> None:
     provider.script(text("Hello."))
     with repl(provider) as terminal:
         terminal.enter("hello")
@@ -275,7 +275,7 @@ def test_escape_twice_on_an_empty_line_asks_where_to_go_back_to(provider: Provid
         terminal.wait_for("Back to before: hello")
 
 
-def test_a_file_is_chosen_and_mentioned_where_the_cursor_stands(provider: ProviderServer) -> None:
+def test_file_is_chosen_and_mentioned_at_the_cursor(provider: ProviderServer) -> None:
     Path("src").mkdir()
     Path("src/apples.py").write_text("def peel() -> None: ...\n")
     Path("src/two words.py").write_text("pears\n")
@@ -301,7 +301,7 @@ def test_a_file_is_chosen_and_mentioned_where_the_cursor_stands(provider: Provid
     assert "def peel()" in provider.requests[0].body.decode()
 
 
-def test_a_list_with_nothing_in_it_is_answered_when_the_turn_has_ended(provider: ProviderServer) -> None:
+def test_empty_list_is_answered_after_the_turn(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Some words.\n"), hold, finish("stop", usage())))
     with repl(provider) as terminal:

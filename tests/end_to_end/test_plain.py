@@ -65,7 +65,7 @@ def test_one_reads_and_writes_in_turns(provider: ProviderServer, way: tuple[tupl
     assert prompts(provider)[-1] == "again"
 
 
-def test_a_paste_and_a_line_that_goes_on_are_one_message_each(provider: ProviderServer) -> None:
+def test_paste_and_continued_line_are_one_message_each(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
     with plain(provider, "--plain") as terminal:
         terminal.type("pasted\r漢字\rlines\r")
@@ -79,7 +79,7 @@ def test_a_paste_and_a_line_that_goes_on_are_one_message_each(provider: Provider
     assert prompts(provider) == ["pasted\n漢字\nlines", "it goes on\nhere"]
 
 
-def test_ctrl_c_drops_the_line_stops_a_turn_and_leaves_at_the_second_time(provider: ProviderServer) -> None:
+def test_ctrl_c_drops_stops_and_leaves_on_repeat(provider: ProviderServer) -> None:
     provider.script(sse(delta("Some words.\n"), Hold()))
     with plain(provider, "--plain") as terminal:
         terminal.enter("talk")
@@ -120,7 +120,7 @@ def test_commands_work_as_anywhere(provider: ProviderServer) -> None:
         assert terminal.wait_for_exit() == 0
 
 
-def test_a_slow_command_is_told_once_and_a_quick_one_is_not(provider: ProviderServer) -> None:
+def test_slow_command_is_reported_once_quick_never(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Seventeen."), hold, finish("stop")))
     with plain(provider, "--plain") as terminal:
@@ -145,7 +145,7 @@ def test_one_task_is_plain_too(provider: ProviderServer) -> None:
     assert terminal.shows("● shell echo made · exit 0")
 
 
-def test_what_is_slow_is_announced_once(provider: ProviderServer) -> None:
+def test_slow_step_is_announced_once(provider: ProviderServer) -> None:
     hold = Hold()
     slow = call("shell", {"command": "while [ ! -e on ]; do sleep 0.05; done"})
     provider.script(sse(hold, delta("Some words.\n"), finish("stop", usage())), slow, text("Done."))
@@ -163,7 +163,7 @@ def test_what_is_slow_is_announced_once(provider: ProviderServer) -> None:
         assert sum(line.startswith("… shell") for line in terminal.text.split("\n")) == 1
 
 
-def test_what_is_typed_out_of_turn_is_heard_when_its_turn_comes(provider: ProviderServer) -> None:
+def test_early_typing_is_read_at_its_turn(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Some words.\n"), hold, finish("stop", usage())), text("Two."))
     with plain(provider, "--plain") as terminal:

@@ -50,7 +50,7 @@ def listed() -> dict[str, Any]:
     return {row["name"]: row for row in run_wolo("plugin", "list", "--json").json}
 
 
-def test_skills_and_commands_are_used_under_the_name_of_the_plugin(provider: ProviderServer, plugin: Path) -> None:
+def test_skills_and_commands_carry_the_plugin_name(provider: ProviderServer, plugin: Path) -> None:
     added = run_wolo("plugin", "add", str(plugin))
     assert added.exit_code == 0
     for said in ("hooks        UserPromptSubmit", "MCP servers  plain", "Installed the plugin acme."):
@@ -70,7 +70,7 @@ def test_skills_and_commands_are_used_under_the_name_of_the_plugin(provider: Pro
     assert run_wolo("-p", "/acme:git:squash four", *provider.flags).exit_code == 0
 
 
-def test_hooks_and_servers_run_after_allow_only_and_a_change_needs_another(provider: ProviderServer, plugin: Path) -> None:
+def test_hooks_and_servers_need_consent_for_each_version(provider: ProviderServer, plugin: Path) -> None:
     run_wolo("plugin", "add", str(plugin), "--yes")
     provider.script(text("Hello."))
     before = run_wolo("-p", "hi", *provider.flags)
@@ -110,7 +110,7 @@ def test_an_update_shows_what_changes_and_asks_again(plugin: Path) -> None:
     assert len(list(find_places().data.glob("plugins/store/*"))) == 1
 
 
-def test_a_disabled_plugin_contributes_nothing_and_a_removed_one_leaves_nothing(provider: ProviderServer, plugin: Path) -> None:
+def test_disabled_plugin_is_silent_removed_one_leaves_nothing(provider: ProviderServer, plugin: Path) -> None:
     run_wolo("plugin", "add", str(plugin))
     run_wolo("plugin", "disable", "acme")
     provider.script(text("Hello."))
@@ -124,7 +124,7 @@ def test_a_disabled_plugin_contributes_nothing_and_a_removed_one_leaves_nothing(
     assert run_wolo("plugin", "remove", "acme").exit_code == 2
 
 
-def test_a_plugin_is_not_added_twice_and_nothing_else_is_one(plugin: Path, tmp_path: Path) -> None:
+def test_plugin_is_added_once(plugin: Path, tmp_path: Path) -> None:
     run_wolo("plugin", "add", str(plugin))
     again = run_wolo("plugin", "add", str(plugin))
     assert (again.exit_code, "already installed" in again.stderr) == (2, True)
@@ -165,7 +165,7 @@ def test_a_damaged_index_costs_the_plugins_only(provider: ProviderServer, plugin
     assert any("Plugins are not used" in each for each in run_wolo("doctor", "--json").json["problems"])
 
 
-def test_a_source_that_is_gone_is_named_by_update(tmp_path: Path) -> None:
+def test_missing_source_is_named_by_update(tmp_path: Path) -> None:
     source = files(tmp_path / "local", {"commands/x.md": "X."})
     run_wolo("plugin", "add", str(source))
     shutil.rmtree(source)
@@ -183,7 +183,7 @@ def test_shell_commands_of_a_plugin_pass_the_gate(provider: ProviderServer, plug
     assert not Path("ran-it").exists()
 
 
-def test_the_model_may_run_what_a_plugin_brings_and_change_none_of_it(provider: ProviderServer, plugin: Path) -> None:
+def test_model_runs_plugin_parts_without_changing_them(provider: ProviderServer, plugin: Path) -> None:
     commit(plugin, {"scripts/sub/count.sh": "#!/bin/sh\necho counted\n"})
     run_wolo("plugin", "add", str(plugin))
     root = next(find_places().data.glob("plugins/store/acme-*"))
@@ -247,12 +247,12 @@ def test_a_marketplace_is_added_searched_and_installed_from(market: Path) -> Non
     assert "inner" in listed()
 
 
-def test_what_a_marketplace_lists_for_a_plugin_is_all_of_it(market: Path) -> None:
+def test_marketplace_entry_is_the_whole_plugin(market: Path) -> None:
     run_wolo("plugin", "marketplace", "add", str(market))
     run_wolo("plugin", "add", "office")
     assert [row["name"] for row in run_wolo("skills", "list", "--json").json] == ["office:fmt"]
 
 
-def test_a_repository_without_a_list_of_plugins_is_no_marketplace(plugin: Path) -> None:
+def test_repository_without_plugin_list_is_no_marketplace(plugin: Path) -> None:
     refused = run_wolo("plugin", "marketplace", "add", str(plugin))
     assert (refused.exit_code, "This is no marketplace" in refused.stderr) == (2, True)

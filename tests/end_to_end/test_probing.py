@@ -23,7 +23,7 @@ def without_tools(asked: Asked) -> Reply:
     return text("All done.") if "Tool: write" in said else text(BLOCK)
 
 
-def test_a_server_without_tools_works_once_it_was_probed(provider: ProviderServer) -> None:
+def test_server_without_tools_works_after_a_probe(provider: ProviderServer) -> None:
     provider.linted = False
     provider.otherwise = without_tools
     done = run_wolo("models", "probe", provider.base_url, "-m", "m", "--api-key", "k")

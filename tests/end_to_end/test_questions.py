@@ -69,7 +69,7 @@ def test_enter_passes_one_question_over(provider: ProviderServer) -> None:
     assert told(provider) == "Which database?\n→ (no answer)\nWhich parts?\n→ 7"
 
 
-def test_escape_passes_all_over_and_the_turn_goes_on(provider: ProviderServer) -> None:
+def test_escape_skips_all_and_the_turn_continues(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, PARTS) as terminal:
         terminal.press("escape")
         terminal.wait_for("I see.")
@@ -87,7 +87,7 @@ def test_keys_that_begin_like_escape_are_not_escape(provider: ProviderServer) ->
     assert told(provider) == "Which database?\n→ the big one"
 
 
-def test_ctrl_c_ends_the_turn_and_the_session_goes_on(provider: ProviderServer) -> None:
+def test_ctrl_c_ends_the_turn_not_the_session(provider: ProviderServer) -> None:
     provider.script(call("ask", {"questions": [DATABASE]}), text("Fine."))
     with pty_wolo(*provider.flags, "-s", "mine", "go on") as terminal:
         terminal.wait_for(READY)
@@ -98,9 +98,7 @@ def test_ctrl_c_ends_the_turn_and_the_session_goes_on(provider: ProviderServer) 
     assert told(provider).endswith("The user did not answer: the turn was stopped.")
 
 
-def test_what_is_typed_before_a_question_answers_none(
-    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_early_typing_answers_no_question(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     set_constants(monkeypatch, tmp_path / "constants", {"wolo.frontends.terminal.display.line_prompt.READING_S": 3.0})
     provider.script(call("ask", {"questions": [DATABASE]}, content="Thinking about it.\n").slow(0.05), text("I see."))
     with pty_wolo(*provider.flags, "go on") as terminal:
@@ -126,21 +124,21 @@ def test_a_question_steers_no_terminal_and_hides_nothing(provider: ProviderServe
         assert not terminal.shows("\u202e")
 
 
-def test_the_time_limit_ends_a_question_that_nobody_answers(provider: ProviderServer) -> None:
+def test_time_limit_ends_an_unanswered_question(provider: ProviderServer) -> None:
     provider.script(call("ask", {"questions": [DATABASE]}))
     with pty_wolo(*provider.flags, "--max-seconds", "2", "go on") as terminal:
         terminal.wait_for(READY)
         assert terminal.wait_for_exit() == 5
 
 
-def test_the_time_limit_ends_an_approval_that_nobody_gives(provider: ProviderServer) -> None:
+def test_time_limit_ends_an_unanswered_approval(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}))
     with pty_wolo(*provider.flags, "--max-seconds", "2", "--mode", "ask", "go on") as terminal:
         terminal.wait_for("[N]o, or type")
         assert terminal.wait_for_exit() == 5
 
 
-def test_yolo_means_no_approvals_and_questions_all_the_same(provider: ProviderServer) -> None:
+def test_yolo_asks_questions_but_no_approvals(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, args=("--yolo",)) as terminal:
         terminal.enter("1")
         assert terminal.wait_for_exit() == 0
@@ -156,7 +154,7 @@ def test_a_dumb_terminal_is_asked_too(provider: ProviderServer) -> None:
     assert told(provider) == "Which database?\n→ Postgres"
 
 
-def test_a_script_is_not_asked_and_a_model_that_asks_is_told_so(provider: ProviderServer) -> None:
+def test_script_is_not_asked_and_model_is_told(provider: ProviderServer) -> None:
     provider.script(call("ask", {"questions": [DATABASE]}), text("Then I choose."))
     done = run_wolo("--json", *provider.flags, "--tools", "read,ask", "go on")
     assert (done.exit_code, done.json["result"]) == (0, "Then I choose.")
@@ -164,7 +162,7 @@ def test_a_script_is_not_asked_and_a_model_that_asks_is_told_so(provider: Provid
     assert told(provider).startswith("There is no tool `ask`.")
 
 
-def test_an_attended_session_that_a_script_goes_on_with_offers_it_no_more(provider: ProviderServer) -> None:
+def test_script_continuing_attended_session_offers_no_questions(provider: ProviderServer) -> None:
     """The tools of the requests change then, and with them their prefix."""
     provider.linted = False
     with asked(provider, DATABASE, args=("-s", "mine")) as terminal:
@@ -176,7 +174,7 @@ def test_an_attended_session_that_a_script_goes_on_with_offers_it_no_more(provid
     assert [("ask" in names) for names in offered] == [True, True, False]
 
 
-def test_what_a_person_said_is_played_again_without_asking(provider: ProviderServer) -> None:
+def test_earlier_answers_replay_without_asking(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, args=("-s", "mine")) as terminal:
         terminal.enter("own words")
         assert terminal.wait_for_exit() == 0

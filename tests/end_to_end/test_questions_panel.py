@@ -34,7 +34,7 @@ def told(provider: ProviderServer) -> str:
     return str(provider.requests[1].results[0])
 
 
-def test_several_questions_are_pages_and_the_last_one_shows_all_answers(provider: ProviderServer) -> None:
+def test_several_questions_are_pages_with_a_final_overview(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, PARTS, FREE) as terminal:
         terminal.press("right")
         terminal.wait_for("Which parts?")

@@ -31,9 +31,7 @@ TIMING = ("futex", "epoll_wait", "recvfrom", "getpid", *STARTS_THREAD)
 """Calls whose number depends on the timing of threads: a pool starts another one while the first is still busy."""
 
 
-def test_a_turn_that_reads_a_file_waits_once_for_the_disk_lists_nothing_and_walks_one_path(
-    provider: ProviderServer, isolated: Path
-) -> None:
+def test_reading_turn_syncs_once_and_walks_one_path(provider: ProviderServer, isolated: Path) -> None:
     work = isolated / "work"
     for number in range(MORE):
         (work / f"file{number}.txt").write_text("a line\n")

@@ -26,7 +26,7 @@ def saved(isolated: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def test_a_no_at_the_keyboard_ends_with_its_prompt(provider: ProviderServer) -> None:
+def test_keyboard_denial_ends_with_its_prompt(provider: ProviderServer) -> None:
     provider.script(TOUCH, TOUCH, text("First."), TOUCH, text("Second."))
     with pty_wolo("--mode", "edit", *provider.flags) as terminal:
         terminal.wait_for_prompt()
@@ -89,7 +89,7 @@ def test_escape_at_the_keyboard_is_no_refusal(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize(("answer", "asks"), [("reject", [1, 1]), (None, [2, 2]), ("never", [1, 0])])
-async def test_an_editors_answer_lasts_as_long_as_it_says(
+async def test_editor_answer_lasts_as_stated(
     provider: ProviderServer, isolated: Path, answer: str | None, asks: list[int]
 ) -> None:
     provider.script(TOUCH, TOUCH, text("First."), TOUCH, TOUCH, text("Second."))
@@ -108,7 +108,7 @@ async def test_an_editors_answer_lasts_as_long_as_it_says(
 
 
 @pytest.mark.parametrize(("decision", "asks"), [("no", 2), ("never", 1)])
-def test_a_servers_answer_lasts_as_long_as_it_says(provider: ProviderServer, isolated: Path, decision: str, asks: int) -> None:
+def test_server_answer_lasts_as_stated(provider: ProviderServer, isolated: Path, decision: str, asks: int) -> None:
     provider.script(TOUCH, TOUCH, text("First."), TOUCH, text("Second."))
     with running(provider) as server:
         id = server.new(mode="edit")
@@ -127,9 +127,7 @@ def test_a_servers_answer_lasts_as_long_as_it_says(provider: ProviderServer, iso
 
 
 @pytest.mark.parametrize(("decision", "asks"), [(False, 2), ("dismiss", 3), ("never", 1)])
-async def test_a_programs_answer_lasts_as_long_as_it_says(
-    provider: ProviderServer, isolated: Path, decision: Any, asks: int
-) -> None:
+async def test_program_answer_lasts_as_stated(provider: ProviderServer, isolated: Path, decision: Any, asks: int) -> None:
     provider.script(TOUCH, TOUCH, text("First."), TOUCH, text("Second."))
     asked: list[Any] = []
     async with Agent(
@@ -156,7 +154,7 @@ def test_a_resumed_session_has_forgotten_a_no(provider: ProviderServer) -> None:
     assert Path("made").exists()
 
 
-def test_a_refusal_holds_for_a_subagent_of_the_same_prompt(provider: ProviderServer) -> None:
+def test_refusal_holds_for_subagents_of_its_prompt(provider: ProviderServer) -> None:
     task = call("task", {"prompt": "try it", "description": "try"})
     provider.script(TOUCH, task, TOUCH, text("Refused too."), text("Done."))
     with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:

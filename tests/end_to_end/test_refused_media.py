@@ -60,7 +60,7 @@ def test_a_session_with_a_refused_image_goes_on(provider: ProviderServer, format
     assert b"image, not sent" in provider.requests[-1].body
 
 
-def test_an_image_that_a_tool_returned_is_left_out_for_the_rest_of_the_run(provider: ProviderServer) -> None:
+def test_refused_tool_image_is_omitted_for_the_run(provider: ProviderServer) -> None:
     Path("dot.png").write_bytes(PNG)
     provider.linted = False
 
@@ -96,5 +96,5 @@ def test_a_server_that_keeps_refusing_is_believed(provider: ProviderServer) -> N
         (503, "The image service is down", None),
     ],
 )
-def test_a_refusal_names_what_must_not_be_sent_again(status: int, message: str, field: str | None) -> None:
+def test_refusal_names_what_must_not_be_resent(status: int, message: str, field: str | None) -> None:
     assert classify(status, {}, json.dumps({"error": {"message": message}}).encode()).field == field

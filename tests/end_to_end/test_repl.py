@@ -164,7 +164,7 @@ def test_several_lines_are_one_message(provider: ProviderServer, key: str) -> No
 
 
 @pytest.mark.parametrize("sent", ["\x1b[13;2u", "\x1b[27;2;13~"])
-def test_shift_enter_makes_a_new_line_where_the_terminal_tells_it_apart(provider: ProviderServer, sent: str) -> None:
+def test_shift_enter_makes_a_line_where_distinguishable(provider: ProviderServer, sent: str) -> None:
     provider.script(text("Read."))
     with repl(provider) as terminal:
         terminal.type(f"one{sent}two")
@@ -174,7 +174,7 @@ def test_shift_enter_makes_a_new_line_where_the_terminal_tells_it_apart(provider
     assert prompts(provider) == ["one\ntwo"]
 
 
-def test_a_paste_of_five_thousand_lines_is_one_message(provider: ProviderServer) -> None:
+def test_five_thousand_line_paste_is_one_message(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     pasted = "\n".join(f"\tline {number} ü" for number in range(5000))
     with repl(provider) as terminal:
@@ -188,7 +188,7 @@ def test_a_paste_of_five_thousand_lines_is_one_message(provider: ProviderServer)
     assert prompts(provider) == [pasted]
 
 
-def test_a_paste_that_the_terminal_does_not_mark_is_one_message_too(provider: ProviderServer) -> None:
+def test_unmarked_paste_is_one_message(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     with repl(provider) as terminal:
         terminal.type("one\rtwo\rthree\r")
@@ -197,7 +197,7 @@ def test_a_paste_that_the_terminal_does_not_mark_is_one_message_too(provider: Pr
     assert prompts(provider) == ["one\ntwo\nthree"]
 
 
-def test_a_paste_with_an_end_mark_in_it_is_not_sent_early(provider: ProviderServer) -> None:
+def test_paste_containing_an_end_mark_is_held(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     with repl(provider) as terminal:
         terminal.paste("one\x1b[201~\rtwo\rthree")
@@ -222,7 +222,7 @@ def test_wide_characters_are_edited_as_they_are_seen(provider: ProviderServer) -
     assert prompts(provider) == ["漢字中éx"]
 
 
-def test_what_was_typed_is_remembered_for_this_user_alone(provider: ProviderServer, isolated: Path) -> None:
+def test_typed_history_is_remembered_for_its_user(provider: ProviderServer, isolated: Path) -> None:
     provider.script(text("One."), text("Two."))
     with repl(provider) as terminal:
         terminal.enter("remember me")
@@ -239,7 +239,7 @@ def test_what_was_typed_is_remembered_for_this_user_alone(provider: ProviderServ
     assert prompts(provider) == ["remember me", "remember me"]
 
 
-def test_ctrl_c_clears_what_is_typed_and_leaves_when_nothing_is(provider: ProviderServer) -> None:
+def test_ctrl_c_clears_text_and_leaves_when_empty(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.type("half a thought")
         terminal.wait_for("half a thought")
@@ -251,7 +251,7 @@ def test_ctrl_c_clears_what_is_typed_and_leaves_when_nothing_is(provider: Provid
         assert terminal.wait_for_exit() == 0
 
 
-def test_ctrl_c_stops_a_turn_and_the_conversation_goes_on(provider: ProviderServer) -> None:
+def test_ctrl_c_stops_a_turn_and_conversation_continues(provider: ProviderServer) -> None:
     provider.script(sse(delta("Some words.\n"), Hold()), text("Still here."))
     with repl(provider) as terminal:
         terminal.enter("talk")
@@ -293,7 +293,7 @@ def test_a_signal_during_a_turn_leaves(provider: ProviderServer) -> None:
         assert terminal.wait_for_exit() == 143
 
 
-def test_what_is_typed_during_a_turn_stays_below_it(provider: ProviderServer) -> None:
+def test_typing_during_a_turn_stays_below_it(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Some words.\n"), hold, delta("The end."), finish("stop", usage())), text("Taken."))
     with repl(provider) as terminal:
@@ -310,7 +310,7 @@ def test_what_is_typed_during_a_turn_stays_below_it(provider: ProviderServer) ->
     assert prompts(provider)[1] == "my next thought"
 
 
-def test_an_unknown_command_is_not_sent_and_names_help(provider: ProviderServer) -> None:
+def test_unknown_command_is_not_sent_and_names_help(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.enter("/nosuch thing")
         terminal.wait_for("Unknown command: /nosuch.")
@@ -358,7 +358,7 @@ def test_another_model_goes_on_with_what_was_said(provider: ProviderServer, flag
     assert [message["content"] for message in provider.requests[1].messages[1:]] == ["one", "First.", "two"]
 
 
-def test_a_session_in_use_is_refused_and_this_one_goes_on(provider: ProviderServer) -> None:
+def test_session_in_use_is_refused_and_this_continues(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(text("slow").then(hold), text("still here"))
     with start_wolo("-p", *provider.flags, "-s", "other", "go") as process:
@@ -400,7 +400,7 @@ def test_words_behind_a_new_session_are_not_lost(provider: ProviderServer) -> No
         leave(terminal)
 
 
-def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer) -> None:
+def test_new_session_leaves_the_old_one_resumable(provider: ProviderServer) -> None:
     provider.script(text("The first answer."), text("The second answer."), text("Back."))
     with repl(provider) as terminal:
         terminal.enter("one")
@@ -458,7 +458,7 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
     assert provider.requests[2].messages[1]["content"] == "question one"
 
 
-def test_choosing_can_be_declined_and_may_have_nothing_to_offer(provider: ProviderServer) -> None:
+def test_choosing_can_be_declined_or_empty(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "-r") as terminal:
         assert terminal.wait_for_exit() == 3
         terminal.wait_for("There is no session to resume yet")
@@ -522,7 +522,7 @@ def test_resizing_the_prompt_keeps_what_is_typed(provider: ProviderServer) -> No
     assert prompts(provider) == ["some words that are typed"]
 
 
-def test_a_key_given_for_the_run_goes_to_no_other_provider(provider: ProviderServer) -> None:
+def test_run_key_reaches_no_other_provider(provider: ProviderServer) -> None:
     folder = find_places().config
     folder.mkdir(parents=True, exist_ok=True)
     own = "".join(f'[providers.{name}]\nbase_url = "{provider.base_url}"\n' for name in ("first", "second"))

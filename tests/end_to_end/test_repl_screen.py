@@ -32,7 +32,7 @@ def socket(tmp_path: Path) -> Path:
     return tmp_path / "tmux"
 
 
-def test_five_hundred_lines_stay_in_the_scrollback_and_cost_little(provider: ProviderServer) -> None:
+def test_five_hundred_lines_stay_in_scrollback_cheaply(provider: ProviderServer) -> None:
     provider.script(text(ANSWER, size=50).slow(0.004))
     with repl(provider, columns=80) as terminal:
         before = len(terminal.raw)
@@ -98,7 +98,7 @@ def letters(shown: str) -> int:
     return sum("A" <= letter <= "Z" for letter in shown)
 
 
-def test_nothing_is_left_of_a_line_that_takes_fewer_rows_once_it_is_drawn(provider: ProviderServer) -> None:
+def test_shrinking_line_leaves_no_remains(provider: ProviderServer) -> None:
     hold, after = Hold(), Hold()
     provider.script(sse(delta("**aaa** " * 50), hold, delta("**aaa** "), after, finish("stop", usage())))
     with repl(provider, columns=80) as terminal:
@@ -112,7 +112,7 @@ def test_nothing_is_left_of_a_line_that_takes_fewer_rows_once_it_is_drawn(provid
         leave(terminal)
 
 
-def test_the_end_of_a_huge_line_is_seen_as_it_comes(provider: ProviderServer) -> None:
+def test_end_of_a_huge_line_shows_at_once(provider: ProviderServer) -> None:
     holds = Hold(), Hold()
     parts = (delta("".join(map(str, range(40_000))) + " FIRST "), holds[0], delta("y" * 5_000 + " SECOND "), holds[1])
     provider.script(sse(*parts, finish("stop", usage())))
@@ -125,7 +125,7 @@ def test_the_end_of_a_huge_line_is_seen_as_it_comes(provider: ProviderServer) ->
         terminal.wait_for("› meanwhile")
 
 
-def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(provider: ProviderServer) -> None:
+def test_long_line_breaks_at_spaces_never_in_code(provider: ProviderServer) -> None:
     line = " ".join(f"word{number}" for number in range(60))
     provider.script(text(f"Here:\n\n```\n{line}\n```\n\n{line}"))
     with pty_wolo(*provider.flags, "-s", "long", columns=40) as terminal:
@@ -150,7 +150,7 @@ def test_errors_are_broken_at_spaces(provider: ProviderServer) -> None:
     assert [row.strip() for row in rows] == [line.strip() for line in terminal.text.split("\n") if line]  # not by the terminal
 
 
-def test_an_address_is_one_link_where_the_terminal_shows_links(provider: ProviderServer) -> None:
+def test_address_is_one_link_where_links_show(provider: ProviderServer) -> None:
     address = "https://example.org/" + "/".join(f"part-{number}" for number in range(12)) + "?q=1"
     provider.script(text(f"Read {address}, please: `{address}`.\n\n| a |\n|---|\n| {address} |\n"))
     with pty_wolo(*provider.flags, "go on", columns=40, env={"FORCE_HYPERLINK": "1"}) as terminal:
@@ -164,7 +164,7 @@ def test_an_address_is_one_link_where_the_terminal_shows_links(provider: Provide
     assert len({id for id, _, _ in links[2:]}) == 1
 
 
-def test_a_conversation_that_continues_begins_with_its_last_screenful_dimmed(provider: ProviderServer) -> None:
+def test_resumed_conversation_begins_with_dimmed_last_screen(provider: ProviderServer) -> None:
     Path("a.txt").write_text("x")
     provider.script(
         text("\n\n".join(f"Old paragraph {number}." for number in range(30))),
@@ -223,7 +223,7 @@ def resize_about(tmux: Tmux) -> None:
     tmux.wait_until(lambda: feet(tmux.rows) == 1, "there was not one foot")
 
 
-def test_a_resize_leaves_one_foot_and_what_was_typed(provider: ProviderServer, socket: Path) -> None:
+def test_resize_leaves_one_foot_and_the_typed_text(provider: ProviderServer, socket: Path) -> None:
     hold, reply = held("Some words.\n", "More words.\n")
     provider.script(reply)
     with tmux_wolo(*provider.flags, socket=socket, columns=80) as tmux:
@@ -242,7 +242,7 @@ def test_a_resize_leaves_one_foot_and_what_was_typed(provider: ProviderServer, s
     assert "Traceback" not in text
 
 
-def test_a_resize_while_an_approval_waits_leaves_one_panel(provider: ProviderServer, socket: Path) -> None:
+def test_resize_during_approval_leaves_one_panel(provider: ProviderServer, socket: Path) -> None:
     provider.script(call("shell", {"command": "echo made > file"}))
     with tmux_wolo(*provider.flags, "--mode", "ask", socket=socket, columns=80) as tmux:
         tmux.wait_for("›")
@@ -262,7 +262,7 @@ def scrolled_away(tmux: Tmux) -> list[str]:
 
 
 @pytest.mark.parametrize(("said", "columns"), [("", 40), ("delete it", 80)], ids=["composer", "approval"])
-def test_narrowing_a_new_conversation_leaves_no_pieces_in_the_scrollback(
+def test_narrowing_a_new_conversation_leaves_no_scrollback_pieces(
     provider: ProviderServer, socket: Path, said: str, columns: int
 ) -> None:
     """tmux pushes rows into the scrollback even if there are empty ones below; above the region there are few."""
@@ -278,7 +278,7 @@ def test_narrowing_a_new_conversation_leaves_no_pieces_in_the_scrollback(
         assert not set("".join(scrolled_away(tmux))) & set("─╭│╰")
 
 
-def test_a_terminal_that_cuts_rows_loses_nothing_above_the_foot(provider: ProviderServer) -> None:
+def test_row_cutting_terminal_loses_nothing_above_foot(provider: ProviderServer) -> None:
     provider.script(text("".join(f"l{number}\n" for number in range(10))))
     with repl(provider, columns=80) as terminal:
         terminal.enter("go on")

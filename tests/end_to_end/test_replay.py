@@ -53,7 +53,7 @@ def assert_same(provider: ProviderServer, steps: int, *options: str) -> None:
 # What goes as it went
 
 
-def test_a_task_with_every_tool_is_replayed_without_the_provider_and_changes_nothing(provider: ProviderServer) -> None:
+def test_task_with_every_tool_replays_without_provider(provider: ProviderServer) -> None:
     Path("notes.txt").write_text("one\ntwo\n")
     provider.script(
         calls(("read", {"path": "notes.txt"}), ("grep", {"pattern": "two"}), ("glob", {"pattern": "*"})),
@@ -68,7 +68,7 @@ def test_a_task_with_every_tool_is_replayed_without_the_provider_and_changes_not
     assert "6 steps, all as recorded" in replay().stdout
 
 
-def test_paths_in_full_and_another_directory_lead_into_the_copy(provider: ProviderServer) -> None:
+def test_full_paths_and_other_directories_lead_into_copy(provider: ProviderServer) -> None:
     here = Path.cwd()
     provider.script(
         call("write", {"path": str(here / "a.txt"), "content": "a\n"}),
@@ -82,7 +82,7 @@ def test_paths_in_full_and_another_directory_lead_into_the_copy(provider: Provid
     assert Path("b.txt").read_text() == "kept\n"
 
 
-def test_what_commands_did_to_files_is_taken_back_as_far_as_it_is_known(provider: ProviderServer) -> None:
+def test_command_file_changes_are_undone_as_known(provider: ProviderServer) -> None:
     for name in ("edited.txt", "gone.txt"):
         Path(name).write_text("one\ntwo\n")
     provider.script(
@@ -98,7 +98,7 @@ def test_what_commands_did_to_files_is_taken_back_as_far_as_it_is_known(provider
     assert_same(provider, 4)
 
 
-def test_what_a_patch_did_to_files_is_taken_back_too(provider: ProviderServer) -> None:
+def test_patch_file_changes_are_undone_too(provider: ProviderServer) -> None:
     for name in ("edited.txt", "gone.txt", "moved.txt"):
         Path(name).write_text(f"one\ntwo\n{name}\n")
     lines = (
@@ -128,7 +128,7 @@ def test_calls_that_failed_fail_again(provider: ProviderServer) -> None:
     assert_same(provider, 4)
 
 
-def test_answers_that_needed_a_second_try_and_empty_ones_are_replayed(provider: ProviderServer) -> None:
+def test_retried_and_empty_answers_are_replayed(provider: ProviderServer) -> None:
     provider.script(error(500, "no"), call("glob", {"pattern": "*"}), text(""), text("", finish_reason="tool_calls"))
     provider.otherwise = text("Done.")
     run_wolo("-p", *provider.flags, "go")
@@ -136,7 +136,7 @@ def test_answers_that_needed_a_second_try_and_empty_ones_are_replayed(provider: 
     assert replay("--strict").exit_code == 0
 
 
-def test_what_a_rule_denied_is_denied_again_and_rules_of_that_command_line_count(provider: ProviderServer) -> None:
+def test_rule_denials_repeat_and_command_line_rules_count(provider: ProviderServer) -> None:
     provider.script(
         calls(("shell", {"command": "rm -rf x"}), ("shell", {"command": "make it so"}), ("shell", {"command": "true; echo hi"})),
         text("Done."),
@@ -158,9 +158,7 @@ def test_a_person_answers_as_then(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
-def test_a_turn_that_was_stopped_in_a_call_stops_again_and_the_next_one_goes_on(
-    provider: ProviderServer, number: signal.Signals
-) -> None:
+def test_stopped_call_stops_again_and_next_turn_continues(provider: ProviderServer, number: signal.Signals) -> None:
     commands = ("echo x >> quick; cat quick", "echo x > slow; sleep 60", "echo x > never")
     provider.script(
         calls(*(("shell", {"command": command}, f"call_{at}") for at, command in enumerate(commands))), text("Went on.")
@@ -173,7 +171,7 @@ def test_a_turn_that_was_stopped_in_a_call_stops_again_and_the_next_one_goes_on(
     assert_same(provider, 2)
 
 
-def test_a_stream_that_was_stopped_is_streamed_as_far_as_it_came(provider: ProviderServer) -> None:
+def test_stopped_stream_replays_as_far_as_received(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(text("a beginning that is kept").then(hold), text("On we go."))
     with start_wolo("-p", *provider.flags, "-s", "mine", "first") as process:
@@ -197,7 +195,7 @@ def test_another_process_has_seen_no_files(provider: ProviderServer) -> None:
     assert_same(provider, 4)
 
 
-def test_a_conversation_that_was_summed_up_is_replayed_with_its_summary(provider: ProviderServer) -> None:
+def test_summarized_conversation_replays_with_its_summary(provider: ProviderServer) -> None:
     story = " ".join(f"Once upon a time there was word {number}." for number in range(750))
     provider.otherwise = text(story, size=4_000)
     options = ("-s", "long", "--set", "context.window=30000")
@@ -211,7 +209,7 @@ def test_a_conversation_that_was_summed_up_is_replayed_with_its_summary(provider
     assert_same(provider, 6, "long")
 
 
-def test_a_session_of_calls_in_the_text_is_replayed(provider: ProviderServer) -> None:
+def test_session_of_text_calls_is_replayed(provider: ProviderServer) -> None:
     written = '<tool>{"server_name":"local","tool_name":"write","arguments":{"path":"a.txt","content":"a\\n"}}</tool>'
     finished = '<tool>{"server_name":"local","tool_name":"task_completion","arguments":{"result":"Done."}}</tool>'
     provider.script(text('<tool>{"server_name":"local","arguments":{}}</tool>'), text(written), text(finished))
@@ -247,7 +245,7 @@ def reading(provider: ProviderServer) -> ProviderServer:
     return provider
 
 
-def test_a_file_that_changed_since_is_the_first_difference(reading: ProviderServer) -> None:
+def test_changed_file_is_the_first_difference(reading: ProviderServer) -> None:
     Path("a.txt").write_text("one\nTWO\n")
     found = divergence()
     assert (found["step"], found["kind"]) == (1, "result")
@@ -261,7 +259,7 @@ def test_a_file_that_changed_since_is_the_first_difference(reading: ProviderServ
     assert "+2→TWO" in shown.stdout
 
 
-def test_a_command_that_prints_something_else_is_found_in_its_step(reading: ProviderServer) -> None:
+def test_different_command_output_is_found_at_its_step(reading: ProviderServer) -> None:
     Path("b.txt").write_text("here\n")
     found = divergence()
     assert (found["step"], found["kind"]) == (2, "result")
@@ -269,7 +267,7 @@ def test_a_command_that_prints_something_else_is_found_in_its_step(reading: Prov
     assert "here" in found["got"]
 
 
-def test_a_rule_that_denies_now_is_named_before_anything_runs(reading: ProviderServer) -> None:
+def test_rule_denying_now_is_named_before_running(reading: ProviderServer) -> None:
     found = divergence("--deny", "shell:cat *")
     assert (found["step"], found["kind"]) == (2, "call")
     assert "shell:cat *" in found["got"]
@@ -285,7 +283,7 @@ def test_a_stricter_mode_stops_the_command(provider: ProviderServer) -> None:
     assert divergence("--mode", "edit")["kind"] == "call"
 
 
-def test_a_call_that_was_denied_and_would_run_now_does_not_run(provider: ProviderServer) -> None:
+def test_denied_call_that_would_run_now_stays_denied(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}), text("Denied."))
     run(provider, "--mode", "edit", exit_code=4)
     found = divergence("--mode", "yolo")
@@ -361,7 +359,7 @@ def test_links_stay_links_and_lead_into_the_copy(provider: ProviderServer) -> No
     assert Path("real.txt").read_text() == "kept\n"
 
 
-def test_keep_leaves_the_copy_and_nothing_else_is_left(reading: ProviderServer, isolated: Path) -> None:
+def test_keep_leaves_only_the_copy(reading: ProviderServer, isolated: Path) -> None:
     spare = isolated / "tmp"
     spare.mkdir()
     assert run_wolo("replay", env={"TMPDIR": str(spare)}).exit_code == 0
@@ -372,13 +370,13 @@ def test_keep_leaves_the_copy_and_nothing_else_is_left(reading: ProviderServer, 
     assert next(folder.rglob("a.txt")).read_text() == "one\ntwo\n"
 
 
-def test_an_unknown_session_and_one_without_answers_are_refused(provider: ProviderServer) -> None:
+def test_unknown_or_empty_session_is_refused(provider: ProviderServer) -> None:
     assert replay("nothing-like-it").exit_code == 3
     assert replay().exit_code == 3
     assert "Traceback" not in replay("session_1").stderr
 
 
-def test_a_prompt_that_begins_with_the_word_is_a_prompt(provider: ProviderServer) -> None:
+def test_prompt_beginning_with_the_word_is_a_prompt(provider: ProviderServer) -> None:
     provider.script(text("Which game?"))
     assert run_wolo("-p", *provider.flags, "replay the last game").stdout == "Which game?\n"
 
@@ -401,7 +399,7 @@ def test_a_cassette_is_played_anywhere(reading: ProviderServer, isolated: Path) 
     assert taken.exit_code == 0, taken
 
 
-def test_an_export_is_played_with_a_directory_to_start_from(reading: ProviderServer, isolated: Path) -> None:
+def test_export_replays_with_a_given_directory(reading: ProviderServer, isolated: Path) -> None:
     assert run_wolo("sessions", "export", "-o", "../it.jsonl").exit_code == 0
     assert replay("../it.jsonl", "--at", ".", "--yes").exit_code == 0
     alone = replay("../it.jsonl")
@@ -445,7 +443,7 @@ def foreign(provider: ProviderServer, isolated: Path) -> Callable[..., Path]:
     return make
 
 
-def test_a_recording_of_others_shows_its_commands_and_runs_nothing(foreign: Callable[..., Path], isolated: Path) -> None:
+def test_foreign_recording_shows_commands_and_runs_nothing(foreign: Callable[..., Path], isolated: Path) -> None:
     file = foreign("touch made; echo \x1b[2Ahidden")
     refused = replay(str(file))
     assert refused.exit_code == 2
@@ -455,7 +453,7 @@ def test_a_recording_of_others_shows_its_commands_and_runs_nothing(foreign: Call
     assert not any(path.name == "made" for path in isolated.rglob("wolo-replay-*/**/made"))
 
 
-def test_no_character_of_a_foreign_command_is_left_out(foreign: Callable[..., Path]) -> None:
+def test_foreign_command_shows_every_character(foreign: Callable[..., Path]) -> None:
     """Terminals hide what is in a title, and what cannot be seen runs too."""
     file = foreign("echo one \x1b]0;; touch made #\x07\u202e; echo two\n command: nothing")
     assert (
@@ -464,7 +462,7 @@ def test_no_character_of_a_foreign_command_is_left_out(foreign: Callable[..., Pa
     )
 
 
-def test_a_foreign_call_is_shown_as_each_hook_changed_it(foreign: Callable[..., Path]) -> None:
+def test_foreign_call_is_shown_as_hooks_changed_it(foreign: Callable[..., Path]) -> None:
     file = foreign("echo one")
     hooks = {event: {"updated_input": {"command": f"echo {event}"}} for event in ("PreToolUse", "PermissionRequest")}
     lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -487,7 +485,7 @@ def test_a_yes_holds_for_exactly_this_recording(foreign: Callable[..., Path], is
     assert replay(str(file)).exit_code == 2
 
 
-def test_a_terminal_is_asked_once_about_a_recording_of_others(foreign: Callable[..., Path]) -> None:
+def test_terminal_is_asked_once_about_foreign_recordings(foreign: Callable[..., Path]) -> None:
     file = str(foreign("echo one"))
     for answer, code in (("n", 2), ("y", 0)):
         with pty_wolo("replay", file) as terminal:
@@ -497,13 +495,13 @@ def test_a_terminal_is_asked_once_about_a_recording_of_others(foreign: Callable[
     assert replay(file).exit_code == 0
 
 
-def test_a_session_that_was_imported_is_a_recording_of_others(foreign: Callable[..., Path]) -> None:
+def test_imported_session_is_a_foreign_recording(foreign: Callable[..., Path]) -> None:
     taken = run_wolo("sessions", "import", str(foreign("echo one")), "--json").json
     assert replay(taken["id"]).exit_code == 2
     assert replay("--yes", taken["id"]).exit_code == 0
 
 
-def test_commands_of_a_recording_reach_neither_network_nor_home(foreign: Callable[..., Path]) -> None:
+def test_recorded_commands_reach_neither_network_nor_home(foreign: Callable[..., Path]) -> None:
     loot = Path.home() / "loot"
     loot.parent.mkdir(exist_ok=True)
     loot.write_text("sesame-opens-it")
@@ -518,7 +516,7 @@ def test_commands_of_a_recording_reach_neither_network_nor_home(foreign: Callabl
             assert "called" not in found["got"]
 
 
-def test_neither_mode_nor_approvals_of_a_recording_of_others_decide(foreign: Callable[..., Path], isolated: Path) -> None:
+def test_foreign_mode_and_approvals_decide_nothing(foreign: Callable[..., Path], isolated: Path) -> None:
     file = foreign("touch made")
     found = divergence("--yes", "--mode", "edit", str(file))
     assert (found["kind"], "Denied now" in found["got"] or "approval" in found["got"]) == ("call", True)
@@ -529,9 +527,7 @@ def test_neither_mode_nor_approvals_of_a_recording_of_others_decide(foreign: Cal
     assert divergence(str(file))["kind"] == "call"
 
 
-def test_an_approval_in_a_recording_of_others_approves_nothing(
-    foreign: Callable[..., Path], provider: ProviderServer, isolated: Path
-) -> None:
+def test_foreign_approval_approves_nothing(foreign: Callable[..., Path], provider: ProviderServer, isolated: Path) -> None:
     environment = {"WOLO_HOME": str(isolated / "theirs")}
     provider.script(call("shell", {"command": "touch one"}), text("I see."))
     with pty_wolo("--mode", "edit", *provider.flags, "go", env=environment) as terminal:
@@ -543,7 +539,7 @@ def test_an_approval_in_a_recording_of_others_approves_nothing(
     assert "needs an approval now" in found["got"]
 
 
-def test_a_hook_in_a_recording_of_others_approves_nothing(provider: ProviderServer, isolated: Path) -> None:
+def test_foreign_hook_approves_nothing(provider: ProviderServer, isolated: Path) -> None:
     environment = {"WOLO_HOME": str(isolated / "theirs")}
     said = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
     (isolated / "allow.json").write_text(json.dumps(said))
@@ -557,7 +553,7 @@ def test_a_hook_in_a_recording_of_others_approves_nothing(provider: ProviderServ
     assert "needs an approval" in divergence("--yes", "--mode", "edit", "../it.cassette")["got"]
 
 
-def test_directories_that_a_recording_of_others_names_are_not_read(provider: ProviderServer, isolated: Path) -> None:
+def test_foreign_directories_are_not_read(provider: ProviderServer, isolated: Path) -> None:
     environment = {"WOLO_HOME": str(isolated / "theirs")}
     added = isolated / "notes"
     added.mkdir()
@@ -570,7 +566,7 @@ def test_directories_that_a_recording_of_others_names_are_not_read(provider: Pro
     assert "sesame-opens-it" not in found["got"]
 
 
-def test_a_replay_takes_no_other_sandbox_than_the_usual(reading: ProviderServer) -> None:
+def test_replay_uses_the_usual_sandbox_only(reading: ProviderServer) -> None:
     assert replay("--sandbox", "maybe").exit_code == 2
 
 

@@ -19,7 +19,7 @@ def flags(provider: ProviderServer, model: str = "custom/test-model") -> tuple[s
     return ("--api", "openai-responses", "--base-url", provider.base_url, "--api-key", KEY, "--model", model)
 
 
-def test_a_tool_is_run_and_its_result_goes_back(provider: ProviderServer) -> None:
+def test_tool_runs_and_its_result_returns(provider: ProviderServer) -> None:
     Path("notes.txt").write_text("buy milk\n")
     thought = reasoning("rs_1", "I should", "look.", encrypted=ENCRYPTED)
     called = call("read", {"path": "notes.txt"}, "call_1", id="fc_1")
@@ -41,7 +41,7 @@ def test_a_tool_is_run_and_its_result_goes_back(provider: ProviderServer) -> Non
     assert "buy milk" in second["input"][4]["output"]
 
 
-def test_a_session_that_goes_on_gives_the_reasoning_back_byte_for_byte(provider: ProviderServer) -> None:
+def test_continued_session_returns_reasoning_byte_for_byte(provider: ProviderServer) -> None:
     thought = reasoning("rs_1", "Hm.", encrypted=ENCRYPTED)
     provider.script(
         answer(thought, message("Hello.", id="msg_1", phase="final_answer")),
@@ -61,7 +61,7 @@ def test_a_session_that_goes_on_gives_the_reasoning_back_byte_for_byte(provider:
     assert ENCRYPTED not in provider.requests[2].body.decode()
 
 
-def test_an_answer_that_breaks_off_is_asked_for_again(provider: ProviderServer) -> None:
+def test_broken_answer_is_asked_for_again(provider: ProviderServer) -> None:
     half = events(message("Half an answer"))[:6]
     failed = {"type": "response.failed", "response": {"status": "failed", "error": {"code": "server_error", "message": "Oops."}}}
     provider.script(stream(*half), stream(*half, failed), answer(message("A whole answer.")))
@@ -76,7 +76,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(provider: ProviderServer) 
         ("include[0]", "Invalid value: 'reasoning.encrypted_content'."),
     ],
 )
-def test_what_a_server_refuses_is_left_out(provider: ProviderServer, param: str, message_text: str) -> None:
+def test_refused_field_is_left_out(provider: ProviderServer, param: str, message_text: str) -> None:
     body = {"error": {"message": message_text, "type": "invalid_request_error", "param": param, "code": None}}
     provider.script(error(400, body), answer(message("Without it then.")))
     done = run_wolo("-p", *flags(provider), "hi")
@@ -84,7 +84,7 @@ def test_what_a_server_refuses_is_left_out(provider: ProviderServer, param: str,
     assert "include" not in provider.requests[1].json
 
 
-def test_a_key_refused_at_another_address_sends_nobody_to_the_vendor(provider: ProviderServer) -> None:
+def test_key_refused_elsewhere_points_to_no_vendor(provider: ProviderServer) -> None:
     provider.script(error(401, {"error": {"message": "Incorrect API key provided.", "code": "invalid_api_key"}}))
     done = run_wolo("-p", *flags(provider, "openai/gpt-5.4"), "hi")
     assert done.exit_code != 0
@@ -95,7 +95,7 @@ def test_a_key_refused_at_another_address_sends_nobody_to_the_vendor(provider: P
     assert body["prompt_cache_key"]
 
 
-def test_openais_models_can_still_be_asked_in_chat_completions(provider: ProviderServer) -> None:
+def test_openai_models_still_work_through_chat_completions(provider: ProviderServer) -> None:
     provider.script(error(404, json.dumps({"error": {"message": "no"}})))
     address = ("--base-url", provider.base_url, "--api-key", KEY)
     run_wolo("-p", "--api", "openai-chat", *address, "--model", "openai/gpt-4.1", "hi")

@@ -49,7 +49,7 @@ def without_bwrap(isolated: Path) -> str:
     return str(programs)
 
 
-def test_a_command_runs_unasked_inside_and_nothing_of_it_reaches_outside(provider: ProviderServer, ground: Ground) -> None:
+def test_command_runs_unasked_inside_without_outside_effect(provider: ProviderServer, ground: Ground) -> None:
     commands = (
         "echo made > made; cat made; echo $WOLO_SANDBOX",
         f"echo x > {ground.folder}/outside/new",
@@ -76,14 +76,14 @@ def test_a_command_runs_unasked_inside_and_nothing_of_it_reaches_outside(provide
     assert denied == [command for command, result in zip(commands, results, strict=True) if result.startswith("Denied")]
 
 
-def test_what_a_wall_stopped_is_no_refusal(provider: ProviderServer, ground: Ground) -> None:
+def test_sandbox_denial_is_no_refusal(provider: ProviderServer, ground: Ground) -> None:
     provider.script(call("shell", {"command": f"touch {ground.folder}/outside/new"}), text("Could not."))
     done = run_wolo("--json", *provider.flags, "go")
     assert (done.exit_code, done.json["permission_denials"]) == (0, [])
     assert provider.requests[1].results[0].rstrip().splitlines()[-1].startswith("sandbox denied:")
 
 
-def test_what_a_rule_allows_runs_outside_and_with_required_inside(provider: ProviderServer, ground: Ground) -> None:
+def test_allowed_command_runs_outside_and_inside_with_required(provider: ProviderServer, ground: Ground) -> None:
     outside = ground.folder / "outside" / "new"
     for options, is_free in (((), True), (("--sandbox", "required"), False), (("--yolo", "--sandbox", "required"), False)):
         outside.unlink(missing_ok=True)
@@ -146,7 +146,7 @@ def test_a_yes_for_the_session_asks_once(provider: ProviderServer, ground: Groun
     assert "exit 0" in provider.requests[2].results[-1]
 
 
-def test_where_a_sandbox_is_required_nobody_is_asked_to_leave_it(provider: ProviderServer, ground: Ground) -> None:
+def test_required_sandbox_offers_no_way_out(provider: ProviderServer, ground: Ground) -> None:
     outside = ground.folder / "outside" / "new"
     provider.script(call("shell", {"command": f"touch {outside}"}), text("Well."))
     with pty_wolo("--sandbox", "required", *provider.flags, "go on", rows=40, columns=150) as terminal:
@@ -167,7 +167,7 @@ def test_a_no_leaves_it_at_that(provider: ProviderServer, ground: Ground) -> Non
     assert "The user did not allow it to run outside the sandbox." in provider.requests[1].results[0]
 
 
-def test_a_protected_name_that_is_a_link_lets_nothing_run_unasked(provider: ProviderServer, ground: Ground) -> None:
+def test_protected_link_lets_nothing_run_unasked(provider: ProviderServer, ground: Ground) -> None:
     """The walls cannot hold it, and nobody is there who could say that it may run without them: a refusal."""
     (ground.work / ".wolo").symlink_to(ground.folder / "outside")
     provider.script(call("shell", {"command": "touch made"}), text("Could not."))
@@ -220,9 +220,7 @@ def test_without_namespaces_landlock_holds(provider: ProviderServer, ground: Gro
 PLANTING = "python3 -c \"open('.g' + 'it/config', 'a').write('[alias]'); open('.mcp' + '.json', 'w').write('{}')\""
 
 
-def test_with_landlock_protected_files_are_restored_and_the_model_hears_it(
-    provider: ProviderServer, ground: Ground, isolated: Path
-) -> None:
+def test_landlock_restores_protected_files_and_informs_model(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
     need("landlock")
     before = (ground.work / ".git/config").read_text()
     provider.script(call("shell", {"command": f"{PLANTING}; touch made"}), text("ok"))
@@ -235,9 +233,7 @@ def test_with_landlock_protected_files_are_restored_and_the_model_hears_it(
     assert ((ground.work / ".mcp.json").exists(), (ground.work / "made").exists()) == (False, True)
 
 
-def test_what_cannot_be_restored_is_named_and_not_called_restored(
-    provider: ProviderServer, ground: Ground, isolated: Path
-) -> None:
+def test_unrestorable_file_is_named_not_called_restored(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
     need("landlock")
     (ground.work / ".git/HEAD").write_text("ref: refs/heads/main\n")
     (ground.work / ".git/objects").mkdir()
@@ -258,7 +254,7 @@ MAKING = {
 
 @pytest.mark.parametrize(("answer", "is_kept"), [("y", True), ("", False)])
 @pytest.mark.parametrize("path", MAKING)
-def test_a_new_protected_name_is_put_aside_until_the_user_wants_it(
+def test_new_protected_name_is_set_aside_until_wanted(
     provider: ProviderServer, ground: Ground, path: str, answer: str, is_kept: bool
 ) -> None:
     making = MAKING[path]
@@ -274,7 +270,7 @@ def test_a_new_protected_name_is_put_aside_until_the_user_wants_it(
     assert ("the user kept what it changed" in result) is is_kept
 
 
-def test_a_job_that_plants_a_file_is_ended_with_a_sentence(provider: ProviderServer, ground: Ground) -> None:
+def test_job_planting_a_file_ends_with_a_sentence(provider: ProviderServer, ground: Ground) -> None:
     planting = "python3 -c \"while 1: open('.bash' + 'rc', 'w').write('planted')\""
     provider.script(
         call("shell", {"command": planting, "background": True}), call("jobs", {"action": "output", "wait_s": 30}), text("ok")
@@ -296,7 +292,7 @@ def test_a_bwrap_that_holds_nothing_is_found_out(provider: ProviderServer, groun
     assert "bubblewrap: a command in it could write outside the workspace" in report["tried"][0]
 
 
-def test_a_bwrap_of_the_workspace_is_not_even_tried(ground: Ground) -> None:
+def test_workspace_bwrap_is_never_tried(ground: Ground) -> None:
     shutil.copy("/bin/true", ground.work / "bwrap")
     report = run_wolo("doctor", "--json", env={"PATH": f"{ground.work}:{os.environ['PATH']}"}).json["sandbox"]
     assert (report["backend"], report["tried"]) == ("bubblewrap", [])
@@ -332,16 +328,14 @@ def without_walls(isolated: Path, *args: str) -> subprocess.CompletedProcess[str
     return without(isolated, UNSHARE + LANDLOCK, *args)
 
 
-def test_where_nothing_holds_required_ends_before_anything_begins(
-    provider: ProviderServer, ground: Ground, isolated: Path
-) -> None:
+def test_required_without_sandbox_ends_before_anything(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
     done = without_walls(isolated, "-p", "--sandbox", "required", "--yolo", *provider.flags, "go")
     assert done.returncode == 2
     assert "--sandbox required: no sandbox is available on this machine." in done.stderr
     assert provider.requests == []
 
 
-def test_without_any_sandbox_no_command_of_a_task_runs(
+def test_task_commands_need_a_sandbox(
     provider: ProviderServer, ground: Ground, isolated: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in serve(provider).items():
@@ -355,7 +349,7 @@ def test_without_any_sandbox_no_command_of_a_task_runs(
         assert ("setup and verify run in the sandbox only" in said, '"kind":"setup"' in said) == (not more, False), said
 
 
-def test_without_any_sandbox_a_replay_is_refused_unless_told(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+def test_replay_without_sandbox_is_refused_unless_told(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
     provider.script(call("shell", {"command": "echo hi"}), text("ok"))
     run_wolo("-p", "--yolo", *provider.flags, "go")
     refused = without_walls(isolated, "replay")
@@ -366,7 +360,7 @@ def test_without_any_sandbox_a_replay_is_refused_unless_told(provider: ProviderS
     assert "all as recorded" in told.stdout, told
 
 
-def test_where_nothing_holds_auto_is_edit_and_says_so(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+def test_auto_without_sandbox_becomes_edit_with_notice(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
     provider.script(calls(("shell", {"command": "touch made"}), ("write", {"path": "new", "content": ""})), text("ok"))
     done = without_walls(isolated, "-p", *provider.flags, "go")
     assert done.returncode == 4
@@ -391,7 +385,7 @@ TIDIES_UP = "sh -c 'trap \"sleep 0.3; echo tidied > tidied; exit\" TERM; echo be
 
 
 @pytest.mark.parametrize("command", [f"{TIDIES_UP}; echo went on > went-on", f"({TIDIES_UP}; true) & wait"])
-def test_what_runs_too_long_inside_can_tidy_up(provider: ProviderServer, ground: Ground, command: str) -> None:
+def test_overlong_command_inside_can_clean_up(provider: ProviderServer, ground: Ground, command: str) -> None:
     provider.script(call("shell", {"command": command, "timeout_s": 1}), text("ok"))
     run_wolo("-p", *provider.flags, "go")
     (result,) = provider.requests[1].results
@@ -401,7 +395,7 @@ def test_what_runs_too_long_inside_can_tidy_up(provider: ProviderServer, ground:
     assert not (ground.work / "went-on").exists()
 
 
-def test_what_only_looks_sees_the_workspace_as_it_is(provider: ProviderServer, isolated: Path) -> None:
+def test_reading_command_sees_the_workspace_unchanged(provider: ProviderServer, isolated: Path) -> None:
     components.require("bwrap")
     with land("root") as folder:
         (folder / "seen").write_text("")
@@ -420,7 +414,7 @@ def test_a_listing_shows_nothing_that_is_not_there(provider: ProviderServer, iso
         assert provider.requests[1].results == ["made\n[exit 0]\n"]
 
 
-def test_a_wall_is_told_of_also_where_the_command_went_on(provider: ProviderServer, ground: Ground) -> None:
+def test_sandbox_denial_is_reported_despite_continued_command(provider: ProviderServer, ground: Ground) -> None:
     log = ground.work / "log"
     log.write_text(f"{ground.folder}/outside/x: Permission denied\nconnection refused\n")
     commands = (
@@ -436,7 +430,7 @@ def test_a_wall_is_told_of_also_where_the_command_went_on(provider: ProviderServ
     assert (done.exit_code, done.json["permission_denials"]) == (0, [])
 
 
-def test_what_rules_deny_as_a_whole_the_walls_hold_too(provider: ProviderServer, ground: Ground) -> None:
+def test_tool_rules_hold_inside_the_sandbox_too(provider: ProviderServer, ground: Ground) -> None:
     for name in ("notes", "docs"):
         (ground.work / name).mkdir()
         (ground.work / name / "kept").write_text("sesame\n")
@@ -456,7 +450,7 @@ def test_what_rules_deny_as_a_whole_the_walls_hold_too(provider: ProviderServer,
     assert (ground.work / "gone" / "kept").read_text() == "planted\n"
 
 
-def test_what_stands_behind_a_safe_command_is_written_and_kept_for_undo(provider: ProviderServer, ground: Ground) -> None:
+def test_write_behind_a_safe_command_is_undoable(provider: ProviderServer, ground: Ground) -> None:
     (ground.work / "old").write_text("old\n")
     provider.script(call("shell", {"command": "pwd; mv old older; touch new"}), text("ok"))
     done = run_wolo("--json", *provider.flags, "go")

@@ -19,7 +19,7 @@ from tests.workspace.living import unique_seconds
 
 @pytest.mark.parametrize("files", [3_000, pytest.param(200_000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])])
 @pytest.mark.parametrize("program", ["rg", "python"])
-def test_loops_and_very_many_files_are_searched_in_bounded_time(provider: ProviderServer, files: int, program: str) -> None:
+def test_loops_and_many_files_are_searched_boundedly(provider: ProviderServer, files: int, program: str) -> None:
     for number in range(files // 500):
         folder = Path(f"d{number}")
         folder.mkdir()
@@ -47,7 +47,7 @@ def test_a_search_ends_with_the_run(provider: ProviderServer) -> None:
     wait_for(lambda: _searching(mark) == [])
 
 
-def test_a_search_that_stops_early_says_so_on_the_screen(provider: ProviderServer) -> None:
+def test_early_end_of_a_search_shows_on_screen(provider: ProviderServer) -> None:
     for number in range(300):
         Path(f"f{number}.txt").write_text("needle\n")
     provider.script(call("grep", {"pattern": "needle", "head_limit": 5}), text("Some."))

@@ -36,7 +36,7 @@ def test_it_is_asked_whether_to_go_there(provider: ProviderServer, other: Path, 
     assert (str(other) in system) == is_there
 
 
-def test_nobody_is_asked_where_the_directory_is_gone_or_named(provider: ProviderServer, other: Path) -> None:
+def test_missing_or_named_directory_asks_nobody(provider: ProviderServer, other: Path) -> None:
     provider.script(text("One."), text("Two."))
     with pty_wolo("-s", "there", "-C", ".", "one", *provider.flags) as terminal:
         terminal.wait_for("One.")

@@ -31,7 +31,7 @@ def shell_with(*commands: str) -> Any:
     return calls(*(("shell", {"command": command}, f"call_{number}") for number, command in enumerate(commands)))
 
 
-def test_a_killed_stream_leaves_the_prompt_and_a_valid_session(provider: ProviderServer) -> None:
+def test_killed_stream_leaves_prompt_and_valid_session(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(text("a beginning").then(hold), text("on we go"))
     with start_wolo("-p", *provider.flags, "-s", "mine", "remember the number 42") as process:
@@ -44,9 +44,7 @@ def test_a_killed_stream_leaves_the_prompt_and_a_valid_session(provider: Provide
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
-def test_a_call_that_was_running_is_told_as_interrupted_and_never_run_again(
-    provider: ProviderServer, number: signal.Signals
-) -> None:
+def test_running_call_is_interrupted_and_never_rerun(provider: ProviderServer, number: signal.Signals) -> None:
     provider.script(shell_with("echo x >> quick", "echo x >> slow; sleep 30", "echo x >> last"), text("ok"))
     with start_wolo("-p", "--yolo", *provider.flags, "-s", "mine", "go") as process:
         wait_for(lambda: Path("slow").exists())
@@ -59,7 +57,7 @@ def test_a_call_that_was_running_is_told_as_interrupted_and_never_run_again(
     assert (Path("quick").read_text(), Path("slow").read_text(), Path("last").exists()) == ("x\n", "x\n", False)
 
 
-def test_every_way_of_going_on_sends_the_same_beginning(provider: ProviderServer) -> None:
+def test_every_continuation_sends_the_same_beginning(provider: ProviderServer) -> None:
     Path("a.txt").write_text("hello\n")
     provider.script(call("read", {"path": "a.txt"}), text("first"), text("second"), text("third"), text("fourth"))
     session = run_wolo("--json", *provider.flags, "-s", "mine", "one").json["session_id"]
@@ -90,7 +88,7 @@ def test_a_fork_goes_its_own_way(provider: ProviderServer) -> None:
     assert users == ["one", "three"]
 
 
-def test_a_session_in_use_is_refused_and_its_holder_named(provider: ProviderServer) -> None:
+def test_session_in_use_is_refused_with_its_holder(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(text("slow").then(hold))
     with start_wolo("-p", *provider.flags, "-s", "mine", "go") as process:
@@ -103,7 +101,7 @@ def test_a_session_in_use_is_refused_and_its_holder_named(provider: ProviderServ
         process.communicate(timeout=60)
 
 
-def test_what_is_kept_is_for_its_owner_alone_whatever_the_umask(provider: ProviderServer, isolated: Path) -> None:
+def test_kept_data_is_private_under_any_umask(provider: ProviderServer, isolated: Path) -> None:
     provider.script(call("write", {"path": "out.txt", "content": "x"}), text("ok"))
     before = os.umask(0)
     try:
@@ -124,7 +122,7 @@ def test_no_session_keeps_nothing(provider: ProviderServer, isolated: Path) -> N
 
 
 @pytest.mark.parametrize("options", [(), ("--no-session",)])
-def test_what_was_too_long_to_show_can_be_paged(provider: ProviderServer, options: tuple[str, ...]) -> None:
+def test_overlong_output_can_be_paged(provider: ProviderServer, options: tuple[str, ...]) -> None:
     def read_the_rest(asked: Asked) -> Reply:
         (path,) = re.findall(r"lines: (/\S+) — page it", asked.results[-1])
         return call("read", {"path": path, "offset": 2500, "limit": 1})
@@ -135,7 +133,7 @@ def test_what_was_too_long_to_show_can_be_paged(provider: ProviderServer, option
     assert "2500→2500" in provider.requests[2].results[-1]
 
 
-def test_a_failed_turn_is_kept_and_can_be_gone_on_with(provider: ProviderServer) -> None:
+def test_failed_turn_is_kept_and_continued(provider: ProviderServer) -> None:
     provider.script(error(401, {"error": {"message": "bad key"}}), text("better"))
     assert run_wolo("-p", *provider.flags, "-s", "mine", "first try").exit_code == 1
     provider.forget_prefix()
@@ -164,7 +162,7 @@ def test_listing_showing_and_deleting(provider: ProviderServer) -> None:
     assert run_wolo("sessions", "show", "mine").exit_code == 3
 
 
-def test_a_session_goes_on_with_the_model_that_answered_last(provider: ProviderServer) -> None:
+def test_session_continues_with_its_last_answering_model(provider: ProviderServer) -> None:
     folder = find_places().config
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(f'[providers.mine]\nbase_url = "{provider.base_url}"\n')
@@ -183,7 +181,7 @@ def test_a_session_goes_on_with_the_model_that_answered_last(provider: ProviderS
     assert [asked.json["model"] for asked in provider.requests] == ["first", "second", "second", "test-model"]
 
 
-def test_a_session_whose_model_is_gone_says_who_answers(provider: ProviderServer) -> None:
+def test_missing_model_names_who_answers(provider: ProviderServer) -> None:
     folder = find_places().config
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(f'model = "mine/m"\n[providers.mine]\nbase_url = "{provider.base_url}"\n')

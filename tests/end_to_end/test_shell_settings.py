@@ -20,7 +20,7 @@ def test_named_variables_pass_and_nothing_else_does(provider: ProviderServer, mo
 
 
 @pytest.mark.parametrize("name", ["MY_API_KEY", "GIT_DIR", "LD_PRELOAD", "npm_token"])
-def test_a_name_that_no_command_is_given_is_refused_at_once(provider: ProviderServer, name: str) -> None:
+def test_name_given_to_no_command_is_refused(provider: ProviderServer, name: str) -> None:
     done = run_wolo("-p", "--set", f'shell.env=["{name}"]', *provider.flags, "go")
     assert done.exit_code == 2
     assert f"shell.env: {name} looks like a secret or a shell hook; commands never get those." in done.stderr
@@ -28,7 +28,7 @@ def test_a_name_that_no_command_is_given_is_refused_at_once(provider: ProviderSe
 
 
 @pytest.mark.parametrize("value", ['["A=1"]', '["a b"]', '[""]', "7"])
-def test_what_is_no_name_is_refused_at_once(provider: ProviderServer, value: str) -> None:
+def test_invalid_name_is_refused_at_once(provider: ProviderServer, value: str) -> None:
     done = run_wolo("-p", "--set", f"shell.env={value}", *provider.flags, "go")
     assert (done.exit_code, provider.requests) == (2, [])
     assert "shell.env" in done.stderr

@@ -12,7 +12,7 @@ CTRL_O = "\x0f"
 LOUD = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo out$i; done; while [ ! -e on ]; do sleep 0.05; done; exit 3"
 
 
-def test_a_running_command_shows_its_newest_lines_and_afterwards_its_end(provider: ProviderServer) -> None:
+def test_running_command_shows_newest_lines_then_its_end(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": LOUD}), text("Done."))
     with repl(provider, "--mode", "yolo", "--sandbox", "off") as terminal:
         terminal.enter("do it")
@@ -33,7 +33,7 @@ def test_a_running_command_shows_its_newest_lines_and_afterwards_its_end(provide
         leave(terminal)
 
 
-def test_ctrl_o_unfolds_the_newest_and_then_the_one_before(provider: ProviderServer) -> None:
+def test_ctrl_o_unfolds_newest_then_the_one_before(provider: ProviderServer) -> None:
     content = "".join(f"value_{number} = {number}\n" for number in range(60))
     provider.script(
         sse(delta(reasoning_content="First this,\nthen that."), delta("Well."), finish("stop", usage())),
@@ -61,7 +61,7 @@ def test_ctrl_o_unfolds_the_newest_and_then_the_one_before(provider: ProviderSer
         leave(terminal)
 
 
-def test_an_unfinished_line_can_be_read_as_it_grows(provider: ProviderServer) -> None:
+def test_unfinished_line_is_readable_while_growing(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("These are the first "), hold, delta("words.\n"), finish("stop", usage())))
     with repl(provider) as terminal:
@@ -74,7 +74,7 @@ def test_an_unfinished_line_can_be_read_as_it_grows(provider: ProviderServer) ->
     assert terminal.times("These are the first") == 1
 
 
-def test_the_todo_list_stays_in_sight_while_something_is_open(provider: ProviderServer) -> None:
+def test_todo_list_stays_visible_while_something_is_open(provider: ProviderServer) -> None:
     todo = [{"text": "look", "status": "completed"}, {"text": "mend it", "status": "in_progress"}]
     done = [{**item, "status": "completed"} for item in todo]
     provider.script(call("todo", {"items": todo}), text("Begun."), call("todo", {"items": done}), text("All done."))

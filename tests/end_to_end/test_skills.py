@@ -44,7 +44,7 @@ def repl(provider: ProviderServer, *args: str) -> Iterator[Terminal]:
 # Without a person
 
 
-def test_a_skill_is_named_in_the_prompt_and_loaded_by_the_model(provider: ProviderServer, home: Path) -> None:
+def test_named_skill_is_loaded_by_the_model(provider: ProviderServer, home: Path) -> None:
     path = skill(home / ".agents/skills", "pdf-tools", body="Run scripts/fill.py first.")
     (path.parent / "scripts").mkdir()
     (path.parent / "scripts/fill.py").write_text("print('filled')")
@@ -62,7 +62,7 @@ def test_a_skill_is_named_in_the_prompt_and_loaded_by_the_model(provider: Provid
     assert "filled" in read
 
 
-def test_what_lies_beside_a_skill_folder_is_not_read_unasked(provider: ProviderServer, home: Path) -> None:
+def test_file_beside_a_skill_is_not_read_unasked(provider: ProviderServer, home: Path) -> None:
     path = skill(home / ".agents/skills", "pdf-tools")
     (home / ".agents/notes.txt").write_text("CANARY")
     provider.script(call("read", {"path": str(path.parent.parent.parent / "notes.txt")}), text("Done."))
@@ -71,14 +71,14 @@ def test_what_lies_beside_a_skill_folder_is_not_read_unasked(provider: ProviderS
     assert "CANARY" not in provider.requests[-1].results[0]
 
 
-def test_without_skills_there_is_neither_the_tool_nor_a_word_of_them(provider: ProviderServer) -> None:
+def test_no_skills_means_no_tool_and_no_mention(provider: ProviderServer) -> None:
     provider.script(text("Hello."))
     run_wolo("-p", "hi", *provider.flags)
     assert "skill" not in offered(provider)
     assert "# Skills" not in system_prompt(provider)
 
 
-def test_a_project_that_is_not_trusted_brings_no_skill(provider: ProviderServer) -> None:
+def test_untrusted_project_brings_no_skill(provider: ProviderServer) -> None:
     skill(Path(".agents/skills"), "evil", "CANARY")
     provider.script(text("Hello."), text("Hello."))
     done = run_wolo("-p", "hi", *provider.flags)
@@ -91,7 +91,7 @@ def test_a_project_that_is_not_trusted_brings_no_skill(provider: ProviderServer)
     assert "CANARY" in system_prompt(provider)
 
 
-def test_the_projects_skill_comes_before_the_users_and_the_nearest_first(provider: ProviderServer, home: Path) -> None:
+def test_project_and_nearest_skills_come_first(provider: ProviderServer, home: Path) -> None:
     Path(".git").mkdir()
     skill(home / ".claude/skills", "pdf", "The user's.")
     skill(Path(".claude/skills"), "pdf", "The root's.")
@@ -103,7 +103,7 @@ def test_the_projects_skill_comes_before_the_users_and_the_nearest_first(provide
     assert not any(each in system_prompt(provider) for each in ("The user's.", "The root's.", "Somebody else's."))
 
 
-def test_a_description_that_is_too_long_is_cut_with_a_notice(provider: ProviderServer, home: Path) -> None:
+def test_overlong_description_is_cut_with_a_notice(provider: ProviderServer, home: Path) -> None:
     skill(home / ".agents/skills", "bad", "x" * 2000)
     provider.script(text("Hello."))
     done = run_wolo("-p", "hi", *provider.flags)
@@ -111,7 +111,7 @@ def test_a_description_that_is_too_long_is_cut_with_a_notice(provider: ProviderS
     assert "bad/SKILL.md:3: 'description' has 2,000 characters" in done.stderr
 
 
-def test_a_rule_keeps_the_model_from_a_skill_and_an_unknown_one_is_an_error(provider: ProviderServer, home: Path) -> None:
+def test_rule_hides_a_skill_and_unknown_is_error(provider: ProviderServer, home: Path) -> None:
     skill(home / ".agents/skills", "pdf", body="CANARY")
     provider.script(call("skill", {"name": "pdf"}), call("skill", {"name": "nope"}), text("Done."))
     run_wolo("-p", "go", "--deny", "read:~/.agents/**", *provider.flags)
@@ -129,7 +129,7 @@ def test_the_prompt_stays_the_same_while_skills_change(provider: ProviderServer,
     assert "XYZ" in path.read_text()
 
 
-def test_a_session_with_skills_is_replayed_with_the_text_of_then(provider: ProviderServer, home: Path) -> None:
+def test_session_with_skills_replays_the_old_text(provider: ProviderServer, home: Path) -> None:
     path = skill(home / ".agents/skills", "pdf", body="As it was.")
     skill(Path(".agents/skills"), "deploy")
     (path.parent / "more.md").write_text("More.")
@@ -149,7 +149,7 @@ def test_a_session_with_skills_is_replayed_with_the_text_of_then(provider: Provi
 # At the keyboard
 
 
-def test_a_person_sends_a_skill_by_its_name_and_sees_it_in_short(provider: ProviderServer, home: Path) -> None:
+def test_person_sends_a_skill_and_sees_it_short(provider: ProviderServer, home: Path) -> None:
     skill(home / ".agents/skills", "pdf-tools", body="Run fill.py.\n" * 50)
     provider.script(text("Filled."))
     with repl(provider) as terminal:
@@ -175,7 +175,7 @@ def test_skills_lists_them_with_what_is_wrong(provider: ProviderServer, home: Pa
         terminal.wait_for("Puts it online.")
 
 
-def test_names_of_skills_and_commands_are_offered_and_listed(provider: ProviderServer, home: Path) -> None:
+def test_skill_and_command_names_are_offered_and_listed(provider: ProviderServer, home: Path) -> None:
     skill(home / ".agents/skills", "pdf-tools")
     command(home / ".claude/commands", "git/squash", "---\ndescription: Squash the commits\n---\nSquash.")
     with repl(provider) as terminal:
@@ -190,7 +190,7 @@ def test_names_of_skills_and_commands_are_offered_and_listed(provider: ProviderS
         terminal.wait_for("/skill:pdf-tools, /pdf-tools")
 
 
-def test_a_written_command_is_sent_with_what_is_typed_behind_it(provider: ProviderServer, home: Path) -> None:
+def test_written_command_is_sent_with_its_arguments(provider: ProviderServer, home: Path) -> None:
     command(home / ".claude/commands", "fix", "Fix issue $1 in @$2, then stop.")
     Path("code.py").write_text("print('the code')")
     provider.script(text("Fixed."))
@@ -203,7 +203,7 @@ def test_a_written_command_is_sent_with_what_is_typed_behind_it(provider: Provid
     assert "the code" in content
 
 
-def test_a_built_in_name_wins_and_a_skill_gives_way_to_a_command(provider: ProviderServer, home: Path) -> None:
+def test_builtin_name_wins_and_skills_yield_to_commands(provider: ProviderServer, home: Path) -> None:
     command(home / ".claude/commands", "cost", "CANARY")
     command(home / ".claude/commands", "pdf", "The command.")
     skill(home / ".claude/skills", "pdf")
@@ -218,7 +218,7 @@ def test_a_built_in_name_wins_and_a_skill_gives_way_to_a_command(provider: Provi
     assert prompts(provider) == ["The command."]
 
 
-def test_a_projects_command_attaches_no_file_that_the_model_may_not_read(provider: ProviderServer, home: Path) -> None:
+def test_project_command_attaches_no_file_denied_to_model(provider: ProviderServer, home: Path) -> None:
     (home / "private.txt").write_text("CANARY-HOME")
     Path(".env").write_text("PASSWORD=CANARY-ENV")
     Path("open.txt").write_text("to be seen")
@@ -235,7 +235,7 @@ def test_a_projects_command_attaches_no_file_that_the_model_may_not_read(provide
     assert "CANARY" not in content
 
 
-def test_what_ones_own_command_wants_to_be_run_is_run_first_and_seen(provider: ProviderServer, home: Path) -> None:
+def test_own_command_runs_its_lines_first_and_visibly(provider: ProviderServer, home: Path) -> None:
     command(home / ".claude/commands", "count", "Before !`wc -c $1` after.")
     Path("a file").write_text("1234567")
     provider.script(text("Seen."))
@@ -247,7 +247,7 @@ def test_what_ones_own_command_wants_to_be_run_is_run_first_and_seen(provider: P
     assert prompts(provider) == ["Before 7 a file after."]
 
 
-def test_what_a_projects_command_wants_to_be_run_is_run_where_nobody_would_be_asked(provider: ProviderServer) -> None:
+def test_project_command_runs_its_lines_where_unasked(provider: ProviderServer) -> None:
     command(Path(".claude/commands"), "state", "!`touch ran-it` and !`wc -c x` and !`head -c 9 .env`")
     Path("x").write_text("1234567")
     Path(".env").write_text("PASSWORD=CANARY")
@@ -263,7 +263,7 @@ def test_what_a_projects_command_wants_to_be_run_is_run_where_nobody_would_be_as
     assert "were not run" in sent
 
 
-def test_ones_own_command_that_lies_in_the_workspace_by_a_link_gets_no_more_than_the_model(provider: ProviderServer) -> None:
+def test_linked_own_command_gets_no_extra_rights(provider: ProviderServer) -> None:
     """The model may write it there unasked."""
     command(Path("dotfiles"), "mine", "!`touch ran-it` done")
     own = Path.home() / ".claude/commands"
@@ -278,9 +278,7 @@ def test_ones_own_command_that_lies_in_the_workspace_by_a_link_gets_no_more_than
     assert (Path("ran-it").exists(), Path("ran-other").exists()) == (False, True)
 
 
-def test_what_a_projects_command_runs_has_the_environment_and_the_walls_of_the_model(
-    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_project_command_runs_in_the_model_environment(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIDDEN_PLAN", "CANARY")
     command(Path(".claude/commands"), "state", "[!`printenv HIDDEN_PLAN PWD`]")
     provider.script(text("Seen."))
@@ -291,7 +289,7 @@ def test_what_a_projects_command_runs_has_the_environment_and_the_walls_of_the_m
     assert "CANARY" not in sent
 
 
-def test_in_the_sandbox_a_projects_command_is_run_inside_its_walls(provider: ProviderServer, home: Path) -> None:
+def test_project_command_runs_inside_the_sandbox(provider: ProviderServer, home: Path) -> None:
     require("bwrap")
     (home / "outside").mkdir()
     command(Path(".claude/commands"), "state", f"!`touch made; touch {home}/outside/made; ls`")
@@ -302,7 +300,7 @@ def test_in_the_sandbox_a_projects_command_is_run_inside_its_walls(provider: Pro
     assert not (home / "outside/made").exists()
 
 
-def test_such_a_command_is_judged_where_it_would_run(provider: ProviderServer, home: Path) -> None:
+def test_project_command_is_judged_where_it_runs(provider: ProviderServer, home: Path) -> None:
     command(Path(".claude/commands"), "state", "It is !`wc -c x` here.")
     Path("x").write_text("1234567")
     (home / "x").write_text("12")
@@ -327,7 +325,7 @@ def test_a_command_that_is_stopped_sends_nothing(provider: ProviderServer, home:
     assert provider.requests == []
 
 
-def test_a_command_of_ones_own_is_answered_by_the_model_it_names(provider: ProviderServer, home: Path) -> None:
+def test_own_command_is_answered_by_its_named_model(provider: ProviderServer, home: Path) -> None:
     command(home / ".claude/commands", "other", "---\nmodel: custom/other-model\n---\nSay who you are.")
     command(home / ".claude/commands", "unknown", "---\nmodel: custom/\n---\nSay who you are.")
     provider.script(text("The other."), text("The first."), text("The first again."))
@@ -352,7 +350,7 @@ def test_a_broken_command_says_why(provider: ProviderServer, home: Path) -> None
     assert provider.requests == []
 
 
-def test_a_command_that_was_just_written_can_be_used(provider: ProviderServer, home: Path) -> None:
+def test_new_command_is_usable_at_once(provider: ProviderServer, home: Path) -> None:
     provider.script(text("Hello."))
     with repl(provider) as terminal:
         terminal.enter("/help")
@@ -365,7 +363,7 @@ def test_a_command_that_was_just_written_can_be_used(provider: ProviderServer, h
     assert prompts(provider) == ["Fresh."]
 
 
-def test_at_the_keyboard_too_an_untrusted_project_has_no_commands(provider: ProviderServer) -> None:
+def test_untrusted_project_has_no_keyboard_commands(provider: ProviderServer) -> None:
     command(Path(".claude/commands"), "evil", "CANARY")
     with pty_wolo(*provider.flags, rows=40, columns=120) as terminal:
         terminal.wait_for("commands  .claude/commands")

@@ -19,7 +19,7 @@ QUICK = ("--set", "retry.tries=2")
 
 
 @pytest.mark.parametrize("ending", ["cut", "reset"])
-def test_a_stream_cut_at_any_byte_runs_nothing_twice_and_shows_nothing_twice(provider: ProviderServer, ending: str) -> None:
+def test_stream_cut_anywhere_runs_and_shows_nothing_twice(provider: ProviderServer, ending: str) -> None:
     whole = len(CALL.body)
     for size_bytes in range(whole):
         made = Path("made.txt")

@@ -37,7 +37,7 @@ def steer(terminal: Terminal, words: str) -> None:
     terminal.wait_for(f"↪ {words}")
 
 
-def test_a_word_during_a_call_is_heard_after_it_and_the_rest_is_set_aside(provider: ProviderServer) -> None:
+def test_word_during_a_call_is_heard_afterwards(provider: ProviderServer) -> None:
     provider.script(
         calls(("shell", {"command": WAIT}), ("shell", {"command": "touch not-run"}), ("write", {"path": "b", "content": "b"})),
         text("I have stopped there."),
@@ -71,7 +71,7 @@ def test_a_word_during_a_call_is_heard_after_it_and_the_rest_is_set_aside(provid
     assert "stop after the first" in exported.stdout
 
 
-def test_a_word_during_an_answer_goes_on_with_the_turn(provider: ProviderServer) -> None:
+def test_word_during_an_answer_continues_the_turn(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Some words.\n"), hold, delta("And done."), finish("stop", usage())), text("Heard you."))
     with repl(provider) as terminal:
@@ -103,7 +103,7 @@ def test_a_word_with_a_file_carries_the_file(provider: ProviderServer) -> None:
     assert_replays()
 
 
-def test_commands_that_only_look_run_at_once_and_others_wait(provider: ProviderServer) -> None:
+def test_reading_commands_run_at_once_others_wait(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": WAIT}), text("Done."))
     with repl(provider) as terminal:
         terminal.enter("begin")
@@ -124,7 +124,7 @@ def test_commands_that_only_look_run_at_once_and_others_wait(provider: ProviderS
         leave(terminal)
 
 
-def test_a_mode_that_changes_in_the_middle_is_replayed(provider: ProviderServer) -> None:
+def test_mode_changed_midway_is_replayed(provider: ProviderServer) -> None:
     write = {"path": "a.txt", "content": "x\n"}
     provider.script(call("write", write), text("Written."), call("write", write), text("Not written."))
     with repl(provider, "--mode", "edit") as terminal:
@@ -140,7 +140,7 @@ def test_a_mode_that_changes_in_the_middle_is_replayed(provider: ProviderServer)
     assert_replays()
 
 
-def test_a_long_paste_is_said_into_the_turn_folded(provider: ProviderServer) -> None:
+def test_long_paste_enters_the_turn_folded(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": WAIT}), text("Read."))
     pasted = "\n".join(f"line {number}" for number in range(5000))
     with repl(provider) as terminal:
@@ -162,7 +162,7 @@ def test_a_long_paste_is_said_into_the_turn_folded(provider: ProviderServer) -> 
     assert provider.requests[1].messages[-1]["content"] == pasted
 
 
-async def test_words_at_any_place_of_a_turn_are_replayed(provider: ProviderServer) -> None:
+async def test_words_anywhere_in_a_turn_are_replayed(provider: ProviderServer) -> None:
     """Before the first request, in the middle of calls that run side by side, two at once, and at an empty answer."""
     for name in ("a", "b", "c"):
         Path(name).write_text(name)
@@ -187,7 +187,7 @@ async def test_words_at_any_place_of_a_turn_are_replayed(provider: ProviderServe
     assert_replays()
 
 
-def test_what_is_said_while_another_conversation_is_opened_is_said_there(provider: ProviderServer) -> None:
+def test_text_said_while_another_opens_belongs_there(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
     gate = Path("gate").resolve()
     write_settings(*hook("SessionEnd", f"until test -e {gate}; do sleep 0.01; done"))

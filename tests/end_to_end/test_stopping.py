@@ -139,7 +139,7 @@ def test_a_terminal_that_closes_ends_a_task(provider: ProviderServer, state: str
         wait_for(lambda: not is_alive(int(Path("child").read_text())))
 
 
-def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up(provider: ProviderServer) -> None:
+def test_second_ctrl_c_skips_the_cleanup(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": STUBBORN}))
     with in_a_shell(*provider.flags, "--yolo", "go on") as terminal:
         terminal.wait_for("waiting ·")
@@ -150,7 +150,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up(provider: ProviderSer
     wait_for(lambda: not is_alive(int(Path("child").read_text())))
 
 
-def test_a_second_ctrl_c_while_a_command_tidies_up_ends_wolo_there_and_then(provider: ProviderServer) -> None:
+def test_second_ctrl_c_during_command_cleanup_ends_wolo(provider: ProviderServer) -> None:
     """What the first one ends answers with the second one, so that it comes in the midst of it."""
     command = "trap 'kill -INT $PPID' TERM; echo $$ > child; echo waiting; while :; do sleep 0.01; done"
     provider.script(call("shell", {"command": command}))
@@ -162,7 +162,7 @@ def test_a_second_ctrl_c_while_a_command_tidies_up_ends_wolo_there_and_then(prov
     wait_for(lambda: not is_alive(int(Path("child").read_text())))
 
 
-def test_what_is_stopped_can_be_gone_on_with(provider: ProviderServer) -> None:
+def test_stopped_turn_can_be_continued(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "sleep 300"}), text("Back again."))
     with pty_wolo(*provider.flags, "--yolo", "go on") as terminal:
         terminal.wait_for("shell sle")
@@ -191,7 +191,7 @@ def test_a_task_can_be_suspended_and_goes_on(provider: ProviderServer) -> None:
     assert Path("before").read_text() == Path("suspended").read_text() == Path("after").read_text()
 
 
-def test_a_task_in_the_background_leaves_the_terminal_alone(provider: ProviderServer) -> None:
+def test_background_task_leaves_the_terminal_alone(provider: ProviderServer) -> None:
     provider.script(text("All done."))
     task = shlex.join((*WOLO, *provider.flags, "go on"))
     with in_a_terminal("/bin/bash", "set -m", f"{task} & wait", "echo status $?") as terminal:

@@ -32,7 +32,7 @@ def test_the_answer_is_json_that_fits(provider: ProviderServer) -> None:
     assert '"required": ["total"]' in provider.requests[0].messages[1]["content"]
 
 
-def test_an_answer_that_does_not_fit_is_sent_back_once(provider: ProviderServer) -> None:
+def test_unfitting_answer_is_sent_back_once(provider: ProviderServer) -> None:
     provider.script(text('{"total": "three"}'), text('{"total": 3}'))
     result = run_wolo("--json", *provider.flags, "--json-schema", SCHEMA, "how much?").json
     assert (result["structured_output"], result["num_turns"], result["exit_code"]) == ({"total": 3}, 2, 0)
@@ -95,7 +95,7 @@ def test_a_line_attaches_the_files_that_it_mentions(provider: ProviderServer, tm
 
 
 @pytest.mark.parametrize("line", ["{", '{"type": "control"}', prompt([{"type": "video"}]), prompt(" "), prompt(3)])
-def test_a_line_that_is_no_prompt_ends_with_status_2_after_the_turns_before(provider: ProviderServer, line: str) -> None:
+def test_line_without_prompt_ends_with_status_two(provider: ProviderServer, line: str) -> None:
     provider.script(text("one"))
     done = run_wolo(*provider.flags, *STREAM, stdin=prompt("first") + line)
     assert done.exit_code == 2
@@ -111,7 +111,7 @@ def test_options_that_do_not_fit_are_refused(provider: ProviderServer, more: tup
     assert said in done.stdout + done.stderr
 
 
-def test_a_signal_while_it_waits_for_a_line_ends_it(provider: ProviderServer) -> None:
+def test_signal_while_awaiting_a_line_ends_it(provider: ProviderServer) -> None:
     provider.script(text("one"))
     with start_wolo(*provider.flags, *STREAM, stdin_pipe=True) as running:
         assert running.stdin is not None

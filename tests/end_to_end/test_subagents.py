@@ -42,7 +42,7 @@ def wait_until_asked(terminal: Terminal) -> None:
     terminal.wait_until(lambda: READY in visible(terminal), complaint="nothing was asked")
 
 
-def test_one_sees_what_it_does_and_afterwards_what_it_said(provider: ProviderServer) -> None:
+def test_task_shows_its_work_and_then_its_answer(provider: ProviderServer) -> None:
     hold = Hold()
     said = "\n".join(f"finding {number}" for number in range(9))
     provider.script(
@@ -73,7 +73,7 @@ def test_one_sees_what_it_does_and_afterwards_what_it_said(provider: ProviderSer
         leave(terminal)
 
 
-def test_what_it_asks_comes_up_here_and_says_who_asks(provider: ProviderServer) -> None:
+def test_question_comes_up_here_with_its_asker(provider: ProviderServer) -> None:
     provider.script(
         call("task", {"prompt": "run it"}), call("shell", {"command": "echo hello > made"}), text("Ran."), text("Done.")
     )
@@ -121,9 +121,7 @@ def test_its_question_names_it(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("prompts", [("ask", "end"), ("end", "ask")])
-def test_of_two_that_work_side_by_side_one_may_ask_while_the_other_ends(
-    provider: ProviderServer, tmp_path: Path, prompts: tuple[str, str]
-) -> None:
+def test_one_task_asks_while_the_other_ends(provider: ProviderServer, tmp_path: Path, prompts: tuple[str, str]) -> None:
     outside = tmp_path / "outside.txt"
     outside.write_text("the secret of the house\n")
     hold = Hold()
@@ -153,7 +151,7 @@ def test_of_two_that_work_side_by_side_one_may_ask_while_the_other_ends(
     assert [result.partition("\n")[0] for result in last] == [{"ask": "Read.", "end": "Ended."}[prompt] for prompt in prompts]
 
 
-def test_who_is_asked_about_a_task_sees_all_of_it(provider: ProviderServer) -> None:
+def test_person_asked_about_a_task_sees_all(provider: ProviderServer) -> None:
     prompt = "look here\nand there\nand everywhere"
     provider.script(call("task", {"prompt": prompt, "agent": "explore"}), text("As you like."))
     settings = find_places().config / "config.toml"
@@ -193,7 +191,7 @@ STATES: dict[str, tuple[Callable[[ProviderServer], None], str]] = {
 
 @pytest.mark.parametrize("key", ["escape", "ctrl-c"])
 @pytest.mark.parametrize("state", STATES)
-def test_escape_ends_it_with_all_it_runs_and_the_conversation_goes_on(provider: ProviderServer, state: str, key: str) -> None:
+def test_escape_ends_a_task_and_conversation_continues(provider: ProviderServer, state: str, key: str) -> None:
     begin, sign = STATES[state]
     provider.script(call("task", {"prompt": "work"}))
     begin(provider)
@@ -227,7 +225,7 @@ def test_escape_at_its_question_ends_it_too(provider: ProviderServer) -> None:
     assert not Path("made").exists()
 
 
-def test_steering_goes_to_the_conversation_not_to_the_agent(provider: ProviderServer) -> None:
+def test_steering_reaches_the_conversation_not_the_agent(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(call("task", LOOK), sse(hold, delta("Seen."), finish("stop", usage())), text("I heard you."))
     with repl(provider) as terminal:
@@ -246,7 +244,7 @@ def test_steering_goes_to_the_conversation_not_to_the_agent(provider: ProviderSe
 # In scripts
 
 
-def test_a_script_hears_of_its_begin_and_end_and_pays_for_it(provider: ProviderServer) -> None:
+def test_script_sees_begin_and_end_and_pays(provider: ProviderServer) -> None:
     provider.script(call("task", LOOK), text("Here."), text("Done."))
     lines = run_wolo("-p", *provider.flags, "--output-format", "stream-json", "go").lines
     began, ended = [line for line in lines if line.get("subtype") == "task"]
@@ -259,7 +257,7 @@ def test_a_script_hears_of_its_begin_and_end_and_pays_for_it(provider: ProviderS
     assert [line["type"] for line in lines].count("assistant") == 2
 
 
-def test_what_nobody_could_allow_is_listed_with_the_agents_name(provider: ProviderServer) -> None:
+def test_unallowable_call_is_listed_with_its_agent(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "run it"}), call("shell", {"command": "make"}), text("No."), text("Done."))
     done = run_wolo("-p", *provider.flags, "--mode", "ask", "--output-format", "json", "go")
     assert done.exit_code == 4
@@ -267,7 +265,7 @@ def test_what_nobody_could_allow_is_listed_with_the_agents_name(provider: Provid
     assert (denial["agent"], denial["tool"], denial["input"]) == ("general", "shell", {"command": "make"})
 
 
-def test_one_that_stalls_does_not_hold_up_a_script(provider: ProviderServer) -> None:
+def test_stalled_task_does_not_hold_up_a_script(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "look"}), sse(Hold()), text("I go on."))
     done = run_wolo("-p", *provider.flags, "--set", "tasks.timeout_s=0.5", "--output-format", "json", "go")
     assert (done.exit_code, done.json["result"]) == (0, "I go on.")
@@ -293,7 +291,7 @@ def test_listings_show_it_only_when_asked_for(provider: ProviderServer) -> None:
     ]
 
 
-def test_a_kill_in_the_middle_leaves_the_conversation_whole(provider: ProviderServer) -> None:
+def test_kill_midway_leaves_the_conversation_whole(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(call("task", {"prompt": "write"}), call("write", {"path": "new.txt", "content": "x"}), sse(hold))
     with start_wolo("-p", *provider.flags, "--mode", "yolo", "go") as wolo:
@@ -315,7 +313,7 @@ def test_a_kill_in_the_middle_leaves_the_conversation_whole(provider: ProviderSe
     assert run_wolo("undo", "--yes").exit_code == 0 or Path("new.txt").exists()
 
 
-def test_a_session_with_a_task_is_played_again_without_asking_anyone(provider: ProviderServer) -> None:
+def test_session_with_a_task_replays_unasked(provider: ProviderServer) -> None:
     provider.script(call("task", LOOK), text("Here."), text("Done."))
     run_wolo("-p", *provider.flags, "go")
     asked = len(provider.requests)
@@ -341,7 +339,7 @@ def test_agents_are_listed_and_shown_one_by_one(provider: ProviderServer, name: 
         leave(terminal)
 
 
-def test_a_file_that_cannot_be_used_is_one_notice(provider: ProviderServer) -> None:
+def test_unusable_agent_file_is_one_notice(provider: ProviderServer) -> None:
     path = find_places().config / "agents/bad.md"
     path.parent.mkdir(parents=True)
     path.write_text("---\nname: a b\n---\n")
@@ -351,7 +349,7 @@ def test_a_file_that_cannot_be_used_is_one_notice(provider: ProviderServer) -> N
     assert done.stderr.count("This agent is left out") == 1
 
 
-def test_the_offer_is_the_same_from_request_to_request(provider: ProviderServer) -> None:
+def test_agent_offer_is_equal_in_every_request(provider: ProviderServer) -> None:
     folder = find_places().config / "agents"
     folder.mkdir(parents=True)
     for name in ("zeta", "alpha"):

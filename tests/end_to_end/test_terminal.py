@@ -18,7 +18,7 @@ def held_stream(shown: str) -> tuple[Hold, Reply]:
     return hold, sse(delta(shown), hold, delta(" The end."), finish("stop", usage()))
 
 
-def test_one_task_shows_text_calls_changes_and_how_to_go_on(provider: ProviderServer) -> None:
+def test_task_shows_text_calls_changes_and_continuation(provider: ProviderServer) -> None:
     provider.script(
         call("write", {"path": "calculator.py", "content": "def add(a, b):\n    return a + b\n"}, content="I **write** it."),
         text("## Done\n\n- `calculator.py` adds"),
@@ -41,7 +41,7 @@ def test_one_task_shows_text_calls_changes_and_how_to_go_on(provider: ProviderSe
     assert Path("calculator.py").exists()
 
 
-def test_five_hundred_lines_stay_in_the_scrollback_and_cost_little(provider: ProviderServer) -> None:
+def test_five_hundred_lines_stay_in_scrollback_cheaply(provider: ProviderServer) -> None:
     answer = "".join(f"This is line {number} of an answer with many words.\n" for number in range(500))
     provider.script(text(answer, size=300).slow(0.01))
     with pty_wolo(*provider.flags, "go on") as terminal:
@@ -53,7 +53,7 @@ def test_five_hundred_lines_stay_in_the_scrollback_and_cost_little(provider: Pro
         assert forbidden not in terminal.raw
 
 
-def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(provider: ProviderServer) -> None:
+def test_long_line_breaks_at_spaces_never_in_code(provider: ProviderServer) -> None:
     long = " ".join(f"word{number}" for number in range(300))
     code = "x = '" + "y" * 200 + "'"
     provider.script(text(f"{long}\n\n```\n{code}\n```\n"))
@@ -89,7 +89,7 @@ def test_a_paragraph_without_end_appears_too(provider: ProviderServer) -> None:
         assert terminal.wait_for_exit() == 0
 
 
-def test_thinking_is_told_in_the_status_and_leaves_nothing_behind(provider: ProviderServer) -> None:
+def test_thinking_shows_in_status_and_leaves_nothing(provider: ProviderServer) -> None:
     hold = Hold()
     thought = delta(reasoning_content="I wonder about the parser")
     provider.script(sse(thought, hold, delta("Answer."), finish("stop", usage())))
@@ -101,7 +101,7 @@ def test_thinking_is_told_in_the_status_and_leaves_nothing_behind(provider: Prov
     assert not terminal.shows("I wonder")
 
 
-def test_the_newest_line_of_a_running_command_is_in_the_status(provider: ProviderServer) -> None:
+def test_newest_command_line_is_in_the_status(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "echo step one; while [ ! -e go ]; do sleep 0.05; done; echo over"}), text("Good."))
     with pty_wolo(*provider.flags, "--yolo", "go on") as terminal:
         terminal.wait_for("step one ·")
@@ -118,7 +118,7 @@ def test_characters_torn_between_chunks_arrive_whole(provider: ProviderServer) -
     assert "�".encode() not in terminal.raw
 
 
-def test_a_retry_says_that_what_was_shown_is_void(provider: ProviderServer) -> None:
+def test_retry_declares_the_shown_text_void(provider: ProviderServer) -> None:
     broken = text("One line that stays on the screen.\nAnother one.\n" * 5)
     provider.script(broken.cut_at(len(broken.body) - 60), text("The real answer."))
     with pty_wolo(*provider.flags, "go on") as terminal:
@@ -190,7 +190,7 @@ def test_resizing_during_a_stream_harms_nothing(provider: ProviderServer) -> Non
     assert not terminal.shows("Traceback")
 
 
-def test_the_last_answer_goes_into_a_file_as_well(provider: ProviderServer) -> None:
+def test_last_answer_goes_into_a_file_too(provider: ProviderServer) -> None:
     provider.script(text("It is 42."))
     with pty_wolo(*provider.flags, "-o", "answer.txt", "ask") as terminal:
         assert terminal.wait_for_exit() == 0
@@ -206,9 +206,7 @@ def test_the_last_answer_goes_into_a_file_as_well(provider: ProviderServer) -> N
         (call("shell", {"command": "true"}), ("--deny", "shell:*"), 4),
     ],
 )
-def test_the_exit_status_is_the_one_of_a_headless_run(
-    provider: ProviderServer, reply: Reply, args: tuple[str, ...], exit_code: int
-) -> None:
+def test_exit_status_equals_a_headless_run(provider: ProviderServer, reply: Reply, args: tuple[str, ...], exit_code: int) -> None:
     provider.script(reply)
     provider.otherwise = text("So be it.")
     with pty_wolo(*provider.flags, *args, "go on") as terminal:
@@ -216,7 +214,7 @@ def test_the_exit_status_is_the_one_of_a_headless_run(
     assert not terminal.shows("Traceback")
 
 
-def test_what_cannot_be_begun_is_one_sentence(provider: ProviderServer) -> None:
+def test_failed_start_is_one_sentence(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "--resume", "nothing", "go on") as terminal:
         assert terminal.wait_for_exit() == 3
     assert terminal.shows("There is no session")

@@ -39,7 +39,7 @@ def assert_harmless(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_what_the_model_says_and_thinks_and_does(provider: ProviderServer, size: int) -> None:
+def test_model_words_thoughts_and_deeds(provider: ProviderServer, size: int) -> None:
     Path(f"n{HOSTILE[-4:]}\x1b[31m.txt").write_text(f"content {HOSTILE}\n")
     provider.script(
         text(
@@ -101,7 +101,7 @@ def test_a_server_that_refuses_in_colour(provider: ProviderServer) -> None:
     assert terminal.shows("No")
 
 
-def test_what_is_kept_is_listed_shown_searched_and_exported_as_text(provider: ProviderServer) -> None:
+def test_stored_session_is_listed_searched_and_exported_clean(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": f"printf '{HOSTILE[:30]}'"}), text(f"Said {HOSTILE} needle"))
     run_wolo("-p", "--yolo", *provider.flags, "-s", "mine", f"title {HOSTILE} of it")
     for line in (
@@ -124,7 +124,7 @@ def test_what_is_kept_is_listed_shown_searched_and_exported_as_text(provider: Pr
             assert control_characters(run_wolo(*line).stdout) == [], line
 
 
-def test_a_pipe_gets_every_argument_of_a_call_and_no_control_character(provider: ProviderServer) -> None:
+def test_pipe_gets_every_argument_without_control_characters(provider: ProviderServer) -> None:
     command = "printf x \x1b]0;touch osc\x07 \x1bPtouch dcs\x1b\\ \x9d0;touch c1\x9c"
     provider.script(call("shell", {"command": command}), text("done"))
     said = run_wolo("-p", "-v", "--yolo", *provider.flags, "-s", "mine", f"title {HOSTILE} of it").stderr
@@ -142,7 +142,7 @@ def control_characters(text: str) -> list[str]:
     return re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
 
 
-def test_a_program_that_reads_the_answer_gets_every_character(provider: ProviderServer) -> None:
+def test_program_reading_the_answer_gets_every_character(provider: ProviderServer) -> None:
     """What is written to a pipe is data: valid UTF-8, and otherwise what the model said."""
     said = f"a\x00b\u2028c😀{HOSTILE}\ud83d!"
     provider.script(text(said, size=1))

@@ -28,7 +28,7 @@ def test_it_creates_a_calculator(provider: ProviderServer) -> None:
     assert "calculator.py" in second.results[0]
 
 
-def test_a_request_says_which_project_session_and_prompt_it_belongs_to(provider: ProviderServer) -> None:
+def test_request_carries_project_session_and_prompt_ids(provider: ProviderServer) -> None:
     provider.script(text("Hi."))
     answer = run_wolo("--json", *provider.flags, "hi").json
     headers = provider.requests[0].headers
@@ -53,7 +53,7 @@ def test_a_task_of_sixty_steps_runs_through(provider: ProviderServer) -> None:
         assert after["messages"][: len(before["messages"])] == before["messages"]
 
 
-def test_each_of_three_results_goes_back_in_the_order_of_the_calls(provider: ProviderServer) -> None:
+def test_three_results_return_in_call_order(provider: ProviderServer) -> None:
     for name in "abc":
         Path(name).write_text(f"this is {name}\n")
     provider.script(calls(*(("read", {"path": name}, f"call_{name}") for name in "abc")), text("Read."))
@@ -63,7 +63,7 @@ def test_each_of_three_results_goes_back_in_the_order_of_the_calls(provider: Pro
     assert [f"this is {name}" in message["content"] for message, name in zip(answers, "abc", strict=True)] == [True] * 3
 
 
-def test_json_is_one_object_with_all_that_a_script_needs(provider: ProviderServer) -> None:
+def test_json_is_one_complete_object_for_scripts(provider: ProviderServer) -> None:
     provider.script(
         call("write", {"path": "sub/new.txt", "content": "x\n"}, usage=usage(50, 5)), text("Done.", usage=usage(80, 7, cached=40))
     )
@@ -127,7 +127,7 @@ def test_stream_json_tells_the_story_line_by_line(provider: ProviderServer) -> N
         (("- a list item",), None, "- a list item"),
     ],
 )
-def test_how_a_prompt_is_put_together(provider: ProviderServer, argv: tuple[str, ...], stdin: str | None, expected: str) -> None:
+def test_prompt_is_assembled_in_order(provider: ProviderServer, argv: tuple[str, ...], stdin: str | None, expected: str) -> None:
     provider.script(text("ok"))
     done = run_wolo("-p", *provider.flags, *argv, stdin=stdin)
     assert done.exit_code == 0, done.stderr

@@ -37,7 +37,7 @@ def test_a_level_reaches_the_wire(provider: ProviderServer, model: str, flags: t
     assert {**body["thinking"], "effort": body.get("reasoning_effort")} == sent
 
 
-def test_a_model_that_always_thinks_says_so_once_instead_of_being_told_not_to(provider: ProviderServer) -> None:
+def test_always_thinking_model_is_reported_once(provider: ProviderServer) -> None:
     provider.script(text("Done."))
     done = run_wolo("-p", *glm(provider, "glm-5.3"), "--thinking", "off", "go")
     assert done.stdout == "Done.\n"
@@ -51,7 +51,7 @@ def test_an_unknown_level_is_a_usage_error(provider: ProviderServer) -> None:
     assert not provider.requests
 
 
-def test_scripts_get_thinking_as_blocks_and_never_as_text(provider: ProviderServer) -> None:
+def test_scripts_get_thinking_as_blocks_never_text(provider: ProviderServer) -> None:
     provider.script(*(text("Done.", reasoning=THOUGHT) for _ in range(2)))
     assert run_wolo("-p", *provider.flags, "go").stdout == "Done.\n"
     done = run_wolo("-p", "--output-format", "stream-json", "--include-partial-messages", *provider.flags, "go")

@@ -13,7 +13,7 @@ ITEMS = [{"text": "write it", "status": "completed"}, {"text": "try it", "status
 SHOWN = "[x] write it\n[>] try it\n[ ] ship it"
 
 
-def test_a_person_sees_the_list_and_can_ask_for_it(provider: ProviderServer) -> None:
+def test_person_sees_the_list_and_requests_it(provider: ProviderServer) -> None:
     provider.script(call("todo", {"items": ITEMS}), text("Planned."), call("todo", {"todos": []}), text("Done."))
     with pty_wolo(*provider.flags, "-i", "go on") as terminal:
         terminal.wait_for("Planned.")
@@ -28,7 +28,7 @@ def test_a_person_sees_the_list_and_can_ask_for_it(provider: ProviderServer) -> 
         terminal.wait_for("No tasks.")
 
 
-def test_a_session_that_goes_on_still_has_its_list(provider: ProviderServer) -> None:
+def test_continued_session_keeps_its_list(provider: ProviderServer) -> None:
     provider.script(call("todo", {"items": ITEMS}), text("Planned."))
     done = run_wolo("--output-format", "stream-json", *provider.flags, "go on")
     results = [line["message"]["content"][0] for line in _lines(done.stdout) if line["type"] == "user"]
@@ -39,7 +39,7 @@ def test_a_session_that_goes_on_still_has_its_list(provider: ProviderServer) -> 
         terminal.wait_for(SHOWN)
 
 
-def test_the_same_list_again_and_again_is_going_in_circles(provider: ProviderServer) -> None:
+def test_repeated_equal_list_is_a_loop(provider: ProviderServer) -> None:
     provider.otherwise = call("todo", {"items": ITEMS})
     done = run_wolo("--json", *provider.flags, "go on")
     assert (done.exit_code, done.json["subtype"]) == (1, "error_model")

@@ -99,7 +99,7 @@ CALLS: dict[str, tuple[Reply, list[str]]] = {
 
 
 @pytest.mark.parametrize("row", CALLS)
-def test_the_calls_that_were_meant_are_run_once_and_in_order(provider: ProviderServer, row: str) -> None:
+def test_meant_calls_run_once_in_order(provider: ProviderServer, row: str) -> None:
     reply, results = CALLS[row]
     provider.script(reply, text("done"))
     done = run_wolo("-p", *provider.flags, "go")
@@ -108,7 +108,7 @@ def test_the_calls_that_were_meant_are_run_once_and_in_order(provider: ProviderS
 
 
 @pytest.mark.parametrize("size_bytes", [1, 7])
-def test_how_the_bytes_are_cut_changes_nothing(provider: ProviderServer, size_bytes: int) -> None:
+def test_cuts_of_the_bytes_change_nothing(provider: ProviderServer, size_bytes: int) -> None:
     provider.script(
         calls(("read", A), ("read", B), reasoning="你好🙂", size=3).split(size_bytes), text("é🙂", size=1).split(size_bytes)
     )
@@ -132,7 +132,7 @@ def test_how_the_bytes_are_cut_changes_nothing(provider: ProviderServer, size_by
     ],
     ids=["T13 quotes", "T13 brace", "T13 doubled", "double key", "NaN", "deep", "T12 empty", "T12 blank", "T12 null"],
 )
-def test_arguments_that_make_no_sense_go_back_with_a_reason(provider: ProviderServer, arguments: str, said: str) -> None:
+def test_senseless_arguments_return_with_a_reason(provider: ProviderServer, arguments: str, said: str) -> None:
     provider.script(calls(("read", arguments), ("read", B)), text("done"))
     assert run_wolo("-p", *provider.flags, "go").exit_code == 0
     bad, good = provider.requests[1].results
@@ -140,7 +140,7 @@ def test_arguments_that_make_no_sense_go_back_with_a_reason(provider: ProviderSe
     assert good == BBB
 
 
-def test_an_id_used_again_in_a_later_turn_is_another_call_also_after_a_resume(provider: ProviderServer) -> None:
+def test_reused_id_is_another_call_after_resume_too(provider: ProviderServer) -> None:
     provider.script(
         call("read", A, id="read:0"), call("read", B, id="read:0"), text("done"), call("read", A, id="read:0"), text("done")
     )
@@ -182,7 +182,7 @@ def test_a_broken_attempt_is_taken_back_whole(provider: ProviderServer, row: str
 
 
 @pytest.mark.parametrize("arguments", [WRITE, WRITE[:40], '{"path": "new.txt"}'], ids=["whole", "cut", "without content"])
-def test_no_call_of_an_answer_cut_at_the_limit_is_run(provider: ProviderServer, arguments: str) -> None:
+def test_cut_answer_runs_no_call(provider: ProviderServer, arguments: str) -> None:
     provider.script(*[call("write", arguments, finish_reason="length")] * 3)
     done = run_wolo("-p", *provider.flags, "go")
     assert (done.exit_code, len(provider.requests)) == (1, 3)
@@ -203,7 +203,7 @@ def test_no_call_of_a_refused_answer_is_run(provider: ProviderServer, word: str)
 WRITTEN = f'<tool_call>{{"name":"write","arguments":{WRITE}}}</tool_call>'
 
 
-def test_an_answer_that_explains_how_models_call_tools_calls_none(provider: ProviderServer) -> None:
+def test_answer_explaining_tool_calls_calls_none(provider: ProviderServer) -> None:
     explained = f"They write\n\n```\n{WRITTEN}\n```\n\nor `{WRITTEN}` in one line."
     provider.script(text(explained))
     done = run_wolo("-p", "--yolo", *provider.flags, "how do Hermes models call tools?")
@@ -211,7 +211,7 @@ def test_an_answer_that_explains_how_models_call_tools_calls_none(provider: Prov
     assert not Path("new.txt").exists()
 
 
-def test_a_call_in_a_fence_at_the_end_needs_a_person(provider: ProviderServer) -> None:
+def test_fenced_call_at_the_end_needs_a_person(provider: ProviderServer) -> None:
     provider.script(text(f"They write so:\n```\n{WRITTEN}\n```"), text("That was an example."))
     done = run_wolo("--json", "--yolo", *provider.flags, "how do Hermes models call tools?")
     assert done.exit_code == 4
@@ -251,7 +251,7 @@ ENDS: dict[str, tuple[list[Reply], int, int, str | None]] = {
 
 
 @pytest.mark.parametrize("row", ENDS)
-def test_every_end_has_its_requests_its_status_and_its_kind(provider: ProviderServer, row: str) -> None:
+def test_every_end_has_its_requests_status_and_kind(provider: ProviderServer, row: str) -> None:
     replies, requests, exit_code, kind = ENDS[row]
     provider.script(*replies)
     done = run_wolo("--json", *QUICK, "--set", "retry.total_s=3", *provider.flags, "go")

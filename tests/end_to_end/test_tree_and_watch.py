@@ -20,7 +20,7 @@ def listen(watcher: subprocess.Popen[bytes], lines: list[str], seen: threading.E
             seen.set()
 
 
-def test_a_session_is_followed_from_another_process_until_it_ends(provider: ProviderServer) -> None:
+def test_session_is_followed_from_another_process(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(call("read", {"path": "a.txt"}), sse(delta("The file "), hold, delta("holds apples."), finish("stop")))
     Path("a.txt").write_text("apples\n")
@@ -43,7 +43,7 @@ def test_a_session_is_followed_from_another_process_until_it_ends(provider: Prov
     assert told.count("The file holds apples.") == 1
 
 
-def test_a_session_that_nobody_works_on_is_told_at_once(provider: ProviderServer) -> None:
+def test_idle_session_is_reported_at_once(provider: ProviderServer) -> None:
     provider.script(text("Hello."))
     assert run_wolo("-p", "hi", *provider.flags).exit_code == 0
     followed = run_wolo("sessions", "watch", "--from-start", "--json")

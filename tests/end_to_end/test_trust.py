@@ -51,7 +51,7 @@ def kept(store: Path) -> dict[str, Any]:
     return json.loads(store.read_text()) if store.exists() else {}
 
 
-def test_where_nothing_is_brought_along_nobody_is_asked(provider: ProviderServer, store: Path) -> None:
+def test_nothing_to_trust_asks_nobody(provider: ProviderServer, store: Path) -> None:
     provider.script(text("Hello."))
     with pty_wolo("hi", *provider.flags) as terminal:
         terminal.wait_for("Hello.")
@@ -60,7 +60,7 @@ def test_where_nothing_is_brought_along_nobody_is_asked(provider: ProviderServer
     assert not store.exists()
 
 
-def test_a_yes_is_kept_and_the_projects_rules_hold_from_then_on(provider: ProviderServer, project: Path, store: Path) -> None:
+def test_yes_is_kept_and_project_rules_hold_afterwards(provider: ProviderServer, project: Path, store: Path) -> None:
     wants_secret(provider)
     with pty_wolo("go", *provider.flags) as terminal:
         terminal.wait_for(QUESTION)
@@ -94,7 +94,7 @@ def test_a_yes_is_kept_and_the_projects_rules_hold_from_then_on(provider: Provid
         pytest.param(lambda terminal: terminal.press("ctrl-d"), id="Ctrl-D"),
     ],
 )
-def test_whatever_is_no_yes_leaves_it_untrusted_and_the_next_start_asks_again(
+def test_other_answers_leave_it_untrusted_and_ask_again(
     provider: ProviderServer, project: Path, store: Path, answer: Callable[[Terminal], None]
 ) -> None:
     wants_secret(provider)
@@ -126,7 +126,7 @@ def test_a_terminal_that_is_closed_keeps_nothing(provider: ProviderServer, proje
     assert (kept(store), provider.requests) == ({}, [])
 
 
-def test_where_nobody_answers_the_task_goes_on_untrusted(provider: ProviderServer, project: Path, store: Path) -> None:
+def test_unanswered_question_continues_untrusted(provider: ProviderServer, project: Path, store: Path) -> None:
     wants_secret(provider)
     child = pexpect.spawn(
         sys.executable, ["-c", IN_A_SECOND, "go", *provider.flags], env={**os.environ, "TERM": "xterm-256color"}
@@ -139,7 +139,7 @@ def test_where_nobody_answers_the_task_goes_on_untrusted(provider: ProviderServe
     assert "CANARY" in provider.requests[-1].results[0]
 
 
-def test_never_is_kept_and_nothing_is_said_of_it_any_more(provider: ProviderServer, project: Path, store: Path) -> None:
+def test_never_is_kept_silently(provider: ProviderServer, project: Path, store: Path) -> None:
     for asked in (True, False):
         wants_secret(provider)
         with pty_wolo("go", *provider.flags) as terminal:
@@ -154,7 +154,7 @@ def test_never_is_kept_and_nothing_is_said_of_it_any_more(provider: ProviderServ
     assert [each["answer"] for each in kept(store).values()] == ["never"]
 
 
-def test_what_was_typed_before_the_question_is_no_answer(provider: ProviderServer, project: Path, store: Path) -> None:
+def test_early_typing_answers_no_trust_question(provider: ProviderServer, project: Path, store: Path) -> None:
     provider.script(text("Done."))
     with pty_wolo("go", *provider.flags) as terminal:
         terminal.type("y\ry\ry\r")
@@ -167,9 +167,7 @@ def test_what_was_typed_before_the_question_is_no_answer(provider: ProviderServe
     assert kept(store) == {}
 
 
-def test_without_a_terminal_and_with_p_nobody_is_asked_and_trust_is_for_one_run(
-    provider: ProviderServer, project: Path, store: Path
-) -> None:
+def test_headless_runs_ask_nobody_and_trust_lasts_once(provider: ProviderServer, project: Path, store: Path) -> None:
     wants_secret(provider)
     with pty_wolo("-p", "go", *provider.flags) as terminal:
         assert terminal.wait_for_exit() == 0
@@ -191,7 +189,7 @@ def test_without_a_terminal_and_with_p_nobody_is_asked_and_trust_is_for_one_run(
     assert done.stderr.count("is not trusted") == 1
 
 
-def test_trust_of_one_folder_is_trust_of_no_other(provider: ProviderServer, project: Path, tmp_path: Path) -> None:
+def test_trust_covers_one_folder_only(provider: ProviderServer, project: Path, tmp_path: Path) -> None:
     consents.save_trust(find_places(), project, "trusted")
     inner, beside, above = project / "inner", tmp_path / f"{project.name}-evil", tmp_path
     (inner / ".git").mkdir(parents=True)
@@ -228,9 +226,7 @@ def test_it_can_be_answered_on_every_terminal(
     assert [each["answer"] for each in kept(store).values()] == ["trusted"]
 
 
-def test_an_answer_that_cannot_be_kept_is_said_and_counts_for_nothing(
-    provider: ProviderServer, project: Path, store: Path
-) -> None:
+def test_unkeepable_answer_is_reported_and_void(provider: ProviderServer, project: Path, store: Path) -> None:
     store.parent.parent.mkdir(parents=True)
     store.parent.write_text("a file where the directory should be")
     wants_secret(provider)
@@ -265,9 +261,7 @@ def test_trust_does_not_change_the_mode(provider: ProviderServer, project: Path)
     assert " · ask ·" in shown.pop()
 
 
-def test_a_session_of_another_folder_asks_for_that_folder_too(
-    provider: ProviderServer, project: Path, tmp_path: Path, store: Path
-) -> None:
+def test_session_of_another_folder_asks_there_too(provider: ProviderServer, project: Path, tmp_path: Path, store: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / ".mcp.json").touch()

@@ -31,7 +31,7 @@ def run_all(terminal: Terminal, names: list[str], cells: int = 80) -> None:
         assert not terminal.shows("Traceback")
 
 
-def test_every_command_that_looks_in_a_tiny_window_without_a_locale(provider: ProviderServer) -> None:
+def test_looking_commands_fit_a_tiny_window_without_locale(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, rows=5, columns=20, env={"LC_ALL": "C"}) as terminal:
         terminal.wait_until(lambda: any(line.strip() == "›" for line in terminal.lines))
         run_all(terminal, LOOKING)
@@ -108,7 +108,7 @@ def test_escape_ends_a_question_aside_and_wolo_stays(provider: ProviderServer) -
         assert leave(terminal) == 0
 
 
-def test_a_command_that_takes_its_time_says_what_it_does(provider: ProviderServer) -> None:
+def test_slow_command_reports_its_work(provider: ProviderServer) -> None:
     turn, aside = Hold(), Hold()
     provider.script(sse(delta("Never"), aside, finish("stop")), sse(delta("Slowly.\n"), turn, finish("stop")))
     with repl(provider) as terminal:
@@ -133,7 +133,7 @@ def test_a_command_that_takes_its_time_says_what_it_does(provider: ProviderServe
         assert leave(terminal) == 0
 
 
-def test_a_prompt_that_a_command_writes_is_shown_and_sent(provider: ProviderServer) -> None:
+def test_prompt_from_a_command_is_shown_and_sent(provider: ProviderServer) -> None:
     provider.script(text("Committed."))
     with repl(provider) as terminal:
         terminal.enter("/commit only the docs")
@@ -145,7 +145,7 @@ def test_a_prompt_that_a_command_writes_is_shown_and_sent(provider: ProviderServ
     assert asked.endswith("only the docs")
 
 
-def test_a_theme_lasts_and_a_wrong_one_is_refused(provider: ProviderServer) -> None:
+def test_theme_persists_and_wrong_one_is_refused(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.enter("/theme light")
         terminal.wait_for("Theme set to light")
@@ -179,7 +179,7 @@ def test_a_diff_is_drawn_in_its_colours(provider: ProviderServer) -> None:
         leave(terminal)
 
 
-def test_what_files_are_called_and_hold_cannot_paint_the_screen(provider: ProviderServer) -> None:
+def test_file_names_and_contents_cannot_paint_the_screen(provider: ProviderServer) -> None:
     evil = "\x1b[2J\x1b]52;c;AAAA\x07evil"
     provider.script(call("write", {"path": "a`\x1b]0;x\x07b.txt", "content": f"{evil}\n"}), text("Written."))
     with repl(provider, "--mode", "edit") as terminal:

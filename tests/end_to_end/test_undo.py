@@ -59,7 +59,7 @@ def repository() -> dict[str, str]:
     return {str(path): sha256(path.read_bytes()).hexdigest() for path in sorted(Path(".git").rglob("*")) if path.is_file()}
 
 
-def test_a_turn_goes_back_with_its_files_and_forth_again(provider: ProviderServer) -> None:
+def test_turn_and_files_go_back_and_forth(provider: ProviderServer) -> None:
     Path("a.txt").write_text("one\n")
     turn(provider, shell("echo two > a.txt; mkdir d; echo new > d/b.txt"), prompt="change a")
     undone = run_wolo("undo", "--json")
@@ -116,7 +116,7 @@ def test_undo_touches_nothing_of_what_a_person_did(provider: ProviderServer, pla
     assert repository() == before
 
 
-def test_a_command_that_only_reads_is_not_looked_at(provider: ProviderServer, isolated: Path) -> None:
+def test_reading_command_takes_no_snapshot(provider: ProviderServer, isolated: Path) -> None:
     Path("a").write_text("one\n")
     turn(provider, shell("cat a"))
     assert not (isolated / "wolo" / "data" / "checkpoints").exists()
@@ -154,7 +154,7 @@ def test_without_a_session_there_is_nothing_to_undo() -> None:
     assert run_wolo("redo").exit_code == 3
 
 
-def test_a_session_that_somebody_else_has_open_is_not_undone(provider: ProviderServer) -> None:
+def test_session_open_elsewhere_is_not_undone(provider: ProviderServer) -> None:
     turn(provider, shell("echo x > a"))
     provider.script(call("shell", {"command": "touch ready; sleep 60"}))
     with start_wolo("-p", "--yolo", "-c", *provider.flags, "go on") as process:
@@ -209,7 +209,7 @@ def test_an_imported_session_redoes_nothing_of_another(provider: ProviderServer,
     assert Path("a").read_text() == "one\n"
 
 
-def test_an_undo_entry_with_anything_in_it_is_read(provider: ProviderServer, tmp_path: Path) -> None:
+def test_damaged_undo_entry_is_read(provider: ProviderServer, tmp_path: Path) -> None:
     turn(provider, flags=("-s", "work"))
     assert run_wolo("undo", "--session", "work").exit_code == 0
     file = tmp_path / "stranger.jsonl"
@@ -224,7 +224,7 @@ def test_an_undo_entry_with_anything_in_it_is_read(provider: ProviderServer, tmp
     assert "wolo doctor" not in done.stderr
 
 
-def test_a_prompt_that_begins_with_undo_is_a_prompt(provider: ProviderServer) -> None:
+def test_prompt_beginning_with_undo_is_a_prompt(provider: ProviderServer) -> None:
     provider.script(text("which one?"))
     assert run_wolo(*provider.flags, "undo", "the", "last", "edit").stdout == "which one?\n"
 
@@ -245,7 +245,7 @@ def test_a_patch_of_several_files_goes_back_whole(provider: ProviderServer) -> N
 
 
 @pytest.mark.parametrize("rounds", [6, pytest.param(80, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
-def test_kills_at_any_moment_leave_all_of_it_to_be_undone(provider: ProviderServer, rounds: int) -> None:
+def test_kills_at_any_moment_leave_everything_undoable(provider: ProviderServer, rounds: int) -> None:
     chance = random.Random(rounds)
     Path("text").write_text("0\n" * 3000)
     Path("text").chmod(0o750)
@@ -275,7 +275,7 @@ def test_kills_at_any_moment_leave_all_of_it_to_be_undone(provider: ProviderServ
     provider.problems[:] = [problem for problem in provider.problems if cut_off not in problem]
 
 
-def test_an_undo_that_is_killed_is_carried_to_its_end(provider: ProviderServer) -> None:
+def test_killed_undo_is_carried_to_its_end(provider: ProviderServer) -> None:
     for number in range(40):
         Path(f"f{number}").write_text("one\n")
     before = here()
@@ -292,7 +292,7 @@ def test_an_undo_that_is_killed_is_carried_to_its_end(provider: ProviderServer) 
         assert here() == after
 
 
-def test_an_undo_killed_after_it_was_recorded_can_be_redone(provider: ProviderServer, isolated: Path) -> None:
+def test_undo_killed_after_recording_can_be_redone(provider: ProviderServer, isolated: Path) -> None:
     Path("f").write_text("one\n")
     turn(provider, shell("echo two > f"))
     assert run_wolo("undo").exit_code == 0
@@ -303,7 +303,7 @@ def test_an_undo_killed_after_it_was_recorded_can_be_redone(provider: ProviderSe
     assert Path("f").read_text() == "two\n"
 
 
-def test_what_is_not_kept_any_more_is_said(provider: ProviderServer, isolated: Path) -> None:
+def test_pruned_entry_is_reported(provider: ProviderServer, isolated: Path) -> None:
     turn(provider, ("write", {"path": "a", "content": "x"}))
     shutil.rmtree(isolated / "wolo" / "data" / "checkpoints")
     done = run_wolo("undo")

@@ -35,7 +35,7 @@ def edit(old: str, new: str) -> object:
     return call("edit", {"path": "state.txt", "old": old, "new": new})
 
 
-def test_what_the_work_broke_goes_back_until_it_is_mended(provider: ProviderServer) -> None:
+def test_broken_work_returns_until_it_is_mended(provider: ProviderServer) -> None:
     lay_out("bad_before fine\n")
     provider.script(edit("fine", "bad_new"), text("Done."), edit("bad_new", "good"), text("Now it works."))
     ran = run_wolo("--json", *options(provider), "improve the state")
@@ -51,7 +51,7 @@ def test_what_the_work_broke_goes_back_until_it_is_mended(provider: ProviderServ
     assert ran.json["result"] == "Now it works."
 
 
-def test_a_model_that_mends_nothing_is_asked_as_often_as_it_may_and_the_run_fails(provider: ProviderServer) -> None:
+def test_unmended_work_ends_in_a_failed_run(provider: ProviderServer) -> None:
     lay_out("fine\n")
     provider.script(edit("fine", "bad_new"), text("Done."), text("Still done."), text("I say done."))
     ran = run_wolo("--json", *options(provider, "--set", "verify.rounds=2"), "improve the state")
@@ -62,7 +62,7 @@ def test_a_model_that_mends_nothing_is_asked_as_often_as_it_may_and_the_run_fail
     assert "tests/test_bad_new.py::test_it" in ran.json["error"]["message"]
 
 
-def test_what_failed_before_the_work_does_not_count(provider: ProviderServer) -> None:
+def test_earlier_failure_does_not_count(provider: ProviderServer) -> None:
     lay_out("bad_before fine\n")
     provider.script(edit("fine", "good"), text("Done."))
     ran = run_wolo("--json", *options(provider), "improve the state")
@@ -86,7 +86,7 @@ def test_without_changes_nothing_is_verified(provider: ProviderServer) -> None:
     assert not Path("runs.txt").exists()
 
 
-def test_a_check_that_hangs_is_a_failure_of_the_work(provider: ProviderServer) -> None:
+def test_hanging_check_is_a_failure_of_work(provider: ProviderServer) -> None:
     lay_out("fine\n")
     Path("check.sh").write_text("if grep -q bad state.txt; then sleep 60; fi\n")
     provider.script(edit("fine", "bad"), text("Done."), edit("bad", "good"), text("Mended."))
@@ -112,7 +112,7 @@ def test_json_lines_tell_of_each_run(provider: ProviderServer) -> None:
     assert [(line["when"], line["exit_code"]) for line in told] == [("before", 0), ("after", 0)]
 
 
-def test_a_run_that_was_verified_can_be_played_again(provider: ProviderServer) -> None:
+def test_verified_run_can_be_replayed(provider: ProviderServer) -> None:
     lay_out("bad_before fine\n")
     provider.script(edit("fine", "bad_new"), text("Done."), edit("bad_new", "good"), text("Now it works."))
     assert run_wolo("--json", *options(provider), "improve the state").exit_code == 0

@@ -24,7 +24,7 @@ def server() -> Iterator[SearchServer]:
         yield running
 
 
-def test_a_search_is_judged_as_a_fetch_from_the_service_and_the_key_stays_here(
+def test_search_is_judged_as_fetch_with_private_key(
     provider: ProviderServer, server: SearchServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BRAVE_API_KEY", KEY)

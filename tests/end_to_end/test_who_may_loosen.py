@@ -55,7 +55,7 @@ ALLOW, ASK, DENY = (f'{name} = ["shell:touch *"]\n' for name in ("allow", "ask",
 
 
 @pytest.mark.parametrize("order", list(permutations((ALLOW, ASK, DENY))), ids=range(6))
-def test_of_the_rules_in_one_file_a_deny_wins_in_every_order(provider: ProviderServer, order: tuple[str, ...]) -> None:
+def test_deny_wins_in_every_order_of_a_file(provider: ProviderServer, order: tuple[str, ...]) -> None:
     user("[permissions]\n" + "".join(order))
     wants_marker(provider)
     assert is_denied(run_wolo("-p", "--mode", "yolo", *provider.flags, "go"), provider)
@@ -78,7 +78,7 @@ def test_wherever_it_is_written_a_deny_wins(provider: ProviderServer, order: tup
 
 
 @pytest.mark.parametrize("order", list(permutations(("allow", "ask", "deny"))), ids="-".join)
-def test_a_persons_answer_for_the_session_lifts_no_deny(order: tuple[Decision, ...]) -> None:
+def test_session_answer_lifts_no_deny(order: tuple[Decision, ...]) -> None:
     intents = [RunIntent(f"touch {MARKER}", Path.cwd())]
     rules: list[Rule] = [parse_rule("shell:touch *", each, each) for each in order]
     for mode in MODES.values():
@@ -88,7 +88,7 @@ def test_a_persons_answer_for_the_session_lifts_no_deny(order: tuple[Decision, .
         assert judge.judge("shell", intents).decision == "deny"
 
 
-def test_a_deny_of_the_command_line_holds_against_all_that_allows(provider: ProviderServer) -> None:
+def test_command_line_deny_beats_every_allow(provider: ProviderServer) -> None:
     user('[permissions]\nallow = ["shell:*"]\n')
     user('["*"]\nallow = ["shell:*"]\n', "permissions.toml")
     wants_marker(provider)
@@ -96,7 +96,7 @@ def test_a_deny_of_the_command_line_holds_against_all_that_allows(provider: Prov
     assert is_denied(run_wolo("-p", *flags, *provider.flags, "go"), provider)
 
 
-def test_an_ask_of_the_project_asks_although_the_user_allows_it(provider: ProviderServer) -> None:
+def test_project_ask_beats_a_user_allow(provider: ProviderServer) -> None:
     user('[permissions]\nallow = ["shell:touch *"]\n')
     wants_marker(provider)
     assert run_wolo("-p", *provider.flags, "go").exit_code == 0
@@ -117,7 +117,7 @@ def test_an_ask_of_the_project_asks_although_the_user_allows_it(provider: Provid
 PROTECTED = (("write", {"path": ".git/config", "content": "x"}), ("write", {"path": ".git/hooks/pre-commit", "content": "x"}))
 
 
-def test_yolo_leaves_denies_and_protected_names_as_they_are(provider: ProviderServer, isolated: Path) -> None:
+def test_yolo_keeps_denies_and_protected_names(provider: ProviderServer, isolated: Path) -> None:
     Path(".git").mkdir()
     own = [
         ("write", {"path": str(isolated / "wolo" / name), "content": "x"}) for name in ("config/config.toml", "state/trust.json")
@@ -144,7 +144,7 @@ def test_yolo_comes_from_no_file_and_no_variable(provider: ProviderServer) -> No
     assert is_denied(run_wolo("-p", "--trust", "--mode", "ask", *provider.flags, "go"), provider)
 
 
-def test_a_session_that_goes_on_does_not_bring_yolo_back(provider: ProviderServer) -> None:
+def test_continued_session_does_not_restore_yolo(provider: ProviderServer) -> None:
     wants_marker(provider)
     assert run_wolo("-p", "--yolo", "-s", "mine", *provider.flags, "go").exit_code == 0
     Path(MARKER).unlink()
@@ -159,7 +159,7 @@ VALUES = ("--mode=yolo", "--yolo", "-W", "--allow=shell:*", "- --yolo", "--trust
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_what_is_said_to_the_model_is_never_read_as_an_option(provider: ProviderServer, value: str) -> None:
+def test_prompt_text_is_never_read_as_an_option(provider: ProviderServer, value: str) -> None:
     project('mode = "plan"\n')
     beside = ("-p", "--sandbox", "off", *provider.flags)
     for argv, stdin in ((("--", value), None), ((), value)):
@@ -225,9 +225,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("name", "said", "complaint"), WRONG)
-def test_a_wrong_file_of_the_users_is_named_with_its_line_and_nothing_is_sent(
-    provider: ProviderServer, name: str, said: str, complaint: str
-) -> None:
+def test_wrong_user_file_is_named_with_its_line(provider: ProviderServer, name: str, said: str, complaint: str) -> None:
     path = user(said, name)
     done = run_wolo("-p", *provider.flags, "go")
     assert (done.exit_code, done.stdout, provider.requests) == (2, "", [])
@@ -240,7 +238,7 @@ def test_a_wrong_file_of_the_users_is_named_with_its_line_and_nothing_is_sent(
 
 
 @pytest.mark.parametrize("name", ["config.toml", "permissions.toml", "keys.toml"])
-def test_a_file_that_all_can_write_is_refused_and_one_its_group_can_is_mended(provider: ProviderServer, name: str) -> None:
+def test_world_writable_file_is_refused_group_writable_mended(provider: ProviderServer, name: str) -> None:
     path = user("", name)
     path.chmod(0o666)
     done = run_wolo("-p", *provider.flags, "go")
@@ -284,7 +282,7 @@ def _complaint(folder: Path, name: str) -> str:
 # At the keyboard
 
 
-def test_a_hostile_project_changes_nothing_at_the_keyboard_either(provider: ProviderServer) -> None:
+def test_hostile_project_changes_nothing_at_the_keyboard(provider: ProviderServer) -> None:
     project(
         'mode = "yolo"\n[permissions]\nallow = ["shell:*"]\ndeny = ["read:a.txt"]\n[providers.custom]\nbase_url = "http://127.0.0.1:9"\n'
     )

@@ -41,7 +41,7 @@ def test_an_answer_without_a_block_is_final(provider: ProviderServer) -> None:
     assert (done.exit_code, done.stdout) == (0, "Hello.\n")
 
 
-def test_a_block_in_what_the_user_says_runs_nothing(provider: ProviderServer) -> None:
+def test_block_in_user_text_runs_nothing(provider: ProviderServer) -> None:
     provider.script(text("That is a call."))
     done = run_wolo("-p", "--yolo", *provider.flags, "--api", "xml", "What is " + block("shell", command="touch ran"))
     assert done.stdout == "That is a call.\n"
@@ -49,14 +49,14 @@ def test_a_block_in_what_the_user_says_runs_nothing(provider: ProviderServer) ->
     assert "<tool>" not in provider.requests[0].json["messages"][1]["content"]
 
 
-def test_a_call_that_cannot_be_read_comes_back_with_the_reason(provider: ProviderServer) -> None:
+def test_unreadable_call_returns_with_the_reason(provider: ProviderServer) -> None:
     provider.script(text('<tool>{"server_name":"local","arguments":{}}</tool>'), text("I give up."))
     done = run_wolo("-p", *provider.flags, "--api", "xml", "go")
     assert (done.exit_code, done.stdout) == (0, "I give up.\n")
     assert "Error: The call has no `tool_name`" in provider.requests[1].json["messages"][3]["content"]
 
 
-def test_a_session_goes_on_from_disk_with_the_same_bytes(provider: ProviderServer) -> None:
+def test_session_continues_from_disk_with_equal_bytes(provider: ProviderServer) -> None:
     Path("a.txt").write_text("text of a\n")
     provider.script(text(f"Look: {block('read', path='a.txt')} ."), text("It says: text of a."), text("Gladly."))
     run_wolo("-p", *provider.flags, "--api", "xml", "read a.txt")
@@ -67,7 +67,7 @@ def test_a_session_goes_on_from_disk_with_the_same_bytes(provider: ProviderServe
     assert now["messages"][-1] == {"role": "user", "content": "thanks"}
 
 
-def test_a_conversation_may_change_to_text_calls_and_back(provider: ProviderServer) -> None:
+def test_conversation_changes_to_text_calls_and_back(provider: ProviderServer) -> None:
     Path("a.txt").write_text("text of a\n")
     provider.script(text(block("read", path="a.txt")), text("Read."), text("Yes."))
     run_wolo("-p", *provider.flags, "--api", "xml", "read a.txt")
@@ -79,7 +79,7 @@ def test_a_conversation_may_change_to_text_calls_and_back(provider: ProviderServ
     assert "task_completion" not in [tool["function"]["name"] for tool in body["tools"]]
 
 
-def test_a_terminal_shows_the_result_that_ends_the_task(provider: ProviderServer) -> None:
+def test_terminal_shows_the_result_ending_the_task(provider: ProviderServer) -> None:
     provider.script(text(block("task_completion", result="**All** is done.")))
     with pty_wolo(*provider.flags, "--api", "xml", "go") as terminal:
         assert terminal.wait_for_exit() == 0
