@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from wolo.agent.events import (
     AnswerEnded,
     AttemptFailed,
@@ -114,6 +116,22 @@ def event_line(event: Event) -> Line | None:
         case HookAwaited():
             return _system("hook_awaited", {"hook": event.hook, "commands": event.commands})
     return None
+
+
+EVENT_OF_SUBTYPE = {"denied": CallDenied, "retry": AttemptFailed, "fallback": ModelReplaced, "compaction": Compacted}
+
+
+def event_of_line(line: Mapping[str, Any]) -> Event:
+    """The event of a line that came from a server, as far as the line has it. Raises KeyError, TypeError or ValueError."""
+    kind = EVENT_OF_SUBTYPE[line["subtype"]]
+    if kind is CallDenied:
+        part = ToolPart(id="", tool=str(line["tool"]), input=dict(line["input"]))
+        return CallDenied(part=part, reason=str(line["reason"]), agent=str(line.get("agent", "")))
+    fields = {name: line[name] for name in kind.__struct_fields__ if name in line}
+    if kind is AttemptFailed:
+        fields |= {"tries": 0, "error": line["error"] or {"kind": "", "message": "The attempt failed."}}
+    event: Event = msgspec.convert(fields | {"type": kind.__struct_config__.tag}, kind)
+    return event
 
 
 def _delta(delta: Line) -> Line:

@@ -34,6 +34,7 @@ from wolo.agent.events import (
 )
 from wolo.agent.hook_calls import NEWS, HookAnswer, HookResponse, ReportSlow, RunHook
 from wolo.agent.tool_execution import Emit
+from wolo.conversation.phrasing import describe_work
 from wolo.conversation.recorder import Recorder
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Usage
@@ -113,16 +114,8 @@ class SubagentRun:
         if self._watch is not None:
             self._watch(event, self.part_id)
         match event:
-            case RequestStarted():
-                self._does("waiting for the model")
-            case TextStreamed():
-                self._does("writing")
-            case ThinkingStreamed():
-                self._does("thinking")
-            case CompactionStarted():
-                self._does("compacting its conversation")
-            case AttemptFailed():
-                self._does(f"retrying in {event.delay_s:.0f} s: {clean_line(event.error.message)}")
+            case RequestStarted() | TextStreamed() | ThinkingStreamed() | CompactionStarted() | AttemptFailed():
+                self._does(clean_line(describe_work(event)))
             case AnswerEnded():
                 self.usage = add(self.usage, event.message.usage or Usage())
             case CallStarted():

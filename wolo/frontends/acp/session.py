@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from wolo.agent.events import ApprovalAsked, QuestionsAsked, Scope, ShownArgument, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
+from wolo.conversation.phrasing import argument_lines
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp import choices
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
-from wolo.frontends.phrasing import argument_lines
 from wolo.frontends.question_forms import form_properties, form_text, replies_of
 from wolo.messages.message import Prompt
 from wolo.messages.parts import MediaPart

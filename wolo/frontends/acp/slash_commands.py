@@ -19,6 +19,7 @@ from wolo.commands.command import (
 from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
 from wolo.conversation.conversation import Conversation
+from wolo.conversation.phrasing import describe_briefly
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.messages.terminal_text import clean
 
@@ -76,7 +77,7 @@ async def run_command(command: Command, rest: str, conversation: Conversation) -
             async for event in outcome.events:
                 match event:
                     case Noticed():
-                        yield f"{event.text}\n"
+                        yield f"{describe_briefly(event)}\n"
                     case Compacted():
                         yield f"About {event.tokens_after:,} of {event.tokens_before:,} tokens are sent from now on.\n"
                     case _:

@@ -22,6 +22,7 @@ from wolo.agent.events import (
     ThinkingStreamed,
     Verified,
 )
+from wolo.conversation.phrasing import describe_briefly
 from wolo.frontends.acp import acp_sdk as sdk
 from wolo.frontends.acp.contents import blocks_of
 from wolo.messages.call_arguments import call_line
@@ -82,12 +83,11 @@ class Updates:
                 yield _ended(event.part, event.view, event.locations)
                 if isinstance(event.view, TodoList):
                     yield plan(event.view)
-            case Verified() if event.new_failures:
-                yield sdk.update_agent_thought_text(f"{event.command}: {', '.join(event.new_failures)}\n")
-            case Noticed() if event.level == "warning":
-                yield sdk.update_agent_thought_text(f"{event.text}\n")
-            case HookAwaited():
-                yield sdk.update_agent_thought_text(f"Waiting for a hook of {event.hook}.\n")
+            case Noticed(level="info"):
+                pass
+            case Verified() | Noticed() | HookAwaited():
+                if text := describe_briefly(event):
+                    yield sdk.update_agent_thought_text(f"{text}\n")
 
     def replay(self, messages: Sequence[Message]) -> Iterator[Any]:
         """A saved conversation, as its client would have received it."""
@@ -121,15 +121,10 @@ class Updates:
             yield sdk.ToolCallProgress(session_update="tool_call_update", tool_call_id=id, status="failed")
         self._unsaved.clear()
         self._streamed = False
-        match event:
-            case AttemptFailed():
-                yield sdk.update_agent_thought_text(f"{event.error.message} Trying again in {event.delay_s:.0f} s.\n")
-            case ModelReplaced():
-                yield sdk.update_agent_thought_text(f"{event.error.message} {event.model} answers instead.\n")
-            case Compacted():
-                yield sdk.update_agent_thought_text("The conversation was compacted.\n")
-            case RequestStarted():
-                yield self._usage(event.context_tokens)
+        if isinstance(event, RequestStarted):
+            yield self._usage(event.context_tokens)
+        else:
+            yield sdk.update_agent_thought_text(f"{describe_briefly(event)}\n")
 
     def _answer(self, message: Message) -> Iterator[Any]:
         """Sends a text that was not streamed, and the calls with their arguments."""

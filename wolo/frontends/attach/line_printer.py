@@ -152,16 +152,12 @@ class LinePrinter:
         self.line(f"({line['text']} …)")
 
     def _on_denied(self, line: dict[str, Any]) -> None:
-        self.line(f"denied: {line['reason']}", before="    ")
+        self.line(_describe(line), before="    ")
 
     def _on_retry(self, line: dict[str, Any]) -> None:
-        self.line(f"({(line['error'] or {}).get('message', 'The attempt failed.')} Retrying in {line['delay_s']:.0f} s.)")
+        self.line(f"({_describe(line)})")
 
-    def _on_fallback(self, line: dict[str, Any]) -> None:
-        self.line(f"({line['model']} answers instead.)")
-
-    def _on_compaction(self, line: dict[str, Any]) -> None:
-        self.line("(The conversation was compacted.)")
+    _on_fallback = _on_compaction = _on_retry
 
     def _on_result(self, line: dict[str, Any]) -> None:
         if line["is_error"]:
@@ -191,6 +187,13 @@ class LinePrinter:
             self.line(
                 f"{at}. {option['label']}" + (f": {option['description']}" if option.get("description") else ""), before="    "
             )
+
+
+def _describe(line: dict[str, Any]) -> str:
+    from wolo.conversation.phrasing import describe  # noqa: PLC0415  # the agent, which nothing else here needs
+    from wolo.frontends.stream_json import event_of_line  # noqa: PLC0415
+
+    return describe(event_of_line(line))
 
 
 def _short(given: Any) -> str:

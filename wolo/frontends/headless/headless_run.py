@@ -21,20 +21,18 @@ from wolo.agent.events import (
     Verified,
 )
 from wolo.conversation.conversation import Conversation
+from wolo.conversation.phrasing import describe
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.progress_line import ProgressLine
-from wolo.frontends.phrasing import compaction, hook_awaited, replacement, retrying, sentence, verified
 from wolo.frontends.streams import as_json, for_stdout, print_message, write
 from wolo.messages.call_arguments import SOME, call_line
-from wolo.messages.message import Message, Prompt, Usage
+from wolo.messages.message import Prompt, Usage
 from wolo.messages.parts import IN_FENCE, ToolPart
 
 if TYPE_CHECKING:
     from wolo.conversation.structured_output import OutputForm, Structured
     from wolo.frontends.stream_json import RunTotals
 
-MOST_OF_DENIED = 200
-"""Characters of the arguments of a denied call on stderr; JSON has all of them."""
 OutputFormat = Literal["text", "json", "stream-json"]
 
 
@@ -118,31 +116,21 @@ class Headless:
             self._stream(event)
         match event:
             case CallDenied():
-                self._call_denied(event)
-            case AttemptFailed():
-                self._say(f"{sentence(event.error.message)} {retrying(event)}")
-            case ModelReplaced():
-                self._say(f"{sentence(event.error.message)} {replacement(event)}")
-            case Compacted():
-                self._say(compaction(event))
-            case Verified():
-                self._say(verified(event))
-            case AnswerEnded():
-                self._say_calls(event.message)
+                self._help[_help_with(event.part)] = None
+                self._print_message(describe(event))
+            case AttemptFailed() | ModelReplaced() | Compacted() | Verified():
+                self._print_message(describe(event))
+            case AnswerEnded() if self._verbose:
+                for part in event.message.calls:
+                    self._print_message(call_line(part, most_of_change=SOME))
             case HookAwaited() if self._verbose:
-                self._say(hook_awaited(event))
+                self._print_message(describe(event))
             case Noticed() if event.level == "warning" or self._verbose:
-                self._say(event.text)
+                self._print_message(describe(event))
 
-    def _call_denied(self, event: CallDenied) -> None:
-        self._help[_help_with(event.part)] = None
-        owner = f"{event.agent}: " if event.agent else ""
-        denied = call_line(event.part, most_chars=MOST_OF_DENIED, most_of_change=0)
-        self._say(f"denied: {owner}{denied}: {event.reason}")
-
-    def _say(self, words: str) -> None:
+    def _print_message(self, text: str) -> None:
         self._progress.hide()
-        print_message(words)
+        print_message(text)
 
     def _stream(self, event: Event) -> None:
         from wolo.frontends.stream_json import event_line  # noqa: PLC0415  # text output needs none of it
@@ -150,11 +138,6 @@ class Headless:
         line = event_line(event)
         if line is not None and (self._partial or line["type"] != "stream_event"):
             print_json({**line, "session_id": self._conversation.info.session_id})
-
-    def _say_calls(self, message: Message) -> None:
-        if self._verbose:
-            for part in message.calls:
-                self._say(call_line(part, most_of_change=SOME))
 
     def _finish(self, ended: TurnEnded, exit_code: int) -> None:
         if self._format == "text":

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from wolo.agent.events import AttemptFailed, CallStarted, Event, RequestStarted
+from wolo.conversation.phrasing import describe_work
 from wolo.messages.call_arguments import call_line
 from wolo.messages.terminal_text import escaped_line
 
@@ -44,7 +45,7 @@ class ProgressLine:
             case RequestStarted():
                 self._begin(f"waiting for {event.model}")
             case AttemptFailed():
-                self._begin(f"retrying in {event.delay_s:.0f} s: {event.error.message}")
+                self._begin(describe_work(event))
             case CallStarted():
                 self._begin(call_line(event.part, most_chars=MOST_CHARS, most_of_change=0))
             case _:

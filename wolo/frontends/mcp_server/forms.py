@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wolo.agent.events import ApprovalAsked
-from wolo.frontends.phrasing import argument_lines
+from wolo.conversation.phrasing import argument_lines
 from wolo.frontends.question_forms import form_properties, form_text
 from wolo.messages.call_arguments import shortened
 from wolo.messages.terminal_text import clean, escaped_line

@@ -30,6 +30,7 @@ from wolo.agent.events import (
     TurnStarted,
     VerifyStarted,
 )
+from wolo.conversation.phrasing import describe_briefly
 from wolo.frontends.stream_json import Line, assistant_message, denial, event_line, tool_result
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.messages.message import Message
@@ -54,7 +55,7 @@ def lines_of(event: Event) -> Iterator[Line]:
                 yield user_line(event.message)
         case PromptRefused():
             yield user_line(event.prompt)
-            yield _system("notice", text=event.reason or "A hook was interrupted.", level="warning")
+            yield _system("notice", text=describe_briefly(event), level="warning")
         case RequestStarted():
             yield _system("request", model=event.model, attempt=event.attempt, context_tokens=event.context_tokens)
         case CallStarted():
@@ -76,11 +77,9 @@ def lines_of(event: Event) -> Iterator[Line]:
         case CallDenied():
             yield _system("denied", tool_use_id=event.part.id, **denial(event))
         case Noticed():
-            yield _system("notice", text=event.text, level=event.level)
-        case CompactionStarted():
-            yield _system("activity", text="Compacting the conversation")
-        case VerifyStarted():
-            yield _system("activity", text=f"Running {event.command}")
+            yield _system("notice", text=describe_briefly(event), level=event.level)
+        case CompactionStarted() | VerifyStarted():
+            yield _system("activity", text=describe_briefly(event))
         case _:
             if (line := event_line(event)) is not None:
                 yield line

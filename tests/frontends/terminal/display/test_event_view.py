@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from wolo.agent.events import Event, RequestStarted, TextStreamed, ThinkingStreamed, TurnEnded
-from wolo.frontends.phrasing import duration
+from wolo.conversation.phrasing import duration
 from wolo.frontends.terminal.display.activity import Activity, BottomLine
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState

@@ -39,19 +39,8 @@ from wolo.agent.events import (
 )
 from wolo.commands.cost import in_words
 from wolo.config.schema import Ui
+from wolo.conversation.phrasing import describe, duration
 from wolo.errors import WoloError
-from wolo.frontends.phrasing import (
-    compaction,
-    duration,
-    hook_awaited,
-    job_ended,
-    replacement,
-    retrying,
-    sentence,
-    summarising,
-    task_ended,
-    verified,
-)
 from wolo.frontends.terminal.display.activity import Activity, Announcements, BottomLine, Surface, newest_lines, progress_bar
 from wolo.frontends.terminal.display.dialog_host import DialogHost
 from wolo.frontends.terminal.display.folded_output import FoldedOutput, Thinking
@@ -152,7 +141,7 @@ class Screen:
             self.draw_streamed()
         match event:
             case TurnStarted():
-                self.status.start("getting ready")
+                self.status.start(describe(event))
             case RequestStarted():
                 self._begin_answer(event)
             case TextStreamed():
@@ -175,34 +164,28 @@ class Screen:
                 self._end_answer(event.message)
             case AttemptFailed():
                 self._attempt_failed(event)
-            case ModelReplaced():
-                self._say_void(f"{sentence(event.error.message)} {replacement(event)}")
-            case CompactionStarted():
-                self.status.start(summarising(event))
-            case Compacted():
-                self._say_void(compaction(event))
+            case ModelReplaced() | Compacted():
+                self._say_void(describe(event))
+            case CompactionStarted() | VerifyStarted() | HookAwaited():
+                self.status.start(escaped_line(describe(event)))
             case CallStarted():
                 self._call_started(event)
             case CallProgressed():
                 self.status.add_output(event.part_id, event.text)
             case TaskEnded() if event.background:
-                self.say(f"{escaped_line(task_ended(event))} The model gets its result with your next prompt.", "dim")
+                self.say(f"{escaped_line(describe(event))} The model gets its result with your next prompt.", "dim")
             case JobEnded():
-                self.say(escaped_line(job_ended(event)), "dim")
+                self.say(escaped_line(describe(event)), "dim")
             case CallDenied():
                 self._refusals[event.part.id] = event.reason
             case CallEnded():
                 self._call_ended(event)
             case MessageAdded() if event.message.is_from_user:
                 self.show_user_text(self.state.typed_texts.get(event.message.id, event.message.text))
-            case VerifyStarted():
-                self.status.start(f"verifying with {escaped_line(event.command)}")
-            case HookAwaited():
-                self.status.start(escaped_line(hook_awaited(event)))
             case PromptRefused() if event.reason and not event.prompt.is_prompt:
-                self.say(f"A hook keeps this back: {event.reason}", "warning")
+                self.say(describe(event), "warning")
             case Verified():
-                self.say(escaped_line(verified(event)), "warning" if event.new_failures else "dim")
+                self.say(escaped_line(describe(event)), "warning" if event.new_failures else "dim")
             case Noticed():
                 self._notice(event)
             case TurnEnded():
@@ -296,7 +279,7 @@ class Screen:
         self._markdown = self._new_markdown()
         self._chars, self._tail, self._has_text = 0, "", False
         self.thinking.begin()
-        self.status.start(f"waiting for the model · ~{event.context_tokens:,} tokens sent")
+        self.status.start(describe(event))
 
     def _end_answer(self, message: Message) -> None:
         if not self._chars and message.text.strip():
@@ -326,7 +309,7 @@ class Screen:
 
     def _attempt_failed(self, event: AttemptFailed) -> None:
         if event.tries or event.attempt == 1:
-            self._say_void(f"{sentence(event.error.message)} {retrying(event)}")
+            self._say_void(describe(event))
         due, why = time.monotonic() + event.delay_s, clean_line(event.error.message).rstrip(".")
         self.status.start(lambda: f"retrying in {max(due - time.monotonic(), 0):.0f} s · {why}")
 
@@ -367,7 +350,7 @@ class Screen:
     def _notice(self, event: Noticed) -> None:
         if event.text not in self._notices and (event.level == "warning" or self.says_more):
             self._notices.add(event.text)
-            self.say(event.text, "warning" if event.level == "warning" else "dim")
+            self.say(describe(event), "warning" if event.level == "warning" else "dim")
 
     def _turn_ended(self, event: TurnEnded) -> None:
         self._end_thinking()
@@ -375,7 +358,7 @@ class Screen:
         self._end_line()
         self.status.stop()
         if event.error is not None:
-            self.say(event.error.message, "warning" if event.cause == "interrupted" else "error")
+            self.say(describe(event), "warning" if event.cause == "interrupted" else "error")
             if event.error.hint:
                 self.say(event.error.hint, "dim")
         if event.usage.context_tokens:

@@ -1,0 +1,166 @@
+"""One wording for each event, which all front ends and subagents share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wolo.agent.events import (
+    AttemptFailed,
+    CallDenied,
+    Compacted,
+    CompactionStarted,
+    Event,
+    HookAwaited,
+    JobEnded,
+    ModelReplaced,
+    Noticed,
+    PromptRefused,
+    RequestStarted,
+    ShownArgument,
+    TaskEnded,
+    TextStreamed,
+    ThinkingStreamed,
+    TurnEnded,
+    TurnStarted,
+    Verified,
+    VerifyStarted,
+)
+from wolo.messages.call_arguments import call_line
+from wolo.messages.terminal_text import counted, labelled
+from wolo.tools.background_jobs import CROWDED
+
+MOST_OF_DENIED = 200
+"""Characters of the arguments of a denied call."""
+
+
+def describe(event: Event) -> str:
+    """What has happened, as sentences, or what goes on from now on; not cleaned. Empty: an event that only a view shows."""
+    match event:
+        case AttemptFailed():
+            of = f" of {event.tries}" if event.tries else ""
+            when = f"in {event.delay_s:.1f} s" if event.delay_s >= 0.05 else "at once"
+            return f"{sentence(event.error.message)} Retrying {when} (attempt {event.attempt + 1}{of})."
+        case ModelReplaced():
+            why = sentence(event.error.message)
+            return f"{why} {event.model} answers instead; your next prompt goes to the first model again."
+        case Compacted():
+            return _compaction(event)
+        case CallDenied():
+            owner = f"{event.agent}: " if event.agent else ""
+            return f"denied: {owner}{call_line(event.part, most_chars=MOST_OF_DENIED, most_of_change=0)}: {event.reason}"
+        case Verified():
+            return _verification(event)
+        case TaskEnded():
+            return f"Task {event.background} ({event.agent}) has ended: {event.ended} after {event.duration_s:.0f} s."
+        case JobEnded():
+            how = {"exited": f"exit {event.exit_code}", "stopped": "stopped", "timed_out": "its time was up", "crowded": CROWDED}
+            return f"Job {event.id} ({event.command}) has ended: {how[event.cause]} after {event.duration_s:.0f} s."
+        case PromptRefused(reason=""):
+            return "A hook was interrupted."
+        case PromptRefused():
+            return f"A hook keeps this back: {event.reason}"
+        case Noticed():
+            return event.text
+        case TurnStarted():
+            return "getting ready"
+        case RequestStarted():
+            return f"waiting for the model · ~{event.context_tokens:,} tokens sent"
+        case CompactionStarted():
+            of = f", part {event.request} of {event.requests}" if event.requests > 1 else ""
+            return f"summing up the conversation · ~{event.tokens:,} tokens{of}"
+        case VerifyStarted():
+            return f"verifying with {event.command}"
+        case HookAwaited():
+            return f"waiting for the {event.hook} hook: {', '.join(event.commands)}"
+        case TurnEnded(error=error) if error is not None:
+            return error.message
+    return ""
+
+
+def describe_briefly(event: Event) -> str:
+    """The same for clients of a protocol, which show events their own way."""
+    match event:
+        case AttemptFailed():
+            return f"{event.error.message} Trying again in {event.delay_s:.0f} s."
+        case ModelReplaced():
+            return f"{event.error.message} {event.model} answers instead."
+        case Compacted():
+            return "The conversation was compacted."
+        case PromptRefused() if event.reason:
+            return event.reason
+        case CompactionStarted():
+            return "Compacting the conversation"
+        case VerifyStarted():
+            return f"Running {event.command}"
+        case Verified():
+            return f"{event.command}: {', '.join(event.new_failures)}" if event.new_failures else ""
+        case HookAwaited():
+            return f"Waiting for a hook of {event.hook}."
+    return describe(event)
+
+
+def describe_work(event: Event) -> str:
+    """The work that goes on from now on, for a line that the next work replaces. Empty: the work stays the same."""
+    match event:
+        case RequestStarted():
+            return "waiting for the model"
+        case TextStreamed():
+            return "writing"
+        case ThinkingStreamed():
+            return "thinking"
+        case CompactionStarted():
+            return "compacting its conversation"
+        case AttemptFailed():
+            return f"retrying in {event.delay_s:.0f} s: {event.error.message}"
+    return ""
+
+
+def _compaction(event: Compacted) -> str:
+    """`The conversation no longer fits the model's window: 3 old answers shortened (~90,000 → ~40,000 tokens). …`"""
+    sizes = f"~{event.tokens_before:,} → ~{event.tokens_after:,} tokens"
+    if event.reason == "restored":
+        rest = " What is still left out would not fit." if event.left_out or event.shortened else ""
+        return f"What had been left out is sent again ({sizes}).{rest}"
+    verb = "summed up" if event.is_summarised else "left out"
+    done = [
+        f"{counted(count, thing)} {verb}"
+        for count, thing, verb in (
+            (event.outputs_shortened, "old answer", "shortened"),
+            (event.messages_left_out, "old message", verb),
+        )
+        if count
+    ]
+    why = "Compacted" if event.reason == "manual" else "The conversation no longer fits the model's window"
+    return f"{why}: {', '.join(done)} ({sizes}). The session keeps everything."
+
+
+def _verification(event: Verified) -> str:
+    """`pytest -q, after the work: 2 new failures (3.1 s).`"""
+    check, count = event.check, len(event.check.failures)
+    if check.timed_out:
+        how = "it took too long and was ended"
+    elif check.exit_code == 0:
+        how = "passed"
+    elif event.new_failures:
+        how = counted(len(event.new_failures), "new failure")
+    else:
+        named = counted(count, "failure") if count else f"status {check.exit_code}"
+        how = f"{named}, none of it new" if event.when == "after" else named
+    return f"{event.command}, {event.when} the work: {how} ({check.duration_s:.1f} s)."
+
+
+def sentence(text: str) -> str:
+    """Ends the message of a server with a full stop, so that another sentence can follow."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def argument_lines(arguments: Iterable[ShownArgument]) -> str:
+    return "\n".join(labelled(each.name, each.text) for each in arguments)
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s` or `3 min 5 s`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
