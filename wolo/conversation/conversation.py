@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from wolo.tools.background_jobs import Job
 
 log = logging.getLogger(__name__)
+P = ParamSpec("P")
 _TITLE_S = 2.0
 """Time to wait for a title at the end of the conversation."""
 
@@ -147,8 +148,6 @@ class Conversation:
         self._is_closed = False
         self._appended: list[Message] = []
         """Added to the session during the turn."""
-        self._idle_listener: Callable[[Event], None] | None = None
-        self.events.divert = self._is_heard_while_idle
         if self.jobs is not None:
             self.jobs.on_change = self._on_job
 
@@ -205,11 +204,11 @@ class Conversation:
 
     def prompt(self, message: Prompt) -> AsyncIterator[Event]:
         """Runs a turn, from pending notices to `TurnEnded`. Closing the iterator early interrupts the turn."""
-        return self._stream(lambda: self._run_turn(message))
+        return self._stream(self._run_turn, message)
 
     def compact(self, focus: str = "") -> AsyncIterator[Event]:
         """Ends with `Compacted`, or with a `Noticed` that says why not."""
-        return self._stream(lambda: self.agent.compact(self.history, focus))
+        return self._stream(self.agent.compact, self.history, focus)
 
     def uncompact(self) -> AsyncIterator[Event]:
         """Restores compacted messages that fit: the same events."""
@@ -220,14 +219,17 @@ class Conversation:
         from wolo.conversation.user_command import run_user_command  # noqa: PLC0415  # not needed for a prompt
 
         cancellation = self._user_command = Cancellation()
-        return self._stream(lambda: run_user_command(command, rights, self._parts.services, cancellation, self.events.show))
+        return self._stream(run_user_command, command, rights, self._parts.services, cancellation, self.events.show)
 
-    async def _stream(self, work: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator[Event]:
+    async def _stream(
+        self, work: Callable[P, Coroutine[Any, Any, None]], *args: P.args, **options: P.kwargs
+    ) -> AsyncIterator[Event]:
+        """Yields pending notices, then the events of the work while it runs. Raises what the work raises."""
         for text in self.info.notices:
             yield Noticed(text=text, level="warning")
         self.info = replace(self.info, notices=())
-        self._turn = asyncio.create_task(work())
-        self._turn.add_done_callback(lambda _: self.events.queue.put_nowait(None))
+        self._turn = asyncio.create_task(self._run_to_end(work(*args, **options)))
+        self.events.is_in_turn = True
         try:
             while (event := await self.events.queue.get()) is not None:
                 yield event
@@ -236,7 +238,13 @@ class Conversation:
             self.interrupt()
             with suppress(asyncio.CancelledError):
                 await self._turn
-            self._turn = None
+            self._turn, self.events.is_in_turn = None, False
+
+    async def _run_to_end(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:
+            self.events.queue.put_nowait(None)
 
     async def aside(self, question: str) -> str:
         """Answers a side question, even during a turn; the conversation does not change.
@@ -304,7 +312,7 @@ class Conversation:
 
     def listen_while_idle(self, listener: Callable[[Event], None]) -> None:
         """`listener` gets events between turns; without one they wait for the next turn, and turns wait for background tasks."""
-        self._idle_listener = listener
+        self.events.idle_listener = listener
         self.subagents.holds_turn = False
 
     @property
@@ -341,6 +349,7 @@ class Conversation:
         if self._is_closed:
             return
         self._is_closed = True
+        self.events.idle_listener = None
         self.interrupt()
         if self._titling is not None:
             await asyncio.wait({self._titling}, timeout=_TITLE_S)
@@ -354,17 +363,12 @@ class Conversation:
         """Ends processes and releases files and locks without an event loop, which may be closed. Never raises."""
         if not self._is_closed:
             self._is_closed = True
+            self.events.idle_listener = None
             self.subagents.kill()
             self._successor.abandon()
 
     def _on_job(self, job: Job) -> None:
         self.events.pass_on(JobStarted.of(job) if job.ending is None else JobEnded.of(job, job.ending))
-
-    def _is_heard_while_idle(self, event: Event) -> bool:
-        if self._turn is not None or self._idle_listener is None or self._is_closed:
-            return False
-        self._idle_listener(event)
-        return True
 
     async def _ask_again(self) -> None:
         """Emits the requests of background tasks until the user has answered all."""

@@ -215,14 +215,13 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
 
         run_hook = HookFunctions(state.options.hook_functions, facts, run_hook).run
     recorder = Recorder(sink, sink.session_id, has_hooks=run_hook is not None)
-    events = EventStream(recorder, sink)
+    events = EventStream(recorder, sink, environment.tracking, shell.processes)
     approvals = PendingApprovals(events.emit, judge, state.places, state.workspace.root)
     questions = PendingQuestions(events.emit, secrets)
     telemetry_notices = Notices()
     telemetry = _open_telemetry(state, telemetry_notices)
     events.watch = telemetry.spans.on_event if telemetry else None
-    emit = environment.tracking.emitting(events.emit, shell.processes)
-    hooks = Hooks(run_hook, emit, secrets)
+    hooks = Hooks(run_hook, events.emit_tracked, secrets)
     parent = Parent(
         state=state,
         access=access,
@@ -238,7 +237,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
         nested=None if state.choice.provider.name == "local" else reader.nested,
         watch=telemetry.spans.on_event if telemetry else None,
     )
-    agent, services, subagents = _assemble_agent(parent, environment, found, emit, reader)
+    agent, services, subagents = _assemble_agent(parent, environment, found, events.emit_tracked, reader)
     parts = ConversationParts(
         agent=agent,
         services=services,

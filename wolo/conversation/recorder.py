@@ -27,6 +27,7 @@ from wolo.agent.events import (
     TurnEnded,
     TurnStarted,
 )
+from wolo.conversation.resources.file_tracking import FileTracking
 from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnloadedHistory
 from wolo.errors import SessionError, UsageError
 from wolo.messages.message import Message, Usage
@@ -35,6 +36,7 @@ from wolo.sessions.entries import AnyEntry, CompactionEntry, LabelEntry, Message
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Node
 from wolo.sessions.store import Store
+from wolo.workspace.processes.process_runner import Processes
 
 PARTIAL_EVERY_S = 1.0
 PARTIAL_EVERY_CHARS = 8192
@@ -236,32 +238,45 @@ def _compaction(event: Compacted) -> CompactionEntry:
 class EventStream:
     """Passes events to the front end once they are on disk."""
 
-    def __init__(self, recorder: Recorder, sink: SessionSink) -> None:
+    def __init__(self, recorder: Recorder, sink: SessionSink, tracking: FileTracking, processes: Processes) -> None:
+        """`tracking` follows the turns of the main agent, whose commands are among the `processes`."""
         self.queue: asyncio.Queue[Event | None] = asyncio.Queue()
         """None ends a turn."""
+        self.is_in_turn = False
+        self.idle_listener: Callable[[Event], None] | None = None
+        """Gets the events between turns; None: they wait in the queue for the next turn."""
         self.summary_usage = sink.summary_usage
         """Usage of all summaries so far."""
-        self.divert: Callable[[Event], bool] = lambda event: False
-        """Takes an event between turns. False: it waits for the next turn."""
         self.watch: Callable[[Event], None] | None = None
-        """Hears every event that is passed on."""
+        """Gets every event that is passed on, too."""
         self._recorder = recorder
         self._sink = sink
+        self._tracking = tracking
+        self._processes = processes
 
     async def emit(self, event: Event) -> None:
         """Returns once the event is on disk. Raises SessionError."""
         await self._recorder.record(event)
-        for text in self._sink.recovery_notices():
-            self.queue.put_nowait(Noticed(text=text, level="warning"))
+        while self._sink.recovery_notices:
+            self.queue.put_nowait(Noticed(text=self._sink.recovery_notices.pop(0), level="warning"))
         if isinstance(event, Compacted) and event.usage is not None:
             self.summary_usage += (event.usage,)
         self.pass_on(event)
 
+    async def emit_tracked(self, event: Event) -> None:
+        """Emits an event of the main agent; the tracker of files follows its turns."""
+        if isinstance(event, TurnStarted | CallEnded | TurnEnded):
+            for text in await self._tracking.follow(event, self._processes):
+                await self.emit(Noticed(text=text, level="warning"))
+        await self.emit(event)
+
     def pass_on(self, event: Event) -> None:
         if self.watch is not None:
             self.watch(event)
-        if not self.divert(event):
+        if self.idle_listener is None or self.is_in_turn:
             self.queue.put_nowait(event)
+        else:
+            self.idle_listener(event)
 
     async def show(self, event: Event) -> None:
         """Passes on an event that is not saved."""

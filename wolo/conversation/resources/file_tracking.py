@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded, TurnStarted
-from wolo.agent.tool_execution import Emit
+from wolo.agent.events import CallEnded, TurnEnded, TurnStarted
 from wolo.conversation.resources.persistence import SessionSink
 from wolo.places import Places
 from wolo.workspace.processes.process_runner import Processes
@@ -45,25 +44,20 @@ class FileTracking:
         """Records a change right before a tool makes it. Raises ToolError when it cannot be stored."""
         self.tracker().note(call, change)
 
-    def emitting(self, emit: Emit, processes: Processes) -> Emit:
-        """Also follows the turns, and emits the tracker's notices."""
-
-        async def emit_tracked(event: Event) -> None:
-            match event:
-                case TurnStarted(prompt=prompt):
-                    self._turn = prompt.id
-                    if self._tracker is not None:
-                        self._tracker.begin_turn(prompt.id)
-                case CallEnded() if self._tracker is not None:
-                    for text in self._tracker.take_notices():
-                        await emit(Noticed(text=text, level="warning"))
-                case TurnEnded():
-                    self._turn = ""
-                    if self._tracker is not None:
-                        await asyncio.to_thread(partial(self._tracker.end_turn, processes.is_anything_alive))
-            await emit(event)
-
-        return emit_tracked
+    async def follow(self, event: TurnStarted | CallEnded | TurnEnded, processes: Processes) -> Sequence[str]:
+        """Follows the turns of the main agent. Returns the tracker's notices."""
+        match event:
+            case TurnStarted(prompt=prompt):
+                self._turn = prompt.id
+                if self._tracker is not None:
+                    self._tracker.begin_turn(prompt.id)
+            case CallEnded() if self._tracker is not None:
+                return self._tracker.take_notices()
+            case TurnEnded():
+                self._turn = ""
+                if self._tracker is not None:
+                    await asyncio.to_thread(self._tracker.end_turn, processes.is_anything_alive)
+        return ()
 
     def close(self, *, forget: bool) -> None:
         """`forget` removes all records of this conversation. Blocks."""

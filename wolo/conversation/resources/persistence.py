@@ -40,6 +40,8 @@ class SessionSink(Protocol):
     """Cost of the part of a large session that was not loaded."""
     outputs: Path
     """Directory of `save_output`; the model may read it."""
+    recovery_notices: list[str]
+    """About repairs of a damaged store, oldest first; whoever shows one removes it."""
 
     @property
     def is_started(self) -> bool:
@@ -54,10 +56,6 @@ class SessionSink(Protocol):
 
     def save_output(self, name: str, data: bytes) -> Path:
         """Stores a large output as a file that the model can page."""
-        ...
-
-    def recovery_notices(self) -> list[str]:
-        """Notices about damage to the store, once."""
         ...
 
     def unloaded(self) -> UnloadedHistory:
@@ -164,6 +162,8 @@ class SavedSession:
             )
             self.notices += (loaded.warning,) if loaded.warning else ()
         self.notices += (*store.rescues(),)
+        self.recovery_notices: list[str] = []
+        store.on_rescue = self.recovery_notices.append
 
     @property
     def is_started(self) -> bool:
@@ -200,9 +200,6 @@ class SavedSession:
 
     def tree(self) -> tuple[list[Node], int]:
         return (self._store.nodes(self.session_id), self._store.head(self.session_id)) if self._lock is not None else ([], 0)
-
-    def recovery_notices(self) -> list[str]:
-        return self._store.rescues()
 
     def unloaded(self) -> UnloadedHistory:
         if not self._unread_until:
@@ -267,6 +264,7 @@ class UnsavedSession:
         self.side_question_usage: tuple[Usage, ...] = ()
         self.unread_usage = NOTHING_UNREAD
         self.notices: tuple[str, ...] = ()
+        self.recovery_notices: list[str] = []
         self.outputs = state / f"unkept-{os.urandom(6).hex()}"
 
     @property
@@ -288,9 +286,6 @@ class UnsavedSession:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         return path
-
-    def recovery_notices(self) -> list[str]:
-        return []
 
     def unloaded(self) -> UnloadedHistory:
         return UnloadedHistory()
