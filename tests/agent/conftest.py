@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
-from wolo.agent.agent import Agent
+from wolo.agent.agent import Agent, Turn
 from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
@@ -19,7 +19,6 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event
 from wolo.agent.hook_calls import Hooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
-from wolo.agent.turn import Turn
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.judge import Judge

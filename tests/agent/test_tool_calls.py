@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.agent.conftest import AgentHarness
 from tests.fakes.replies import call, calls, text
-from wolo.agent.call_batch import MAX_PARALLEL
 from wolo.agent.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -18,6 +17,7 @@ from wolo.agent.events import (
     CallStreamed,
     TurnEnded,
 )
+from wolo.agent.tool_calls import MAX_PARALLEL
 from wolo.guard.intents import WriteIntent
 from wolo.guard.rules import parse_rule
 from wolo.messages.parts import ToolPart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wolo.agent.agent import Agent
+from wolo.agent.agent import Agent, Turn
 from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
@@ -12,7 +12,6 @@ from wolo.agent.events import Event
 from wolo.agent.hook_calls import Hooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
-from wolo.agent.turn import Turn
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.messages.message import Message, user

@@ -1,18 +1,51 @@
-"""The agent: runs turns, compactions and side questions, one turn at a time."""
+"""The agent: asks the model and runs the calls of its answer, until an answer has none."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from wolo.agent.agent_services import AgentServices
-from wolo.agent.cancellation import Cancellation, wait_for_clean_end
-from wolo.agent.turn import Turn, TurnRunner
-from wolo.messages.message import Message
+from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
+from wolo.agent.cancellation import Cancellation, Cancelled, wait_for_clean_end
+from wolo.agent.events import (
+    AnswerEnded,
+    CallEnded,
+    Compacted,
+    ErrorInfo,
+    MessageAdded,
+    Noticed,
+    PromptRefused,
+    TurnEnded,
+    TurnStarted,
+)
+from wolo.agent.hook_calls import PromptBlocked
+from wolo.agent.stream_relay import StreamRelay
+from wolo.agent.tool_calls import CallBatch
+from wolo.agent.tool_execution import refuse_all
+from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
+from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
+from wolo.messages.message import EMPTY_ANSWER, INSTRUCTIONS, JOB_ENDED, MCP_INSTRUCTIONS, Message, Usage, nudge
+from wolo.messages.parts import TextPart
+from wolo.models.probe_cache import is_near
+from wolo.models.protocol import Question
 
 if TYPE_CHECKING:
-    from wolo.agent.compaction_run import CompactionPreview, ContextUsage
+    from wolo.agent.compaction_run import CompactionPreview, CompactionRun, ContextUsage
+    from wolo.agent.verification import Verifier
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """Result of one turn."""
+
+    ended: TurnEnded
+    messages: tuple[Message, ...]
+    """The whole conversation, including the new messages."""
+    new: tuple[Message, ...]
+    """The prompt and everything after it."""
 
 
 class Agent:
@@ -39,7 +72,7 @@ class Agent:
         """Compacts on the user's request and emits the result; `interrupt` leaves everything as it was."""
         from wolo.agent.compaction_run import CompactionRun  # noqa: PLC0415  # not needed for a prompt
 
-        self.services.history.start_from(history)
+        self.services.history.messages = list(history)
         cancellation = self._cancellation = Cancellation()
         run = CompactionRun(self.services, cancellation, focus=focus)
         try:
@@ -52,7 +85,7 @@ class Agent:
         """Sends as many of the compacted messages again as fit."""
         from wolo.agent.compaction_run import CompactionRun  # noqa: PLC0415  # not needed for a prompt
 
-        self.services.history.start_from(history)
+        self.services.history.messages = list(history)
         await CompactionRun(self.services, Cancellation()).restore(history)
 
     async def aside(self, history: Sequence[Message], question: str) -> Message:
@@ -85,3 +118,323 @@ class Agent:
         """Stops the turn: open calls get results, `TurnEnded` still follows. Does nothing between turns."""
         if self._cancellation is not None:
             self._cancellation.cancel("interrupted")
+
+
+class TurnRunner:
+    """Runs one turn, once."""
+
+    def __init__(self, services: AgentServices, history: Sequence[Message], prompt: Message, cancellation: Cancellation) -> None:
+        self._services = services
+        self._emit = services.emit
+        self._history = services.history
+        self._history.messages = list(history)
+        self._cancellation = cancellation
+        self._policy = TurnPolicy(is_local=is_near(services.asker.choice))
+        self._prompt = prompt
+        self._compaction: CompactionRun | None = None
+        """None: nothing was compacted during this turn."""
+        self._start_index = len(history)
+        self._verifier: Verifier | None = None
+        if services.verify is not None:
+            from wolo.agent.verification import Verifier  # noqa: PLC0415  # most users have no check
+
+            self._verifier = Verifier(services.verify, services.emit, cancellation)
+        self._relay: StreamRelay | None = None
+        self._answer = ""
+        self._limit_stop: Stop | None = None
+        """Limit reached during streaming."""
+        self._before_pause = ""
+        """Text of the answer before the provider paused it."""
+        self._finish_reason = ""
+        self._used = NOTHING
+        self._num_answers = 0
+        self._provider_s = 0.0
+        self._times_sent_back = 0
+
+    async def run(self) -> Turn:
+        services = self._services
+        started_at = services.clock()
+        try:
+            stop = await self._begin() or await self._loop()
+        except Cancelled:
+            stop = await self._stopped()
+        except ProviderError as error:
+            stop = Stop.by(error)
+        except SessionError as error:
+            stop = Stop(cause="session_error", error=ErrorInfo.of(error), exit_code=error.exit_code)
+        if stop.error is not None and stop.cause in ("model_error", "unavailable"):
+            await services.hooks.on_failure(stop.error)
+        if (tasks := services.tasks) is not None and tasks.holds_turn and tasks.is_running:
+            await tasks.stop()
+        # Without answers the cost is unknown, unless the model's price is known: then it is zero.
+        is_priced = self._num_answers or self._limit_stop or services.asker.choice.model.price is not None
+        used = self._used if services.is_subagent else add(self._used, services.account.lent)
+        ended = TurnEnded(
+            cause=stop.cause,
+            answer=self._answer,
+            finish_reason=self._finish_reason,
+            usage=used if is_priced else Usage(),
+            num_answers=self._num_answers if services.is_subagent else services.account.answers,
+            duration_s=services.clock() - started_at,
+            provider_s=self._provider_s + (self._compaction.waited_s if self._compaction else 0.0),
+            error=stop.error,
+            exit_code=stop.exit_code,
+            verification=self._verifier.outcome if self._verifier else None,
+        )
+        if not services.is_subagent:
+            services.account.lent = NOTHING
+        await self._emit(ended)
+        messages = tuple(self._history.messages)
+        return Turn(ended=ended, messages=messages, new=messages[self._start_index :])
+
+    async def _begin(self) -> Stop | None:
+        """Saves the prompt. A stop when hooks block it, before anything is saved or sent. Raises Cancelled."""
+        services = self._services
+        try:
+            checked = await self._check_prompt(self._prompt)
+        except Cancelled:
+            await self._emit(PromptRefused(prompt=self._prompt, reason=""))
+            raise
+        if not isinstance(checked, Message):
+            error = ErrorInfo(kind="blocked", message=f"A hook blocked this prompt: {checked.reason}", hint="Nothing was sent.")
+            return Stop(cause="blocked", error=error, exit_code=1)
+        self._prompt = checked
+        if not services.is_subagent:
+            services.account.answers = 0
+        await self._emit(TurnStarted(prompt=self._prompt))
+        self._history.messages.append(self._prompt)  # only after the prompt was saved
+        if services.prefix.changed_instructions is not None:
+            sent = services.compactor.cut.apply(self._history.messages)
+            if message := await asyncio.to_thread(services.prefix.changed_instructions, sent):
+                names = ", ".join(message.metadata[INSTRUCTIONS])
+                await self._notice(f"Changed instructions: {names}. The model gets the new text.")
+                await self._add_message(message)
+        return None
+
+    async def _check_prompt(self, prompt: Message) -> Message | PromptBlocked:
+        """Returns the prompt with the context of hooks. Raises Cancelled."""
+        if not self._services.hooks.is_active:
+            return prompt
+        checked = await self._services.hooks.check_prompt(prompt, self._cancellation)
+        if isinstance(checked, PromptBlocked):
+            await self._emit(PromptRefused(prompt=prompt, reason=checked.reason))
+        return checked
+
+    async def _loop(self) -> Stop:
+        services = self._services
+        while True:
+            if self._cancellation.cause is not None:
+                raise Cancelled
+            await self._deliver_news()
+            if services.prefix.late_tools is not None:
+                await self._notice(await self._cancellation.run(services.prefix.add_late_tools()))
+                if instructions := services.prefix.unsent_instructions(self._history.messages):
+                    await self._add_message(nudge(instructions, MCP_INSTRUCTIONS))
+            if limit := services.account.spent():
+                return _limit_reached(services.account.limits, limit)
+            if limit := spent(services.limits, self._used, self._num_answers):
+                return _limit_reached(services.limits, limit)
+            answer = await self._ask()
+            if answer is None:
+                continue
+            usage = answer.usage or Usage()
+            self._used = add(self._used, usage)
+            services.account.use(usage, answers=1)
+            self._num_answers += 1
+            self._finish_reason = answer.finish_reason
+            if answer.finish_reason == "overflow" and await self._has_compacted_after_overflow(None):
+                continue
+            stop = await self._handle_answer(answer)
+            if stop is not None and (stop.cause != "done" or not await self._continues()):
+                return self._verifier.judged(stop) if self._verifier else stop
+
+    async def _ask(self) -> Message | None:
+        """Returns None after a compaction; the loop must start over."""
+        services, messages = self._services, self._history.messages
+        fixed = services.fixed()
+        self._relay = None
+        if not services.compactor.fits(messages, fixed):
+            run = self._compaction_run()
+            if await self._has_compacted(run, run.before_request(messages)):
+                return None
+        shown = services.compactor.cut.apply(messages)
+        services.compactor.check(messages, fixed)
+        question = Question(
+            messages=shown,
+            system=fixed.system,
+            tools=fixed.tools,
+            session_id=services.session_id,
+            prompt_id=self._prompt.id,
+        )
+        self._relay = StreamRelay(self._emit, services.asker, self._stop_at_limit, services.prefix.kind)
+        asked_at = services.clock()
+        try:
+            try:
+                answer = await self._cancellation.run(services.asker.ask(question, self._relay))
+            finally:
+                self._provider_s += services.clock() - asked_at
+        except ContextOverflow as error:
+            if await self._has_compacted_after_overflow(error):
+                return None
+            error.hint = services.compactor.hint()
+            raise
+        except BadRequest as error:
+            if notice := services.prefix.apply_tool_limit(error.message) or services.prefix.drop_rejected_tool(error.message):
+                await self._notice(notice)
+                return None
+            raise
+        self._relay = None
+        if answer.finish_reason != "overflow":
+            services.compactor.counted(shown, fixed, answer.usage)
+        return answer
+
+    async def _has_compacted_after_overflow(self, error: ContextOverflow | None) -> bool:
+        run = self._compaction_run()
+        return await self._has_compacted(run, run.after_overflow(self._history.messages, error))
+
+    def _compaction_run(self) -> CompactionRun:
+        from wolo.agent.compaction_run import CompactionRun  # noqa: PLC0415  # most turns fit as they are
+
+        self._compaction = self._compaction or CompactionRun(self._services, self._cancellation, prompt_id=self._prompt.id)
+        return self._compaction
+
+    async def _has_compacted(self, run: CompactionRun, compaction: Awaitable[Compacted | None]) -> bool:
+        """True when the compaction changed something. Its usage counts even when it was cancelled."""
+        self._relay = None
+        try:
+            return await compaction is not None
+        finally:
+            usage = run.take_usage()
+            self._used = add(self._used, usage)
+            self._services.account.use(usage)
+
+    def _stop_at_limit(self, streamed: Usage) -> None:
+        """Cancels a streaming answer that exceeds a limit."""
+        services = self._services
+        for limits, used in ((services.account.limits, services.account.used), (services.limits, self._used)):
+            if reached := spent(limits, add(used, streamed), 0):
+                self._limit_stop = _limit_reached(limits, reached)
+                self._cancellation.cancel(reached)
+                return
+
+    async def _handle_answer(self, answer: Message) -> Stop | None:
+        """Saves the answer and runs its calls. None: ask again."""
+        step = self._policy.after(answer)
+        if step.save_answer:
+            self._answer = self._before_pause + answer.text or self._answer
+            self._before_pause = self._answer if answer.finish_reason == "paused" and not answer.calls else ""
+            if stop := await self._save_answer(answer, step):
+                return stop
+        await self._notice(step.notice)
+        if step.nudge:
+            await self._add_message(nudge(step.nudge, EMPTY_ANSWER))
+        return step.stop
+
+    async def _save_answer(self, answer: Message, step: NextStep) -> Stop | None:
+        """Returns a stop when the result of a call ends the turn."""
+        calls, messages = self._services.calls, self._history.messages
+        planned = [] if step.refuse or not answer.calls else calls.plan(answer)
+        if planned:
+            answer = answer.with_parts(call.part for call in planned)
+        messages.append(answer)
+        await self._emit(AnswerEnded(message=answer))
+        if step.refuse:
+            outcome, reason = step.refuse
+            refused = refuse_all(answer, outcome, reason)
+            messages[-1] = answer.with_parts(refused)
+            for part in refused:
+                await self._emit(CallEnded(message_id=answer.id, part=part))
+        if not planned:
+            return None
+        if self._verifier is not None:
+            await self._verifier.before(planned)
+        batch = CallBatch(calls, answer.id, planned, self._cancellation)
+        try:
+            await batch.run(step.note, steering=self._services.steering)
+        finally:
+            messages[-1] = answer.with_parts(batch.parts)
+        last = next((part for part in batch.parts if part.terminate and part.outcome == "ok"), None)
+        if last is None:
+            return None
+        self._answer = last.output or self._answer
+        return Stop(cause="done")
+
+    async def _continues(self) -> bool:
+        """True when something for the model came in before the turn could end. Raises Cancelled."""
+        services, tasks = self._services, self._services.tasks
+        if await self._deliver_steering():
+            return True
+        if tasks is not None:
+            if tasks.holds_turn and tasks.is_running:
+                await self._cancellation.run(tasks.wait())
+            if tasks.has_news:
+                return True
+        message = await self._verifier.after() if self._verifier else None
+        if message is None and services.hooks.is_active:
+            message = await services.hooks.on_stop(self._answer, self._times_sent_back, self._cancellation)
+            self._times_sent_back += 1
+        if message is None:
+            return False
+        await self._add_message(message)
+        return True
+
+    async def _deliver_news(self) -> None:
+        """Delivers steering messages, and notices about ended jobs and tasks. Raises Cancelled."""
+        services = self._services
+        await self._deliver_steering()
+        jobs = services.shell.jobs
+        if jobs is not None and jobs.unreported and (news := jobs.news()):
+            await self._add_message(nudge("\n".join(news), JOB_ENDED))
+        if services.hooks.is_active and (message := await services.hooks.news(self._cancellation)):
+            await self._add_message(message)
+        for message in services.tasks.take_news(self._history.messages) if services.tasks is not None else ():
+            await self._add_message(message)
+
+    async def _deliver_steering(self) -> bool:
+        """True when a message was delivered. Raises Cancelled; undelivered messages stay in the queue."""
+        queue, is_delivered = self._services.steering, False
+        while waiting := queue.waiting:
+            checked = await self._check_prompt(waiting[0])
+            if queue.withdraw(waiting[0].id) and isinstance(checked, Message):  # unless the user has withdrawn it
+                try:
+                    await self._add_message(checked)
+                except SessionError:
+                    queue.add_first(waiting[0])
+                    raise
+                is_delivered = True
+        return is_delivered
+
+    async def _notice(self, text: str) -> None:
+        if text:
+            await self._emit(Noticed(text=text, level="warning"))
+
+    async def _add_message(self, message: Message) -> None:
+        """Adds a message to the model during the turn."""
+        await self._emit(MessageAdded(message=message))
+        self._history.messages.append(message)
+
+    async def _stopped(self) -> Stop:
+        """Saves the text received so far; an incomplete call is dropped."""
+        text = self._relay.text if self._relay else ""
+        if text.strip():
+            self._answer, self._finish_reason = text, "interrupted"
+            usage = self._relay.usage if self._relay and self._limit_stop else None
+            partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted", usage=usage)
+            self._history.messages.append(partial)
+            await self._emit(AnswerEnded(message=partial))
+        if self._cancellation.cause == "blocked":
+            reason = self._services.hooks.stop_reason or "No reason given."
+            error = ErrorInfo(kind="blocked", message=f"A hook ended the turn: {reason}", hint="Completed work is kept.")
+            return Stop(cause="blocked", error=error, exit_code=1)
+        if self._cancellation.cause == "max_seconds":
+            return _limit_reached(self._services.limits, "max_seconds")
+        if self._limit_stop is not None and self._relay is not None:
+            self._used = add(self._used, self._relay.usage)
+            self._services.account.use(self._relay.usage)
+            return self._limit_stop
+        return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
+
+
+def _limit_reached(limits: Limits, limit: Spent) -> Stop:
+    error = ErrorInfo(kind=limit, message=describe(limits, limit), hint="Raise the limit, or continue with -c.")
+    return Stop(cause=limit, error=error, exit_code=5)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from wolo.agent.budget import Account, Limits
+from wolo.agent.cancellation import SteeringQueue
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.context_window import Fixed
 from wolo.agent.hook_calls import Hooks
@@ -17,7 +17,7 @@ from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import Emit
 from wolo.agent.verification import Verify
-from wolo.messages.message import NUDGE, STEERED, Message
+from wolo.messages.message import Message
 from wolo.models.protocol import ModelClient
 from wolo.tools.tool import ShellState
 
@@ -29,60 +29,12 @@ class MessageHistory:
         """`load_earlier` returns messages of a large session that were not loaded."""
         self._compactor = compactor
         self.load_earlier = load_earlier
-        self._messages: list[Message] = []
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        return self._messages
-
-    def start_from(self, messages: Iterable[Message]) -> None:
-        self._messages = list(messages)
-
-    def append(self, message: Message) -> None:
-        self._messages.append(message)
-
-    def replace_last(self, message: Message) -> None:
-        self._messages[-1] = message
+        self.messages: list[Message] = []
 
     def recall(self) -> tuple[Message, ...]:
         """All messages, also those that are no longer sent, and the summary that replaces them."""
         lead = self._compactor.cut.lead
-        return (*self.load_earlier(), *((lead,) if lead else ()), *self._messages)
-
-
-class SteeringQueue:
-    """Messages the user sends during a turn; each waits until the running call has ended."""
-
-    def __init__(self) -> None:
-        self._waiting: list[Message] = []
-
-    @property
-    def is_waiting(self) -> bool:
-        return bool(self._waiting)
-
-    @property
-    def waiting(self) -> tuple[Message, ...]:
-        return tuple(self._waiting)
-
-    def add(self, message: Message) -> None:
-        """The message joins the running turn instead of starting one."""
-        self._waiting.append(replace(message, metadata={**message.metadata, NUDGE: STEERED}))
-
-    def add_first(self, message: Message) -> None:
-        """Puts a message back that could not be delivered."""
-        self._waiting.insert(0, message)
-
-    def withdraw(self, message_id: str) -> bool:
-        """False when the message has been delivered already."""
-        left = [message for message in self._waiting if message.id != message_id]
-        withdrawn = len(left) < len(self._waiting)
-        self._waiting = left
-        return withdrawn
-
-    def take_all(self) -> list[Message]:
-        """Empties the queue; oldest first."""
-        taken, self._waiting = self._waiting, []
-        return taken
+        return (*self.load_earlier(), *((lead,) if lead else ()), *self.messages)
 
 
 class BackgroundWork(Protocol):

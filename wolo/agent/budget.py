@@ -67,12 +67,6 @@ class Account:
         self.lent = NOTHING
         """Usage of subagents that ended since the turn before."""
 
-    def begin_turn(self) -> None:
-        self.answers = 0
-
-    def end_turn(self) -> None:
-        self.lent = NOTHING
-
     def use(self, usage: Usage, *, answers: int = 0) -> None:
         self.used = add(self.used, usage)
         self.answers += answers

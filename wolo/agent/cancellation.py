@@ -1,4 +1,7 @@
-"""Cancels a turn cleanly: only long steps are interrupted, never the bookkeeping between them."""
+"""The user's ways into a running turn: cancel it, or steer it with a message.
+
+Only long steps are interrupted, never the bookkeeping between them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from wolo.agent.events import StopCause
+from wolo.messages.message import NUDGE, STEERED, Message
 
 T = TypeVar("T")
 
@@ -57,3 +63,30 @@ async def wait_for_clean_end(work: asyncio.Task[Any], cancellation: Cancellation
         except asyncio.CancelledError:
             task.uncancel()
             cancellation.cancel("interrupted")
+
+
+class SteeringQueue:
+    """Messages the user sends during a turn; each waits until the running call has ended."""
+
+    def __init__(self) -> None:
+        self.waiting: tuple[Message, ...] = ()
+        """Oldest first."""
+
+    def add(self, message: Message) -> None:
+        """The message joins the running turn instead of starting one."""
+        self.waiting += (replace(message, metadata={**message.metadata, NUDGE: STEERED}),)
+
+    def add_first(self, message: Message) -> None:
+        """Puts a message back that could not be delivered."""
+        self.waiting = (message, *self.waiting)
+
+    def withdraw(self, message_id: str) -> bool:
+        """False when the message has been delivered already."""
+        before = self.waiting
+        self.waiting = tuple(message for message in before if message.id != message_id)
+        return len(self.waiting) < len(before)
+
+    def take_all(self) -> tuple[Message, ...]:
+        """Empties the queue; oldest first."""
+        taken, self.waiting = self.waiting, ()
+        return taken

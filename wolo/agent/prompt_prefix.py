@@ -72,7 +72,7 @@ class PromptPrefix:
         self._toolbox = toolbox
         self._compactor = compactor
         self._secrets = secrets
-        self._late_tools = late_tools
+        self.late_tools = late_tools
         self._reread = reread
 
     def kind(self, tool: str) -> ToolKind:
@@ -91,15 +91,15 @@ class PromptPrefix:
 
     async def add_late_tools(self) -> str:
         """Called before a request: offers new tools behind all others. Returns a notice for the user, or ""."""
-        if self._late_tools is None:
+        if self.late_tools is None:
             return ""
-        await self._late_tools.prepare()
-        self._toolbox.add(self._late_tools.tools)
-        return self._secrets.hide(self._late_tools.news())
+        await self.late_tools.prepare()
+        self._toolbox.add(self.late_tools.tools)
+        return self._secrets.hide(self.late_tools.news())
 
     def unsent_instructions(self, messages: Sequence[Message]) -> str:
         """Instructions of MCP servers that none of the sent messages holds; empty: none."""
-        if self._late_tools is None or not (instructions := self._late_tools.instructions):
+        if self.late_tools is None or not (instructions := self.late_tools.instructions):
             return ""
         hidden = {server: self._secrets.hide(text) for server, text in instructions.items()}
         return missing_instructions(hidden, self._compactor.shown(messages))

@@ -81,9 +81,10 @@ def redact_question(question: Question, secrets: Secrets) -> Question:
 
 
 def _hide_tools(tools: tuple[ToolSpec, ...], secrets: Secrets) -> tuple[ToolSpec, ...]:
+    redacted = secrets.hide_value([[spec.description, spec.parameters] for spec in tools])
     return tuple(
-        replace(spec, description=secrets.hide(spec.description), parameters=secrets.hide_value(spec.parameters))
-        for spec in tools
+        replace(spec, description=description, parameters=parameters)
+        for spec, (description, parameters) in zip(tools, redacted, strict=True)
     )
 
 

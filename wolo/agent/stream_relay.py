@@ -23,7 +23,7 @@ from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, siz
 from wolo.messages.message import Usage, UsageCost
 from wolo.messages.parts import ToolKind
 from wolo.models.protocol import ModelClient, NoticeLevel
-from wolo.models.provider import cost_of
+from wolo.models.provider import Price, cost_of
 from wolo.models.tokens import BYTES_PER_TOKEN
 
 
@@ -41,6 +41,8 @@ class StreamRelay:
         self._asker = asker
         self._on_growth = on_growth
         self._kind = kind
+        self._price: Price | None = None
+        """Of the model that answers this attempt."""
         self._begin()
 
     @property
@@ -55,12 +57,14 @@ class StreamRelay:
 
     def _estimate(self, input_tokens: int) -> Usage:
         usage = Usage(input_tokens=input_tokens, output_tokens=self._size_bytes // BYTES_PER_TOKEN, estimated=True)
-        return replace(usage, cost=cost_of(usage, self._asker.choice.model.price))
+        return replace(usage, cost=cost_of(usage, self._price))
 
     async def on_request(self, attempt: int, context_tokens: int) -> None:
         self._begin()
         self._context_tokens = context_tokens
-        await self._emit(RequestStarted(model=self._asker.choice.label, attempt=attempt, context_tokens=context_tokens))
+        choice = self._asker.choice
+        self._price = choice.model.price
+        await self._emit(RequestStarted(model=choice.label, attempt=attempt, context_tokens=context_tokens))
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
         """Emits one event for each run of equal deltas. Raises BadAnswer when the model repeats itself."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -119,10 +119,10 @@ class LazyModelClient:
             self._client.think(level)
         self._choice = replace(self._choice, thinking=level)
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    def ask(self, question: Question, listener: Listener) -> Coroutine[Any, Any, Message]:
         if self._client is None:
             self._client = self._open(self._choice)
-        return await self._client.ask(question, listener)
+        return self._client.ask(question, listener)
 
     async def close(self) -> None:
         if self._client:

@@ -13,8 +13,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, error, text
 from tests.fakes.turns import PromptRunner
 from tests.models.local.test_simple_mode import cut_off
+from wolo.agent.agent import Turn
 from wolo.agent.events import Noticed
-from wolo.agent.turn import Turn
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import find

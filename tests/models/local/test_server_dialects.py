@@ -9,7 +9,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, error, text
 from tests.fakes.turns import PromptRunner, calls_of
 from tests.models.local.test_simple_mode import said
-from wolo.agent.turn import Turn
+from wolo.agent.agent import Turn
 from wolo.models.catalog import find
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.local_chat import ChatServer, LocalChat

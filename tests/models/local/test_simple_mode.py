@@ -13,8 +13,8 @@ from tests.end_to_end.try_calculator import load, try_functions
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, error, finish, sse, text
 from tests.fakes.turns import PromptRunner, calls_of
+from wolo.agent.agent import Turn
 from wolo.agent.events import AttemptFailed, CallStreamed, RequestStarted, TextStreamed
-from wolo.agent.turn import Turn
 from wolo.errors import BadAnswer, ContextOverflow, Unavailable
 from wolo.formats.format import ToolSpec
 from wolo.messages.deltas import Delta
