@@ -20,9 +20,9 @@ from msgspec import Struct
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger, open_ledger
-from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Owner, Spent
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Owner, Spent
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 
 LEASE_S, TASK_S, CONNECTIONS = 600.0, 600.0, 8
 
@@ -59,7 +59,7 @@ class Simulation:
         create_ledger(folder, Meta(version="0", lease_s=LEASE_S), store, self.host).close()
         self.folder, self.tasks = folder, tasks
         self.ledgers = [open_ledger(folder, self.host) for _ in range(CONNECTIONS)]
-        self.ledgers[0].add((Task(id=f"t{number}", prompt="go"), str(number)) for number in range(tasks))
+        self.ledgers[0].add((BatchTask(id=f"t{number}", prompt="go"), str(number)) for number in range(tasks))
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.pids = 0
         self.accepted: set[str] = set()
@@ -141,7 +141,7 @@ class Simulation:
 
     def finish(self, ledger: Ledger, lease: Lease, owner: Owner) -> None:
         broken = self.random.random() < self.chances.broken
-        outcome = Outcome(
+        outcome = AttemptOutcome(
             state="errored" if broken else self.random.choice(("passed", "failed")),
             session_id=f"{lease.task.id}/{lease.fence}",
             usage=Spent(input_tokens=10),
@@ -176,10 +176,10 @@ class Simulation:
 def measure(folder: Path, store: str, tasks: int, seconds: float) -> None:
     ledger, owner = create_ledger(folder, Meta(version="0"), store), Host().owner()
     began = time.perf_counter()
-    ledger.add((Task(id=f"t{number}", prompt="go" * 200), str(number)) for number in range(tasks))
+    ledger.add((BatchTask(id=f"t{number}", prompt="go" * 200), str(number)) for number in range(tasks))
     print(f"add: {tasks / (time.perf_counter() - began):,.0f} tasks/s")
     leases: list[Lease] = []
-    outcome = Outcome(state="passed", started="", ended="", host="h", engine="local")
+    outcome = AttemptOutcome(state="passed", started="", ended="", host="h", engine="local")
 
     def take() -> None:
         lease = ledger.lease(owner)

@@ -16,7 +16,7 @@ from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.format_selection import AUTH, dialect_of, dialect_type, format_of
-from wolo.models.provider import Choice, Model, Provider
+from wolo.models.provider import Model, ModelChoice, Provider
 
 MARK = "marker-of-this-probe"
 ADDRESS = f"https://example.com/{MARK}.png"
@@ -101,7 +101,7 @@ def capability_rows(formats: tuple[str, ...]) -> Iterator[str]:
 
 
 def _encode(format: str, probe: Probe, flags: Mapping[str, Any]) -> bytes:
-    choice = Choice(Provider("p", "", "", format=format, dialect=flags), Model(id="m"), "")
+    choice = ModelChoice(Provider("p", "", "", format=format, dialect=flags), Model(id="m"), "")
     encoder = format_of(choice)
     return encoder.encode(probe(Producer(provider="p", format=encoder.name, model="m")))
 
@@ -126,7 +126,7 @@ def _single_flags(format: str) -> Iterator[tuple[str, Any]]:
 
 
 def _type(format: str) -> type[msgspec.Struct]:
-    return dialect_type(type(format_of(Choice(Provider("p", "", "", format=format), Model(id="m"), ""))))
+    return dialect_type(type(format_of(ModelChoice(Provider("p", "", "", format=format), Model(id="m"), ""))))
 
 
 def _offers(format: str) -> str:
@@ -183,7 +183,7 @@ def provider_rows() -> Iterator[str]:
     for name in PROVIDERS:
         provider = load(name)
         model = next((model for model in provider.models if model.id == provider.default_model), Model(id="any"))
-        choice = Choice(provider, model, provider.base_url)
+        choice = ModelChoice(provider, model, provider.base_url)
         dialect = dialect_of(choice)
         cells = (
             provider.label,

@@ -285,9 +285,9 @@ def _formats() -> str:
 
 def _dialect_type(format: str) -> type[msgspec.Struct]:
     from wolo.models.format_selection import dialect_type, format_of
-    from wolo.models.provider import Choice, Model, Provider
+    from wolo.models.provider import Model, ModelChoice, Provider
 
-    return dialect_type(type(format_of(Choice(Provider("", "", "", format=format), Model(id=""), ""))))
+    return dialect_type(type(format_of(ModelChoice(Provider("", "", "", format=format), Model(id=""), ""))))
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any
 
 from wolo.errors import UsageError
-from wolo.models.http.transport import Batch, Call
+from wolo.models.http.transport import Batch, HttpCall
 
 
 class ScriptedTransport:
@@ -24,7 +24,7 @@ class ScriptedTransport:
         self._script = list(script)
         self.requests: list[dict[str, Any]] = []
 
-    async def send(self, call: Call) -> AsyncGenerator[Batch, None]:
+    async def send(self, call: HttpCall) -> AsyncGenerator[Batch, None]:
         """Raises UsageError when the script has no more answers."""
         self.requests.append(json.loads(call.body))
         if not self._script:

@@ -11,12 +11,12 @@ import pytest
 from msgspec import Struct
 
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
-from wolo.agent.agent import Agent, Turn
+from wolo.agent.agent import AgentLoop, Turn
 from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event
-from wolo.agent.hook_calls import Hooks
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
 from wolo.errors import ToolError
@@ -33,7 +33,7 @@ from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.tools.shell.shell import Shell
 from wolo.tools.tool import CallContext, ShellState, Tool, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import BUILTIN, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
@@ -69,9 +69,9 @@ class Say(TestTool):
 
     name: ClassVar[str] = "say"
 
-    async def run(self, args: Note, call: CallContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> CallResult:
         self.ran.append(args.text)
-        return Result(text=f"said {args.text}")
+        return CallResult(text=f"said {args.text}")
 
 
 class Look(TestTool):
@@ -85,7 +85,7 @@ class Look(TestTool):
         self.together = 1
         self._enough = asyncio.Event()
 
-    async def run(self, args: Note, call: CallContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> CallResult:
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         if self.running >= self.together:
@@ -94,7 +94,7 @@ class Look(TestTool):
             await self._enough.wait()
         self.running -= 1
         self.ran.append(args.text)
-        return Result(text=f"saw {args.text}")
+        return CallResult(text=f"saw {args.text}")
 
 
 class Hang(TestTool):
@@ -102,7 +102,7 @@ class Hang(TestTool):
 
     name: ClassVar[str] = "hang"
 
-    async def run(self, args: Note, call: CallContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> CallResult:
         self.ran.append(args.text)
         call.progress("half a line")
         self.begun.set()
@@ -115,7 +115,7 @@ class Crash(TestTool):
 
     name: ClassVar[str] = "crash"
 
-    async def run(self, args: Note, call: CallContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> CallResult:
         raise ZeroDivisionError("division by zero")
 
 
@@ -124,7 +124,7 @@ class Fail(TestTool):
 
     name: ClassVar[str] = "fail"
 
-    async def run(self, args: Note, call: CallContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> CallResult:
         raise ToolError(f"there is no {args.text}")
 
 
@@ -133,8 +133,8 @@ class Finish(TestTool):
 
     name: ClassVar[str] = "finish"
 
-    async def run(self, args: Note, call: CallContext) -> Result:
-        return Result(text=args.text, terminate=True)
+    async def run(self, args: Note, call: CallContext) -> CallResult:
+        return CallResult(text=args.text, terminate=True)
 
 
 class Leak(TestTool):
@@ -142,8 +142,8 @@ class Leak(TestTool):
 
     name: ClassVar[str] = "leak"
 
-    async def run(self, args: Note, call: CallContext) -> Result:
-        return Result(text=f"the key is {SECRET}!")
+    async def run(self, args: Note, call: CallContext) -> CallResult:
+        return CallResult(text=f"the key is {SECRET}!")
 
 
 class Command(TestTool):
@@ -154,9 +154,9 @@ class Command(TestTool):
     def intents(self, args: Note, services: ToolServices) -> Sequence[Intent]:
         return (RunIntent(args.text, services.shell.cwd),)
 
-    async def run(self, args: Note, call: CallContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> CallResult:
         self.ran.append(args.text)
-        return Result(text="it ran")
+        return CallResult(text="it ran")
 
 
 class UnpredictableIntents(TestTool):
@@ -170,7 +170,7 @@ class UnpredictableIntents(TestTool):
             raise OSError(22, "Invalid argument")
         return ()
 
-    async def run(self, args: Note, call: CallContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> CallResult:
         raise AssertionError("it must not run")
 
 
@@ -197,10 +197,10 @@ class AgentHarness:
         self._more: tuple[Tool, ...] = (Crash(), Fail(), Finish(), Leak(), UnpredictableIntents())
         self._directory = directory
         self._stream: HttpModelClient | None = None
-        self._agent: Agent | None = None
+        self._agent: AgentLoop | None = None
 
     @property
-    def agent(self) -> Agent:
+    def agent(self) -> AgentLoop:
         if self._agent is None:
             self._agent = self._build()
         return self._agent
@@ -225,7 +225,7 @@ class AgentHarness:
         if self._stream is not None:
             await self._stream.close()
 
-    def _build(self) -> Agent:
+    def _build(self) -> AgentLoop:
         work = Path.cwd()
         workspace = Workspace(work)
         secrets = Secrets([Secret("CANARY", SECRET)])
@@ -241,9 +241,9 @@ class AgentHarness:
         choice = find(f"custom/{MODEL}", environ={}, base_url=self.provider.base_url, api_key=KEY)
         around = ClientOptions(sleep=lambda seconds: asyncio.sleep(min(seconds, self.longest_wait_s)))
         self._stream = HttpModelClient(choice, format_of(choice), HttpTransport(), around)
-        toolbox, hooks = Toolbox((*tools, *shells)), Hooks(None, self.emit, secrets)
+        toolbox, hooks = Toolbox((*tools, *shells)), AgentHooks(None, self.emit, secrets)
         judge = Judge(find_mode(self.mode), self.rules, work)
-        return Agent(
+        return AgentLoop(
             AgentServices(
                 asker=self._stream,
                 emit=self.emit,

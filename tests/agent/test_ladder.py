@@ -14,7 +14,7 @@ from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import Asked
 from tests.fakes.replies import Reply, call, calls, error, sse, text, usage
 from wolo.agent.budget import Limits
-from wolo.agent.compaction.compactor import OVERFLOWS, Compaction, Compactor, SummaryRequest
+from wolo.agent.compaction.compactor import OVERFLOWS, CompactionSettings, Compactor, SummaryRequest
 from wolo.agent.compaction.context_window import Context, Fixed
 from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.compaction.summary_text import MOST_PIECES, pieces, summary_in
@@ -125,7 +125,7 @@ async def test_what_the_user_said_stays_word_for_word_whatever_the_summary_says(
     history[4] = user("Always use tabs: SENTINEL-B.")
     shown = await fit(Compactor(), history, Model("I forgot everything."))
     assert "Always use tabs: SENTINEL-B." in shown[0].text
-    cut_only = await fit(Compactor(settings=Compaction(summary=False)), history)
+    cut_only = await fit(Compactor(settings=CompactionSettings(summary=False)), history)
     assert "Always use tabs: SENTINEL-B." in cut_only[0].text
 
 
@@ -181,7 +181,7 @@ async def test_a_small_window_is_not_worth_a_summary() -> None:
 
 async def test_a_summary_that_is_switched_off_is_not_asked_for() -> None:
     model = Model()
-    await fit(Compactor(settings=Compaction(summary=False)), prose(40), model)
+    await fit(Compactor(settings=CompactionSettings(summary=False)), prose(40), model)
     assert not model.orders
 
 
@@ -237,7 +237,7 @@ async def test_whatever_the_history_each_rung_makes_it_smaller_and_it_ends(
 ) -> None:
     history = [user("first"), *(told(kind, size) for kind, size in kinds)]
     fixed, model = Fixed("You are Wolo.", (), window), Model(summary)
-    compactor = Compactor(settings=Compaction(keep_turns=keep_turns))
+    compactor = Compactor(settings=CompactionSettings(keep_turns=keep_turns))
     current = [message for message in history if message.is_prompt][-1]
     for step in range(OVERFLOWS + 2):
         before = compactor.shown(history)
@@ -346,7 +346,7 @@ SUMMARIES: dict[str, Reply] = {
 @pytest.mark.parametrize("summary", SUMMARIES)
 async def test_whatever_becomes_of_the_summary_the_turn_goes_on(harness: AgentHarness, summary: str) -> None:
     narrow(harness, SUMMARIES[summary])
-    harness.compactor = Compactor(settings=Compaction(timeout_s=1))
+    harness.compactor = Compactor(settings=CompactionSettings(timeout_s=1))
     said = harness.history
     turn = await harness.turn("finish it")
     assert (turn.ended.cause, turn.ended.answer) == ("done", "Done.")
@@ -486,7 +486,7 @@ async def test_nothing_is_left_out_when_a_person_asks_and_the_summary_fails(harn
 
 
 async def test_asking_works_where_compaction_is_switched_off(harness: AgentHarness) -> None:
-    harness.compactor = Compactor(settings=Compaction(auto=False))
+    harness.compactor = Compactor(settings=CompactionSettings(auto=False))
     harness.history = tuple(prose(20, size=8_000))
     harness.provider.script(text(SUMMARY))
     await harness.agent.compact(harness.history)

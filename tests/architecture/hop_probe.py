@@ -49,10 +49,10 @@ class Hops:
 async def run_turn(given: dict[str, Any], hops: Hops) -> None:
     from wolo.conversation.factory import open_conversation
     from wolo.conversation.resources.startup import StartOptions
-    from wolo.messages.message import Prompt, user
+    from wolo.messages.message import UserPrompt, user
 
     conversation = await open_conversation(StartOptions(given=given, attended=False))
-    prompt = Prompt.from_message(user("hi"), "keyboard")
+    prompt = UserPrompt.from_message(user("hi"), "keyboard")
     hops.phase = TURN
     async for _ in conversation.prompt(prompt):
         pass

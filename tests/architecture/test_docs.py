@@ -17,7 +17,7 @@ from wolo.formats.lint.linters import LINTERS
 from wolo.messages.message import user
 from wolo.models.catalog import find
 from wolo.models.format_selection import format_of
-from wolo.models.provider import Choice, Provider, ProviderSettings
+from wolo.models.provider import ModelChoice, Provider, ProviderSettings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
@@ -93,7 +93,7 @@ def test_the_providers_that_the_guide_shows_work() -> None:
     environ = {"ACME_API_KEY": "k", "ACME_TOKEN": "t", "AZURE_OPENAI_API_KEY": "a"}
     chosen = [find(name, environ=environ, overrides=settings) for name in ("acme/large:high", "azure-openai/my-gpt")]
     provider = msgspec.convert(file, Provider)
-    chosen += [Choice(provider, model, provider.base_url) for model in provider.models]
+    chosen += [ModelChoice(provider, model, provider.base_url) for model in provider.models]
     assert len(chosen) > 2
     for choice in chosen:
         built = format_of(choice)

@@ -55,10 +55,10 @@ MOST_OF_SERVERS = 15
 MOST_MODULES = 208
 UNPACKED = {
     "wolo.agent.compaction.history_cut.Move",
-    "wolo.cli.options.Line",
+    "wolo.cli.options.CommandLine",
     "wolo.cli.options.Option",
     "wolo.config.dotted_keys.Leaf",
-    "wolo.config.dotted_keys.Place",
+    "wolo.config.dotted_keys.SettingsPlace",
     "wolo.guard.precedence.Paths",
     "wolo.guard.precedence.Subject",
     "wolo.guard.precedence.Target",

@@ -19,7 +19,7 @@ from wolo.commands.command import SwitchConversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.resources.startup import Change, StartOptions
+from wolo.conversation.resources.startup import ConversationChange, StartOptions
 from wolo.errors import WoloError
 from wolo.places import find_places
 
@@ -146,7 +146,7 @@ async def test_what_fails_while_it_is_opened_leads_back_to_the_same_conversation
     second = opened.conversation
     assert await answered(second, "two") == "Two."
     with pytest.raises(HandoverFailed) as failed:
-        await second.reopen(Change(session=first.info.session_id))
+        await second.reopen(ConversationChange(session=first.info.session_id))
     third = failed.value.conversation
     if spoils_settings:
         assert third is None
@@ -178,7 +178,7 @@ async def test_hooks_are_told_why_a_session_starts_and_ends(provider: ProviderSe
     opened = await ran("/new", first)
     assert isinstance(opened, SwitchConversation)
     await answered(opened.conversation, "two")
-    third = await opened.conversation.reopen(Change(session=first.info.session_id))
+    third = await opened.conversation.reopen(ConversationChange(session=first.info.session_id))
     await answered(third, "three")
     await third.close()
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]

@@ -23,7 +23,7 @@ from wolo.config.translation.rules import add_denials
 from wolo.guard.precedence import Paths, Rulebook
 from wolo.guard.rule_patterns import PathBase
 from wolo.guard.rules import Rule, parse_rule
-from wolo.guard.shell.parser import Command
+from wolo.guard.shell.parser import PlainCommand
 from wolo.guard.shell.words import plain_words
 from wolo.places import find_places
 
@@ -168,7 +168,7 @@ def test_no_command_escapes_its_translated_rule(pair: tuple[str, str], decision:
     assume(pattern.strip())
     book, words = translated("Bash", pattern, decision), plain_words(command)
     assert words
-    found = [each for each in ("deny", "ask") if book.find(each, "shell", Command(words, ("/w",)))]  # type: ignore[arg-type]  # decisions
+    found = [each for each in ("deny", "ask") if book.find(each, "shell", PlainCommand(words, ("/w",)))]  # type: ignore[arg-type]  # decisions
     assert found, f"{pattern} in Claude Code matches {command}, but not {book.rules}"
 
 

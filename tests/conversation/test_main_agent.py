@@ -18,7 +18,7 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.conversation.resources.user_files import as_agent, find_main_agent
 from wolo.errors import UsageError
-from wolo.extensions.agent_files import Profile
+from wolo.extensions.agent_files import AgentProfile
 from wolo.places import find_places
 
 BOSS = "---\nname: boss\ndescription: decides\nmode: primary\ntools: Read, Grep, mcp__hub\nmax_turns: 7\n---\nYou are the boss."
@@ -77,7 +77,7 @@ async def test_options_narrow_it_and_none_gives_back_what_it_may_not_have(provid
 def test_tools_are_those_that_both_allow(offer: tuple[str, ...] | None, named: tuple[str, ...], both: tuple[str, ...]) -> None:
     config = Config()
     config = replace(config, settings=replace(config.settings, tools=replace(config.settings.tools, offer=offer)))
-    found = as_agent(config, Profile(name="x", description="", tools=named, without=("shell", "nothing")))
+    found = as_agent(config, AgentProfile(name="x", description="", tools=named, without=("shell", "nothing")))
     assert (found.settings.tools.offer, found.settings.tools.hide) == (both, ("shell",))
 
 
@@ -85,11 +85,11 @@ def test_tools_are_those_that_both_allow(offer: tuple[str, ...] | None, named: t
 def test_turns_are_the_fewer(own: int | None, said: int, most: int) -> None:
     config = Config()
     config = replace(config, settings=replace(config.settings, limits=replace(config.settings.limits, max_turns=own)))
-    assert as_agent(config, Profile(name="x", description="", max_turns=said)).settings.limits.max_turns == most
+    assert as_agent(config, AgentProfile(name="x", description="", max_turns=said)).settings.limits.max_turns == most
 
 
 def test_its_model_is_asked_unless_another_is_named_for_the_run() -> None:
-    profile = Profile(name="x", description="", model="zai/glm-5.2")
+    profile = AgentProfile(name="x", description="", model="zai/glm-5.2")
     config = Config()
     assert as_agent(config, profile).settings.model == "zai/glm-5.2"
     named = replace(config, settings=replace(config.settings, model="a/b"), sources={"model": "--model"})

@@ -13,7 +13,7 @@ from tests.fakes.replies import call, text
 from wolo.agent.events import ApprovalAsked
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Change, StartOptions
+from wolo.conversation.resources.startup import ConversationChange, StartOptions
 from wolo.errors import UsageError
 
 
@@ -53,7 +53,7 @@ async def test_a_mode_holds_from_the_next_call_on(provider: ProviderServer) -> N
 async def test_a_mode_lasts_when_another_conversation_follows(provider: ProviderServer) -> None:
     conversation = await begin(provider, "ask")
     conversation.set_mode("plan")
-    following = await conversation.reopen(Change(session=None))
+    following = await conversation.reopen(ConversationChange(session=None))
     assert following.info.mode == "plan"
     await following.close()
 

@@ -32,9 +32,9 @@ from wolo.models.capabilities import describe_unsupported, no_effect_notice, uns
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import FORMATS, format_of
-from wolo.models.http.transport import Batch, Call
-from wolo.models.protocol import NoticeLevel, Question, producer_of, request_for
-from wolo.models.provider import Choice, ProviderSettings
+from wolo.models.http.transport import Batch, HttpCall
+from wolo.models.protocol import ModelQuestion, NoticeLevel, producer_of, request_for
+from wolo.models.provider import ModelChoice, ProviderSettings
 from wolo.places import find_places
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==")
@@ -114,7 +114,7 @@ def test_a_level_that_changes_nothing_is_said_of_every_model(name: str) -> None:
 # Attachments
 
 
-async def choice_of(provider: ProviderServer, format: str) -> Choice:
+async def choice_of(provider: ProviderServer, format: str) -> ModelChoice:
     conversation = await open_conversation(StartOptions(given=flags(provider, format), attended=False))
     await conversation.close()
     return conversation.choice
@@ -194,7 +194,7 @@ async def test_the_name_of_an_attachment_is_never_sent(provider: ProviderServer,
 
     def body(media: Sequence[ImagePart | AudioPart]) -> bytes:
         messages = (user("look", *media), Message(role="assistant", parts=(replace(result, output_parts=tuple(media)),)))
-        return format_of(choice).encode(request_for(choice, producer_of(choice, choice.format), Question(messages=messages)))
+        return format_of(choice).encode(request_for(choice, producer_of(choice, choice.format), ModelQuestion(messages=messages)))
 
     assert body(plain) == body(named)
 
@@ -237,7 +237,7 @@ async def test_the_limit_of_the_silence_before_an_answer_holds_with_every_other(
     choice, transport = find(config, {}, "m"), Noting()
     stream = HttpModelClient(choice, format_of(choice), transport, ClientOptions(retries=config.settings.retry))
     with pytest.raises(BadRequest):
-        await stream.ask(Question(messages=(user("go"),)), Silent())
+        await stream.ask(ModelQuestion(messages=(user("go"),)), Silent())
     assert [call.first_byte_s for call in transport.calls] == [first_byte_s]
 
 
@@ -245,9 +245,9 @@ class Noting:
     """A transport that reaches nobody and notes what it was to send."""
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[HttpCall] = []
 
-    async def send(self, call: Call) -> AsyncGenerator[Batch, None]:
+    async def send(self, call: HttpCall) -> AsyncGenerator[Batch, None]:
         self.calls.append(call)
         raise BadRequest("noted")
         yield  # makes it a generator

@@ -10,7 +10,7 @@ from tests.fakes.prompts import typed
 from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import text
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.persistence import Origin, SavedSession
+from wolo.conversation.resources.persistence import SavedSession, SessionProperties
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import SessionError
 from wolo.messages.message import user
@@ -34,7 +34,7 @@ async def test_a_turn_is_in_the_search_index_as_soon_as_it_has_ended(provider: P
 def test_a_session_that_could_not_begin_begins_with_the_next_entry(tmp_path: Path) -> None:
     with Store.open(tmp_path / "data") as store:
         taken = store.create("/", name="mine")
-        session = SavedSession(store, None, Origin(cwd=tmp_path, model="m", mode="auto", name="mine"), 0.0)
+        session = SavedSession(store, None, SessionProperties(cwd=tmp_path, model="m", mode="auto", name="mine"), 0.0)
         with pytest.raises(SessionError, match="already a session named mine"):
             session.append(session.session_id, [MessageEntry(message=user("first"))])
         assert not session.is_started

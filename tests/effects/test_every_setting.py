@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.effects.observing import GO, PAGE, Effect, Elsewhere, broken, fine, observe, runs, writes
-from wolo.agent.compaction.compactor import Compaction, Compactor
+from wolo.agent.compaction.compactor import CompactionSettings, Compactor
 from wolo.agent.compaction.context_window import Context, Fixed
 from wolo.config.schema import Settings
 from wolo.guard.rules import RuleWithExamples
@@ -246,7 +246,7 @@ def said(turns: int, tool: str = "read") -> list[Message]:
 
 def sizes(messages: list[Message], **settings: Any) -> list[int]:
     """How much of each output is sent."""
-    compaction = msgspec.convert({"summary": False, **settings}, Compaction)
+    compaction = msgspec.convert({"summary": False, **settings}, CompactionSettings)
     sent, _ = Compactor(Context(window=3_100, reserve=100), compaction).view(messages, Fixed("", (), None))
     return [len(part.output) for message in sent for part in message.calls]
 

@@ -20,7 +20,7 @@ from tests.fakes.screen import pty_wolo
 from tests.fakes.written import command
 from tests.frontends.server.running_server import Server, running
 from wolo import Agent
-from wolo.frontends.mcp_server.tasks import Tasks
+from wolo.frontends.mcp_server.tasks import ServerTasks
 from wolo.places import find_home
 
 Door = Callable[[ProviderServer, str, Path], None]
@@ -95,7 +95,7 @@ def by_program(provider: ProviderServer, words: str, _: Path) -> None:
 
 def by_mcp(provider: ProviderServer, words: str, _: Path) -> None:
     async def go() -> None:
-        tasks = Tasks(mode="yolo")
+        tasks = ServerTasks(mode="yolo")
         task = tasks.run(words, cwd=".", mode="yolo", has_forms=False)
         while await task.updates.get() is not None:
             pass

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wolo.config import consents, layers, project
 from wolo.conversation.resources.user_files import search_paths
-from wolo.extensions.agent_files import Agents, Profile, find_agents
+from wolo.extensions.agent_files import AgentProfile, Agents, find_agents
 from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.places import find_home, find_places
 from wolo.workspace.root import find_root
@@ -43,11 +43,11 @@ def found(*texts: str) -> Agents:
     return find_agents([shelf(Path("agents").absolute())])
 
 
-def named(agents: Agents, name: str) -> Profile:
+def named(agents: Agents, name: str) -> AgentProfile:
     return next(profile for profile in agents.found if profile.name == name)
 
 
-def first(text: str) -> Profile:
+def first(text: str) -> AgentProfile:
     agents = found(text)
     assert not agents.notices, agents.notices
     return next(profile for profile in agents.found if profile.path is not None)

@@ -9,7 +9,7 @@ import pytest
 
 from wolo.config.project import read_file
 from wolo.extensions.command_files import Commands, fill, find_commands
-from wolo.extensions.command_templates import Piece, Run
+from wolo.extensions.command_templates import InsertedCommand, Piece
 from wolo.extensions.markdown_files import ExtensionFolder
 
 
@@ -64,7 +64,7 @@ def test_arguments_without_a_place_are_appended() -> None:
 )
 def test_arguments_in_a_shell_command_are_one_quoted_word(command: str, typed: str, line: str) -> None:
     pieces = filled("run.toml", toml(f"See !{{{command}}}, then stop."), typed)
-    assert Run(f"!{{{command}}}", line) in pieces
+    assert InsertedCommand(f"!{{{command}}}", line) in pieces
 
 
 def test_a_file_in_braces_is_attached_and_unbalanced_braces_are_text() -> None:
@@ -72,7 +72,7 @@ def test_a_file_in_braces_is_attached_and_unbalanced_braces_are_text() -> None:
         "See ",
         '@"docs/a b.md"',
         " and ",
-        Run("!{echo {a,b}}", "echo {a,b}"),
+        InsertedCommand("!{echo {a,b}}", "echo {a,b}"),
         " and !{open",
     )
 
@@ -93,7 +93,11 @@ def test_a_broken_toml_file_costs_itself_only(content: str) -> None:
 
 def test_arguments_have_names_and_indices() -> None:
     text = "---\narguments: [issue, branch]\n---\n$issue on $branch, $ARGUMENTS[0], $other, $HOME, !`git log $branch`"
-    assert filled("fix.md", text, "12 main") == ("12 on main, 12, $other, $HOME, ", Run("!`git log $branch`", "git log main"), "")
+    assert filled("fix.md", text, "12 main") == (
+        "12 on main, 12, $other, $HOME, ",
+        InsertedCommand("!`git log $branch`", "git log main"),
+        "",
+    )
 
 
 def test_codex_prompts_take_named_values_and_a_double_dollar() -> None:

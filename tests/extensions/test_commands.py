@@ -14,7 +14,7 @@ from tests.fakes.written import command
 from wolo.config.project import read_file
 from wolo.errors import ExtensionError
 from wolo.extensions.command_files import Commands, fill, find_commands
-from wolo.extensions.command_templates import Run
+from wolo.extensions.command_templates import InsertedCommand
 from wolo.extensions.markdown_files import ExtensionFolder
 
 
@@ -104,13 +104,13 @@ def test_a_line_to_be_run_takes_what_is_typed_as_quoted_words_or_not_at_all(line
     command(Path("commands"), "x", f"Look: !`{line}` and go on. $1")
     (only,) = found().found
     before, wanted, _behind = fill(only, typed)
-    assert (before, wanted) == ("Look: ", Run(f"!`{line}`", run))
+    assert (before, wanted) == ("Look: ", InsertedCommand(f"!`{line}`", run))
 
 
 def test_what_is_typed_is_no_line_to_be_run() -> None:
     command(Path("commands"), "x", "Look:\n!`git status`\n! `no` and $ARGUMENTS")
     (only,) = found().found
-    assert fill(only, "!`rm -rf /`") == ("Look:\n", Run("!`git status`", "git status"), "\n! `no` and !`rm -rf /`")
+    assert fill(only, "!`rm -rf /`") == ("Look:\n", InsertedCommand("!`git status`", "git status"), "\n! `no` and !`rm -rf /`")
 
 
 @given(
@@ -121,7 +121,7 @@ def test_no_typed_word_becomes_a_command(words: list[str]) -> None:
     command(Path("commands"), "x", "!`printf %s\\\\0 $ARGUMENTS`".replace("\\\\", ""))
     (only,) = found().found
     run = fill(only, shlex.join(words))[1]
-    assert isinstance(run, Run)
+    assert isinstance(run, InsertedCommand)
     assert shlex.split(run.line) == ["printf", "%s0", *words]
 
 

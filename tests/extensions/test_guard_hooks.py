@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook
+from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
 from wolo.workspace.processes.process_runner import Processes
 
 READ = "import json, os, re, sys\ndata = json.load(sys.stdin)\n"
@@ -105,16 +105,16 @@ async def unheard(commands: Sequence[str]) -> None:
     pass
 
 
-def guarding(processes: Processes, matcher: str, body: str, event: str = "PreToolUse") -> Hooks:
+def guarding(processes: Processes, matcher: str, body: str, event: str = "PreToolUse") -> HookRunner:
     script = Path.home() / "guard.py"
     script.write_text(READ + body)
     command = f"{shlex.quote(sys.executable)} -S {shlex.quote(str(script))}"
     environ = {**os.environ, "CLAUDE_PROJECT_DIR": str(Path.cwd())}
     ground = HookEnvironment(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: environ)
-    return Hooks([RegisteredHook(event=event, hook=Hook(command=command, matcher=matcher), source="here")], ground)
+    return HookRunner([RegisteredHook(event=event, hook=Hook(command=command, matcher=matcher), source="here")], ground)
 
 
-async def decision(hooks: Hooks, tool: str, arguments: dict[str, Any], event: str = "PreToolUse", **more: Any) -> str:
+async def decision(hooks: HookRunner, tool: str, arguments: dict[str, Any], event: str = "PreToolUse", **more: Any) -> str:
     told = {"session_id": "s", "cwd": str(Path.cwd()), "permission_mode": "plan", "tool_use_id": "t"}
     answer = await hooks.run(event, {**told, "tool_name": tool, "tool_input": arguments, **more}, unheard)
     assert answer.notices == ()

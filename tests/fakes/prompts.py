@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wolo.messages.message import Prompt, user
+from wolo.messages.message import UserPrompt, user
 
 
-def typed(text: str) -> Prompt:
-    return Prompt.from_message(user(text), "keyboard")
+def typed(text: str) -> UserPrompt:
+    return UserPrompt.from_message(user(text), "keyboard")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wolo.agent.agent import Agent, Turn
+from wolo.agent.agent import AgentLoop, Turn
 from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Event
-from wolo.agent.hook_calls import Hooks
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
 from wolo.guard.judge import Judge
@@ -37,8 +37,8 @@ class PromptRunner:
             shell=ShellState(work),
         )
         toolbox, compactor, secrets = Toolbox(), Compactor(), services.secrets
-        hooks, judge = Hooks(None, self._emit, secrets), Judge(find_mode(mode), [], work)
-        self._agent = Agent(
+        hooks, judge = AgentHooks(None, self._emit, secrets), Judge(find_mode(mode), [], work)
+        self._agent = AgentLoop(
             AgentServices(
                 asker=asker,
                 emit=self._emit,

@@ -8,8 +8,8 @@ from typing import Any
 
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger import Ledger
-from wolo.fleet.ledger.outcomes import Lease, Outcome, Owner
-from wolo.fleet.tasks import Task
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease, Owner
+from wolo.fleet.tasks import BatchTask
 
 
 class TestHost(Host):
@@ -26,12 +26,14 @@ class TestHost(Host):
         return self.time
 
 
-def tasks(*ids: str, prompt: str = "go") -> list[tuple[Task, str]]:
-    return [(Task(id=each, prompt=prompt), f"{prompt}-{each}") for each in ids]
+def tasks(*ids: str, prompt: str = "go") -> list[tuple[BatchTask, str]]:
+    return [(BatchTask(id=each, prompt=prompt), f"{prompt}-{each}") for each in ids]
 
 
-def outcome(state: Any = "passed", **more: Any) -> Outcome:
-    return Outcome(state=state, started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z", host="h", engine="local", **more)
+def outcome(state: Any = "passed", **more: Any) -> AttemptOutcome:
+    return AttemptOutcome(
+        state=state, started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z", host="h", engine="local", **more
+    )
 
 
 def leased(ledger: Ledger, owner: Owner) -> Lease:

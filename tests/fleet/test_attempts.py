@@ -17,9 +17,9 @@ from tests.fakes.replies import Hold, call, delta, error, sse, text
 from tests.fakes.repositories import commit, files, git, repository
 from wolo.fleet.agent_run import AgentSettings, Allowance
 from wolo.fleet.attempts import AttemptRunner, AttemptView
-from wolo.fleet.ledger.outcomes import Lease, Outcome, Owner
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease, Owner
 from wolo.fleet.run_folder import RunFolder
-from wolo.fleet.tasks import Task, TaskBudget
+from wolo.fleet.tasks import BatchTask, TaskBudget
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +40,11 @@ def worktree(tmp_path: Path) -> Path:
     return RunFolder(tmp_path / "run").work("t-1-7")
 
 
-async def attempt(tmp_path: Path, *, sets: tuple[str, ...] = (), **fields: Any) -> Outcome:
+async def attempt(tmp_path: Path, *, sets: tuple[str, ...] = (), **fields: Any) -> AttemptOutcome:
     folder = RunFolder(tmp_path / "run")
     folder.make()
     runner = AttemptRunner(folder, AgentSettings(sets=("retry.tries=1", *sets)), "local")
-    lease = Lease(Task(**{"id": "t", "prompt": "go", **fields}), "key", 1, 7, Owner("here", 1, "0"))
+    lease = Lease(BatchTask(**{"id": "t", "prompt": "go", **fields}), "key", 1, 7, Owner("here", 1, "0"))
     try:
         return await runner.run(lease, Allowance(), AttemptView(lease))
     finally:

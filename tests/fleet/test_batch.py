@@ -23,10 +23,10 @@ from tests.fakes.replies import error, text
 from tests.fakes.repositories import commit, files, git, repository
 from tests.fleet.batches import results, write_tasks
 from wolo.fleet.agent_run import AgentSettings
-from wolo.fleet.coordinator import BatchOptions, Limits, create_run, make_engine
+from wolo.fleet.coordinator import BatchLimits, BatchOptions, create_run, make_engine
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.outcomes import Owner
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 from wolo.fleet.workers import Workers
 
 
@@ -166,7 +166,7 @@ def test_a_killed_agent_is_lost_and_its_task_runs_again(env: dict[str, str], tmp
 async def test_a_worker_that_was_given_up_publishes_nothing(env: dict[str, str], tmp_path: Path) -> None:
     run = tmp_path / "x"
     options = BatchOptions(agent=AgentSettings(mode="yolo"))
-    ledger = create_run(run, [Task(id="t", prompt="HOLD ON")], options, Limits(), {}, lease_s=2)
+    ledger = create_run(run, [BatchTask(id="t", prompt="HOLD ON")], options, BatchLimits(), {}, lease_s=2)
     here = Host().owner()
     ended = subprocess.Popen(["true"])
     ended.wait()

@@ -13,12 +13,12 @@ from tests.fakes.replies import call, text
 from tests.fakes.repositories import commit, git, repository
 from tests.fleet.batches import results, write_tasks
 from wolo.errors import UsageError
-from wolo.fleet.coordinator import BatchOptions, Limits, create_run
+from wolo.fleet.coordinator import BatchLimits, BatchOptions, create_run
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.preflight import slow_ledger
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 
 
 def test_an_unknown_cost_is_never_zero(env: dict[str, str], tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_run_that_cannot_be_made_leaves_nothing(env: dict[str, str], tmp_path:
 
     monkeypatch.setattr(Ledger, "add", fail)
     with pytest.raises(UsageError, match="No space left"):
-        create_run(tmp_path / "y", [Task(id="t", prompt="go")], BatchOptions(), Limits(), {})
+        create_run(tmp_path / "y", [BatchTask(id="t", prompt="go")], BatchOptions(), BatchLimits(), {})
     assert not (tmp_path / "y").exists()
 
 

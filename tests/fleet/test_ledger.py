@@ -14,7 +14,7 @@ from tests.fleet.clocks import TestHost, leased, outcome, results, tasks
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger, has_ledger, open_ledger
 from wolo.fleet.ledger.ledger_store import LedgerError
-from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Patch, Spent, Verified
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Spent, VerifyResult
 from wolo.fleet.ledger.run_rows import Added, Meta
 
 
@@ -28,7 +28,7 @@ def test_tasks_are_leased_in_order_and_each_result_is_written_once(ledger: Ledge
         session_id="s",
         exit_code=0,
         patch=Patch("p", "0", 3, 1),
-        verify=Verified(0, 1.0, "ok"),
+        verify=VerifyResult(0, 1.0, "ok"),
         usage=Spent(input_tokens=7, output_tokens=3, cost_usd=0.5),
     )
     assert ledger.publish(second, whole)
@@ -220,7 +220,7 @@ def test_a_second_ledger_in_a_folder_is_refused(ledger: Ledger, run: Path, store
         create_ledger(run, Meta(version="1"), store)
 
 
-def errored(lease: Lease, kind: str) -> Outcome:
+def errored(lease: Lease, kind: str) -> AttemptOutcome:
     return outcome("errored", error=Failure(kind, f"{kind} of {lease.task.id}"))
 
 

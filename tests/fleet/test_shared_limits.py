@@ -13,7 +13,7 @@ from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger, open_ledger
 from wolo.fleet.ledger.limit_service import LimitService
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.ledger.shared_limits import Limits
+from wolo.fleet.ledger.shared_limits import SharedLimits
 from wolo.models.retry import LIMITER_VARIABLE
 
 
@@ -23,7 +23,7 @@ def most_in_a_minute(sent: list[tuple[float, int]]) -> tuple[int, int]:
     return max(map(len, windows)), max(map(sum, windows))
 
 
-def send_greedily(limits: list[Limits], host: TestHost, tokens: int, seconds: float) -> list[tuple[float, int]]:
+def send_greedily(limits: list[SharedLimits], host: TestHost, tokens: int, seconds: float) -> list[tuple[float, int]]:
     sent, end = [], host.time + seconds
     while host.time < end:
         waits = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wolo.fleet.task_file import MAX_LINE_BYTES, TaskFileError, read_tasks
-from wolo.fleet.tasks import Resources, Task, TaskBudget, key_of
+from wolo.fleet.tasks import BatchTask, Resources, TaskBudget, key_of
 
 WHOLE = {
     "id": "django__django-1.2+x",
@@ -29,7 +29,7 @@ WHOLE = {
 }
 
 
-def read(data: bytes, folder: Path = Path("/")) -> list[Task]:
+def read(data: bytes, folder: Path = Path("/")) -> list[BatchTask]:
     return read_tasks("t.jsonl", io.BytesIO(data), folder, images=("python:3.12-slim",))
 
 
@@ -46,7 +46,7 @@ def line(**fields: object) -> bytes:
 def test_a_task_with_every_field(tmp_path: Path) -> None:
     (tmp_path / "repo").mkdir()
     (task,) = read(json.dumps(WHOLE).encode(), tmp_path)
-    assert task == Task(
+    assert task == BatchTask(
         **{**WHOLE, "repo": str(tmp_path / "repo"), "env": ("A_B",), "tags": ("x",)}  # type: ignore[arg-type]
         | {"budget": TaskBudget(usd=0.5, turns=3, seconds=2, tokens=10), "resources": Resources(cpus=2, memory_mb=512)}
     )

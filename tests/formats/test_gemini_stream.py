@@ -31,7 +31,7 @@ from wolo.messages.deltas import Assembler, Delta, TextDelta
 from wolo.messages.message import Message, Producer, Usage, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.models.http.stream_framing import SseSplitter
-from wolo.models.retry import Settings, tries_for
+from wolo.models.retry import RetrySettings, tries_for
 
 OWN = Producer(provider="gemini", format="gemini", model="gemini-3-test")
 RECORDINGS = sorted((Path(__file__).with_name("recordings") / "gemini").glob("*.txt"))
@@ -341,7 +341,7 @@ def test_an_answer_that_the_model_spoilt_is_worth_one_more_try(name: str) -> Non
     ended["candidates"][0]["finishMessage"] = "Malformed function call: print(default_api.read("
     with pytest.raises(Unavailable, match="default_api") as failed:
         heard(ended)
-    assert tries_for(failed.value, Settings()) == 2
+    assert tries_for(failed.value, RetrySettings()) == 2
 
 
 # Counts

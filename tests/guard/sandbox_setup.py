@@ -18,7 +18,7 @@ from tests.end_to_end.waiting import wait_for
 from tests.unprivileged import NOBODY
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, find_binary
 from wolo.guard.sandbox.landlock_sandbox import Landlock
-from wolo.guard.sandbox.profile import Profile, profile_for
+from wolo.guard.sandbox.profile import SandboxProfile, profile_for
 from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox
 
 SECRET = "sesame-opens-it"
@@ -95,7 +95,7 @@ class Ground:
         return self.folder / "work"
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> SandboxProfile:
         own = (self.folder / "own" / "data", self.folder / "own" / "state")
         return profile_for((self.work,), own, own[1], home=self.folder / "home")
 
@@ -275,7 +275,7 @@ def any_python() -> str:
     return own if os.access(own, os.X_OK) else "/usr/bin/python3"
 
 
-def put_up(backend: str, profile: Profile) -> Sandbox:
+def put_up(backend: str, profile: SandboxProfile) -> Sandbox:
     if backend == "landlock":
         return Landlock(profile)
     if backend == "namespaces":

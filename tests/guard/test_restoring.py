@@ -14,7 +14,7 @@ from tests.guard.test_sandbox_contract import need
 from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.sandbox import saved_files
-from wolo.guard.sandbox.file_restore import FileSaver, Restored, Snapshot
+from wolo.guard.sandbox.file_restore import FileSaver, RestoredFiles, Snapshot
 from wolo.guard.sandbox.profile import profile_for
 
 
@@ -86,7 +86,7 @@ def save(work: Path, state: Path) -> Snapshot:
     return FileSaver(state).save(present, missing, roots=[str(work)])
 
 
-def restore(snapshot: Snapshot) -> Restored | None:
+def restore(snapshot: Snapshot) -> RestoredFiles | None:
     snapshot.open_folders()
     snapshot.move_back(())
     return snapshot.restore()

@@ -16,7 +16,7 @@ from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.sandbox import selection
 from wolo.guard.sandbox.escape_probe import FIFOS, SET_ID, SIGNALS, find_gap
-from wolo.guard.sandbox.profile import Profile
+from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox_contract import SandboxedCommand
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
@@ -29,7 +29,7 @@ class Open:
 
     backend, covers, not_covered = "none", (), ()
 
-    def __init__(self, profile: Profile) -> None: ...
+    def __init__(self, profile: SandboxProfile) -> None: ...
 
     def wrap(self, argv: list[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         return SandboxedCommand(tuple(argv))
@@ -59,7 +59,7 @@ FOUND = (
 
 
 def probed(folder: Path, backend: str) -> tuple[str, tuple[str, ...]]:
-    make: Callable[[Profile], object] = Open if backend == "open" else lambda profile: put_up(backend, profile)
+    make: Callable[[SandboxProfile], object] = Open if backend == "open" else lambda profile: put_up(backend, profile)
     return find_gap(make, folder / "state")  # type: ignore[arg-type]  # walls, all of them
 
 

@@ -15,7 +15,7 @@ from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.lsp import client, language_servers
 from wolo.lsp.language_servers import LanguageServers
 from wolo.lsp.messages import Problem, describe, new_errors
-from wolo.lsp.server_process import ServerProcess, start_process
+from wolo.lsp.server_process import LanguageServerProcess, start_process
 from wolo.lsp.server_table import ServerSpec, known_servers
 from wolo.workspace.processes.process_runner import Processes
 
@@ -26,9 +26,9 @@ Edit = Callable[[str, str], None]
 @asynccontextmanager
 async def running(folder: Path, how: str, *more: str) -> AsyncIterator[LanguageServers]:
     processes = Processes(folder / "commands")
-    started: list[ServerProcess] = []
+    started: list[LanguageServerProcess] = []
 
-    async def start(spec: ServerSpec) -> ServerProcess:
+    async def start(spec: ServerSpec) -> LanguageServerProcess:
         started.append(await start_process(processes, SandboxedCommand(spec.command), folder, {}))
         return started[-1]
 

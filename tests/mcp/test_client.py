@@ -24,7 +24,7 @@ from wolo.mcp.mcp_tool import RemoteTool, recorded_tools
 from wolo.mcp.server import ConfiguredServer, Server, ServerEnvironment, fingerprint
 from wolo.mcp.servers import Servers
 from wolo.tools.tool import CallContext, ShellState, ToolServices
-from wolo.tools.tool_values import Interrupted, Result
+from wolo.tools.tool_values import CallResult, Interrupted
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
@@ -83,7 +83,7 @@ def tool(servers: Servers, name: str) -> RemoteTool:
     return next(each for each in servers.tools if each.name == name)
 
 
-async def call(servers: Servers, name: str, /, **arguments: object) -> Result:
+async def call(servers: Servers, name: str, /, **arguments: object) -> CallResult:
     return await tool(servers, name).run(arguments, context())
 
 

@@ -24,7 +24,7 @@ from wolo.mcp.server_requests import Caller, SampleAnswer, SampleRequest, Server
 from wolo.mcp.servers import Servers
 from wolo.mcp.uri_templates import complete_template
 from wolo.tools.tool import CallContext
-from wolo.tools.tool_values import UNASKED, Question, Replies, Reply, Result
+from wolo.tools.tool_values import UNASKED, CallResult, Question, Replies, Reply
 from wolo.workspace.root import Workspace
 
 
@@ -54,12 +54,12 @@ def words(text: str) -> Reply:
     return Reply(text=text)
 
 
-async def ask(servers: Servers, tool: str, user: User | None = None, /, **arguments: object) -> Result:
+async def ask(servers: Servers, tool: str, user: User | None = None, /, **arguments: object) -> CallResult:
     found = next(each for each in servers.tools if each.name.endswith(tool))
     heard: list[str] = []
     call = context(heard.append)
     with_user = replace(call, services=replace(call.services, ask_user=user)) if user else call
-    result: Result = await found.run(arguments, with_user)
+    result: CallResult = await found.run(arguments, with_user)
     return result
 
 
@@ -269,8 +269,8 @@ def named(servers: Servers, name: str) -> object:
     return next(each for each in servers.tools if each.name == name)
 
 
-async def read(servers: Servers, call: CallContext | None = None, **arguments: str) -> Result:
-    result: Result = await named(servers, "read_resource").run(arguments, call or context())  # type: ignore[attr-defined]
+async def read(servers: Servers, call: CallContext | None = None, **arguments: str) -> CallResult:
+    result: CallResult = await named(servers, "read_resource").run(arguments, call or context())  # type: ignore[attr-defined]
     return result
 
 

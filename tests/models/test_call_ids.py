@@ -11,14 +11,14 @@ from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog_files import PROVIDERS, in_format, load
 from wolo.models.format_selection import format_of
-from wolo.models.provider import Choice, Model
+from wolo.models.provider import Model, ModelChoice
 
 LONG = "functions.read:0__thought__" + "x" * 300
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_no_id_is_longer_than_forty_characters(name: str) -> None:
-    choice = Choice(provider=in_format(load(name), "openai-chat"), model=Model(id="any"), base_url="https://example.com/v1")
+    choice = ModelChoice(provider=in_format(load(name), "openai-chat"), model=Model(id="any"), base_url="https://example.com/v1")
     calls = [
         ToolPart(tool="read", call_id=each, status="completed", outcome="ok", output="x") for each in (LONG, LONG + "y", "call_1")
     ]

@@ -16,13 +16,13 @@ from wolo.models import address
 from wolo.models.catalog import ALIASES, default_choice, find, list_models
 from wolo.models.catalog_files import PROVIDERS, load, ollama_address
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, key_headers
-from wolo.models.provider import Choice, Model, ModelSettings, Price, ProviderSettings
+from wolo.models.provider import Model, ModelChoice, ModelSettings, Price, ProviderSettings
 
 KEYS = {"ZAI_API_KEY": "key-of-zai", "OPENAI_API_KEY": "key-of-openai", "OPENROUTER_API_KEY": "key-of-openrouter"}
 ELSEWHERE = "http://127.0.0.1:9999/v1"
 
 
-def found(spec: str, **more: str) -> Choice:
+def found(spec: str, **more: str) -> ModelChoice:
     return find(spec, environ=KEYS, **more)  # type: ignore[arg-type]  # only text is passed
 
 
@@ -441,7 +441,7 @@ def test_every_provider_file_is_whole(name: str) -> None:
     assert provider.base_url.startswith("https://") or provider.loopback or not provider.base_url
     assert not provider.loopback or address.is_loopback(urlsplit(provider.base_url).hostname or "")
     for model in provider.models or (Model(id="any"),):
-        choice = Choice(provider=provider, model=model, base_url=provider.base_url)
+        choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url)
         assert format_of(choice).path(model.id).startswith("/")  # raises when it does not know a flag
         sent = dialect_of(choice)
         for ability in ("images", "audio") if provider.models else ():

@@ -37,15 +37,15 @@ from wolo.models.catalog import find
 from wolo.models.catalog_files import load
 from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import format_of
-from wolo.models.headers import Settings as HeaderSettings
+from wolo.models.headers import HeaderSettings
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.protocol import Question
-from wolo.models.provider import Choice, Price
+from wolo.models.protocol import ModelQuestion
+from wolo.models.provider import ModelChoice, Price
 
 READ = ToolSpec(
     name="read", description="Read a file.", parameters={"type": "object", "properties": {"path": {"type": "string"}}}
 )
-QUESTION = Question(messages=(user("Hello"),), system="You are Wolo.", session_id="session_123", prompt_id="msg_1")
+QUESTION = ModelQuestion(messages=(user("Hello"),), system="You are Wolo.", session_id="session_123", prompt_id="msg_1")
 
 
 class Heard:
@@ -105,9 +105,9 @@ class Room:
         self.server = server
         self.clock = Clock()
         self.heard = Heard()
-        self.choice: Choice = find(spec, environ={}, base_url=server.base_url, api_key=KEY, api="openai-chat")
+        self.choice: ModelChoice = find(spec, environ={}, base_url=server.base_url, api_key=KEY, api="openai-chat")
         self.models: list[HttpModelClient] = []
-        at_keyboard = retry.Settings(total_s=600)
+        at_keyboard = retry.RetrySettings(total_s=600)
         fixed = {"sleep": self.clock.sleep, "clock": self.clock, "random": lambda: 0.0, "project": "calculator"}
         fixed["retries"] = at_keyboard
         self.model = self.new_model(**{**fixed, **around})
@@ -117,7 +117,7 @@ class Room:
         self.models.append(model)
         return model
 
-    async def ask(self, question: Question = QUESTION) -> Message:
+    async def ask(self, question: ModelQuestion = QUESTION) -> Message:
         return await self.model.ask(question, self.heard)
 
     async def fails(self, *replies: Reply) -> ProviderError:
@@ -317,16 +317,16 @@ async def test_a_refused_connection_is_tried_until_the_total_time_is_over(open_r
 
 
 async def test_settings_limit_tries_and_total(open_room: Callable[..., Room]) -> None:
-    room = open_room(retries=retry.Settings(tries=2))
+    room = open_room(retries=retry.RetrySettings(tries=2))
     await room.fails(*[error(500, {})] * 2)
     assert room.clock.slept == [0.5]
-    room = open_room(retries=retry.Settings(total_s=10))
+    room = open_room(retries=retry.RetrySettings(total_s=10))
     await room.fails(*[error(429, {"error": {"message": "slow down"}})] * 3)
     assert room.clock.slept == [2, 5]
 
 
 async def test_a_stalled_stream_is_given_up_and_tried_again(open_room: Callable[..., Room], provider: ProviderServer) -> None:
-    room = open_room(retries=retry.Settings(idle_s=0.2))
+    room = open_room(retries=retry.RetrySettings(idle_s=0.2))
     provider.script(sse(delta("He"), done=False, ending="stall"), raw(ending="stall"), text("Hello."))
     assert (await room.ask()).text == "Hello."
     assert [str(failed[0]).partition(": ")[2] for failed in room.heard.failures] == ["nothing came for 0.2 s."] * 2
@@ -336,7 +336,7 @@ async def test_model_servers_on_this_machine_may_be_silent_for_as_long_as_they_l
     for spec, first_byte_s, idle_s in (("vllm/x", 0, 0), ("custom/x", 120, 300), ("zai/glm-5.2", 120, 300)):
         sent = open_room(spec).model._call(QUESTION, b"", None)
         assert (sent.first_byte_s, sent.idle_s) == (first_byte_s, idle_s)
-    sent = open_room("vllm/x", retries=retry.Settings(idle_s=20)).model._call(QUESTION, b"", None)
+    sent = open_room("vllm/x", retries=retry.RetrySettings(idle_s=20)).model._call(QUESTION, b"", None)
     assert (sent.first_byte_s, sent.idle_s) == (20, 20)
 
 
@@ -464,7 +464,7 @@ async def test_a_wrong_path_is_named(room: Room, status: int) -> None:
     [error(401, {"error": {"message": f"Bad key {KEY}"}}), error(500, f"trace: Bearer {KEY}"), sse({"error": {"message": KEY}})],
 )
 async def test_a_key_that_the_server_repeats_is_not_shown(open_room: Callable[..., Room], reply: Reply) -> None:
-    room = open_room(retries=retry.Settings(tries=1))
+    room = open_room(retries=retry.RetrySettings(tries=1))
     failure = await room.fails(reply)
     assert KEY not in f"{failure} {failure.message} {failure.hint} {failure!r}"
 

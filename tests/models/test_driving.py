@@ -31,8 +31,8 @@ from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.drivers import driver_of
 from wolo.models.probe_cache import ProbeResult, ServerFacts
-from wolo.models.protocol import ModelClient, Question
-from wolo.models.provider import Choice, DriveMode
+from wolo.models.protocol import ModelClient, ModelQuestion
+from wolo.models.provider import DriveMode, ModelChoice
 
 LLAMA = {
     "/v1/models": whole({"data": [{"id": "some.gguf", "owned_by": "llamacpp", "meta": {"n_params": 630167424, "n_ctx": 4096}}]}),
@@ -53,7 +53,7 @@ LMSTUDIO = {
 VLLM = {"/v1/models": whole({"data": [{"id": "m", "owned_by": "vllm", "root": "Org/M-1.5B", "max_model_len": 4096}]})}
 
 
-def at(server: ProviderServer, model: str = "m") -> Choice:
+def at(server: ProviderServer, model: str = "m") -> ModelChoice:
     return find(f"custom/{model}", environ={}, base_url=server.base_url)
 
 
@@ -135,14 +135,14 @@ async def test_another_model_behind_the_same_name_throws_away_what_was_probed(pr
 async def test_the_mode_is_settled_once_and_a_silent_server_is_asked_as_ever(provider: ProviderServer, tmp_path: Path) -> None:
     transport = HttpTransport({})
 
-    def open_plain(choice: Choice, facts: ServerFacts) -> HttpModelClient:
+    def open_plain(choice: ModelChoice, facts: ServerFacts) -> HttpModelClient:
         return HttpModelClient(choice, format_of(choice), transport)
 
     driven = DrivenModelClient(at(provider), transport, tmp_path, open_plain)
     assert driven.choice.drive is None
     provider.script(text("Hi."), text("Hi."))
     for _ in range(2):
-        answer = await driven.ask(Question(messages=(user("hello"),)), Listening())
+        answer = await driven.ask(ModelQuestion(messages=(user("hello"),)), Listening())
         assert answer.text == "Hi."
     assert driven.choice.drive == "native"
     assert [asked.path for asked in provider.looked_up] == ["/v1/models"]
@@ -154,12 +154,12 @@ async def test_an_answer_of_a_small_model_has_an_end_in_every_mode(provider: Pro
     provider.pages.update(LLAMA)
     transport = HttpTransport({})
 
-    def open_plain(choice: Choice, facts: ServerFacts) -> HttpModelClient:
+    def open_plain(choice: ModelChoice, facts: ServerFacts) -> HttpModelClient:
         return HttpModelClient(choice, format_of(choice), transport)
 
     driven = DrivenModelClient(replace(at(provider), drive="written"), transport, tmp_path, open_plain)
     provider.script(text("Hi."))
-    await driven.ask(Question(messages=(user("hello"),)), Listening())
+    await driven.ask(ModelQuestion(messages=(user("hello"),)), Listening())
     assert LONGEST_ANSWER in provider.requests[0].json.values()
     await driven.close()
 
@@ -171,12 +171,12 @@ async def test_a_small_model_that_only_talks_about_work_is_asked_once_more_and_f
     provider.pages.update(LLAMA)
     transport = HttpTransport({})
 
-    def open_plain(choice: Choice, facts: ServerFacts) -> HttpModelClient:
+    def open_plain(choice: ModelChoice, facts: ServerFacts) -> HttpModelClient:
         return HttpModelClient(choice, format_of(choice), transport)
 
     driven = DrivenModelClient(forced(at(provider), drive), transport, tmp_path, open_plain)
     tools = (ToolSpec(name="write", description="", parameters={"type": "object", "properties": {}}),)
-    asked = Question(messages=(user("Fix the bug in a.py."),), tools=tools)
+    asked = ModelQuestion(messages=(user("Fix the bug in a.py."),), tools=tools)
     provider.script(text("Change line 3."), text("As I said, change line 3."))
     with pytest.raises(BadAnswer, match="did nothing"):
         await driven.ask(asked, Deaf())
@@ -188,17 +188,17 @@ async def test_a_server_that_ignores_schemas_makes_no_success_of_words(provider:
     provider.linted = False  # the questions of two modes begin differently
     transport, choice = HttpTransport({}), forced(at(provider), "constrained")
 
-    def open_plain(choice: Choice) -> HttpModelClient:
+    def open_plain(choice: ModelChoice) -> HttpModelClient:
         return HttpModelClient(choice, format_of(choice), transport)
 
-    def open_constrained(choice: Choice, facts: ServerFacts) -> ModelClient:
+    def open_constrained(choice: ModelChoice, facts: ServerFacts) -> ModelClient:
         return driver_of(choice, facts, transport, tmp_path, open_plain)
 
     driven = DrivenModelClient(choice, transport, tmp_path, open_constrained)
     tools = (ToolSpec(name="write", description="", parameters={"type": "object", "properties": {}}),)
     provider.script(*(text("Write some code.") for _ in range(3)))
     with pytest.raises(BadAnswer, match="did nothing"):
-        await driven.ask(Question(messages=(user("Fix the bug in a.py."),), tools=tools), Deaf())
+        await driven.ask(ModelQuestion(messages=(user("Fix the bug in a.py."),), tools=tools), Deaf())
     await driven.close()
 
 

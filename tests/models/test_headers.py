@@ -7,11 +7,11 @@ import os
 import pytest
 
 import wolo
-from wolo.models.headers import Settings, introduce, may_be_set
+from wolo.models.headers import HeaderSettings, introduce, may_be_set
 
 
-def sent(settings: Settings | None = None, project: str = "calculator") -> dict[str, str]:
-    return introduce(settings or Settings(), project=project, session_id="session_123", prompt_id="msg_1")
+def sent(settings: HeaderSettings | None = None, project: str = "calculator") -> dict[str, str]:
+    return introduce(settings or HeaderSettings(), project=project, session_id="session_123", prompt_id="msg_1")
 
 
 def test_by_default_the_opencode_headers_go_out_with_wolo_named_in_them() -> None:
@@ -26,7 +26,7 @@ def test_by_default_the_opencode_headers_go_out_with_wolo_named_in_them() -> Non
 
 
 def test_the_session_profile_helps_caches_and_nothing_else() -> None:
-    assert sent(Settings(profile="session")) == {
+    assert sent(HeaderSettings(profile="session")) == {
         "user-agent": f"wolo/{wolo.__version__}",
         "x-session-id": "session_123",
         "x-session-affinity": "session_123",
@@ -34,8 +34,8 @@ def test_the_session_profile_helps_caches_and_nothing_else() -> None:
 
 
 def test_none_and_custom_name_wolo_only() -> None:
-    assert sent(Settings(profile="none")) == {"user-agent": f"wolo/{wolo.__version__}"}
-    assert sent(Settings(profile="custom", extra={"X-Team": "blue", "User-Agent": "mine/1"})) == {
+    assert sent(HeaderSettings(profile="none")) == {"user-agent": f"wolo/{wolo.__version__}"}
+    assert sent(HeaderSettings(profile="custom", extra={"X-Team": "blue", "User-Agent": "mine/1"})) == {
         "user-agent": "mine/1",
         "x-team": "blue",
     }

@@ -14,7 +14,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, sse
 from wolo.errors import BadAnswer, ProviderError
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.http.transport import Call
+from wolo.models.http.transport import HttpCall
 
 HOST = "model.example.com"
 """Leads to the scripted provider, for the proxy only: a proxy looks up names itself."""
@@ -127,7 +127,7 @@ def server() -> Iterator[ProviderServer]:
 async def ask(url: str, environ: dict[str, str]) -> list[bytes]:
     transport = HttpTransport(environ)
     try:
-        call = Call(url, b"{}", {"authorization": "Bearer secret-key"})
+        call = HttpCall(url, b"{}", {"authorization": "Bearer secret-key"})
         return [payload async for batch in transport.send(call) for payload in batch.payloads]
     finally:
         await transport.close()

@@ -19,7 +19,7 @@ from tests.models.test_http_proxy import Proxy, running
 from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.tls import ssl_context, system_store
-from wolo.models.http.transport import Call
+from wolo.models.http.transport import HttpCall
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: one\n\n"
 
@@ -76,7 +76,7 @@ async def port(certificates: Path) -> AsyncIterator[int]:
 async def ask(url: str, environ: dict[str, str]) -> list[bytes]:
     transport = HttpTransport(environ)
     try:
-        return [payload async for batch in transport.send(Call(url, b"{}")) for payload in batch.payloads]
+        return [payload async for batch in transport.send(HttpCall(url, b"{}")) for payload in batch.payloads]
     finally:
         await transport.close()
 
@@ -187,7 +187,7 @@ async def test_a_secure_connection_serves_many_requests(certificates: Path) -> N
     answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
     async with serving(context, answer) as port:
         transport = HttpTransport({"SSL_CERT_FILE": str(certificates / "ca.pem")})
-        call = Call(f"https://localhost:{port}/v1", b"{}", {"x": "y" * 20_000})
+        call = HttpCall(f"https://localhost:{port}/v1", b"{}", {"x": "y" * 20_000})
         for _ in range(3):
             assert [payload async for batch in transport.send(call) for payload in batch.payloads] == [b"one"]
         await transport.close()
@@ -246,5 +246,5 @@ async def test_a_handshake_without_end_is_named(through_proxy: bool, monkeypatch
     async with silent, running(Proxy(port)) as proxy:
         transport = HttpTransport({"https_proxy": f"http://127.0.0.1:{proxy.port}"} if through_proxy else {})
         with pytest.raises(ProviderError, match="did not finish the TLS handshake in time"):
-            await anext(transport.send(Call(f"https://{host}:{port}/v1", b"{}", {})))
+            await anext(transport.send(HttpCall(f"https://{host}:{port}/v1", b"{}", {})))
         await transport.close()

@@ -20,9 +20,9 @@ from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window, served_models
 from wolo.models.local.embedded import ServerAddress
 from wolo.models.probe import Probe
-from wolo.models.probe_cache import Finding
-from wolo.models.protocol import Question
-from wolo.models.provider import Choice
+from wolo.models.probe_cache import ProbeFinding
+from wolo.models.protocol import ModelQuestion
+from wolo.models.provider import ModelChoice
 
 pytestmark = [pytest.mark.real_model, pytest.mark.soak]
 
@@ -61,20 +61,20 @@ class Listening:
 
 
 @pytest.fixture
-def choice(serving: ServerAddress) -> Choice:
+def choice(serving: ServerAddress) -> ModelChoice:
     served = served_models(find("custom/any", environ={}, base_url=f"{serving.url}/v1", api_key=serving.key))
     return find(f"custom/{served[0]}", environ={}, base_url=f"{serving.url}/v1", api_key=serving.key)
 
 
 @pytest.fixture
-async def model(choice: Choice) -> AsyncIterator[HttpModelClient]:
+async def model(choice: ModelChoice) -> AsyncIterator[HttpModelClient]:
     stream = HttpModelClient(choice, format_of(choice), HttpTransport({}))
     yield stream
     await stream.close()
 
 
-def question(*said: Message, tools: tuple[ToolSpec, ...] = (), max_tokens: int = 40) -> Question:
-    return Question(messages=said, system=RULES, tools=tools, max_tokens=max_tokens)
+def question(*said: Message, tools: tuple[ToolSpec, ...] = (), max_tokens: int = 40) -> ModelQuestion:
+    return ModelQuestion(messages=said, system=RULES, tools=tools, max_tokens=max_tokens)
 
 
 async def test_an_answer_streams_in_and_its_tokens_are_counted(model: HttpModelClient) -> None:
@@ -120,8 +120,8 @@ async def test_leaving_an_answer_frees_the_only_slot_of_the_server(model: HttpMo
     assert answer.parts
 
 
-async def test_a_probe_finds_out_what_it_can_do(choice: Choice) -> None:
-    told: list[Finding] = []
+async def test_a_probe_finds_out_what_it_can_do(choice: ModelChoice) -> None:
+    told: list[ProbeFinding] = []
     transport = HttpTransport({})
     try:
         window = await asyncio.to_thread(ask_window, choice)

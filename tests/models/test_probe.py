@@ -20,8 +20,8 @@ from wolo.models.format_selection import dialect_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window, served_models
 from wolo.models.probe import Probe
-from wolo.models.probe_cache import Finding, ProbeResult
-from wolo.models.provider import Choice, ModelSettings, ProviderSettings
+from wolo.models.probe_cache import ProbeFinding, ProbeResult
+from wolo.models.provider import ModelChoice, ModelSettings, ProviderSettings
 
 
 class Server:
@@ -58,7 +58,7 @@ class Server:
 async def probe(provider: ProviderServer, server: Server) -> ProbeResult:
     provider.linted = False
     provider.otherwise = server
-    told: list[Finding] = []
+    told: list[ProbeFinding] = []
     transport = HttpTransport({})
     try:
         found = await Probe(choice_of(provider), transport, told.append).run(8192)
@@ -78,7 +78,7 @@ async def test_a_key_that_a_server_repeats_is_not_shown(provider: ProviderServer
     assert caught.value.message == "[key] is not a key"
 
 
-def choice_of(provider: ProviderServer) -> Choice:
+def choice_of(provider: ProviderServer) -> ModelChoice:
     return find("custom/m", environ={}, base_url=provider.base_url, api_key="k")
 
 

@@ -12,11 +12,11 @@ from wolo.messages.comparison import without_changing_values
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import IN_FENCE, TextPart, ToolPart
-from wolo.models.protocol import Question
-from wolo.models.provider import Choice, Model, Provider
+from wolo.models.protocol import ModelQuestion
+from wolo.models.provider import Model, ModelChoice, Provider
 from wolo.models.replay_model import RecordedAnswer, RecordedModel, ReplayDiverged, Script, before_calls_ran
 
-CHOICE = Choice(Provider(name="p", label="P", base_url=""), Model(id="m"), "")
+CHOICE = ModelChoice(Provider(name="p", label="P", base_url=""), Model(id="m"), "")
 PROMPT = user("go")
 ANSWER = Message(role="assistant", parts=(TextPart(text="It is done. " * 20),), finished=True, finish_reason="stop")
 
@@ -51,7 +51,7 @@ def model(*answers: Message, is_complete: bool = True, stopped: bool = False) ->
 
 async def test_the_text_streams_in_pieces_and_is_whole_in_the_end() -> None:
     ears = Ears()
-    answer = await model(ANSWER).ask(Question(messages=(PROMPT,)), ears)
+    answer = await model(ANSWER).ask(ModelQuestion(messages=(PROMPT,)), ears)
     assert (answer.id, answer.text) == (ANSWER.id, ANSWER.text)
     assert ears.heard[0] == "request 1"
     assert len(ears.heard) > 2
@@ -60,7 +60,7 @@ async def test_the_text_streams_in_pieces_and_is_whole_in_the_end() -> None:
 
 async def test_another_question_is_told_with_what_is_different() -> None:
     with pytest.raises(ReplayDiverged) as told:
-        await model(ANSWER).ask(Question(messages=(user("stop"),)), Ears())
+        await model(ANSWER).ask(ModelQuestion(messages=(user("stop"),)), Ears())
     found = told.value.divergence
     assert (found.step, found.kind, found.where) == (1, "request", "message 1 of 1")
     assert (found.expected, found.got) == ("user:\ngo", "user:\nstop")
@@ -69,8 +69,8 @@ async def test_another_question_is_told_with_what_is_different() -> None:
 async def test_one_more_request_differs_only_where_the_turn_had_ended() -> None:
     complete, broken = model(ANSWER), model(ANSWER, is_complete=False)
     for each in (complete, broken):
-        await each.ask(Question(messages=(PROMPT,)), Ears())
-    more = Question(messages=(PROMPT, ANSWER))
+        await each.ask(ModelQuestion(messages=(PROMPT,)), Ears())
+    more = ModelQuestion(messages=(PROMPT, ANSWER))
     with pytest.raises(ReplayDiverged):
         await complete.ask(more, Ears())
     with pytest.raises(Unavailable):
@@ -78,7 +78,7 @@ async def test_one_more_request_differs_only_where_the_turn_had_ended() -> None:
 
 
 async def test_a_stream_that_was_stopped_waits_to_be_stopped() -> None:
-    asking = asyncio.ensure_future(model(ANSWER, stopped=True).ask(Question(messages=(PROMPT,)), Ears()))
+    asking = asyncio.ensure_future(model(ANSWER, stopped=True).ask(ModelQuestion(messages=(PROMPT,)), Ears()))
     await asyncio.wait({asking}, timeout=0.05)
     assert not asking.done()
     asking.cancel()

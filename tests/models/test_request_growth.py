@@ -18,7 +18,7 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
 from wolo.messages.secret_values import Secret
 from wolo.models.prompt_cache import PrefixWatch
-from wolo.models.protocol import LazyModelClient, Question
+from wolo.models.protocol import LazyModelClient, ModelQuestion
 from wolo.models.tokens import TokenEstimate
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry
@@ -37,7 +37,7 @@ class Requests:
         self._cut = Cut(left_out=["msg_0"])
 
     def make(self, history: tuple[Message, ...]) -> bytes:
-        question = self._asker.hidden(Question(messages=self._cut.apply(history), system="You are Wolo."))
+        question = self._asker.hidden(ModelQuestion(messages=self._cut.apply(history), system="You are Wolo."))
         body = self._format.encode(self._side.request(question.messages))
         self._estimate.request(question.messages)
         answer = Message(id=f"answer to {len(history)}", role="assistant")

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from wolo.errors import AuthError, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable, Unreachable
-from wolo.models.retry import JITTER, Settings, next_wait_s, system_random, total_s, tries_for
+from wolo.models.retry import JITTER, RetrySettings, next_wait_s, system_random, total_s, tries_for
 
-AT_KEYBOARD = Settings(total_s=600)
+AT_KEYBOARD = RetrySettings(total_s=600)
 
 
-def waits(error: ProviderError, settings: Settings | None = None, random: float = 0.0) -> list[float]:
+def waits(error: ProviderError, settings: RetrySettings | None = None, random: float = 0.0) -> list[float]:
     """All the waits until it gives up, for the same error again and again."""
     found: list[float] = []
-    while (wait := next_wait_s(error, len(found) + 1, sum(found), settings or Settings(), lambda: random)) is not None:
+    while (wait := next_wait_s(error, len(found) + 1, sum(found), settings or RetrySettings(), lambda: random)) is not None:
         found.append(wait)
     return found
 
@@ -25,21 +25,21 @@ def test_a_broken_connection_is_tried_five_times() -> None:
 
 def test_a_gap_in_the_network_is_waited_out_until_the_total_time_is_over() -> None:
     assert waits(Unreachable("refused")) == [0.5, 1, 2, 4, 8, 16, 28.5]
-    assert sum(waits(Unreachable("refused"), Settings(total_s=600))) == 600
-    assert max(waits(Unreachable("refused"), Settings(total_s=600))) == 30
-    assert waits(Unreachable("refused"), Settings(tries=2)) == [0.5]
-    assert waits(Unreachable("refused"), Settings(total_s=0)) == []
-    assert tries_for(Unreachable("refused"), Settings()) == 0
+    assert sum(waits(Unreachable("refused"), RetrySettings(total_s=600))) == 600
+    assert max(waits(Unreachable("refused"), RetrySettings(total_s=600))) == 30
+    assert waits(Unreachable("refused"), RetrySettings(tries=2)) == [0.5]
+    assert waits(Unreachable("refused"), RetrySettings(total_s=0)) == []
+    assert tries_for(Unreachable("refused"), RetrySettings()) == 0
 
 
 def test_nobody_waits_for_the_network_while_another_model_could_answer() -> None:
-    assert next_wait_s(Unreachable("refused"), 5, 7.5, Settings(), lambda: 0.0, has_fallback=True) is None
-    assert tries_for(Unreachable("refused"), Settings(), has_fallback=True) == 5
+    assert next_wait_s(Unreachable("refused"), 5, 7.5, RetrySettings(), lambda: 0.0, has_fallback=True) is None
+    assert tries_for(Unreachable("refused"), RetrySettings(), has_fallback=True) == 5
 
 
 def test_at_the_keyboard_ten_minutes_are_waited_and_headless_one() -> None:
-    assert (total_s(Settings(), attended=True), total_s(Settings(), attended=False)) == (600, 60)
-    assert (total_s(Settings(total_s=5), attended=True), total_s(Settings(total_s=5), attended=False)) == (5, 5)
+    assert (total_s(RetrySettings(), attended=True), total_s(RetrySettings(), attended=False)) == (600, 60)
+    assert (total_s(RetrySettings(total_s=5), attended=True), total_s(RetrySettings(total_s=5), attended=False)) == (5, 5)
 
 
 def test_a_crowded_provider_is_given_minutes() -> None:
@@ -59,7 +59,7 @@ def test_a_failure_without_a_reason_is_tried_twice_more(code: str) -> None:
 @pytest.mark.parametrize("error", [AuthError("no"), BadRequest("no"), ContextOverflow("no")])
 def test_what_will_not_change_is_tried_once(error: ProviderError) -> None:
     assert waits(error) == []
-    assert tries_for(error, Settings(tries=9)) == 1
+    assert tries_for(error, RetrySettings(tries=9)) == 1
 
 
 @pytest.mark.parametrize(("asked_s", "expected"), [(2.0, 2.0), (120.0, 120.0), (0.0, 2.0), (-1.0, 2.0), (None, 2.0)])
@@ -78,20 +78,20 @@ def test_jitter_shortens_but_never_what_was_asked() -> None:
 
 
 def test_all_waits_together_stay_within_the_total() -> None:
-    assert waits(RateLimited("slow"), Settings(total_s=60)) == [2, 5, 15, 30]
-    assert waits(Unavailable("reset"), Settings(total_s=0)) == []
-    assert sum(waits(Unavailable("reset"), Settings(tries=1000, total_s=600))) <= 600
+    assert waits(RateLimited("slow"), RetrySettings(total_s=60)) == [2, 5, 15, 30]
+    assert waits(Unavailable("reset"), RetrySettings(total_s=0)) == []
+    assert sum(waits(Unavailable("reset"), RetrySettings(tries=1000, total_s=600))) <= 600
 
 
 def test_settings_say_how_often() -> None:
-    assert waits(Unavailable("reset"), Settings(tries=2)) == [0.5]
-    assert waits(Unavailable("reset"), Settings(tries=1)) == []
+    assert waits(Unavailable("reset"), RetrySettings(tries=2)) == [0.5]
+    assert waits(Unavailable("reset"), RetrySettings(tries=1)) == []
 
 
 @pytest.mark.parametrize("wrong", [{"tries": 0}, {"total_s": -1}, {"idle_s": -1}, {"trys": 3}])
 def test_impossible_settings_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(wrong, Settings)
+        msgspec.convert(wrong, RetrySettings)
 
 
 def test_chance_lies_between_zero_and_one() -> None:

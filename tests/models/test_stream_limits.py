@@ -22,7 +22,7 @@ from wolo.models.client import ClientOptions, HttpModelClient
 from wolo.models.format_selection import FORMATS, format_of
 from wolo.models.http.http_body import PATIENCE, StreamLimits
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.retry import Settings as Retries
+from wolo.models.retry import RetrySettings
 
 Ask = Callable[..., Any]
 
@@ -97,7 +97,7 @@ async def test_an_event_without_content_is_silence(provider: ProviderServer, ask
     pieces = [each for _ in range(300) for each in (Pause(0.1), *sse(empty, done=False).pieces)]
     provider.script(sse(delta("So far"), done=False).then(*pieces))
     with pytest.raises(Unavailable, match="nothing but empty events"):
-        await ask(retries=Retries(idle_s=0.5, tries=1))
+        await ask(retries=RetrySettings(idle_s=0.5, tries=1))
 
 
 async def test_what_comes_behind_the_end_keeps_nobody_waiting(
@@ -116,7 +116,7 @@ async def test_behind_the_last_event_nothing_counts(provider: ProviderServer, as
         provider.script(reply)
         if reply.pieces[0].startswith(b"data: [DONE]"):  # type: ignore[union-attr]  # bytes
             with pytest.raises(ProviderError):
-                await ask(retries=Retries(tries=1))
+                await ask(retries=RetrySettings(tries=1))
         else:
             answer = await ask()
             assert (answer.text, answer.calls, answer.finish_reason) == ("All of it.", (), "stop")

@@ -10,15 +10,15 @@ from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.models.catalog import find
 from wolo.models.catalog_files import PROVIDERS, in_format, load
 from wolo.models.format_selection import FORMATS, dialect_of
-from wolo.models.provider import Choice, Model, ProviderSettings
+from wolo.models.provider import Model, ModelChoice, ProviderSettings
 
 
-def choice_of(name: str, format: str, base_url: str = "") -> Choice:
+def choice_of(name: str, format: str, base_url: str = "") -> ModelChoice:
     provider = in_format(load(name), format)
-    return Choice(provider=provider, model=Model(id="any"), base_url=base_url or provider.base_url)
+    return ModelChoice(provider=provider, model=Model(id="any"), base_url=base_url or provider.base_url)
 
 
-def searches(choice: Choice) -> bool:
+def searches(choice: ModelChoice) -> bool:
     dialect = dialect_of(choice)
     assert isinstance(dialect, ChatDialect | OllamaDialect)
     return dialect.leaked_calls

@@ -24,7 +24,7 @@ from wolo.formats.openai_chat.encode import ChatEncoder
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import FinishReason, Message, Role, system, user
 from wolo.messages.parts import Part, TextPart, ThinkingPart, ToolPart, ToolStatus
-from wolo.models.headers import Settings, introduce
+from wolo.models.headers import HeaderSettings, introduce
 from wolo.sessions import replay_entries
 from wolo.sessions.store import Store
 
@@ -152,7 +152,7 @@ def test_c1_15_the_display_name_replaces_wolo() -> None:
 
 
 def test_c1_16_requests_carry_the_opencode_headers() -> None:
-    sent = introduce(Settings(), project="my-project", session_id="session_123", prompt_id="user")
+    sent = introduce(HeaderSettings(), project="my-project", session_id="session_123", prompt_id="user")
     assert sent["user-agent"].startswith("opencode/1.0.0 (")
     assert {name: value for name, value in sent.items() if name.startswith("x-")} == {
         "x-opencode-project": "my-project",

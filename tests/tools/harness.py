@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wolo.tools.background_jobs import Jobs
+from wolo.tools.background_jobs import BackgroundJobs
 from wolo.tools.tool import CallContext, ShellState, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import FileLedger
@@ -46,9 +46,9 @@ class ToolHarness:
 
     def _shell(self) -> ShellState:
         processes = Processes(self.folder / "commands")
-        return ShellState(self.root, processes, Jobs(processes, self.folder / "jobs"))
+        return ShellState(self.root, processes, BackgroundJobs(processes, self.folder / "jobs"))
 
-    async def call(self, name: str, /, **arguments: Any) -> Result:
+    async def call(self, name: str, /, **arguments: Any) -> CallResult:
         """Raises ToolError as the tool does."""
         tool, args = self.toolbox.decode(name, arguments)
         tool.intents(args, self.services)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.tools.ask import DISMISSED, NOBODY, STOPPED
-from wolo.tools.tool_values import Interrupted, Option, Question, Replies, Reply, Result
+from wolo.tools.tool_values import AnswerOption, CallResult, Interrupted, Question, Replies, Reply
 
 DATABASE = {
     "question": "Which database?",
@@ -44,10 +44,10 @@ async def test_the_model_reads_each_question_with_its_answer(harness: ToolHarnes
     person = Person(harness, (Reply(chosen=("Postgres",)), Reply(chosen=("a", "b"), text="and c"), Reply()))
     more = {"question": "Which parts?", "options": ["a", "b"], "multi_select": True}
     result = await harness.call("ask", questions=[DATABASE, more, {"question": "Why?"}])
-    assert result == Result("Which database?\n→ Postgres\nWhich parts?\n→ a, b, and c\nWhy?\n→ (no answer)")
+    assert result == CallResult("Which database?\n→ Postgres\nWhich parts?\n→ a, b, and c\nWhy?\n→ (no answer)")
     assert person.asked == [
-        Question(text="Which database?", options=(Option("Postgres", "on the server"), Option("SQLite"))),
-        Question(text="Which parts?", options=(Option("a"), Option("b")), several=True),
+        Question(text="Which database?", options=(AnswerOption("Postgres", "on the server"), AnswerOption("SQLite"))),
+        Question(text="Which parts?", options=(AnswerOption("a"), AnswerOption("b")), several=True),
         Question(text="Why?"),
     ]
 
@@ -63,13 +63,13 @@ async def test_the_model_reads_each_question_with_its_answer(harness: ToolHarnes
 async def test_other_agents_spellings_are_understood(harness: ToolHarness, given: dict[str, Any]) -> None:
     person = Person(harness, None)
     await harness.call("ask", questions=[given])
-    assert person.asked == [Question(text="Which?", header="DB", options=(Option("a"), Option("b")), several=True)]
+    assert person.asked == [Question(text="Which?", header="DB", options=(AnswerOption("a"), AnswerOption("b")), several=True)]
 
 
 @pytest.mark.parametrize("replies", [None, (Reply(),)])
 async def test_no_answer_is_a_result_and_no_failure(harness: ToolHarness, replies: Replies | None) -> None:
     Person(harness, replies)
-    assert await harness.call("ask", questions=[DATABASE]) == Result(DISMISSED)
+    assert await harness.call("ask", questions=[DATABASE]) == CallResult(DISMISSED)
 
 
 async def test_a_turn_that_is_stopped_says_that_nobody_answered(harness: ToolHarness) -> None:

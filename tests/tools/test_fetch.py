@@ -21,7 +21,7 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Secret
 from wolo.tools.fetch import UNTRUSTED, Fetch
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Fetched, Result
+from wolo.tools.tool_values import CallResult, Fetched
 from wolo.tools.toolbox import Toolbox
 
 
@@ -41,7 +41,7 @@ def services(tmp_path: Path) -> ToolServices:
     return replace(ToolHarness(tmp_path).services, save_output=keep)
 
 
-async def fetch(tool: Fetch, services: ToolServices, url: str, **arguments: Any) -> Result:
+async def fetch(tool: Fetch, services: ToolServices, url: str, **arguments: Any) -> CallResult:
     _, args = Toolbox((tool,)).decode("fetch", {"url": url, **arguments})
     tool.intents(args, services)  # type: ignore[arg-type]  # the toolbox made them
     return await tool.run(args, CallContext(services))  # type: ignore[arg-type]  # the same

@@ -15,7 +15,7 @@ from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent
 from wolo.tools.find_tools import MOST_FOUND, FindTools, best
 from wolo.tools.tool import FIND_TOOLS, CallContext, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import BUILTIN, Toolbox
 
 
@@ -29,8 +29,8 @@ class Foreign:
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
-        return Result(self.name)
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
+        return CallResult(self.name)
 
 
 def many(count: int, server: str = "big") -> list[Foreign]:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
-from wolo.tools.skill import Skill, SkillArgs
+from wolo.tools.skill import SkillArgs, SkillTool
 from wolo.tools.tool import CallContext, OfferedSkill, ShellState, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
@@ -44,8 +44,8 @@ async def test_a_skill_is_judged_as_a_read_of_its_file_and_its_text_is_the_resul
     tmp_path: Path, path: Path, is_inside: bool
 ) -> None:
     at_hand = services_with(tmp_path, offering(path))
-    assert Skill().intents(SkillArgs(name="pdf"), at_hand) == (ReadIntent(path, str(path), is_inside),)
-    assert await Skill().run(SkillArgs(name="pdf"), CallContext(at_hand)) == Result(f"The text of {path}.")
+    assert SkillTool().intents(SkillArgs(name="pdf"), at_hand) == (ReadIntent(path, str(path), is_inside),)
+    assert await SkillTool().run(SkillArgs(name="pdf"), CallContext(at_hand)) == CallResult(f"The text of {path}.")
 
 
 @pytest.mark.parametrize("name", ["pdf", " pdf ", "/pdf", "skill:pdf", "/skill:pdf"])
@@ -57,11 +57,11 @@ async def test_the_name_may_be_spelled_as_a_person_types_it(tmp_path: Path, name
 async def test_another_file_than_the_one_that_was_judged_is_not_read(tmp_path: Path) -> None:
     args = SkillArgs(name="pdf")
     at_hand = services_with(tmp_path, offering(INSIDE))
-    judged = at_hand.for_call("call_1", lambda text: None, Skill().intents(args, at_hand))
-    assert (await Skill().run(args, judged)).text == f"The text of {INSIDE}."
+    judged = at_hand.for_call("call_1", lambda text: None, SkillTool().intents(args, at_hand))
+    assert (await SkillTool().run(args, judged)).text == f"The text of {INSIDE}."
     other = replace(judged, services=services_with(tmp_path, offering(OUTSIDE)))
     with pytest.raises(ToolError, match="has changed since"):
-        await Skill().run(args, other)
+        await SkillTool().run(args, other)
 
 
 @pytest.mark.parametrize(("skill", "said"), [(None, "There are no skills here"), (offering(INSIDE), "Unknown skill: `nope`")])
@@ -69,9 +69,9 @@ def test_a_skill_that_is_not_there_is_a_word_to_the_model(
     tmp_path: Path, skill: Callable[[str], OfferedSkill] | None, said: str
 ) -> None:
     with pytest.raises(ToolError, match=said):
-        Skill().intents(SkillArgs(name="nope"), services_with(tmp_path, skill))
+        SkillTool().intents(SkillArgs(name="nope"), services_with(tmp_path, skill))
 
 
 async def test_a_replay_takes_the_text_on_record(tmp_path: Path) -> None:
-    at_hand = replace(services_with(tmp_path, offering(INSIDE)), recorded_result=lambda call_id: Result("As it was."))
-    assert (await Skill().run(SkillArgs(name="pdf"), CallContext(at_hand))).text == "As it was."
+    at_hand = replace(services_with(tmp_path, offering(INSIDE)), recorded_result=lambda call_id: CallResult("As it was."))
+    assert (await SkillTool().run(SkillArgs(name="pdf"), CallContext(at_hand))).text == "As it was."

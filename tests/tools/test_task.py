@@ -11,7 +11,15 @@ from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent
 from wolo.tools.task import Task, TaskArgs, find
 from wolo.tools.tool import CallContext, ShellState, ToolServices
-from wolo.tools.tool_values import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Result, SubagentOffer, TaskRequest, describe_subagents
+from wolo.tools.tool_values import (
+    BUILTIN,
+    MOST_DESCRIPTION,
+    MOST_OFFERED,
+    CallResult,
+    SubagentOffer,
+    TaskRequest,
+    describe_subagents,
+)
 from wolo.tools.toolbox import NEEDS_SUBAGENTS, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
@@ -56,9 +64,9 @@ def test_an_empty_prompt_is_no_task(services: ToolServices) -> None:
 async def test_a_task_may_run_in_the_background_or_go_on_with_another(services: ToolServices) -> None:
     requests = []
 
-    async def delegate(request: TaskRequest, call: CallContext) -> Result:
+    async def delegate(request: TaskRequest, call: CallContext) -> CallResult:
         requests.append(request)
-        return Result("done")
+        return CallResult("done")
 
     services = replace(services, delegate=delegate, find_task=lambda id: "explore")
     for arguments in ({"background": True}, {"run_in_background": True}, {"resume": " id1 ", "agent": "general"}):
@@ -76,9 +84,9 @@ async def test_a_task_may_run_in_the_background_or_go_on_with_another(services: 
 async def test_the_call_goes_to_whoever_can_have_it_done(services: ToolServices) -> None:
     heard = []
 
-    async def delegate(request: TaskRequest, call: CallContext) -> Result:
+    async def delegate(request: TaskRequest, call: CallContext) -> CallResult:
         heard.append((request.agent, request.prompt, call.part_id))
-        return Result("done")
+        return CallResult("done")
 
     services = replace(services, delegate=delegate)
     call = services.for_call("call_1", lambda text: None, part_id="part_1")
@@ -92,7 +100,7 @@ async def test_where_there_is_only_one_agent_it_is_told_so(services: ToolService
 
 
 async def test_what_was_said_then_is_said_again_in_a_replay(services: ToolServices) -> None:
-    services = replace(services, recorded_result=lambda call_id: Result(f"recorded {call_id}"))
+    services = replace(services, recorded_result=lambda call_id: CallResult(f"recorded {call_id}"))
     assert (await Task().run(TaskArgs("look"), services.for_call("call_7", lambda text: None))).text == "recorded call_7"
 
 

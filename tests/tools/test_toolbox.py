@@ -19,7 +19,7 @@ from wolo.tools.editing.write import WriteArgs
 from wolo.tools.read import ReadArgs
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import shipped_text
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import BUILTIN, BUILTIN_WITH_COMPLETION, SHIPPED, Toolbox
 
 
@@ -150,8 +150,8 @@ class Wish:
     def intents(self, args: Args, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: Args, call: CallContext) -> Result:
-        return Result(args.what)
+    async def run(self, args: Args, call: CallContext) -> CallResult:
+        return CallResult(args.what)
 
 
 def test_a_tool_of_somebody_else_is_described_from_its_code() -> None:

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from tests.fakes.search_server import SearchServer, search_server
 from tests.tools.harness import ToolHarness
-from wolo.config.schema import Config, Settings, WebSearch
+from wolo.config.schema import Config, Settings, WebSearchSettings
 from wolo.conversation.resources.web_search import find_search_service
 from wolo.errors import ConfigError, ToolError
 from wolo.guard.intents import FetchIntent
 from wolo.places import Notices
 from wolo.tools.fetch import UNTRUSTED
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.tools.web.search_backends import BACKENDS, SearchService, endpoint
 
 KEY = "k-0123456789"
@@ -31,13 +31,13 @@ def server() -> Iterator[SearchServer]:
 
 
 def service(server: SearchServer, backend: str, key: str = KEY) -> SearchService:
-    given = WebSearch(backend=backend, url=server.url, api_key=key)  # type: ignore[arg-type]  # one of them
+    given = WebSearchSettings(backend=backend, url=server.url, api_key=key)  # type: ignore[arg-type]  # one of them
     found = find_search_service(Config(settings=Settings(web_search=given)), {}, Notices())
     assert found is not None
     return found
 
 
-async def search(tmp_path: Path, asked: SearchService, query: str = "two words") -> Result:
+async def search(tmp_path: Path, asked: SearchService, query: str = "two words") -> CallResult:
     harness = ToolHarness(tmp_path)
     harness.services = replace(harness.services, web_search=asked)
     return await harness.call("web_search", query=query)
@@ -167,7 +167,7 @@ def test_an_address_may_hold_part_of_the_path(base: str, whole: str) -> None:
 
 def find(environ: dict[str, str] | None = None, **given: str) -> tuple[SearchService | None, list[str]]:
     notices = Notices()
-    config = Config(settings=Settings(web_search=WebSearch(**given)))  # type: ignore[arg-type]  # as in the settings
+    config = Config(settings=Settings(web_search=WebSearchSettings(**given)))  # type: ignore[arg-type]  # as in the settings
     return find_search_service(config, environ or {}, notices), list(notices)
 
 

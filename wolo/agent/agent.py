@@ -31,7 +31,7 @@ from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.messages.message import EMPTY_ANSWER, INSTRUCTIONS, JOB_ENDED, MCP_INSTRUCTIONS, Message, Usage, nudge
 from wolo.messages.parts import TextPart
 from wolo.models.probe_cache import is_near
-from wolo.models.protocol import Question
+from wolo.models.protocol import ModelQuestion
 
 if TYPE_CHECKING:
     from wolo.agent.compaction_run import CompactionPreview, CompactionRun, ContextUsage
@@ -48,7 +48,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     """The prompt and everything after it."""
 
 
-class Agent:
+class AgentLoop:
     """Knows no screen, no disk and no settings."""
 
     def __init__(self, services: AgentServices) -> None:
@@ -259,7 +259,7 @@ class TurnRunner:
                 return None
         shown = services.compactor.cut.apply(messages)
         services.compactor.check(messages, fixed)
-        question = Question(
+        question = ModelQuestion(
             messages=shown,
             system=fixed.system,
             tools=fixed.tools,

@@ -12,7 +12,7 @@ from wolo.agent.budget import Account, Limits
 from wolo.agent.cancellation import SteeringQueue
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.context_window import Fixed
-from wolo.agent.hook_calls import Hooks
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_execution import Emit
@@ -70,7 +70,7 @@ class AgentServices(Struct, frozen=True, kw_only=True):
 
     asker: ModelClient
     emit: Emit
-    hooks: Hooks
+    hooks: AgentHooks
     calls: ToolCalls
     prefix: PromptPrefix
     compactor: Compactor

@@ -8,7 +8,7 @@ from typing import Any
 
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, SandboxState
-from wolo.agent.hook_calls import Hooks
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.tool_execution import Emit
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.judge import Judge
@@ -22,7 +22,7 @@ AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
 class Approvals:
     """The approvals of an agent whose user can be asked."""
 
-    def __init__(self, ask_user: AskUser, judge: Judge, services: ToolServices, hooks: Hooks, emit: Emit) -> None:
+    def __init__(self, ask_user: AskUser, judge: Judge, services: ToolServices, hooks: AgentHooks, emit: Emit) -> None:
         self._ask_user = ask_user
         self._judge = judge
         self._services = services

@@ -25,7 +25,7 @@ from wolo.errors import BadAnswer, ContextOverflow, ProviderError, WoloError
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import MediaPart, ThinkingPart, ToolPart
-from wolo.models.protocol import ModelClient, NoticeLevel, Question
+from wolo.models.protocol import ModelClient, ModelQuestion, NoticeLevel
 from wolo.models.tokens import BYTES_PER_TOKEN, estimate_message, estimate_part, estimate_text, estimate_tools
 from wolo.tools.toolbox import MCP_PREFIX
 
@@ -271,7 +271,7 @@ class Summarizer:
 
     async def _one(self, request: SummaryRequest, piece: str, so_far: str, number: int) -> str:
         """Raises BadAnswer for an unusable summary."""
-        question = Question(
+        question = ModelQuestion(
             messages=(user(_prompt(request, piece, so_far, number, self._focus)),),
             system=_system(),
             session_id=self._session_id,

@@ -144,7 +144,7 @@ class PromptBlocked(Struct, frozen=True):
     reason: str
 
 
-class Hooks:
+class AgentHooks:
     """The hooks of one agent. All of them run through `run`; the other methods build the payload of one event."""
 
     def __init__(self, run: RunHook | None, emit: Emit, secrets: Secrets) -> None:

@@ -13,8 +13,8 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Message, common_prefix_length
 from wolo.messages.secret_values import StreamRedactor
-from wolo.models.protocol import Listener, ModelClient, NoticeLevel, Question
-from wolo.models.provider import Choice
+from wolo.models.protocol import Listener, ModelClient, ModelQuestion, NoticeLevel
+from wolo.models.provider import ModelChoice
 
 
 class RedactingAsker:
@@ -32,7 +32,7 @@ class RedactingAsker:
         self._tools: tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]] = ((), ())
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         return self._asker.choice
 
     def think(self, level: ThinkingLevel) -> None:
@@ -41,7 +41,7 @@ class RedactingAsker:
     async def close(self) -> None:
         await self._asker.close()
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         listening = _RedactingListener(listener, self._secrets)
         try:
             answer = await self._asker.ask(self.hidden(question), listening)
@@ -50,7 +50,7 @@ class RedactingAsker:
         await listening.close()
         return self._secrets.hide_message(answer)
 
-    def hidden(self, question: Question) -> Question:
+    def hidden(self, question: ModelQuestion) -> ModelQuestion:
         """Returns the question as it is sent."""
         if question.system not in self._systems:
             self._systems[question.system] = self._secrets.hide(question.system)
@@ -73,7 +73,7 @@ class RedactingAsker:
         return self._secrets.hide_message(message)
 
 
-def redact_question(question: Question, secrets: Secrets) -> Question:
+def redact_question(question: ModelQuestion, secrets: Secrets) -> ModelQuestion:
     """Redacts a question that has no predecessor."""
     messages = tuple(map(secrets.hide_message, question.messages))
     tools = _hide_tools(question.tools, secrets)

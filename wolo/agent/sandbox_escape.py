@@ -16,7 +16,7 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.precedence import Grants
 from wolo.guard.sandbox_contract import Restored
 from wolo.tools.tool import CallContext
-from wolo.tools.tool_values import Output, Result
+from wolo.tools.tool_values import CallResult, Output
 
 RAN_OUTSIDE = "[it failed inside the sandbox; the user allowed it to run again outside]\n"
 STAYED_INSIDE = "The user did not allow it to run outside the sandbox."
@@ -37,7 +37,7 @@ _MOST_CHARS = 2000
 class RunningCall(Protocol):
     """Both methods raise Cancelled."""
 
-    async def run(self, context: CallContext) -> Result: ...
+    async def run(self, context: CallContext) -> CallResult: ...
 
     async def ask(self, reason: str, walls: SandboxState) -> ApprovalGiven: ...
 
@@ -54,12 +54,12 @@ class SandboxEscape:
     async def retry_outside(
         self,
         key: str,
-        result: Result,
+        result: CallResult,
         call: CallContext,
         running: RunningCall,
         *,
         may_ask: bool,
-    ) -> Result:
+    ) -> CallResult:
         """Returns the final result of a sandboxed call. `key` is its fingerprint."""
         restored = (
             call.services.sandbox.walls.take_restored() if call.confined and call.services.sandbox.walls is not None else None
@@ -87,7 +87,7 @@ class SandboxEscape:
         return replace(free, text=RAN_OUTSIDE + free.text, files_changed=changed)
 
     @staticmethod
-    def why_it_never_ran(result: Result, call: CallContext) -> str:
+    def why_it_never_ran(result: CallResult, call: CallContext) -> str:
         """Returns the sandbox's error when the command could not start inside it, otherwise an empty string."""
         never = call.confined and result.is_error and result.outcome is None and result.view is None
         return result.text.splitlines()[0] if never and result.text.startswith(PREFIX) else ""
@@ -98,7 +98,7 @@ def _outside(key: str) -> str:
     return f"outside {key}"
 
 
-async def _offer_changes(result: Result, restored: Restored, call: CallContext, running: RunningCall | None) -> Result:
+async def _offer_changes(result: CallResult, restored: Restored, call: CallContext, running: RunningCall | None) -> CallResult:
     """Offers the command's version of protected files, which the sandbox has restored."""
     names = _names(restored.paths, call)
     said = [LOST.format(names=_names(restored.lost, call))] if restored.lost else []
@@ -127,7 +127,7 @@ def _names(paths: Sequence[str], call: CallContext, *, most: int = _MOST_NAMED) 
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _denied(result: Result, call: CallContext) -> str:
+def _denied(result: CallResult, call: CallContext) -> str:
     if not call.confined or result.outcome is not None:
         return ""
     if not result.is_error:
@@ -135,7 +135,7 @@ def _denied(result: Result, call: CallContext) -> str:
     return SandboxEscape.why_it_never_ran(result, call) or what_was_denied(result.text, _roots(call), _hides(call))
 
 
-def _perhaps_denied(result: Result, call: CallContext) -> str:
+def _perhaps_denied(result: CallResult, call: CallContext) -> str:
     """Looks for denials in the output of a command that succeeded, such as `make || true`. Output of programs that display files
     is ignored."""
     if call.only_reads or not isinstance(result.view, Output) or re.match(_SHOWS_TEXTS, result.view.command):
@@ -162,7 +162,7 @@ def _where_it_began(call: CallContext) -> CallContext:
     return replace(call, confined=False)
 
 
-def _with_line(result: Result, denied: str, *more: str) -> Result:
+def _with_line(result: CallResult, denied: str, *more: str) -> CallResult:
     text = result.text.rstrip("\n")
     lines = [text, *more] if denied in text else [text, denied, *more]
     return replace(result, text="\n".join(lines) + "\n")

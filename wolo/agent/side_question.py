@@ -17,7 +17,7 @@ from wolo.formats.encoding.cached_blocks import format_conversation_for_cache
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import TextPart
-from wolo.models.protocol import NoticeLevel, Question
+from wolo.models.protocol import ModelQuestion, NoticeLevel
 from wolo.models.tokens import ConversationMemory
 
 MAX_ATTEMPTS = 2
@@ -45,7 +45,7 @@ async def ask_aside(services: AgentServices, history: Sequence[Message], questio
 
 async def _ask(services: AgentServices, said: Sequence[Message], question: str, window: int | None) -> Message:
     most_tokens = min(round(window * WINDOW_SHARE), MAX_TOKENS) if window else MAX_TOKENS
-    asked = Question(
+    asked = ModelQuestion(
         messages=(*_as_cached_block(said, most_tokens), user(f"<aside>\n{question}\n</aside>")),
         system=(Path(__file__).parent / "prompts" / "side_question.md").read_text(encoding="utf-8").strip(),
         session_id=services.session_id,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from wolo.agent.approvals import Approvals, AskUser
 from wolo.agent.cancellation import Cancellation, Cancelled, SteeringQueue
 from wolo.agent.events import ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
-from wolo.agent.hook_calls import NOTHING, HookedCall, HookedResult, HookResponse, Hooks, ask_because_of_hook, with_hook_text
+from wolo.agent.hook_calls import NOTHING, AgentHooks, HookedCall, HookedResult, HookResponse, ask_because_of_hook, with_hook_text
 from wolo.agent.tool_execution import (
     DENIED_BY_HOOK,
     DENIED_BY_PERSON,
@@ -41,11 +41,11 @@ from wolo.guard.intents import CallIntent, Intent
 from wolo.guard.judge import Judge
 from wolo.guard.precedence import SAFE, fingerprint
 from wolo.guard.rules import Verdict
-from wolo.guard.secrets.redactor import Restored, ask_first
+from wolo.guard.secrets.redactor import RestoredValue, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, Outcome, ToolPart
 from wolo.tools.tool import CallContext, Tool, ToolServices, argument_fields, call_kind, locations_of
-from wolo.tools.tool_values import Location, Result, View
+from wolo.tools.tool_values import CallResult, Location, View
 from wolo.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
     tool: Tool | None = None
     args: Any = None
     """Placeholders are replaced by secrets."""
-    given: Restored = Restored(None)
+    given: RestoredValue = RestoredValue(None)
     """Source of `args`."""
     intents: tuple[Intent, ...] = ()
     verdict: Verdict | None = None
@@ -183,7 +183,7 @@ class ToolCalls:
         *,
         emit: Emit,
         ask_user: AskUser | None,
-        hooks: Hooks,
+        hooks: AgentHooks,
         add_instructions: AddInstructions | None = None,
     ) -> None:
         self._hooks = hooks
@@ -424,7 +424,7 @@ class _RunningCall:
         self._approvals = approvals
         self._cancellation = cancellation
 
-    async def run(self, context: CallContext) -> Result:
+    async def run(self, context: CallContext) -> CallResult:
         return await self._cancellation.run(run_guarded(self._tool, self._call.args, context))
 
     async def ask(self, reason: str, walls: SandboxState) -> ApprovalGiven:

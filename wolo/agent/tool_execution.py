@@ -17,7 +17,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, ToolPart
 from wolo.messages.secret_values import StreamRedactor
 from wolo.tools.tool import CallContext, Tool, kind_of
-from wolo.tools.tool_values import Interrupted, Result
+from wolo.tools.tool_values import CallResult, Interrupted
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def crashed(tool: str, error: Exception) -> str:
     return f"The tool {tool} failed internally ({type(error).__name__}: {error}). This is not your mistake; try another way."
 
 
-def finished(part: ToolPart, result: Result) -> ToolPart:
+def finished(part: ToolPart, result: CallResult) -> ToolPart:
     outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
     return replace(
         end(part, outcome, result.text or ("" if result.media else "(no output)")),
@@ -65,7 +65,7 @@ def finished(part: ToolPart, result: Result) -> ToolPart:
     )
 
 
-async def run_guarded(tool: Tool, args: Any, context: CallContext) -> Result:
+async def run_guarded(tool: Tool, args: Any, context: CallContext) -> CallResult:
     """Turns every failure into a result. Edits are checked for new errors."""
     services, is_edit = context.services, kind_of(tool) == "edit"
     if services.editor is not None and (is_edit or kind_of(tool) == "read"):
@@ -75,25 +75,25 @@ async def run_guarded(tool: Tool, args: Any, context: CallContext) -> Result:
     return await _run_checked(tool, args, context)
 
 
-async def _run_checked(tool: Tool, args: Any, context: CallContext) -> Result:
+async def _run_checked(tool: Tool, args: Any, context: CallContext) -> CallResult:
     services, is_edit = context.services, kind_of(tool) == "edit"
     if services.edit_checks is None or not (is_edit or services.shell.language_servers):
         return await _run(tool, args, context)
     return await services.edit_checks().run(context, partial(_run, tool, args, context), is_edit=is_edit)
 
 
-async def _run(tool: Tool, args: Any, context: CallContext) -> Result:
+async def _run(tool: Tool, args: Any, context: CallContext) -> CallResult:
     try:
         return await tool.run(args, context)
     except ToolError as error:
-        return Result(text=error.message, is_error=True)
+        return CallResult(text=error.message, is_error=True)
     except Interrupted as stopped:
         return replace(stopped.result, is_error=True, outcome="interrupted")
     except asyncio.CancelledError:
-        return Result(text=INTERRUPTED, is_error=True, outcome="interrupted")
+        return CallResult(text=INTERRUPTED, is_error=True, outcome="interrupted")
     except Exception as error:
         log.exception("the tool %s failed", tool.name)
-        return Result(text=crashed(tool.name, error), is_error=True)
+        return CallResult(text=crashed(tool.name, error), is_error=True)
 
 
 KEPT_CHARS = 64_000

@@ -31,7 +31,7 @@ _CANNOT_RUN = (126, 127)
 _SHOWN_CHARS = 6000
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class VerificationSettings(Struct, frozen=True, forbid_unknown_fields=True):
     command: str = ""
     """Run before the first change and after the last one of every turn; empty: no check."""
     rounds: Annotated[int, Meta(ge=0)] = 3

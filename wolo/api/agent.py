@@ -39,8 +39,7 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
-from wolo.messages.message import Message, Origin
-from wolo.messages.message import Prompt as PromptMessage
+from wolo.messages.message import Message, Origin, UserPrompt
 from wolo.tools.tool_values import Question
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class _Running:
         self.stream: Callable[[], object] = lambda: self
 
 
-class _Open:
+class _OpenConversation:
     """The open conversation of an agent, given back when the agent is dropped."""
 
     def __init__(self, agent: Agent) -> None:
@@ -160,7 +159,7 @@ class Agent:
             if value not in (None, "")
         }
         self._given["set"] = [f"{key}={setting(value)}" for key, value in (settings or {}).items()]
-        self._open = _Open(self)
+        self._open = _OpenConversation(self)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._history: tuple[Message, ...] = ()
         self._running: _Running | None = None
@@ -207,7 +206,7 @@ class Agent:
         return self._stream(prompt, history)
 
     def _stream(
-        self, prompt: Prompt, history: History | None, changed: Callable[[PromptMessage], PromptMessage] = lambda message: message
+        self, prompt: Prompt, history: History | None, changed: Callable[[UserPrompt], UserPrompt] = lambda message: message
     ) -> AsyncGenerator[RunEvent, None]:
         """`changed` gets the message of the prompt and returns the one to send."""
         running = _Running()
@@ -216,11 +215,11 @@ class Agent:
         return stream
 
     async def _run_events(
-        self, prompt: Prompt, history: History | None, running: _Running, changed: Callable[[PromptMessage], PromptMessage]
+        self, prompt: Prompt, history: History | None, running: _Running, changed: Callable[[UserPrompt], UserPrompt]
     ) -> AsyncGenerator[RunEvent, None]:
         await self._begin(running)
         try:
-            message = PromptMessage.from_message(to_message(prompt), ORIGIN)
+            message = UserPrompt.from_message(to_message(prompt), ORIGIN)
             conversation = await self._opened(history)
             if isinstance(prompt, str):
                 notices: list[str] = []
@@ -303,7 +302,7 @@ class Agent:
         """Returns an agent that continues from here in a copy of the session; this one is not affected."""
         other = Agent.__new__(Agent)
         other.__dict__.update(self.__dict__)
-        other._open, other._running, other._history = _Open(other), None, self.history
+        other._open, other._running, other._history = _OpenConversation(other), None, self.history
         if self._session != MEMORY and self.session_id:
             other._session, other._fork = self.session_id, True
         return other
@@ -394,7 +393,7 @@ class Agent:
             hook_functions=self._hooks,
         )
 
-    async def _events(self, conversation: Conversation, prompt: PromptMessage) -> AsyncGenerator[Event, None]:
+    async def _events(self, conversation: Conversation, prompt: UserPrompt) -> AsyncGenerator[Event, None]:
         """Reads the turn in a task of its own, so that a cancellation of the caller cannot cut its end short."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
 

@@ -23,7 +23,7 @@ from wolo.guard.intents import Intent
 from wolo.messages.parts import MediaPart
 from wolo.tools.clipping import clip_and_keep
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Answered, Result
+from wolo.tools.tool_values import Answered, CallResult
 
 
 class ToolContext(Struct, frozen=True):
@@ -73,7 +73,7 @@ class ProgramTool:
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
         services, began = call.services, time.monotonic()
         token = _context.set(ToolContext(call.call_id, services.shell.cwd, services.workspace.root, call.progress))
         try:
@@ -87,7 +87,7 @@ class ProgramTool:
             _context.reset(token)
         data = services.secrets.hide(text).encode(errors="replace")
         clipped = clip_and_keep(data, name=f"{self.name}-{call.call_id or 'output'}.txt", keep=services.save_output)
-        return Result(clipped, Answered(clipped, time.monotonic() - began), media=media)
+        return CallResult(clipped, Answered(clipped, time.monotonic() - began), media=media)
 
 
 @overload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 
-from wolo.cli.options import Line, parse
+from wolo.cli.options import CommandLine, parse
 from wolo.cli.signals import EXIT_BY_SIGNAL, is_answered
 from wolo.errors import UsageError
 
@@ -32,10 +32,10 @@ def acp() -> None:
 
     Options such as -m, --mode, --add-dir and --set apply to every session.
     """
-    serve(Line({}, (), ("acp",)))
+    serve(CommandLine({}, (), ("acp",)))
 
 
-def serve(line: Line) -> int:
+def serve(line: CommandLine) -> int:
     """Raises UsageError for options that have no effect here."""
     values = parse([token for token in line.subcommand if token != "acp"])
     if values.words:

@@ -7,8 +7,8 @@ import gc
 import sys
 import time
 
-from wolo.cli.options import Line, asks_for_json, parse
-from wolo.cli.signals import Interrupted, answer_signals, held, leave
+from wolo.cli.options import CommandLine, asks_for_json, parse
+from wolo.cli.signals import InterruptedBySignal, answer_signals, held, leave
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import OutputLost, abandon, flush, print_message, show_error
 
@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     try:
         return _dispatch(line)
     except SystemExit as left:  # a signal before the turn began
-        return int(left.code or 0) if line.subcommand else _end_in_json(argv, Interrupted(int(left.code or 0)))
+        return int(left.code or 0) if line.subcommand else _end_in_json(argv, InterruptedBySignal(int(left.code or 0)))
     except WoloError as error:
         show_error(error)
         return error.exit_code
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
         return _report(error, began)
 
 
-def _dispatch(line: Line) -> int:
+def _dispatch(line: CommandLine) -> int:
     if line.subcommand[:1] == ("acp",) and "help" not in line.values:
         from wolo.cli.acp import serve
 

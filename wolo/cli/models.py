@@ -13,8 +13,8 @@ from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import print_line, print_message, visible
 
 if TYPE_CHECKING:
-    from wolo.models.probe_cache import Finding, ProbeResult
-    from wolo.models.provider import Choice
+    from wolo.models.probe_cache import ProbeFinding, ProbeResult
+    from wolo.models.provider import ModelChoice
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -127,7 +127,7 @@ def probe(
         print_line(f"Saved in {place}; wolo uses it from now on.")
 
 
-def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
+def _choose(url: str, model: str, api_key: str, api: str) -> ModelChoice:
     """The model without the results of earlier probes."""
     from wolo.config import keys, layers
     from wolo.conversation.resources.model_selection import choose, find
@@ -157,18 +157,18 @@ def _only_model(url: str, api_key: str) -> str:
     raise ConfigError("Which model should be probed?", hint=f"Name it with -m MODEL{there}.")
 
 
-async def _run(choice: Choice, window: int | None, *, quiet: bool) -> ProbeResult:
+async def _run(choice: ModelChoice, window: int | None, *, quiet: bool) -> ProbeResult:
     from msgspec.structs import replace
 
     from wolo.models import probe_cache
     from wolo.models.driving import decide, known_facts
     from wolo.models.http.http_transport import HttpTransport
     from wolo.models.probe import Probe
-    from wolo.models.probe_cache import SIGNS, Finding
+    from wolo.models.probe_cache import SIGNS, ProbeFinding
     from wolo.models.provider import ProviderSettings
     from wolo.places import find_places
 
-    def on_finding(finding: Finding) -> None:
+    def on_finding(finding: ProbeFinding) -> None:
         if not quiet:
             print(visible(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip()), flush=True)
 
@@ -177,7 +177,7 @@ async def _run(choice: Choice, window: int | None, *, quiet: bool) -> ProbeResul
         found = await Probe(choice, transport, on_finding).run(window)
         facts = await known_facts(transport, choice, find_places().cache, elsewhere=True)
         decision = decide(probe_cache.apply_probe(choice, found, own=ProviderSettings(), keeps_format=False), facts)
-        finding = Finding("driving mode", True, f"{decision.mode}: {decision.reason}")
+        finding = ProbeFinding("driving mode", True, f"{decision.mode}: {decision.reason}")
         on_finding(finding)
         return replace(found, facts=facts, drive=decision.mode, findings=(*found.findings, finding))
     finally:

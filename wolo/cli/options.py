@@ -160,17 +160,17 @@ TAKES_NAME = frozenset({"login", "logout"})
 _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in (*option.spellings, *option.also)}
 
 
-class Line(NamedTuple):
+class CommandLine(NamedTuple):
     values: Values
     words: tuple[str, ...]
     subcommand: tuple[str, ...] = ()
     """Arguments for Typer; when set, the other fields are ignored."""
 
 
-def parse(argv: list[str]) -> Line:
+def parse(argv: list[str]) -> CommandLine:
     """Raises UsageError for an unknown option or a missing value."""
     if tuple(argv[:2]) in OWN_OPTIONS:
-        return Line({}, (), tuple(argv))
+        return CommandLine({}, (), tuple(argv))
     words: list[str] = []
     tokens: list[str] = []
     values: Values = {}
@@ -184,7 +184,7 @@ def parse(argv: list[str]) -> Line:
         if token == "--":
             if len(words) > 1:
                 _refuse_almost_command(words, values)
-            return Line(values, (*words, *rest)) if not unknown else _refuse(unknown)
+            return CommandLine(values, (*words, *rest)) if not unknown else _refuse(unknown)
         if not _is_option(token):
             # What stands behind an option that is not ours may be its value: `wolo stats --by model`.
             if not is_strange or token in SUBCOMMANDS.get("".join(words), ()):
@@ -199,11 +199,11 @@ def parse(argv: list[str]) -> Line:
             taken = [token]
         tokens += taken
     if _names_subcommand(words, values):
-        return Line(values, (), _named_first(tokens, words[:2]))
+        return CommandLine(values, (), _named_first(tokens, words[:2]))
     if unknown:
         return _refuse(unknown)
     _refuse_almost_command(words, values)
-    return Line(values, tuple(words))
+    return CommandLine(values, tuple(words))
 
 
 def _refuse_almost_command(words: list[str], values: Values) -> None:
@@ -316,7 +316,7 @@ def _named_first(tokens: list[str], names: list[str]) -> tuple[str, ...]:
     return (*names, *rest)
 
 
-def _refuse(token: str) -> Line:
+def _refuse(token: str) -> CommandLine:
     import difflib
 
     spelling = token.partition("=")[0]

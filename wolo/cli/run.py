@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wolo.cli.crash_log import log_to_file, report
-from wolo.cli.options import Line, Values
+from wolo.cli.options import CommandLine, Values
 from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave, leave_if, note_signals
 from wolo.config.cli_options import Given, many, text
 from wolo.errors import UsageError, WoloError
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from wolo.conversation.conversation import Conversation
     from wolo.conversation.resources.startup import StartOptions
     from wolo.conversation.structured_output import OutputForm
-    from wolo.messages.message import Origin, Prompt
+    from wolo.messages.message import Origin, UserPrompt
 
 
-def run(line: Line) -> int:
+def run(line: CommandLine) -> int:
     """Raises WoloError for text output; with JSON output prints the error as the result object."""
     began, values = time.time(), line.values
     format = check_format(text(values, "output_format") or "text")
@@ -62,7 +62,7 @@ def fail_in_json(error: WoloError) -> int:
     return error.exit_code
 
 
-def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
+def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
     _enter_directory(text(line.values, "cd"))
     if "trust" in line.values:
         line.values["trust"] = str(find_root())  # not a folder the run changes to later
@@ -84,12 +84,12 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, format, _Errand(prompt, origin, piped, files, last, reads_lines), came))
-        from wolo.frontends.terminal.repl.terminal_runner import Task, start
+        from wolo.frontends.terminal.repl.terminal_runner import TerminalTask, start
 
         answer_signals(leave)
         leave_if(came)
         stay = "interactive" in line.values or not (prompt.strip() or piped.strip())
-        task = Task(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay)
+        task = TerminalTask(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay)
         return runner.run(start(opening, task))
 
 
@@ -159,7 +159,7 @@ async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand
         _stop_listening()
 
 
-async def _text_line(conversation: Conversation, line: str) -> Prompt:
+async def _text_line(conversation: Conversation, line: str) -> UserPrompt:
     """The prompt of a text that comes as a JSON line, and may mention files."""
     from wolo.conversation.prompt_attachments import write_prompt
 
@@ -191,7 +191,7 @@ def _output_form(given: Given) -> OutputForm | None:
     return read_schema(text(given, "json_schema"))
 
 
-def _reads_lines(line: Line, format: OutputFormat) -> bool:
+def _reads_lines(line: CommandLine, format: OutputFormat) -> bool:
     """Raises UsageError for options that do not fit together."""
     named = text(line.values, "input_format") or "text"
     if named not in ("text", "stream-json"):
@@ -243,7 +243,7 @@ def _stop_listening() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _prompt_text(line: Line) -> tuple[str, str, Origin]:
+def _prompt_text(line: CommandLine) -> tuple[str, str, Origin]:
     """Returns the prompt, the piped text and the prompt's origin; `-` alone reads the prompt from stdin."""
     words = list(line.words)
     if _is_terminal(sys.stdin):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
-class Interrupted(WoloError):
+class InterruptedBySignal(WoloError):
     kind = "interrupted"
 
     def __init__(self, exit_code: int) -> None:

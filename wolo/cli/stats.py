@@ -18,7 +18,7 @@ from wolo.sessions.timestamps import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wolo.sessions.search.usage_stats import Stats, ToolUse, Totals
+    from wolo.sessions.search.usage_stats import Stats, ToolUsage, UsageTotals
 
 KINDS = ("model", "tool", "project", "day")
 SHOWN = 8
@@ -73,7 +73,7 @@ def _json(stats: Stats, since: float, by: str) -> dict[str, Any]:
     return head | total | {f"{kind}s": rows for kind, rows in kinds.items() if by in ("", kind)}
 
 
-def _row(totals: Totals) -> dict[str, Any]:
+def _row(totals: UsageTotals) -> dict[str, Any]:
     names = ("input", "cache_read", "cache_write", "output", "reasoning")
     return {
         "name": totals.name,
@@ -121,7 +121,7 @@ def _of(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _spent(totals: Totals) -> str:
+def _spent(totals: UsageTotals) -> str:
     """Names answers of unknown price; they do not count as free."""
     if not totals.unpriced:
         return money(totals.known_cost)
@@ -130,7 +130,7 @@ def _spent(totals: Totals) -> str:
     return f"{money(totals.known_cost)} + {totals.unpriced:,} of unknown price"
 
 
-def _used(heading: str, rows: Sequence[Totals], most: int | None) -> list[str]:
+def _used(heading: str, rows: Sequence[UsageTotals], most: int | None) -> list[str]:
     shown = rows[:most]
     table = [(heading, "TURNS" if heading != "Models" else "ANSWERS", "TOKENS", "CACHED", "COST")]
     for each in shown:
@@ -141,13 +141,13 @@ def _used(heading: str, rows: Sequence[Totals], most: int | None) -> list[str]:
     return _drawn(table, [each.tokens for each in shown]) + _more(len(rows) - len(shown))
 
 
-def _cost(totals: Totals) -> str:
+def _cost(totals: UsageTotals) -> str:
     if totals.unpriced and totals.known_cost:
         return f"{money(totals.known_cost)}+?"
     return money(totals.cost)
 
 
-def _tools(rows: Sequence[ToolUse], most: int | None) -> list[str]:
+def _tools(rows: Sequence[ToolUsage], most: int | None) -> list[str]:
     shown = rows[:most]
     table = [("Tools", "CALLS", "FAILED")]
     table += [(each.name, f"{each.calls:,}", f"{each.failed:,}" if each.failed else "-") for each in shown]

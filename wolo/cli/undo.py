@@ -14,7 +14,7 @@ from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.frontends.streams import print_line
 
 if TYPE_CHECKING:
-    from wolo.conversation.history.turn_undo import Kind, Report, Undo, Undoing
+    from wolo.conversation.history.turn_undo import Kind, PreparedUndo, Report, Undoing
     from wolo.sessions.listing import SessionInfo
     from wolo.sessions.locks import SessionInUse
     from wolo.sessions.store import Store
@@ -56,7 +56,14 @@ def redo(dry_run: DryRun = False, as_json: AsJson = False, yes: Yes = False, ses
 
 
 def _run(
-    kind: Kind, asked: dict[str, Any], plan: Callable[[Undoing], Undo], spec: str, *, dry_run: bool, as_json: bool, yes: bool
+    kind: Kind,
+    asked: dict[str, Any],
+    plan: Callable[[Undoing], PreparedUndo],
+    spec: str,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    yes: bool,
 ) -> None:
     """`asked` is the same request for a server that has the session open."""
     from wolo.sessions.locks import SessionInUse
@@ -95,7 +102,7 @@ def _undoing(store: Store, info: SessionInfo) -> Undoing:
     return Undoing(watch, places.state / "file-locks", store.nodes(info.id), store.head(info.id), (), Path.cwd())
 
 
-def _do(store: Store, info: SessionInfo, undoing: Undoing, planned: Undo) -> Report:
+def _do(store: Store, info: SessionInfo, undoing: Undoing, planned: PreparedUndo) -> Report:
     from wolo.sessions.entries import AnyEntry, BranchEntry
 
     done = undoing.carry_out(planned)

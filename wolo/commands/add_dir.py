@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
 
@@ -21,7 +21,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if len(named) != 1:
         raise UsageError("/add-dir takes one directory; quote a name with blanks.", hint="/add-dir ../library")
     path = await asyncio.to_thread(_directory, context.conversation.info.cwd, named[0])
-    opened = await context.conversation.reopen(Change(directories=(str(path),)))
+    opened = await context.conversation.reopen(ConversationChange(directories=(str(path),)))
     return SwitchConversation(opened, text=f"Added {clean_line(str(path))} to the workspace until you quit.")
 
 

@@ -6,7 +6,7 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
 from wolo.conversation.subagents.subagent_run import SubagentRun
 from wolo.errors import UsageError
-from wolo.extensions.agent_files import Profile, find_agent
+from wolo.extensions.agent_files import AgentProfile, find_agent
 from wolo.messages.terminal_text import clean, clean_line
 
 NONE = "This model cannot delegate tasks to other agents."
@@ -29,20 +29,20 @@ def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     return [(each.name, clean_line(each.description)) for each in subagents.agents.found]
 
 
-def _find(name: str, found: tuple[Profile, ...]) -> Profile:
+def _find(name: str, found: tuple[AgentProfile, ...]) -> AgentProfile:
     profile = find_agent(found, name)
     if profile is None:
         raise UsageError(f"Unknown agent: {clean_line(name)}.", hint=f"Agents: {', '.join(each.name for each in found)}.")
     return profile
 
 
-def _in_short(profile: Profile) -> str:
+def _in_short(profile: AgentProfile) -> str:
     words = clean_line(profile.description)
     reads = "read-only" if profile.only_reads and "read-only" not in words else ""
     return f"{', '.join(filter(None, (_origin(profile), reads, _availability(profile))))} · {words}"
 
 
-def _page(profile: Profile) -> str:
+def _page(profile: AgentProfile) -> str:
     facts = [
         ("description", profile.description),
         ("file", str(profile.path) if profile.path else "built in"),
@@ -61,7 +61,7 @@ def _page(profile: Profile) -> str:
     return "\n".join([profile.name, *lines, *(["", clean(profile.prompt)] if profile.prompt else [])])
 
 
-def _rights(profile: Profile) -> str:
+def _rights(profile: AgentProfile) -> str:
     """Limits of its file; empty: none."""
     ceiling = profile.ceiling
     if ceiling is None:
@@ -71,13 +71,13 @@ def _rights(profile: Profile) -> str:
     return ", ".join(filter(None, (*facts, *(f"{rule.decision} {rule}" for rule in ceiling.rules))))
 
 
-def _origin(profile: Profile) -> str:
+def _origin(profile: AgentProfile) -> str:
     if profile.plugin:
         return f"plugin {profile.plugin}"
     return "built in" if profile.path is None else "project" if profile.is_projects else "yours"
 
 
-def _availability(profile: Profile) -> str:
+def _availability(profile: AgentProfile) -> str:
     if profile.mode == "primary":
         return f"`wolo --agent {profile.name}`, not for tasks"
     return "hidden from the model" if profile.is_hidden else ""

@@ -10,7 +10,7 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText, Sw
 from wolo.config import layers
 from wolo.config.dotted_keys import dotted, parse_key
 from wolo.config.settings_writer import write_setting
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.places import find_places
 
@@ -29,7 +29,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
         return ShowText("\n".join(map(_line, found)))
     places = find_places()
     name = await asyncio.to_thread(write_setting, places, key, value.strip())
-    opened = await context.conversation.reopen(Change())
+    opened = await context.conversation.reopen(ConversationChange())
     held = next((row for row in layers.rows(opened.permissions.config) if row[0] == name), None)
     overridden = "" if held is None or str(places.config) in held[2] else f" It has no effect here: {held[2]} overrides it."
     return SwitchConversation(opened, text=f"Saved {name} in {places.config / 'config.toml'}.{overridden}")

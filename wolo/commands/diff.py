@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.conversation.history.changed_files import Changed, changed_by, patch, paths_changed
+from wolo.conversation.history.changed_files import ChangedFile, changed_by, patch, paths_changed
 from wolo.messages.terminal_text import counted
 
 MOST_LINES = 400
@@ -33,7 +33,7 @@ def _relative(path: str, cwd: Path) -> str:
     return str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path
 
 
-def _shown(changed: list[Changed], where: Path) -> str:
+def _shown(changed: list[ChangedFile], where: Path) -> str:
     """A Markdown code block, which front ends colour."""
     lines = [line for each in changed for line in patch(each, where)]
     more = len(lines) - MOST_LINES

@@ -14,7 +14,7 @@ from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Origin, is_typed
 from wolo.tools.tool_values import Output
@@ -78,7 +78,7 @@ async def answered_by(model: str, conversation: Conversation, notify: Callable[[
     if model in ("", conversation.info.model):
         return conversation
     try:
-        return await conversation.reopen(Change(model=model))
+        return await conversation.reopen(ConversationChange(model=model))
     except HandoverFailed as failed:
         if failed.conversation is None:
             raise

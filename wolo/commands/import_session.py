@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, SwitchConversation
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.store import Store
@@ -20,7 +20,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
             "/import takes one file; quote a name with blanks.", hint="/import FILE; `wolo sessions import --from AGENT` lists."
         )
     session_id, report = await asyncio.to_thread(_import, named[0], context.conversation.info.cwd)
-    return SwitchConversation(await context.conversation.reopen(Change(session=session_id)), text=report)
+    return SwitchConversation(await context.conversation.reopen(ConversationChange(session=session_id)), text=report)
 
 
 def _import(name: str, cwd: Path) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean
-from wolo.tools.background_jobs import Job, Jobs
+from wolo.tools.background_jobs import BackgroundJobs, Job
 
 _HINT = "/jobs, /jobs output ID, /jobs stop ID, /jobs detach ID"
 _MOST_LINES = 40
@@ -33,7 +33,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
             raise UsageError(f"Unknown action: {action}.", hint=_HINT)
 
 
-def _find(jobs: Jobs, which: str) -> Job:
+def _find(jobs: BackgroundJobs, which: str) -> Job:
     """By number, or the only job."""
     if which and not which.isdecimal():
         raise UsageError(f"{which} is not a job number.", hint=_HINT)

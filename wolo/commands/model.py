@@ -10,7 +10,7 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText, Sw
 from wolo.config import keys
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import find
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.diagnostics.model_info import in_brief, models_here
 from wolo.errors import ConfigError, UsageError
 from wolo.messages.terminal_text import clean_line
@@ -18,7 +18,7 @@ from wolo.models import catalog
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog_files import did_you_mean
 from wolo.models.http.server_lookup import served_models
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.places import Notices, find_places
 
 
@@ -27,7 +27,7 @@ async def _run(context: CommandContext, rest: str) -> Outcome:
     if not rest:
         return ShowText(f"{conversation.info.model}\n/model PROVIDER/MODEL switches; `wolo models list` lists the models.")
     await asyncio.to_thread(refuse_unknown, conversation.permissions.config, rest, conversation.info.model)
-    return SwitchConversation(await conversation.reopen(Change(model=rest)))
+    return SwitchConversation(await conversation.reopen(ConversationChange(model=rest)))
 
 
 def _arguments(context: CommandContext) -> list[tuple[str, str]]:
@@ -69,7 +69,7 @@ def _is_known(spec: str, environ: Mapping[str, str], config: Config) -> bool:
     return True
 
 
-def _names(choice: Choice, current: str, config: Config) -> list[str]:
+def _names(choice: ModelChoice, current: str, config: Config) -> list[str]:
     return [current, *(each.id for each in choice.provider.models), *(each.label for each in models_here(config) if each.model)]
 
 

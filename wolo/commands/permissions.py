@@ -5,7 +5,7 @@ from __future__ import annotations
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.permission_check import remove_rule, rule_lines, verdict_lines
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 
 EVERYWHERE = "--everywhere"
@@ -47,7 +47,7 @@ async def _remove(conversation: Conversation, what: str) -> Outcome:
     everywhere = EVERYWHERE in words
     rule = " ".join(word for word in words if word != EVERYWHERE)
     remove_rule(rule, conversation.info.root, everywhere=everywhere)
-    return SwitchConversation(await conversation.reopen(Change()), text=f"Removed {rule}.")
+    return SwitchConversation(await conversation.reopen(ConversationChange()), text=f"Removed {rule}.")
 
 
 COMMANDS = (

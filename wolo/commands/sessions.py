@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 
 MOST = 20
@@ -11,13 +11,13 @@ TITLE_CHARS = 80
 
 
 async def _new(context: CommandContext, rest: str) -> Outcome:
-    return SwitchConversation(await context.conversation.reopen(Change(session=None)), draft=rest)
+    return SwitchConversation(await context.conversation.reopen(ConversationChange(session=None)), draft=rest)
 
 
 async def _resume(context: CommandContext, rest: str) -> Outcome:
     if not rest:
         return await _list(context, rest)
-    return SwitchConversation(await context.conversation.reopen(Change(session=rest)))
+    return SwitchConversation(await context.conversation.reopen(ConversationChange(session=rest)))
 
 
 def _resume_arguments(context: CommandContext) -> list[tuple[str, str]]:
@@ -50,7 +50,7 @@ async def _fork(context: CommandContext, rest: str) -> Outcome:
     if not conversation.info.saves_session or not conversation.history:
         raise UsageError("There is nothing to copy yet.", hint="Send a prompt first; --no-session saves nothing.")
     original = conversation.info.session_id
-    opened = await conversation.reopen(Change(session=original, fork=True))
+    opened = await conversation.reopen(ConversationChange(session=original, fork=True))
     if rest:
         opened.session.set_title(rest)
     return SwitchConversation(

@@ -8,7 +8,7 @@ from pathlib import Path
 from wolo.commands import diff
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
-from wolo.conversation.history.turn_undo import Undo, Undoing, lines
+from wolo.conversation.history.turn_undo import PreparedUndo, Undoing, lines
 from wolo.errors import UsageError
 
 PREVIEW, ANYWAY = "--preview", "--anyway"
@@ -40,7 +40,7 @@ async def _redo(context: CommandContext, rest: str) -> Outcome:
     return await carry_out(context, undoing, redo)
 
 
-async def carry_out(context: CommandContext, undoing: Undoing, undo: Undo) -> Outcome:
+async def carry_out(context: CommandContext, undoing: Undoing, undo: PreparedUndo) -> Outcome:
     """Restores the files, then the conversation."""
     done = await asyncio.to_thread(undoing.carry_out, undo)
     following = await context.conversation.reopen(done.change)

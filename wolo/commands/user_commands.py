@@ -18,7 +18,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.prompt_attachments import readable_mentions
 from wolo.errors import ExtensionError
 from wolo.extensions.command_files import WrittenCommand, fill
-from wolo.extensions.command_templates import Run
+from wolo.extensions.command_templates import InsertedCommand
 from wolo.extensions.markdown_files import shown
 from wolo.extensions.skill_files import Skill, result_text
 from wolo.guard.protected_paths import runs_code
@@ -185,7 +185,7 @@ def _is_users(command: WrittenCommand, conversation: Conversation) -> bool:
     return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(resolve_path(find_places().config)))
 
 
-def _rights(run: Run, conversation: Conversation, *, is_own: bool) -> CommandRights | None:
+def _rights(run: InsertedCommand, conversation: Conversation, *, is_own: bool) -> CommandRights | None:
     """A user's command runs with the user's rights, a project's with the model's. None: not allowed."""
     if not run.line:
         return None

@@ -29,7 +29,7 @@ _TAKEN = frozenset((*(each.name for each in BUILTIN_WITH_COMPLETION), FIND_TOOLS
 Standing = Literal["yours", "allowed", "needs consent", "refused"]
 
 
-class FoundFile(Struct, frozen=True):
+class CustomToolFile(Struct, frozen=True):
     file: ToolFile
     standing: Standing
     problem: str = ""
@@ -54,7 +54,7 @@ class FoundTools(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-def find_files(config: Config, places: Places, root: Path, cwd: Path) -> list[FoundFile]:
+def find_files(config: Config, places: Places, root: Path, cwd: Path) -> list[CustomToolFile]:
     """The nearest file first. Reads nothing of an untrusted project, and runs nothing."""
     found = project_files(places, root, cwd) if config.trusts_project else []
     own = places.config / "tools"
@@ -62,17 +62,17 @@ def find_files(config: Config, places: Places, root: Path, cwd: Path) -> list[Fo
     return [*found, *_entry_points(places)]
 
 
-def project_files(places: Places, root: Path, cwd: Path) -> list[FoundFile]:
+def project_files(places: Places, root: Path, cwd: Path) -> list[CustomToolFile]:
     folders = [folder / place for folder in project.folders(root, Path(os.path.realpath(cwd))) for place in project.TOOLS.places]
     return [_project_file(path, places, root) for folder in reversed(folders) for path in _python_files(folder)]
 
 
-def save_consent(places: Places, root: Path, found: FoundFile, answer: consents.Consent) -> None:
+def save_consent(places: Places, root: Path, found: CustomToolFile, answer: consents.Consent) -> None:
     """Applies only as long as the file does not change. Raises ConfigError."""
     consents.save_consent(places, root, _asked(found.file), answer)
 
 
-async def find_tools(files: Sequence[FoundFile], config: Config, places: Places, root: Path, cwd: Path) -> FoundTools:
+async def find_tools(files: Sequence[CustomToolFile], config: Config, places: Places, root: Path, cwd: Path) -> FoundTools:
     """Lists the tools of all files that may run. A problem costs its file or function only."""
     processes = Processes(places.state / "tools")
     walls = _Walls(config, places, root)
@@ -143,24 +143,24 @@ def _python_files(folder: Path) -> Iterator[Path]:
             yield folder / name
 
 
-def _own_file(path: Path) -> FoundFile:
+def _own_file(path: Path) -> CustomToolFile:
     try:
         data = read_own(path, Notices()) or b""
     except (ConfigError, OSError) as error:
-        return FoundFile(ToolFile(str(path), "", str(path)), "yours", problem=f"{path} is not used: {error}")
-    return FoundFile(ToolFile(str(path), hashlib.sha256(data).hexdigest(), str(path), _decoded(data)), "yours")
+        return CustomToolFile(ToolFile(str(path), "", str(path)), "yours", problem=f"{path} is not used: {error}")
+    return CustomToolFile(ToolFile(str(path), hashlib.sha256(data).hexdigest(), str(path), _decoded(data)), "yours")
 
 
-def _project_file(path: Path, places: Places, root: Path) -> FoundFile:
+def _project_file(path: Path, places: Places, root: Path) -> CustomToolFile:
     source = str(path.relative_to(root))
     try:
         data = project.read_file(path, root)
         file = ToolFile(os.path.realpath(path), hashlib.sha256(data).hexdigest(), source, _decoded(data))
         answer = consents.consent_to(places, root, _asked(file), Notices())
     except WoloError as error:
-        return FoundFile(ToolFile(str(path), "", source), "needs consent", problem=error.message)
+        return CustomToolFile(ToolFile(str(path), "", source), "needs consent", problem=error.message)
     standing: Standing = "allowed" if answer == "yes" else "refused" if answer == "never" else "needs consent"
-    return FoundFile(file, standing)
+    return CustomToolFile(file, standing)
 
 
 def _decoded(data: bytes) -> str:
@@ -171,8 +171,8 @@ def _asked(file: ToolFile) -> str:
     return f"tools {file.source} {file.digest}"
 
 
-def _entry_points(places: Places) -> list[FoundFile]:
+def _entry_points(places: Places) -> list[CustomToolFile]:
     """Of installed packages, in the group `wolo.tools`."""
     state = installation_state()
     entries = find_installed(places.cache / TOOL_PACKAGES, package_folders(), state)
-    return [FoundFile(ToolFile(f"entry point {each}", state, f"entry point {each}"), "yours") for each in entries]
+    return [CustomToolFile(ToolFile(f"entry point {each}", state, f"entry point {each}"), "yours") for each in entries]

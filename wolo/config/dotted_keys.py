@@ -27,7 +27,7 @@ class Leaf(NamedTuple):
     """Converted to the type of the setting."""
 
 
-class Place(NamedTuple):
+class SettingsPlace(NamedTuple):
     """Origin of settings, for error messages."""
 
     name: str
@@ -46,12 +46,12 @@ class Place(NamedTuple):
         return f"{self.name}, line {line}" if at >= 0 else self.name
 
 
-def leaves(data: Mapping[str, Any], place: Place) -> Iterator[Leaf]:
+def leaves(data: Mapping[str, Any], place: SettingsPlace) -> Iterator[Leaf]:
     """Every setting in nested tables. Raises ConfigError for an unknown key or a value of the wrong type."""
     return _find_leaves(data, Settings, (), place, is_text=False)
 
 
-def leaf(dotted_key: str, value: str, place: Place) -> Leaf:
+def leaf(dotted_key: str, value: str, place: SettingsPlace) -> Leaf:
     """Parses one setting from text: `5` becomes a number where needed, a list is one word or `["a", "b"]`."""
     key = parse_key(dotted_key)
     data: Any = value
@@ -104,7 +104,7 @@ def _build(data: Mapping[str, Any], kind: Any) -> Any:
     return kind(**made) if isinstance(kind, type) and issubclass(kind, Struct) else made
 
 
-def _find_leaves(data: Mapping[str, Any], kind: Any, key: Key, place: Place, *, is_text: bool) -> Iterator[Leaf]:
+def _find_leaves(data: Mapping[str, Any], kind: Any, key: Key, place: SettingsPlace, *, is_text: bool) -> Iterator[Leaf]:
     for name, value in data.items():
         child_key = (*key, name)
         child = _child(kind, name)
@@ -139,7 +139,7 @@ def _names(kind: Any) -> list[str]:
     return list(_types(kind)) if isinstance(kind, type) and issubclass(kind, Struct) else ["NAME"]
 
 
-def _convert(value: Any, kind: Any, key: Key, place: Place, *, is_text: bool) -> Any:
+def _convert(value: Any, kind: Any, key: Key, place: SettingsPlace, *, is_text: bool) -> Any:
     if is_text and isinstance(value, str) and any(get_origin(each) is tuple for each in (kind, *get_args(kind))):
         value = _list(value)
     try:
@@ -159,7 +159,7 @@ def _list(text: str) -> Any:
     return parse_toml(f"list = {text}".encode(), "the list")[1]["list"]
 
 
-def _unknown(key: Key, kind: Any, place: Place) -> ConfigError:
+def _unknown(key: Key, kind: Any, place: SettingsPlace) -> ConfigError:
     near = _nearest(key, kind)
     hint = f"Did you mean {near}?" if near else "`wolo config show` lists them all."
     return ConfigError(f"{place.at(key)}: there is no setting {dotted(key)}.", hint=hint)

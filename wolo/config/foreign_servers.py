@@ -30,7 +30,7 @@ class ForeignServer(Struct, frozen=True):
     scope: Literal["local", "user"]
 
 
-class _File(Struct, frozen=True):
+class _ServerFile(Struct, frozen=True):
     agent: str
     path: Path
     scope: Literal["local", "user"]
@@ -47,7 +47,7 @@ def find_foreign(wanted: str, root: Path, cwd: Path, notices: Notices) -> Iterat
         path = cwd / Path(os.path.expanduser(wanted))  # noqa: PTH111  # Path.expanduser raises for unknown users
         if not path.is_file():
             raise UsageError(f"There is no agent and no file {wanted}.", hint=f"Agents: {', '.join(agents)}")
-        yield from _read(_File("", path, "user"), root, notices)
+        yield from _read(_ServerFile("", path, "user"), root, notices)
         return
     seen: set[str] = set()
     for file in files:
@@ -61,7 +61,7 @@ def find_foreign(wanted: str, root: Path, cwd: Path, notices: Notices) -> Iterat
                 notices.add(error.message)
 
 
-def _files(root: Path) -> Iterator[_File]:
+def _files(root: Path) -> Iterator[_ServerFile]:
     """The nearest first."""
     home = find_home()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -70,26 +70,26 @@ def _files(root: Path) -> Iterator[_File]:
     claude = (
         Path(os.environ["CLAUDE_CONFIG_DIR"], ".claude.json") if os.environ.get("CLAUDE_CONFIG_DIR") else home / ".claude.json"
     )
-    yield _File("claude", claude, "user")
-    yield _File("claude-desktop", desktop / "Claude/claude_desktop_config.json", "user")
-    yield _File("codex", root / ".codex/config.toml", "local")
-    yield _File("codex", codex / "config.toml", "user")
+    yield _ServerFile("claude", claude, "user")
+    yield _ServerFile("claude-desktop", desktop / "Claude/claude_desktop_config.json", "user")
+    yield _ServerFile("codex", root / ".codex/config.toml", "local")
+    yield _ServerFile("codex", codex / "config.toml", "user")
     for folder, scope in ((root, "local"), (root / ".opencode", "local"), (config / "opencode", "user")):
         for name in ("opencode.json", "opencode.jsonc"):
-            yield _File("opencode", folder / name, "local" if scope == "local" else "user")
-    yield _File("opencode", config / "opencode/config.json", "user")
-    yield _File("gemini", root / ".gemini/settings.json", "local")
-    yield _File("gemini", home / ".gemini/settings.json", "user")
-    yield _File("cursor", root / ".cursor/mcp.json", "local")
-    yield _File("cursor", home / ".cursor/mcp.json", "user")
-    yield _File("vscode", root / ".vscode/mcp.json", "local")
-    yield _File("vscode", desktop / "Code/User/mcp.json", "user")
-    yield _File("vscode", desktop / "Code/User/settings.json", "user")
-    yield _File("windsurf", home / ".codeium/windsurf/mcp_config.json", "user")
-    yield _File("kimi", home / ".kimi/mcp.json", "user")
+            yield _ServerFile("opencode", folder / name, "local" if scope == "local" else "user")
+    yield _ServerFile("opencode", config / "opencode/config.json", "user")
+    yield _ServerFile("gemini", root / ".gemini/settings.json", "local")
+    yield _ServerFile("gemini", home / ".gemini/settings.json", "user")
+    yield _ServerFile("cursor", root / ".cursor/mcp.json", "local")
+    yield _ServerFile("cursor", home / ".cursor/mcp.json", "user")
+    yield _ServerFile("vscode", root / ".vscode/mcp.json", "local")
+    yield _ServerFile("vscode", desktop / "Code/User/mcp.json", "user")
+    yield _ServerFile("vscode", desktop / "Code/User/settings.json", "user")
+    yield _ServerFile("windsurf", home / ".codeium/windsurf/mcp_config.json", "user")
+    yield _ServerFile("kimi", home / ".kimi/mcp.json", "user")
 
 
-def _read(file: _File, root: Path, notices: Notices) -> Iterator[ForeignServer]:
+def _read(file: _ServerFile, root: Path, notices: Notices) -> Iterator[ForeignServer]:
     """Raises ConfigError."""
     source = str(file.path)
     document = _document(file.path)

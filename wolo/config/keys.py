@@ -14,7 +14,7 @@ from wolo.guard.secrets.finder import is_ordinary
 from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
 from wolo.models import secret_references
 from wolo.models.catalog_files import Overrides, load
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.places import Notices, Places
 
 SEARCH_KEYS: Mapping[str, str] = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY", "exa": "EXA_API_KEY"}
@@ -43,7 +43,7 @@ def with_stored_keys(
     return {**environ, **found} if found else environ
 
 
-def sent_with(*choices: Choice | None) -> Iterator[Secret]:
+def sent_with(*choices: ModelChoice | None) -> Iterator[Secret]:
     """Secrets in requests to these models: the key, and headers with a secret name."""
     for choice in filter(None, choices):
         yield Secret(choice.provider.key_env[0] if choice.provider.key_env else "API_KEY", choice.api_key)

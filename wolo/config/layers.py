@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from wolo.config import consents, project
 from wolo.config.cli_options import Given, many
-from wolo.config.dotted_keys import Key, Leaf, Place, build, dotted, leaf, leaves, values
+from wolo.config.dotted_keys import Key, Leaf, SettingsPlace, build, dotted, leaf, leaves, values
 from wolo.config.files import parse_toml, read_toml
 from wolo.config.permission_rules import decision_of, read_rules, read_saved_rules
 from wolo.config.project import MORE_RULES, STRICTER
@@ -101,7 +101,7 @@ class _Layers:
         self._root = root
         self._values: dict[Key, Any] = {}
 
-    def add(self, one: Leaf, source: str, place: Place) -> None:
+    def add(self, one: Leaf, source: str, place: SettingsPlace) -> None:
         key, value = one
         _check(one, place)
         if key[0] == "permissions":
@@ -111,7 +111,7 @@ class _Layers:
         self._values[key] = value
         self.sources[dotted(key)] = source
 
-    def tighten(self, one: Leaf, place: Place) -> bool:
+    def tighten(self, one: Leaf, place: SettingsPlace) -> bool:
         """Adds a project's setting if it makes wolo stricter. Returns False if the setting is ignored."""
         key, wanted = one
         if key in MORE_RULES:
@@ -139,7 +139,7 @@ class _Layers:
         )
 
 
-def _check(one: Leaf, place: Place) -> None:
+def _check(one: Leaf, place: SettingsPlace) -> None:
     key, value = one
     if key == ("mode",) and value == "yolo" and not place.is_command_line:
         raise ConfigError(
@@ -171,7 +171,7 @@ def _add_user_file(found: _Layers, path: Path) -> None:
 
 
 def _add_user_text(found: _Layers, text: str, data: Mapping[str, Any], path: Path) -> None:
-    place = Place(str(path), text)
+    place = SettingsPlace(str(path), text)
     for one in leaves(data, place):
         found.add(one, str(path), place)
 
@@ -207,7 +207,7 @@ def _add_project(found: _Layers, places: Places, root: Path, cwd: Path, flags: G
 
 def _add_project_file(found: _Layers, path: Path, root: Path) -> None:
     text, data = parse_toml(project.read_file(path, root), path)
-    place = Place(str(path), text)
+    place = SettingsPlace(str(path), text)
     ignored = [one.key for one in leaves(data, place) if not found.tighten(one, place)]
     found.notices.extend(
         f"{place.at(key)}: {dotted(key)} is ignored: a project may only make wolo stricter." for key in ignored[:MOST_NAMED]
@@ -236,7 +236,7 @@ def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> N
     for finding in reading.findings:
         if finding.kind == "rule":
             decision, rule = finding.value
-            found.add(Leaf(("permissions", decision), (rule,)), name, Place(str(path)))
+            found.add(Leaf(("permissions", decision), (rule,)), name, SettingsPlace(str(path)))
         else:
             found.notices.add(f"{name}: {clean_line(finding.what)}: {clean_line(finding.why)}")
 
@@ -244,18 +244,18 @@ def _add_claude_rules(found: _Layers, path: Path, root: Path, folder: Path) -> N
 def _add_environment(found: _Layers, environ: Mapping[str, str]) -> None:
     for name, key in ENVIRONMENT.items():
         if value := environ.get(name, "").strip():
-            found.add(leaf(key, value, Place(name)), name, Place(name))
+            found.add(leaf(key, value, SettingsPlace(name)), name, SettingsPlace(name))
 
 
 def _add_flags(found: _Layers, flags: Given) -> None:
     for name, key in FLAGS.items():
         value = flags.get(name)
         if isinstance(value, str):
-            place = Place(f"--{name.replace('_', '-')}", is_command_line=True)
+            place = SettingsPlace(f"--{name.replace('_', '-')}", is_command_line=True)
             found.add(leaf(key, _normalised(key, value), place), place.name, place)
     for name in ("allow", "deny"):
         rules = flags.get(name)
-        place = Place(f"--{name}", is_command_line=True)
+        place = SettingsPlace(f"--{name}", is_command_line=True)
         if isinstance(rules, list):
             found.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
 
@@ -274,7 +274,7 @@ def _add_set(found: _Layers, text: str) -> None:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f'--set "{text}" is not KEY=VALUE.', hint="--set limits.max_turns=20")
-    place = Place("--set", is_command_line=True)
+    place = SettingsPlace("--set", is_command_line=True)
     found.add(leaf(key.strip(), value.strip(), place), "--set", place)
 
 

@@ -11,13 +11,13 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
-from wolo.config.dotted_keys import Place
+from wolo.config.dotted_keys import SettingsPlace
 from wolo.config.files import read_toml
 from wolo.errors import ConfigError
 from wolo.guard.precedence import Paths, Rulebook, RuleInput, Target
 from wolo.guard.rule_patterns import PathBase, read_host
 from wolo.guard.rules import Decision, Rule, RuleWithExamples, parse_rule
-from wolo.guard.shell.parser import Command, Line
+from wolo.guard.shell.parser import ParsedLine, PlainCommand
 from wolo.guard.shell.words import plain_words
 from wolo.places import Notices, find_home
 
@@ -31,7 +31,7 @@ def decision_of(name: str) -> Decision:
 
 
 def read_rules(
-    written: Iterable[str | RuleWithExamples], decision: Decision, source: str, place: Place, root: Path
+    written: Iterable[str | RuleWithExamples], decision: Decision, source: str, place: SettingsPlace, root: Path
 ) -> list[Rule]:
     """`source` is stored in the rules. Raises ConfigError with file and line."""
     return [_read(each, decision, source, place, root) for each in written]
@@ -40,7 +40,7 @@ def read_rules(
 def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
     """Reads answers of "always": one table per workspace, and `*` for all."""
     text, data = read_toml(path, notices)
-    place = Place(str(path), text)
+    place = SettingsPlace(str(path), text)
     found: list[Rule] = []
     for workspace, table in data.items():
         if not isinstance(table, dict) or not set(table) <= set(DECISIONS):
@@ -57,7 +57,7 @@ def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
     return found
 
 
-def _read(written: str | RuleWithExamples, decision: Decision, source: str, place: Place, root: Path) -> Rule:
+def _read(written: str | RuleWithExamples, decision: Decision, source: str, place: SettingsPlace, root: Path) -> Rule:
     text = _text(written)
     parse_rule(text, decision, place.at_words(text))
     rule = parse_rule(text, decision, source)
@@ -98,7 +98,7 @@ def _rule_input(rule: Rule, example: str, base: PathBase) -> RuleInput:
             return Paths(os.path.realpath(given), os.path.normpath(given))
         case "shell":
             words = plain_words(text)
-            return Command(words, (base.root,)) if words else Line(text, Path(base.root), None, is_reviewable=True)
+            return PlainCommand(words, (base.root,)) if words else ParsedLine(text, Path(base.root), None, is_reviewable=True)
         case "fetch":
             return read_host(text if "://" in text else f"https://{text}")
         case "mcp" | "tool" | "task":

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 
 from wolo.agent import verification
 from wolo.agent.budget import Limits
-from wolo.agent.compaction.compactor import Compaction
+from wolo.agent.compaction.compactor import CompactionSettings
 from wolo.agent.compaction.context_window import Context
 from wolo.extensions.hooks import definitions
 from wolo.formats.format import ThinkingLevel
@@ -35,20 +35,20 @@ class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules whose matches are always denied."""
 
 
-class Sandbox(Struct, frozen=True, forbid_unknown_fields=True):
+class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
     backend: Literal["auto", "required", "off"] = "auto"
     """`required`: commands never run outside the sandbox, and wolo does not start without one. `off`: `auto` works like
     `edit`."""
 
 
-class Shell(Struct, frozen=True, forbid_unknown_fields=True):
+class ShellSettings(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[float, Meta(gt=0)] = 120.0
     """Default timeout of a command."""
     env: tuple[str, ...] = ()
     """Variables that commands see in addition to a few standard ones (`GOPATH`, `CARGO_*`). Secrets are never passed."""
 
 
-class Batch(Struct, frozen=True, forbid_unknown_fields=True):
+class BatchSettings(Struct, frozen=True, forbid_unknown_fields=True):
     lease_s: Annotated[float, Meta(ge=1)] = 60.0
     """Time after which a worker on another machine that does not answer has lost its task."""
     requests_per_minute: Annotated[float, Meta(gt=0)] | None = None
@@ -64,7 +64,7 @@ class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     """Hide these tools."""
 
 
-class WebSearch(Struct, frozen=True, forbid_unknown_fields=True):
+class WebSearchSettings(Struct, frozen=True, forbid_unknown_fields=True):
     backend: Literal["", "brave", "tavily", "exa", "searxng", "zai"] = ""
     """Search service of the tool `web_search`; empty: the tool is not offered."""
     url: str = ""
@@ -88,7 +88,7 @@ class Lsp(Struct, frozen=True, forbid_unknown_fields=True):
     servers: Mapping[str, LanguageServer] = field(default_factory=dict)
 
 
-class Tasks(Struct, frozen=True, forbid_unknown_fields=True):
+class TaskSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of a subagent task, within what is left of `limits`."""
 
     timeout_s: Annotated[float, Meta(gt=0)] = 600.0
@@ -105,7 +105,7 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
     """The model may propose notes for later conversations; they wait in `/memory inbox` until you accept them."""
 
 
-class Telemetry(Struct, frozen=True, forbid_unknown_fields=True):
+class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
     content: bool = False
     """Also export prompts, answers, and arguments and results of calls; otherwise only names, counts and durations."""
 
@@ -146,25 +146,25 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     thinking: ThinkingLevel | None = None
     """Thinking level, unless the model name has one; none: provider default."""
     context: Context = Context()
-    compaction: Compaction = Compaction()
+    compaction: CompactionSettings = CompactionSettings()
     limits: Limits = Limits()
-    retry: retry.Settings = retry.Settings()
-    headers: headers.Settings = headers.Settings()
+    retry: retry.RetrySettings = retry.RetrySettings()
+    headers: headers.HeaderSettings = headers.HeaderSettings()
     permissions: Permissions = Permissions()
-    sandbox: Sandbox = Sandbox()
-    shell: Shell = Shell()
+    sandbox: SandboxSettings = SandboxSettings()
+    shell: ShellSettings = ShellSettings()
     tools: Tools = Tools()
-    web_search: WebSearch = WebSearch()
+    web_search: WebSearchSettings = WebSearchSettings()
     lsp: Lsp = Lsp()
-    tasks: Tasks = Tasks()
-    batch: Batch = Batch()
-    verify: verification.Settings = verification.Settings()
+    tasks: TaskSettings = TaskSettings()
+    batch: BatchSettings = BatchSettings()
+    verify: verification.VerificationSettings = verification.VerificationSettings()
     memory: Memory = Memory()
-    telemetry: Telemetry = Telemetry()
+    telemetry: TelemetrySettings = TelemetrySettings()
     ui: Ui = Ui()
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     mcp_servers: Mapping[str, Server] = field(default_factory=dict)
-    hooks: definitions.Settings = definitions.Settings()
+    hooks: definitions.HookSettings = definitions.HookSettings()
 
 
 class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import NODEFAULT, Struct, to_builtins
 from msgspec.structs import FieldInfo, fields
 
-from wolo.config.dotted_keys import Place, dotted, leaf, parse_key
+from wolo.config.dotted_keys import SettingsPlace, dotted, leaf, parse_key
 from wolo.config.files import locked, open_document, read_own, replace_file
 from wolo.config.layers import check_user_file
 from wolo.config.permission_rules import EVERYWHERE
@@ -21,7 +21,7 @@ from wolo.places import Notices, Places
 
 def set_value(places: Places, key: str, value: str) -> None:
     """Sets one setting in config.toml. Raises ConfigError and leaves the file unchanged if the value is invalid."""
-    one = leaf(key, value, Place("config.toml"))
+    one = leaf(key, value, SettingsPlace("config.toml"))
     path = places.config / "config.toml"
     with locked(places.config):
         document = open_document(path)

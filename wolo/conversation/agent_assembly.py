@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from wolo.agent.agent import Agent
+from wolo.agent.agent import AgentLoop
 from wolo.agent.agent_services import AgentServices, BackgroundWork, MessageHistory
 from wolo.agent.approvals import AskUser
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
-from wolo.agent.hook_calls import Hooks
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.prompt_prefix import ChangedInstructions, LateTools, PromptPrefix
 from wolo.agent.tool_calls import AddInstructions, ToolCalls
 from wolo.agent.tool_execution import Emit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class AgentParts(Struct, frozen=True, kw_only=True):
     asker: ModelClient
     emit: Emit
-    hooks: Hooks
+    hooks: AgentHooks
     judge: Judge
     services: ToolServices
     toolbox: Toolbox
@@ -79,7 +79,7 @@ def _instruction_adder(parts: AgentParts, read: NestedInstructions) -> AddInstru
     return add
 
 
-def assemble(parts: AgentParts) -> Agent:
+def assemble(parts: AgentParts) -> AgentLoop:
     services, toolbox, emit = parts.services, parts.toolbox, parts.emit
     calls = ToolCalls(
         *(toolbox, services, parts.judge),
@@ -94,7 +94,7 @@ def assemble(parts: AgentParts) -> Agent:
         reread=parts.reread,
         changed_instructions=parts.changed_instructions,
     )
-    return Agent(
+    return AgentLoop(
         AgentServices(
             asker=parts.asker,
             emit=emit,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.agent.agent import Agent
+from wolo.agent.agent import AgentLoop
 from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import ApprovalGiven, Event, JobEnded, JobStarted, Noticed, Scope
 from wolo.config.schema import Ui
@@ -21,17 +21,17 @@ from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream, Recorder, SessionAccess
 from wolo.conversation.resources.conversation_hooks import HookSet
 from wolo.conversation.resources.request_prefix import OPTIONS, InstructionReader
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.conversation.resources.tool_environment import ConversationFiles, SandboxSetup
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.conversation.subagents.subagents import Subagents
 from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.mcp.servers import Servers
-from wolo.messages.message import OPENED, RESOURCES, Message, Prompt, Usage, custom
+from wolo.messages.message import OPENED, RESOURCES, Message, Usage, UserPrompt, custom
 from wolo.messages.parts import AnyPart
 from wolo.models.capabilities import effective_level
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.sessions.entries import STEERING, CustomEntry, MessageEntry, SettingEntry, side_question_entry
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import TodoItem
@@ -74,7 +74,7 @@ class ConversationInfo(Struct, frozen=True, kw_only=True):
 class ConversationParts(Struct, frozen=True, kw_only=True):
     """The parts of one conversation; `factory.py` wires them."""
 
-    agent: Agent
+    agent: AgentLoop
     services: ToolServices
     events: EventStream
     recorder: Recorder
@@ -100,7 +100,7 @@ class Successor(Protocol):
 
     def abandon(self) -> None: ...
 
-    async def reopen(self, conversation: Conversation, change: Change) -> Conversation: ...
+    async def reopen(self, conversation: Conversation, change: ConversationChange) -> Conversation: ...
 
 
 class Conversation:
@@ -152,7 +152,7 @@ class Conversation:
             self.jobs.on_change = self._on_job
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         """The current model and its connection."""
         return self.agent.services.asker.choice
 
@@ -202,7 +202,7 @@ class Conversation:
         """The effect that `compact` would have; changes nothing."""
         return self.agent.preview(self.history)
 
-    def prompt(self, message: Prompt) -> AsyncIterator[Event]:
+    def prompt(self, message: UserPrompt) -> AsyncIterator[Event]:
         """Runs a turn, from pending notices to `TurnEnded`. Closing the iterator early interrupts the turn."""
         return self._stream(self._run_turn, message)
 
@@ -278,7 +278,7 @@ class Conversation:
         self.agent.interrupt()
         self._user_command.cancel("interrupted")
 
-    def steer(self, message: Prompt) -> None:
+    def steer(self, message: UserPrompt) -> None:
         """Sends a message into the running turn after the current call; calls after that one are skipped."""
         self.permissions.judge.grants.forget_refusals()
         self.steering.add(self._secrets.hide_message(message))
@@ -337,7 +337,7 @@ class Conversation:
         self.subagents.kill()
         self.servers.kill()
 
-    async def reopen(self, change: Change) -> Conversation:
+    async def reopen(self, change: ConversationChange) -> Conversation:
         """Closes this conversation and opens the next one.
 
         Raises WoloError, and this one continues; HandoverFailed, and another one continues in its place.

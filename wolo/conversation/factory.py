@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wolo.agent.agent import Agent
+from wolo.agent.agent import AgentLoop
 from wolo.agent.agent_services import MessageHistory
 from wolo.agent.budget import Account
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
-from wolo.agent.hook_calls import Hooks
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.tool_execution import Emit
 from wolo.agent.verification import Verify
 from wolo.config.cli_options import text
@@ -221,7 +221,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
     telemetry_notices = Notices()
     telemetry = _open_telemetry(state, telemetry_notices)
     events.watch = telemetry.spans.on_event if telemetry else None
-    hooks = Hooks(run_hook, events.emit_tracked, secrets)
+    hooks = AgentHooks(run_hook, events.emit_tracked, secrets)
     parent = Parent(
         state=state,
         access=access,
@@ -269,7 +269,7 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
 
 def _assemble_agent(
     parent: Parent, environment: _Environment, found: FoundServers, emit: Emit, reader: InstructionReader
-) -> tuple[Agent, ToolServices, Subagents]:
+) -> tuple[AgentLoop, ToolServices, Subagents]:
     """The main agent, the services of its tools, and its subagents."""
     state, prefix, judge = parent.state, parent.prefix, parent.judge
     config, places = state.config, state.places
@@ -328,7 +328,7 @@ def _assemble_agent(
 def _edit_checks(state: StartupState, environment: _Environment, emit: Emit) -> EditChecks:
     from wolo.conversation.resources import edit_checks
 
-    return edit_checks.EditChecks(state.config, environment.sandbox, environment.shell, emit, environment.secrets.hide)
+    return edit_checks.LanguageServerChecks(state.config, environment.sandbox, environment.shell, emit, environment.secrets.hide)
 
 
 def _build_prefix(
@@ -414,7 +414,7 @@ def _hook_payload(state: StartupState, judge: Judge) -> dict[str, str]:
     return {**payload, "agent_type": state.agent.name} if state.agent else payload
 
 
-async def _ask_and_notify(hooks: Hooks, ask: AskQuestions, call_id: str, questions: Sequence[Question]) -> Replies | None:
+async def _ask_and_notify(hooks: AgentHooks, ask: AskQuestions, call_id: str, questions: Sequence[Question]) -> Replies | None:
     return await hooks.notify_while("question", "A question waits for you", ask(call_id, questions))
 
 

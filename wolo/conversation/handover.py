@@ -16,7 +16,14 @@ from wolo.conversation.conversation import Conversation, ConversationParts
 from wolo.conversation.resources.conversation_hooks import ConversationHooks
 from wolo.conversation.resources.file_tracking import FileTracking
 from wolo.conversation.resources.persistence import SavedSession
-from wolo.conversation.resources.startup import OWN_ADDRESS, Change, HookProgress, StartOptions, StartupState, check_start
+from wolo.conversation.resources.startup import (
+    OWN_ADDRESS,
+    ConversationChange,
+    HookProgress,
+    StartOptions,
+    StartupState,
+    check_start,
+)
 from wolo.errors import WoloError
 from wolo.messages.message import Message
 from wolo.sessions.store import Store
@@ -99,7 +106,7 @@ class Handover:
             except Exception:
                 log.exception("A dropped conversation")
 
-    async def reopen(self, conversation: Conversation, change: Change) -> Conversation:
+    async def reopen(self, conversation: Conversation, change: ConversationChange) -> Conversation:
         """Raises WoloError while `conversation` is still open, HandoverFailed after it was closed."""
         state = self._state
         same_session = change.session == "" and not change.fork
@@ -139,7 +146,7 @@ class Handover:
         is_unsaved = not isinstance(self._state.sink, SavedSession)
         back = replace(
             failed,
-            change=self._complete(Change()),
+            change=self._complete(ConversationChange()),
             history=history if is_unsaved else (),
             unsaved_id="" if self._state.sink.is_started else self._state.sink.session_id,
             shell=self._shell if handed.shell else None,
@@ -155,7 +162,7 @@ class Handover:
         state = self._state
         return state.given if mode == state.sandbox_plan.mode.name else {**state.given, "mode": mode}
 
-    def _complete(self, change: Change) -> Change:
+    def _complete(self, change: ConversationChange) -> ConversationChange:
         """Fills in the model with its thinking level, and the session."""
         sink, choice, level = self._state.sink, self._state.choice, self._asker.choice.thinking
         same = sink.session_id if sink.is_started else None
@@ -173,7 +180,7 @@ class Handover:
                     store.lock(session.id).release()
 
 
-def _changed(given: Given, change: Change) -> Given:
+def _changed(given: Given, change: ConversationChange) -> Given:
     """The options of the run with those that the change adds or drops."""
     more = {"add_dir": [*many(given, "add_dir"), *change.directories]} if change.directories else {}
     if not change.at_own_address:

@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from wolo.errors import UsageError
 from wolo.messages.media import audio_type, image_type
-from wolo.messages.message import RESOURCES, Message, Origin, Prompt, is_typed, reaches_out
+from wolo.messages.message import RESOURCES, Message, Origin, UserPrompt, is_typed, reaches_out
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
 from wolo.messages.terminal_text import counted
 from wolo.models.protocol import has_media
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.places import find_home
 from wolo.workspace.root import resolve_path
 
@@ -63,7 +63,7 @@ def compose(
     asking: str | None = None,
     ran: Sequence[str] = (),
     agents: Sequence[str] = (),
-) -> Prompt:
+) -> UserPrompt:
     """The user message of a prompt. Raises UsageError for a file that cannot be attached.
 
     `@path` attaches an existing file, `@path:10-40` some lines of it; else it stays text. `@SERVER:URI` is read by the turn.
@@ -82,7 +82,7 @@ def compose(
     parts += (TextPart(text=f"\n\n{_BY_AGENT.format(agent=agent)}") for agent in _mentioned_agents(asking, agents, cwd))
     resources = re.findall(_RESOURCE, asking) if "@" in asking else []
     metadata = {RESOURCES: list(dict.fromkeys(resources))} if resources else {}
-    return Prompt(role="user", parts=tuple(parts), finished=True, metadata=metadata, origin=origin)
+    return UserPrompt(role="user", parts=tuple(parts), finished=True, metadata=metadata, origin=origin)
 
 
 def write_prompt(
@@ -95,7 +95,7 @@ def write_prompt(
     piped: str = "",
     files: tuple[Path, ...] = (),
     ran: Sequence[str] = (),
-) -> Prompt:
+) -> UserPrompt:
     """The prompt of a front end: what is mentioned in it is attached as far as its origin permits. Blocks.
 
     `notify` gets a line about each file that is not attached. Raises UsageError for one that cannot be.
@@ -165,7 +165,7 @@ def _mentioned_agents(text: str, agents: Sequence[str], cwd: Path) -> list[str]:
     return list(dict.fromkeys(known[word.lower()] for word in words if word.lower() in known and not _is_file(_at(word, cwd))))
 
 
-def must_be_sent(choice: Choice, prompt: P) -> P:
+def must_be_sent(choice: ModelChoice, prompt: P) -> P:
     """Marks a prompt that needs its attachments. Raises UsageError for types that the model does not accept."""
     if not has_media(prompt):
         return prompt

@@ -34,7 +34,7 @@ from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TASK, ToolKind, ToolPart, new_id
 from wolo.sessions.entries import AnyEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loading import Node
+from wolo.sessions.loading import EntryNode
 from wolo.sessions.store import Store
 from wolo.workspace.processes.process_runner import Processes
 
@@ -300,7 +300,7 @@ class SessionAccess:
         with Store.open(self._data) as store:
             return store.list(self._cwd)
 
-    def tree(self) -> tuple[list[Node], int]:
+    def tree(self) -> tuple[list[EntryNode], int]:
         """All entries, and the sequence number of the current one; empty for an unsaved session."""
         return self._sink.tree()
 

@@ -17,7 +17,7 @@ from wolo.agent.budget import add
 from wolo.agent.events import ErrorInfo, TurnEnded
 from wolo.errors import UsageError, WoloError
 from wolo.extensions.custom_tools.function_schema import made, schema_of
-from wolo.messages.message import Origin, Prompt, user
+from wolo.messages.message import Origin, UserPrompt, user
 from wolo.messages.parts import TextPart
 
 INSTRUCTION = """
@@ -70,15 +70,17 @@ class OutputForm:
                 problem = problem or str(error)
         raise OutputError(problem or _no_json(answer), answer)
 
-    def asking(self, prompt: Prompt) -> Prompt:
+    def asking(self, prompt: UserPrompt) -> UserPrompt:
         """Returns the prompt with the words that ask for the value."""
         return replace(prompt, parts=(*prompt.parts, TextPart(text=INSTRUCTION.format(schema=as_text(self.schema)))))
 
-    def repair(self, error: OutputError, origin: Origin) -> Prompt:
+    def repair(self, error: OutputError, origin: Origin) -> UserPrompt:
         """Returns a prompt that sends an answer back; `origin` is that of the first one."""
-        return Prompt.from_message(user(REPAIR.format(problem=error.problem)), origin)
+        return UserPrompt.from_message(user(REPAIR.format(problem=error.problem)), origin)
 
-    async def ask(self, run: Callable[[Prompt], Awaitable[TurnEnded]], prompt: Prompt) -> tuple[TurnEnded, Structured | None]:
+    async def ask(
+        self, run: Callable[[UserPrompt], Awaitable[TurnEnded]], prompt: UserPrompt
+    ) -> tuple[TurnEnded, Structured | None]:
         """Runs a turn, and another one if its answer does not fit. Returns both as one, and the value; None: there is none."""
         ended = await run(self.asking(prompt))
         if ended.cause != "done":

@@ -14,7 +14,7 @@ from wolo.agent.tool_execution import NEVER_STARTED, Emit, LiveProgress, finishe
 from wolo.messages.parts import ToolPart
 from wolo.tools.shell.shell import Shell, ShellArgs
 from wolo.tools.tool import ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.command_environment import user_environment
 
 MOST_S = 3600.0
@@ -44,7 +44,7 @@ async def run_user_command(
     try:
         result = await cancellation.run(run_guarded(Shell(), ShellArgs(command=command), call))
     except Cancelled:
-        result = Result(NEVER_STARTED, is_error=True, outcome="never_started")
+        result = CallResult(NEVER_STARTED, is_error=True, outcome="never_started")
     finally:
         await progress.close()
     ended = services.secrets.hide_part(finished(part, result))

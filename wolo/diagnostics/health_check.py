@@ -12,7 +12,7 @@ from typing import Any
 
 from wolo import __version__
 from wolo.config import keys, layers
-from wolo.config.schema import WebSearch
+from wolo.config.schema import WebSearchSettings
 from wolo.conversation.resources import edit_checks
 from wolo.conversation.resources.conversation_hooks import find_problems
 from wolo.conversation.resources.file_tracking import checkpoints_folder
@@ -23,7 +23,7 @@ from wolo.diagnostics import model_info
 from wolo.diagnostics.hook_trial import hooks_here
 from wolo.diagnostics.package_check import changed_packages
 from wolo.errors import SessionError, WoloError
-from wolo.guard.sandbox.selection import Found, find
+from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.messages.terminal_text import clean_line
 from wolo.models.http.server_lookup import find_servers
 from wolo.places import Notices, find_places
@@ -122,7 +122,7 @@ def _sandbox() -> dict[str, Any]:
     except WoloError:
         is_off = False  # whoever looks for the model says why
     if is_off:
-        found = Found(tried=("Disabled in the settings (sandbox.backend).",))
+        found = SandboxSelection(tried=("Disabled in the settings (sandbox.backend).",))
     else:
         found = find((find_root(Path.cwd()),), places.state, None)
     return {
@@ -221,7 +221,7 @@ def _web_search(problems: Notices) -> str | None:
     places = find_places()
     try:
         config = layers.load(places)
-        if config.settings.web_search == WebSearch():
+        if config.settings.web_search == WebSearchSettings():
             return None
         environ = keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers)
         service = find_search_service(config, environ, problems)

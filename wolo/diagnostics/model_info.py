@@ -19,7 +19,7 @@ from wolo.models.capabilities import LOCAL
 from wolo.models.catalog import ListedModel
 from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
 from wolo.models.format_selection import dialect_of, format_of
-from wolo.models.provider import Choice, Model, Price, Provider, ProviderSettings
+from wolo.models.provider import Model, ModelChoice, Price, Provider, ProviderSettings
 from wolo.places import Notices, Places, find_places
 
 LABEL_WIDTH = 39
@@ -97,7 +97,7 @@ def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
     environ = keys.with_stored_keys(os.environ, places, Notices(), overrides)
     provider, model, level = catalog.look_up(name, environ=environ, overrides=overrides)
     listed = model in provider.models
-    choice = Choice(provider=provider, model=model, base_url=provider.base_url, thinking=level)
+    choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url, thinking=level)
     followed = follow_card(config, choice, keeps_format=False)
     probed = None if followed is choice else probe_cache.read(places.cache, choice)
     choice, model = followed, followed.model

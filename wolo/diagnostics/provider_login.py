@@ -25,8 +25,8 @@ from wolo.models.catalog_files import Overrides, key_variable, load, names_of, u
 from wolo.models.format_selection import format_of, redact, request_headers
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import served_models
-from wolo.models.http.transport import Call, HttpStatusError
-from wolo.models.provider import Choice, ModelSettings, Provider, ProviderSettings
+from wolo.models.http.transport import HttpCall, HttpStatusError
+from wolo.models.provider import ModelChoice, ModelSettings, Provider, ProviderSettings
 from wolo.places import Notices, find_places
 
 SHOWN_CHARS = 4
@@ -234,7 +234,7 @@ def _trial(verdict: Literal["works", "refused", "unclear"], words: str, error: P
     return KeyCheck(verdict=verdict, words=f"{words}: {error.message}", hint=error.hint, exit_code=exit_code)
 
 
-async def _ask(choice: Choice) -> None:
+async def _ask(choice: ModelChoice) -> None:
     """Returns when an answer starts. Raises ProviderError."""
     format = format_of(choice)
     request = Request(
@@ -243,7 +243,7 @@ async def _ask(choice: Choice) -> None:
         messages=(user("Hi"),),
         max_tokens=ANSWER_TOKENS,
     )
-    call = Call(
+    call = HttpCall(
         url=join_url(choice.base_url, format.path(choice.model.id), choice.provider.query),
         body=format.encode(request),
         headers=request_headers(choice),

@@ -25,8 +25,8 @@ from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import OPENED, Message
 from wolo.models import catalog
 from wolo.models.format_selection import FORMATS, format_of, unknown_format
-from wolo.models.protocol import Question, producer_of, request_for
-from wolo.models.provider import Choice
+from wolo.models.protocol import ModelQuestion, producer_of, request_for
+from wolo.models.provider import ModelChoice
 from wolo.models.tokens import TokenEstimate
 from wolo.places import Notices, find_places
 from wolo.sessions.entries import CompactionEntry
@@ -38,7 +38,7 @@ STAND_IN = "custom/any-model"
 
 
 class NextRequest(Struct, frozen=True, kw_only=True):
-    choice: Choice
+    choice: ModelChoice
     request: Request
     body: bytes
     tokens: int
@@ -97,7 +97,7 @@ class RequestPreview:
         shown, _ = compactor.view(self._history, Fixed(system, toolbox.specs(), choice.model.context))
         is_compacted = not compactor.cut.is_empty
         tools = toolbox.specs(compacted=is_compacted)
-        question = Question(messages=shown, system=system, tools=tools, session_id=self._session.id)
+        question = ModelQuestion(messages=shown, system=system, tools=tools, session_id=self._session.id)
         question = redact_question(question, self._secrets)
         request = request_for(choice, producer_of(choice, choice.format), question)
         return NextRequest(
@@ -109,7 +109,7 @@ class RequestPreview:
             is_compacted=is_compacted,
         )
 
-    def _choice(self, format: str) -> Choice:
+    def _choice(self, format: str) -> ModelChoice:
         try:
             return readable(self._config, self._environ, self._model, format or self._last_format())
         except ConfigError as error:
@@ -134,13 +134,13 @@ class RequestPreview:
         return ""
 
 
-def readable(config: Config, environ: Mapping[str, str], spec: str, format: str = "") -> Choice:
+def readable(config: Config, environ: Mapping[str, str], spec: str, format: str = "") -> ModelChoice:
     """A model without key and URL. Raises ConfigError with the nearest names."""
     if not spec:
         raise ConfigError("The model of this session is unknown.", hint="Name one: --model PROVIDER/MODEL, or --as FORMAT.")
     provider, model, level = catalog.look_up(spec, environ=environ, api=format or None, overrides=config.settings.providers)
     thinking: ThinkingLevel | None = level or config.settings.thinking
-    choice = Choice(provider=provider, model=model, base_url=provider.base_url, thinking=thinking)
+    choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url, thinking=thinking)
     return follow_card(config, choice, keeps_format=bool(format))
 
 

@@ -31,7 +31,7 @@ SAID = {"never_started": "it never started", "interrupted": "it was interrupted 
 Severity = Literal["error", "note"]
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class SessionFinding(Struct, frozen=True, kw_only=True):
     severity: Severity
     format: str = ""
     """Empty: any format."""
@@ -39,11 +39,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     text: str
 
 
-def check_kept(loaded: Loaded) -> list[Finding]:
+def check_kept(loaded: Loaded) -> list[SessionFinding]:
     """Finds problems that no request shows, because they are repaired or unreadable."""
     history = as_stored(loaded.entries)
     outcomes = {call.id: outcome_of(call) for message in messages(loaded.entries) for call in message.calls}
-    found = [Finding(severity="error", place="session", text=loaded.warning)] if loaded.warning else []
+    found = [SessionFinding(severity="error", place="session", text=loaded.warning)] if loaded.warning else []
     found += _orphans(loaded.entries, history)
     for place, call in _calls(history):
         if call.status in ("pending", "running"):
@@ -55,7 +55,7 @@ def check_kept(loaded: Loaded) -> list[Finding]:
     return [*found, *_repeated(history)]
 
 
-def check_request(outgoing: NextRequest, history: Sequence[Message]) -> list[Finding]:
+def check_request(outgoing: NextRequest, history: Sequence[Message]) -> list[SessionFinding]:
     """Finds what a strict server would reject, and content that this model does not get."""
     format, found = outgoing.format, list(_size(outgoing))
     if outgoing.is_compacted:
@@ -88,7 +88,7 @@ def _asks_for_an_answer(messages: Sequence[Message]) -> bool:
 # The session
 
 
-def _orphans(entries: Iterable[AnyEntry], history: Sequence[Message]) -> Iterator[Finding]:
+def _orphans(entries: Iterable[AnyEntry], history: Sequence[Message]) -> Iterator[SessionFinding]:
     calls_by_message = {message.id: {part.id for part in message.calls} for message in history}
     for entry in entries:
         if isinstance(entry, ResultsEntry):
@@ -116,7 +116,7 @@ def _is_readable(call: ToolPart) -> bool:
     return True
 
 
-def _repeated(history: Sequence[Message]) -> Iterator[Finding]:
+def _repeated(history: Sequence[Message]) -> Iterator[SessionFinding]:
     parts: dict[str, list[str]] = {}
     wire_ids: dict[str, list[str]] = {}
     for at, message in enumerate(history, 1):
@@ -138,7 +138,7 @@ def _repeated(history: Sequence[Message]) -> Iterator[Finding]:
 # The request
 
 
-def _size(outgoing: NextRequest) -> Iterator[Finding]:
+def _size(outgoing: NextRequest) -> Iterator[SessionFinding]:
     window, limit = outgoing.window, BODY_LIMITS_BYTES.get(outgoing.format)
     if window is not None and outgoing.tokens > window:
         text = f"About {outgoing.tokens:,} tokens exceed the context window of {outgoing.choice.label}, {window:,}."
@@ -147,7 +147,7 @@ def _size(outgoing: NextRequest) -> Iterator[Finding]:
         yield _error("request", f"{len(outgoing.body):,} bytes exceed the limit of such servers, {limit:,}.", outgoing.format)
 
 
-def _withheld(outgoing: NextRequest, history: Sequence[Message]) -> Iterator[Finding]:
+def _withheld(outgoing: NextRequest, history: Sequence[Message]) -> Iterator[SessionFinding]:
     """Reasoning and signatures go to their producer only."""
     lost: dict[str, list[int]] = {}
     for at, message in enumerate(history, 1):
@@ -162,7 +162,7 @@ def _withheld(outgoing: NextRequest, history: Sequence[Message]) -> Iterator[Fin
         yield _note(where, text, outgoing.format)
 
 
-def _media_left_out(outgoing: NextRequest, history: Sequence[Message]) -> Iterator[Finding]:
+def _media_left_out(outgoing: NextRequest, history: Sequence[Message]) -> Iterator[SessionFinding]:
     for at, message in enumerate(history, 1):
         for part in _media(message):
             if (part.data or _url(part)) and not _is_in(part, outgoing.body):
@@ -189,9 +189,9 @@ def _url(part: MediaPart) -> str:
     return "" if isinstance(part, AudioPart) else part.url
 
 
-def _note(place: str, text: str, format: str = "") -> Finding:
-    return Finding(severity="note", format=format, place=place, text=text)
+def _note(place: str, text: str, format: str = "") -> SessionFinding:
+    return SessionFinding(severity="note", format=format, place=place, text=text)
 
 
-def _error(place: str, text: str, format: str = "") -> Finding:
-    return Finding(severity="error", format=format, place=place, text=text)
+def _error(place: str, text: str, format: str = "") -> SessionFinding:
+    return SessionFinding(severity="error", format=format, place=place, text=text)

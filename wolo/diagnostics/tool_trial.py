@@ -10,12 +10,12 @@ from typing import Any
 from wolo.errors import ToolError
 from wolo.extensions.custom_tools.custom_tool import CustomTool
 from wolo.tools.tool import CallContext, ShellState, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace, find_root
 
 
-async def try_tool(tool: CustomTool, arguments: Mapping[str, Any]) -> Result:
+async def try_tool(tool: CustomTool, arguments: Mapping[str, Any]) -> CallResult:
     """Outside of the sandbox: the user started it."""
     shell = ShellState(Path.cwd())
     with TemporaryDirectory() as folder:
@@ -28,7 +28,7 @@ async def try_tool(tool: CustomTool, arguments: Mapping[str, Any]) -> Result:
         try:
             return await tool.run(arguments, CallContext(services))
         except ToolError as error:
-            return Result(error.message, is_error=True)
+            return CallResult(error.message, is_error=True)
         finally:
             shell.close()
 

@@ -50,7 +50,7 @@ _NOTES = r"(?i)(readme|changelog|contributing|license|agents|claude|gemini|index
 """Files without settings that describe a folder rather than an agent."""
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class AgentProfile(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     prompt: str = ""
@@ -91,7 +91,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 BUILTIN = tuple(
-    Profile(
+    AgentProfile(
         name=offer.name,
         description=offer.description,
         mode="subagent",
@@ -102,7 +102,7 @@ BUILTIN = tuple(
 
 
 class Agents(Struct, frozen=True):
-    found: tuple[Profile, ...] = ()
+    found: tuple[AgentProfile, ...] = ()
     """By name; each name once."""
     notices: tuple[str, ...] = ()
     """A sentence for each unusable file."""
@@ -118,7 +118,7 @@ NONE = Agents()
 
 def find_agents(shelves: Iterable[ExtensionFolder]) -> Agents:
     """The nearest agent of a name wins; built-in agents come last."""
-    reading = _Reading()
+    reading = _AgentReader()
     for shelf in shelves:
         reading.add(shelf)
     found = reading.found
@@ -127,7 +127,7 @@ def find_agents(shelves: Iterable[ExtensionFolder]) -> Agents:
     return Agents(tuple(found[name] for name in sorted(found)), reading.notices())
 
 
-def find_agent(found: Iterable[Profile], name: str) -> Profile | None:
+def find_agent(found: Iterable[AgentProfile], name: str) -> AgentProfile | None:
     """By its name in any case, or by the last part of it if only one agent ends with that."""
     found, wanted = tuple(found), name.strip().lower()
     exact = next((each for each in found if each.name == name.strip()), None)
@@ -136,9 +136,9 @@ def find_agent(found: Iterable[Profile], name: str) -> Profile | None:
     return exact or (ending[0] if len(ending) == 1 else None)
 
 
-class _Reading:
+class _AgentReader:
     def __init__(self) -> None:
-        self.found: dict[str, Profile] = {}
+        self.found: dict[str, AgentProfile] = {}
         self._notices = Notices()
         self._problems: list[str] = []
         """Files that are not valid YAML."""
@@ -166,7 +166,7 @@ class _Reading:
         ]
         return first_notices((*self._notices, *reading_notice(self._problems), *unused))
 
-    def _read(self, path: Path, shelf: ExtensionFolder) -> Profile | None:
+    def _read(self, path: Path, shelf: ExtensionFolder) -> AgentProfile | None:
         """Returns None and adds a notice for an unusable file."""
         try:
             text = decode(shelf.read(path), shown(path))
@@ -218,7 +218,7 @@ def _codex_document(text: str, name: str) -> Document:
     return Document(fields, body.strip() if isinstance(body, str) else "", name, {key: str(each) for key, each in fields.items()})
 
 
-def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: Notices) -> Profile:
+def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: Notices) -> AgentProfile:
     """Raises ExtensionError for invalid settings."""
     from wolo.extensions import agent_fields, agent_rights  # noqa: PLC0415  # only where there are files
 
@@ -232,7 +232,7 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: No
     mode = document.text("mode") or "all"
     if mode not in get_args(Mode):
         raise document.wrong("mode", f"must be one of {', '.join(get_args(Mode))}")
-    return Profile(
+    return AgentProfile(
         name=shelf.qualified(name),
         description=description,
         prompt=escape_hidden(in_plugin(document.body, shelf.plugin)),

@@ -23,7 +23,7 @@ _OPEN_SHELL = r"[`#]|\$[('\"{]|<<|\(\(|\[\["
 """Shell syntax in which a quoted argument could be evaluated again."""
 
 
-class Run(Struct, frozen=True):
+class InsertedCommand(Struct, frozen=True):
     """A shell command whose output becomes part of the prompt."""
 
     written: str
@@ -32,7 +32,7 @@ class Run(Struct, frozen=True):
     """The command to run; empty if the arguments cannot be inserted safely."""
 
 
-Piece = str | Run
+Piece = str | InsertedCommand
 
 
 class Arguments(Struct, frozen=True):
@@ -64,7 +64,7 @@ def fill_markdown(body: str, given: Arguments) -> tuple[Piece, ...]:
     for number, piece in enumerate(re.split(_RUN, body)):
         is_used = is_used or any(_is_place(found, given) and not _is_escaped(found) for found in re.finditer(_PLACE, piece))
         if number % 2:
-            filled.append(Run(f"!`{piece}`", _line(piece, given)))
+            filled.append(InsertedCommand(f"!`{piece}`", _line(piece, given)))
         else:
             filled.append(re.sub(_PLACE, lambda found: _replacement(found, given), piece))
     if given.typed and not is_used:
@@ -80,7 +80,7 @@ def fill_gemini(body: str, typed: str) -> tuple[Piece, ...]:
         filled.append(body[at:start])
         inner = body[start + 2 : end - 1]
         if kind == "!":
-            filled.append(Run(body[start:end], _gemini_line(inner.strip(), typed)))
+            filled.append(InsertedCommand(body[start:end], _gemini_line(inner.strip(), typed)))
         elif kind == "@":
             path = inner.strip().replace(_GEMINI_ARGS, typed)
             filled.append(f'@"{path}"' if re.search(r"[\s\"]", path) is None else f'@"{_escaped_path(path)}"')

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, Ended, Failure, Spent
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 from wolo.messages.terminal_text import clean_line
 from wolo.models.retry import LIMITER_VARIABLE
 from wolo.places import DATA_VARIABLE
@@ -50,7 +50,7 @@ class AgentEnd(Struct, frozen=True):
     retryable: bool = False
 
 
-def agent_argv(task: Task, settings: AgentSettings, allowance: Allowance, passed: Sequence[str]) -> list[str]:
+def agent_argv(task: BatchTask, settings: AgentSettings, allowance: Allowance, passed: Sequence[str]) -> list[str]:
     """The prompt comes on stdin. `passed` names variables for commands."""
     usd = _least(task.budget.usd, allowance.usd)
     tokens = _least(task.budget.tokens, allowance.tokens)

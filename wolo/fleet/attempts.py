@@ -17,7 +17,7 @@ from wolo.errors import WoloError
 from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance, agent_argv, agent_environment, end_of, spent_of
 from wolo.fleet.bounded_programs import run_bounded
 from wolo.fleet.containers import Container, make_container
-from wolo.fleet.ledger.outcomes import Failure, Lease, Outcome, Patch, Spent, Verified, place_in
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Spent, VerifyResult, place_in
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.task_commands import CommandEnd, TaskCommands
@@ -72,7 +72,7 @@ class AttemptRunner:
         self.git = Git(self.processes)
         self.mirrors = Mirrors(folder.mirrors, self.git, self.places)
 
-    async def run(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
+    async def run(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
         """Ends with the attempt's folder in place. Raises OSError when the disk of the run's folder is full.
 
         A cancellation ends everything the attempt has started, leaves its log and session in place, and is passed on.
@@ -105,11 +105,11 @@ class _Attempt:
         self._worktree: Worktree | None = None
         self._container: Container | None = None
         self._exit_code: int | None = None
-        self._verified: Verified | None = None
+        self._verified: VerifyResult | None = None
         self._usage = Spent()
         self._session_id = ""
 
-    async def run(self) -> Outcome:
+    async def run(self) -> AttemptOutcome:
         loop, seconds = asyncio.get_running_loop(), self._task.budget.seconds
         deadline = None if seconds is None else loop.time() + seconds
         patch: Patch | None = None
@@ -225,8 +225,8 @@ class _Attempt:
     def _too_slow(self) -> AgentEnd:
         return AgentEnd("timeout", Failure("seconds", f"It took longer than {self._task.budget.seconds:g} s."))
 
-    def _outcome(self, end: AgentEnd, patch: Patch | None) -> Outcome:
-        return Outcome(
+    def _outcome(self, end: AgentEnd, patch: Patch | None) -> AttemptOutcome:
+        return AttemptOutcome(
             state=end.state,
             exit_code=self._exit_code,
             session_id=self._session_id,
@@ -260,9 +260,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _verified(ended: CommandEnd) -> Verified:
+def _verified(ended: CommandEnd) -> VerifyResult:
     code = None if ended.end.how == "timed_out" else ended.end.exit_code
-    return Verified(code, round(ended.end.seconds, 3), ended.output[-_TAIL_CHARS:])
+    return VerifyResult(code, round(ended.end.seconds, 3), ended.output[-_TAIL_CHARS:])
 
 
 def _prompt_file(folder: Path, prompt: str) -> IO[bytes]:

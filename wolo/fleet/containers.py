@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import WoloError
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 from wolo.places import DATA_VARIABLE, Places
 
 _HOME = "/wolo-home"
@@ -27,7 +27,7 @@ class Container(Struct, frozen=True):
     """The container of one attempt; each program starts it anew."""
 
     program: str
-    task: Task
+    task: BatchTask
     name: str
     folders: tuple[Path, ...]
     """Writable at the same paths as outside."""
@@ -61,7 +61,7 @@ class Container(Struct, frozen=True):
             subprocess.run([self.program, "rm", "-f", self.name], capture_output=True, timeout=_REMOVE_S, check=False)
 
 
-def make_container(task: Task, name: str, folders: Sequence[Path], read: Sequence[Path], places: Places) -> Container:
+def make_container(task: BatchTask, name: str, folders: Sequence[Path], read: Sequence[Path], places: Places) -> Container:
     """Raises WoloError where there is no docker and no podman."""
     program = shutil.which("docker") or shutil.which("podman")
     if program is None:

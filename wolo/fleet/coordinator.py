@@ -27,8 +27,8 @@ from wolo.fleet.preflight import ModelCheck
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.run_origin import refuse_foreign, refuse_images, refuse_looser
 from wolo.fleet.seal import is_sealed, seal_of
-from wolo.fleet.tasks import Task, key_of
-from wolo.fleet.workers import Watcher, Workers
+from wolo.fleet.tasks import BatchTask, key_of
+from wolo.fleet.workers import WorkerCallbacks, Workers
 from wolo.fleet.worktrees import remove_tree
 from wolo.messages.terminal_text import counted
 
@@ -59,7 +59,7 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
         return is_sealed(replace(self, seal=""), self.seal)
 
 
-class Limits(Struct, frozen=True):
+class BatchLimits(Struct, frozen=True):
     """Limits of the whole run; None: no limit."""
 
     usd: float | None = None
@@ -70,14 +70,14 @@ class Limits(Struct, frozen=True):
 
 def create_run(
     path: Path,
-    tasks: Sequence[Task],
+    tasks: Sequence[BatchTask],
     options: BatchOptions,
-    limits: Limits,
+    limits: BatchLimits,
     identity: Mapping[str, Any],
     *,
     store: str = SQLITE,
     lease_s: float = 60.0,
-    provider_of: Callable[[Task], str] = lambda task: "",
+    provider_of: Callable[[BatchTask], str] = lambda task: "",
 ) -> Ledger:
     """Makes the folder of a run and its queue. Raises UsageError, LedgerError; then there is none."""
     folder = RunFolder(path)
@@ -172,7 +172,7 @@ async def work_on(
     *,
     most: int | None = None,
     waits: bool = True,
-    watch: Callable[[Workers], Watcher] = lambda workers: Watcher(),
+    watch: Callable[[Workers], WorkerCallbacks] = lambda workers: WorkerCallbacks(),
     say: Callable[[str], None] = lambda text: None,
 ) -> Interruption:
     """Works until nothing is left to do, or a signal comes. Raises WoloError, OSError."""

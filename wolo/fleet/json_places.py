@@ -21,17 +21,17 @@ class JsonMistake(Exception):
         self.message = message
 
 
-class Place(Struct, frozen=True):
+class JsonPlace(Struct, frozen=True):
     """A value with its column; `fields` are those of an object, `items` those of an array."""
 
     value: Any
     column: int
-    fields: dict[str, Place] = {}
+    fields: dict[str, JsonPlace] = {}
     """Each value with the column of its name."""
-    items: tuple[Place, ...] = ()
+    items: tuple[JsonPlace, ...] = ()
 
 
-def parse_line(text: str) -> Place:
+def parse_line(text: str) -> JsonPlace:
     """Parses one line that holds one value. Raises JsonMistake."""
     place, end = _value(text, _skip(text, 0), 0)
     end = _skip(text, end)
@@ -40,7 +40,7 @@ def parse_line(text: str) -> Place:
     return place
 
 
-def _value(text: str, at: int, depth: int) -> tuple[Place, int]:
+def _value(text: str, at: int, depth: int) -> tuple[JsonPlace, int]:
     if depth > _DEEPEST:
         raise JsonMistake(at + 1, f"nested deeper than {_DEEPEST} levels")
     opening = text[at : at + 1]
@@ -51,11 +51,11 @@ def _value(text: str, at: int, depth: int) -> tuple[Place, int]:
     value, end = _scan(text, at)
     if isinstance(value, str):
         _check_text(value, at)
-    return Place(value, at + 1), end
+    return JsonPlace(value, at + 1), end
 
 
-def _object(text: str, start: int, depth: int) -> tuple[Place, int]:
-    fields: dict[str, Place] = {}
+def _object(text: str, start: int, depth: int) -> tuple[JsonPlace, int]:
+    fields: dict[str, JsonPlace] = {}
 
     def member(at: int) -> int:
         if text[at : at + 1] != '"':
@@ -68,15 +68,15 @@ def _object(text: str, start: int, depth: int) -> tuple[Place, int]:
         if text[end : end + 1] != ":":
             raise JsonMistake(end + 1, "invalid JSON: ':' is expected")
         place, end = _value(text, _skip(text, end + 1), depth + 1)
-        fields[name] = Place(place.value, at + 1, place.fields, place.items)
+        fields[name] = JsonPlace(place.value, at + 1, place.fields, place.items)
         return end
 
     end = _members(text, start, "}", member)
-    return Place({name: place.value for name, place in fields.items()}, start + 1, fields), end
+    return JsonPlace({name: place.value for name, place in fields.items()}, start + 1, fields), end
 
 
-def _array(text: str, start: int, depth: int) -> tuple[Place, int]:
-    items: list[Place] = []
+def _array(text: str, start: int, depth: int) -> tuple[JsonPlace, int]:
+    items: list[JsonPlace] = []
 
     def member(at: int) -> int:
         place, end = _value(text, at, depth + 1)
@@ -84,7 +84,7 @@ def _array(text: str, start: int, depth: int) -> tuple[Place, int]:
         return end
 
     end = _members(text, start, "]", member)
-    return Place([place.value for place in items], start + 1, items=tuple(items)), end
+    return JsonPlace([place.value for place in items], start + 1, items=tuple(items)), end
 
 
 def _members(text: str, start: int, closing: str, member: Callable[[int], int]) -> int:

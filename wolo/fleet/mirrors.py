@@ -22,7 +22,7 @@ from wolo.workspace.git_repository import find_repository, local_path, open_repo
 _LOCK_POLL_S = 0.05
 
 
-class Source(Struct, frozen=True):
+class MirroredCommit(Struct, frozen=True):
     """A commit of a repository, in a mirror."""
 
     mirror: Path
@@ -42,10 +42,10 @@ class Mirrors:
         self._folder = folder
         self._git = git
         self._places = places
-        self._found: dict[tuple[str, str], Source] = {}
+        self._found: dict[tuple[str, str], MirroredCommit] = {}
         self._busy: dict[str, asyncio.Lock] = {}
 
-    async def find(self, repo: str, ref: str) -> Source:
+    async def find(self, repo: str, ref: str) -> MirroredCommit:
         """Fetches what is missing. Raises GitFailed."""
         async with self._busy.setdefault(repo, asyncio.Lock()):
             found = self._found.get((repo, ref))
@@ -53,7 +53,7 @@ class Mirrors:
                 found = self._found[repo, ref] = await self._find(repo, ref or "HEAD")
         return found
 
-    async def _find(self, repo: str, ref: str) -> Source:
+    async def _find(self, repo: str, ref: str) -> MirroredCommit:
         name = seal_of(["mirror", repo])[:16]  # nobody else can put one there
         mirror = self._folder / f"{name}.git"
         async with _locked(self._folder / f"{name}.lock"):
@@ -69,7 +69,7 @@ class Mirrors:
                 commit = await self._commit(mirror, "FETCH_HEAD")
         if not commit:
             raise GitFailed(f"{repo} has no commit yet." if ref == "HEAD" else f"{repo} has no branch, tag or commit {ref}.")
-        return Source(mirror, commit, await self._git.run("rev-parse", "--show-object-format", cwd=mirror))
+        return MirroredCommit(mirror, commit, await self._git.run("rev-parse", "--show-object-format", cwd=mirror))
 
     async def _make(self, mirror: Path, origin: Path | str) -> None:
         partial = mirror.with_suffix(f".{os.getpid()}.partial")

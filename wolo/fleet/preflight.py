@@ -12,14 +12,14 @@ import msgspec
 from wolo import __version__
 from wolo.config import keys, layers
 from wolo.config.cli_options import Given
-from wolo.config.schema import Batch, Config
+from wolo.config.schema import BatchSettings, Config
 from wolo.conversation.resources.model_selection import choose
 from wolo.errors import UsageError
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.ledger.ledger_folder import SQLITE
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.tasks import Task
-from wolo.models.provider import Choice, is_known
+from wolo.fleet.tasks import BatchTask
+from wolo.models.provider import ModelChoice, is_known
 from wolo.places import Notices, find_places
 from wolo.sessions.database_file import is_remote
 
@@ -40,7 +40,7 @@ class ModelCheck:
         self._environ = keys.with_stored_keys(os.environ, places, Notices(), self._config.settings.providers)
 
     @property
-    def batch(self) -> Batch:
+    def batch(self) -> BatchSettings:
         return self._config.settings.batch
 
     @property
@@ -58,7 +58,7 @@ class ModelCheck:
             return f"the price of {choice.label} is unknown, so a limit in USD cannot be enforced"
         return ""
 
-    def default(self, *, priced: bool) -> Choice:
+    def default(self, *, priced: bool) -> ModelChoice:
         """The model of tasks that name none. Raises ConfigError, UsageError."""
         choice = choose(self._config, self._environ)
         if priced and not is_known(choice.model.price):
@@ -68,13 +68,13 @@ class ModelCheck:
             )
         return choice
 
-    def provider_of(self, task: Task) -> str:
+    def provider_of(self, task: BatchTask) -> str:
         """The provider that a task's model is asked at."""
         if task.model not in self._providers:
             self._providers[task.model] = choose(self._config, self._environ, named=task.model).label.partition("/")[0]
         return self._providers[task.model]
 
-    def require_prices(self, tasks: Iterable[Task]) -> None:
+    def require_prices(self, tasks: Iterable[BatchTask]) -> None:
         """Raises UsageError when a limit in USD cannot be enforced for one of the tasks."""
         for name in sorted({task.model for task in tasks}):
             if not name:
@@ -82,7 +82,7 @@ class ModelCheck:
             elif said := self(name, True):
                 raise UsageError(f"--max-cost: {said}.")
 
-    def identity(self, settings: AgentSettings, tasks: Iterable[Task]) -> dict[str, Any]:
+    def identity(self, settings: AgentSettings, tasks: Iterable[BatchTask]) -> dict[str, Any]:
         """Values that belong to the key of every task."""
         own = self._config.settings
         label = "" if all(task.model for task in tasks) else self.default(priced=False).label

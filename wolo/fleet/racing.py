@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wolo.fleet.exports.tables import seconds_of
-from wolo.fleet.ledger.outcomes import Outcome
+from wolo.fleet.ledger.outcomes import AttemptOutcome
 from wolo.fleet.ledger.run_rows import Row
 
 
@@ -34,11 +34,11 @@ def choose_winner(rows: Sequence[Row]) -> tuple[Row | None, str]:
     return left[best][0], reason
 
 
-def _costs(ends: Sequence[Outcome]) -> list[float]:
+def _costs(ends: Sequence[AttemptOutcome]) -> list[float]:
     costs = [end.usage.cost_usd for end in ends]
     known = [cost for cost in costs if cost is not None]
     return known if len(known) == len(costs) else [0.0] * len(costs)
 
 
-def _size(outcome: Outcome) -> int:
+def _size(outcome: AttemptOutcome) -> int:
     return outcome.patch.size_bytes if outcome.patch else 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wolo.errors import UsageError
 from wolo.fleet.agent_run import AgentSettings
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 from wolo.guard.modes import is_looser
 
 _NAMED = 5
@@ -25,7 +25,7 @@ def refuse_foreign(settings: AgentSettings, cluster: str, images: Sequence[str],
         )
 
 
-def refuse_looser(tasks: Sequence[Task], mode: str) -> None:
+def refuse_looser(tasks: Sequence[BatchTask], mode: str) -> None:
     """Raises UsageError for tasks that were put into the queue in a looser mode than that of the run."""
     looser = [f"{task.id} ({task.mode})" for task in tasks if task.mode and is_looser(task.mode, mode)]
     if looser:
@@ -36,7 +36,7 @@ def refuse_looser(tasks: Sequence[Task], mode: str) -> None:
         )
 
 
-def refuse_images(tasks: Sequence[Task], images: Sequence[str]) -> None:
+def refuse_images(tasks: Sequence[BatchTask], images: Sequence[str]) -> None:
     """Raises UsageError for tasks in images that were not chosen for the run."""
     found = [f"{task.id} ({task.image})" for task in tasks if task.image and task.image not in images]
     if found:

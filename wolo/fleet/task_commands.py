@@ -25,7 +25,7 @@ from wolo.errors import UsageError
 from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.bounded_programs import ProgramEnd, run_bounded
 from wolo.fleet.containers import Container
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 from wolo.guard.judge import Judge
 from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
 from wolo.messages.terminal_text import clean
@@ -65,7 +65,7 @@ class TaskCommands:
     """The commands of one attempt."""
 
     def __init__(
-        self, task: Task, settings: AgentSettings, folder: Path, places: Places, processes: Processes, seat: int
+        self, task: BatchTask, settings: AgentSettings, folder: Path, places: Places, processes: Processes, seat: int
     ) -> None:
         """Raises WoloError for settings that cannot be used."""
         given: Given = {name: value for name in ("mode",) if (value := task.mode or settings.mode)}

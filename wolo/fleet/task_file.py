@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import UsageError
-from wolo.fleet.json_places import JsonMistake, Place, parse_line
+from wolo.fleet.json_places import JsonMistake, JsonPlace, parse_line
 from wolo.fleet.mirrors import is_missing
-from wolo.fleet.tasks import MAX_ID, Resources, Task, TaskBudget, is_folder_name
+from wolo.fleet.tasks import MAX_ID, BatchTask, Resources, TaskBudget, is_folder_name
 from wolo.fleet.worktrees import is_repository
 from wolo.guard.modes import MODES, is_looser
 from wolo.workspace.processes.command_environment import never_passes
@@ -54,12 +54,12 @@ def read_tasks(
     check_model: CheckModel = lambda model, priced: "",
     mode: str = "auto",
     images: Sequence[str] = (),
-) -> list[Task]:
+) -> list[BatchTask]:
     """Reads JSON Lines. Relative paths start at `folder`; no task may have a looser mode than `mode`, or another image.
 
     Raises TaskFileError with all mistakes.
     """
-    reader = _Reader(folder, check_model, mode, images)
+    reader = _TaskFileReader(folder, check_model, mode, images)
     for number, line in _lines(file):
         reader.read(number, line)
         if reader.mistakes and reader.mistakes[-1].message == _ARRAY:
@@ -71,7 +71,7 @@ def read_tasks(
     return reader.tasks
 
 
-def check_saved(task: Task) -> None:
+def check_saved(task: BatchTask) -> None:
     """A ledger may come from others, and holds what no task file may. Raises UsageError for such a task."""
     fields = parse_line(msgspec.json.encode(task).decode()).fields
     wrong = "" if task.repo.startswith("/") or not task.repo or re.fullmatch(_URL, task.repo) else f"repo: {task.repo}"
@@ -99,9 +99,9 @@ class _Wrong(Exception):
     """A mistake at one value."""
 
 
-class _Reader:
+class _TaskFileReader:
     def __init__(self, folder: Path, check_model: CheckModel, mode: str, images: Sequence[str]) -> None:
-        self.tasks: list[Task] = []
+        self.tasks: list[BatchTask] = []
         self.mistakes: list[Mistake] = []
         self._folder = folder
         self._check_model = check_model
@@ -139,7 +139,7 @@ class _Reader:
     def _mistake(self, column: int, message: str) -> None:
         self.mistakes.append(Mistake(self._line, column, message))
 
-    def _task(self, whole: Place) -> None:
+    def _task(self, whole: JsonPlace) -> None:
         before = len(self.mistakes)
         found = self._fields(whole, _FIELDS, TASK)
         for name, kind, fields in (("budget", TaskBudget, _BUDGET), ("resources", Resources, _RESOURCES)):
@@ -152,9 +152,9 @@ class _Reader:
         self._check_mode(whole, found.get("mode", ""))
         self._check_image(whole, found.get("image", ""))
         if len(self.mistakes) == before:
-            self.tasks.append(Task(**found))
+            self.tasks.append(BatchTask(**found))
 
-    def _fields(self, whole: Place, known: dict[str, Callable[[Place], Any]], owner: str) -> dict[str, Any]:
+    def _fields(self, whole: JsonPlace, known: dict[str, Callable[[JsonPlace], Any]], owner: str) -> dict[str, Any]:
         """The values of the known fields; null counts as absent."""
         found: dict[str, Any] = {}
         for name, place in whole.fields.items():
@@ -168,7 +168,7 @@ class _Reader:
                     self._mistake(place.column, f"{name if owner == TASK else f'{owner}.{name}'}: {wrong}")
         return found
 
-    def _check_id(self, whole: Place, id: str | None) -> None:
+    def _check_id(self, whole: JsonPlace, id: str | None) -> None:
         if id is None:
             if "id" not in whole.fields or whole.fields["id"].value is None:
                 self._mistake(whole.column, "the field 'id' is missing")
@@ -178,7 +178,7 @@ class _Reader:
             also = "" if other == id else f" as {other!r}, and differs in case only"
             self._mistake(whole.fields["id"].column, f"id: {id!r} is already in line {line}{also}")
 
-    def _check_prompt(self, whole: Place, found: dict[str, Any]) -> None:
+    def _check_prompt(self, whole: JsonPlace, found: dict[str, Any]) -> None:
         given = [name for name in ("prompt", "prompt_file") if whole.fields.get(name, _NOTHING).value is not None]
         if len(given) != 1:
             column = whole.fields["prompt_file"].column if given else whole.column
@@ -198,7 +198,7 @@ class _Reader:
             raise _Wrong(f"{named} is not below the folder of the task file")
         return path
 
-    def _check_repo(self, whole: Place, found: dict[str, Any]) -> None:
+    def _check_repo(self, whole: JsonPlace, found: dict[str, Any]) -> None:
         repo = found.get("repo")
         if not repo:
             if "ref" in found and "repo" not in whole.fields:
@@ -218,7 +218,7 @@ class _Reader:
         found["repo"] = self._repos[repo]
         return self._check_ref(whole, found["repo"], found.get("ref", ""))
 
-    def _check_ref(self, whole: Place, folder: str, ref: str) -> None:
+    def _check_ref(self, whole: JsonPlace, folder: str, ref: str) -> None:
         """Only where the repository is at hand and git can read it."""
         if (folder, ref) not in self._refs:
             self._refs[folder, ref] = bool(folder) and is_repository(Path(folder)) and is_missing(Path(folder), ref or "HEAD")
@@ -227,19 +227,19 @@ class _Reader:
             said = f"{folder} has no branch, tag or commit {ref}" if ref else f"{folder} has no commit yet"
             self._mistake(whole.fields[name].column, f"{name}: {said}")
 
-    def _check_mode(self, whole: Place, mode: str) -> None:
+    def _check_mode(self, whole: JsonPlace, mode: str) -> None:
         """A file loosens nothing: whoever runs it chooses."""
         if mode and is_looser(mode, self._mode):
             said = f"mode: {mode} is looser than {self._mode}, the mode of this run; --mode {mode} allows it"
             self._mistake(whole.fields["mode"].column, said)
 
-    def _check_image(self, whole: Place, image: str) -> None:
+    def _check_image(self, whole: JsonPlace, image: str) -> None:
         """The program in it gets the keys of providers: whoever runs the file chooses."""
         if image and image not in self._images:
             said = f"image: {image} would get your keys and the network; --image {image} allows it"
             self._mistake(whole.fields["image"].column, said)
 
-    def _check_task_model(self, whole: Place, found: dict[str, Any]) -> None:
+    def _check_task_model(self, whole: JsonPlace, found: dict[str, Any]) -> None:
         budget = found.get("budget")
         priced = isinstance(budget, TaskBudget) and budget.usd is not None
         asked = found.get("model", ""), priced
@@ -252,11 +252,11 @@ class _Reader:
             self._mistake(whole.fields[name].column, f"{name}: {said}")
 
 
-_NOTHING = Place(None, 1)
+_NOTHING = JsonPlace(None, 1)
 _ARRAY = "the file is a JSON array; write one object a line (`jq -c '.[]' FILE` does)"
 
 
-def _text(place: Place) -> str:
+def _text(place: JsonPlace) -> str:
     if not isinstance(place.value, str):
         raise _Wrong(f"text is expected, not {_named(place.value)}")
     if not place.value.strip():
@@ -264,7 +264,7 @@ def _text(place: Place) -> str:
     return place.value
 
 
-def _id(place: Place) -> str:
+def _id(place: JsonPlace) -> str:
     text = _text(place)
     if len(text) > MAX_ID:
         raise _Wrong(f"longer than {MAX_ID} characters")
@@ -273,41 +273,41 @@ def _id(place: Place) -> str:
     return text
 
 
-def _ref(place: Place) -> str:
+def _ref(place: JsonPlace) -> str:
     text = _text(place)
     if text.startswith("-") or re.search(r"[\s~^:?*\[\\]|\.\.|@\{", text):
         raise _Wrong(f"{text!r} names no branch, tag or commit")
     return text
 
 
-def _model(place: Place) -> str:
+def _model(place: JsonPlace) -> str:
     text = _text(place)
     if re.search(r"\s", text) or text.startswith("-"):
         raise _Wrong(f"{text!r} is not a model; write PROVIDER/MODEL")
     return text
 
 
-def _mode(place: Place) -> str:
+def _mode(place: JsonPlace) -> str:
     text = _text(place)
     if text not in MODES:
         raise _Wrong(f"{text!r} is not a mode{_meant(text, MODES)}; modes are {', '.join(MODES)}")
     return text
 
 
-def _image(place: Place) -> str:
+def _image(place: JsonPlace) -> str:
     text = _text(place)
     if not re.fullmatch(r"(?a)\w[\w./:@-]*", text):
         raise _Wrong(f"{text!r} is not the name of an image")
     return text
 
 
-def _texts(place: Place) -> tuple[str, ...]:
+def _texts(place: JsonPlace) -> tuple[str, ...]:
     if not isinstance(place.value, list):
         raise _Wrong(f"a list of texts is expected, not {_named(place.value)}")
     return tuple(_text(item) for item in place.items)
 
 
-def _env(place: Place) -> tuple[str, ...]:
+def _env(place: JsonPlace) -> tuple[str, ...]:
     names = _texts(place)
     for name in names:
         if "=" in name:
@@ -321,13 +321,13 @@ def _env(place: Place) -> tuple[str, ...]:
     return names
 
 
-def _object(place: Place) -> dict[str, Any]:
+def _object(place: JsonPlace) -> dict[str, Any]:
     if not isinstance(place.value, dict):
         raise _Wrong(f"an object is expected, not {_named(place.value)}")
     return place.value
 
 
-def _number(place: Place, *, least: float = 0) -> float:
+def _number(place: JsonPlace, *, least: float = 0) -> float:
     if isinstance(place.value, bool) or not isinstance(place.value, int | float):
         raise _Wrong(f"a number is expected, not {_named(place.value)}")
     if place.value <= least:
@@ -335,7 +335,7 @@ def _number(place: Place, *, least: float = 0) -> float:
     return float(place.value)
 
 
-def _count(place: Place, *, least: int = 1) -> int:
+def _count(place: JsonPlace, *, least: int = 1) -> int:
     if isinstance(place.value, bool) or not isinstance(place.value, int):
         raise _Wrong(f"a whole number is expected, not {_named(place.value)}")
     if not least <= place.value < 1 << 53:
@@ -343,14 +343,14 @@ def _count(place: Place, *, least: int = 1) -> int:
     return place.value
 
 
-_FIELDS: dict[str, Callable[[Place], Any]] = {
+_FIELDS: dict[str, Callable[[JsonPlace], Any]] = {
     "id": _id,
     **dict.fromkeys(("prompt", "prompt_file", "repo", "setup", "verify"), _text),
     **{"ref": _ref, "model": _model, "mode": _mode, "image": _image, "env": _env, "tags": _texts},
     **dict.fromkeys(("budget", "resources", "meta"), _object),
 }
-_BUDGET: dict[str, Callable[[Place], Any]] = {"usd": _number, "turns": _count, "seconds": _number, "tokens": _count}
-_RESOURCES: dict[str, Callable[[Place], Any]] = {"cpus": _number, "memory_mb": partial(_count, least=_MIN_MEMORY_MB)}
+_BUDGET: dict[str, Callable[[JsonPlace], Any]] = {"usd": _number, "turns": _count, "seconds": _number, "tokens": _count}
+_RESOURCES: dict[str, Callable[[JsonPlace], Any]] = {"cpus": _number, "memory_mb": partial(_count, least=_MIN_MEMORY_MB)}
 
 
 def _named(value: Any) -> str:

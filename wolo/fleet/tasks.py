@@ -38,7 +38,7 @@ class Resources(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_mb: int | None = None
 
 
-class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BatchTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of a task file, checked and complete: paths are absolute, a prompt file is read."""
 
     id: str
@@ -67,7 +67,7 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Anything; copied to the exports."""
 
 
-def key_of(task: Task, model_settings: Mapping[str, Any]) -> str:
+def key_of(task: BatchTask, model_settings: Mapping[str, Any]) -> str:
     """Hash of the task, the version of wolo and the settings that choose and steer the model."""
     whole = {"task": task, "wolo": __version__, "model": dict(model_settings)}
     return hashlib.sha256(msgspec.json.encode(whole, order="deterministic")).hexdigest()

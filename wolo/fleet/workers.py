@@ -17,7 +17,7 @@ from wolo.fleet.agent_run import Allowance
 from wolo.fleet.attempts import AttemptView, now
 from wolo.fleet.engines.engine import Engine
 from wolo.fleet.ledger.ledger import Ledger
-from wolo.fleet.ledger.outcomes import Ended, Failure, Lease, Outcome, Owner
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Ended, Failure, Lease, Owner
 
 log = logging.getLogger(__name__)
 _POLL_S = 1.0
@@ -29,11 +29,11 @@ _BEAT_EVERY_S = 5.0
 Stop = Literal["cancelled", "budget", "lost"]
 
 
-class Watcher(Struct, frozen=True):
+class WorkerCallbacks(Struct, frozen=True):
     """Is notified of what the workers do."""
 
     started: Callable[[AttemptView], None] = lambda view: None
-    ended: Callable[[Lease, Outcome], None] = lambda lease, outcome: None
+    ended: Callable[[Lease, AttemptOutcome], None] = lambda lease, outcome: None
     """Only for outcomes that count."""
 
 
@@ -49,15 +49,15 @@ class Workers:
         *,
         most: int | None = None,
         waits: bool = True,
-        watcher: Watcher | None = None,
+        watcher: WorkerCallbacks | None = None,
     ) -> None:
         """`most`: the number of attempts to start; None: any. `waits`: for tasks that other processes may still give back."""
         self.views: dict[int, AttemptView] = {}
         """The running attempts, by fence."""
         self._ledger, self._engine, self._owner = ledger, engine, owner
         self._jobs, self._left, self._waits = jobs, most, waits
-        self.watcher = watcher or Watcher()
-        self._attempts: dict[int, asyncio.Task[Outcome]] = {}
+        self.watcher = watcher or WorkerCallbacks()
+        self._attempts: dict[int, asyncio.Task[AttemptOutcome]] = {}
         self._stops: dict[int, Stop] = {}
         self._is_draining = False
         self._ended = asyncio.Event()
@@ -145,7 +145,7 @@ class Workers:
         else:
             await asyncio.to_thread(shutil.rmtree, self._ledger.folder / lease.folder, ignore_errors=True)
 
-    async def _place(self, lease: Lease, view: AttemptView) -> Outcome:
+    async def _place(self, lease: Lease, view: AttemptView) -> AttemptOutcome:
         return await self._engine.place(lease, await asyncio.to_thread(self._allowance), view)
 
     def _allowance(self) -> Allowance:
@@ -172,7 +172,7 @@ class Workers:
             await asyncio.sleep(min(_FOLLOW_EVERY_S, every_s))
 
 
-def _stopped(why: Stop, view: AttemptView, started: str, engine: str, said: str = "") -> Outcome:
+def _stopped(why: Stop, view: AttemptView, started: str, engine: str, said: str = "") -> AttemptOutcome:
     """The outcome of an attempt that did not come to its end."""
     state: Ended = why
     messages: dict[Stop, str] = {
@@ -181,7 +181,7 @@ def _stopped(why: Stop, view: AttemptView, started: str, engine: str, said: str 
         "lost": "The worker stopped before the attempt ended.",
     }
     view.follow()
-    return Outcome(
+    return AttemptOutcome(
         state=state,
         session_id=view.stream.session_id if view.stream else "",
         usage=view.spent,

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.fleet.ledger.outcomes import Patch
-from wolo.fleet.mirrors import Mirrors, Source
-from wolo.fleet.tasks import Task
+from wolo.fleet.mirrors import MirroredCommit, Mirrors
+from wolo.fleet.tasks import BatchTask
 from wolo.workspace.directory_copy import copy_tree
 from wolo.workspace.git import Git, GitFailed
 from wolo.workspace.git_objects import lend_objects
@@ -42,7 +42,7 @@ class Worktree(Struct, frozen=True):
         return {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.folder)}
 
 
-async def make_worktree(task: Task, work: Path, mirrors: Mirrors, git: Git, note: Callable[[str], None]) -> Worktree:
+async def make_worktree(task: BatchTask, work: Path, mirrors: Mirrors, git: Git, note: Callable[[str], None]) -> Worktree:
     """Makes a fresh worktree below the new folder `work`. Raises GitFailed, OSError."""
     folder, git_dir = work / _folder_name(task.repo), work / "base.git"
     _make_folder(folder.parent)
@@ -141,7 +141,7 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def _make_git_dir(git_dir: Path, source: Source | None = None) -> None:
+def _make_git_dir(git_dir: Path, source: MirroredCommit | None = None) -> None:
     """A repository that borrows the objects of `source`, with its commit checked out as no branch; or an empty one."""
     for name in ("objects/info", "refs/heads", "refs/tags", "info"):
         (git_dir / name).mkdir(parents=True)

@@ -14,7 +14,7 @@ from wolo.guard.precedence import SAFE, Paths, Precedence, Rulebook, Subject
 from wolo.guard.rules import Verdict, strictest, suggest_command
 from wolo.guard.safe_commands import PROGRAMS, SafeList
 from wolo.guard.shell.named_paths import NamedPaths, named_in_text, named_paths
-from wolo.guard.shell.parser import Command, Directory, Line, TooComplex, read_line
+from wolo.guard.shell.parser import Directory, ParsedLine, PlainCommand, TooComplex, read_line
 from wolo.guard.shell.words import name_of
 from wolo.workspace.root import resolve_path
 
@@ -81,7 +81,7 @@ class CommandJudge:
             asking = [*commands]  # the files it names or destroys need approval
         return [suggest_command(command.words) for command in asking] or [""]
 
-    def _judge_as_safe(self, line: Line, confine: Confine, extra: Rulebook | None) -> Verdict | None:
+    def _judge_as_safe(self, line: ParsedLine, confine: Confine, extra: Rulebook | None) -> Verdict | None:
         """Fast path: the safe list has already checked everything that such a command names."""
         book = self._precedence.book
         if line.commands is None or book.has("deny", "read") or book.has("deny", "write") or book.has("ask", "read"):
@@ -91,7 +91,7 @@ class CommandJudge:
         verdict = strictest(verdicts := self._decide_each(line, safe, extra))
         return replace(verdict, confined=self._is_confined(verdicts, confine))
 
-    def _decide_each(self, line: Line, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
+    def _decide_each(self, line: ParsedLine, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
         default = self._precedence.mode.shell
         if line.commands is None:
             self._trace("The line is not a sequence of plain commands: no allow rule and no safe command can match it.")
@@ -103,13 +103,13 @@ class CommandJudge:
             verdicts.append(self._precedence.decide(Subject("shell", command, about, default, is_safe), extra))
         return verdicts
 
-    def _find_safe(self, commands: Sequence[Command]) -> list[bool]:
+    def _find_safe(self, commands: Sequence[PlainCommand]) -> list[bool]:
         safe = [self._safe.has(command) for command in commands]
         if all(is_safe or command.words[0].text == "cd" for is_safe, command in zip(safe, commands, strict=True)):
             return safe
         return [is_safe and self._safe.has_with_others(command) for is_safe, command in zip(safe, commands, strict=True)]
 
-    def _parse_refusal(self, line: Line) -> str:
+    def _parse_refusal(self, line: ParsedLine) -> str:
         """Reason to deny a line that cannot be parsed while some commands are denied; empty if there is none."""
         if line.commands is not None or not self._precedence.book.has("deny", "shell"):
             return ""
@@ -127,7 +127,7 @@ class CommandJudge:
         is_by_rule = any(verdict.rule for verdict in verdicts)
         return not (is_by_rule and all(verdict.rule or verdict.source == SAFE for verdict in verdicts))
 
-    def _find_loss(self, line: Line, rules: Sequence[str]) -> str:
+    def _find_loss(self, line: ParsedLine, rules: Sequence[str]) -> str:
         """Describes what the line would destroy; empty if nothing, if a rule names it, or if the mode permits it."""
         if self._precedence.mode.trusts_commands:
             return ""
@@ -135,7 +135,7 @@ class CommandJudge:
 
         return find_loss(line, self._boundaries.roots, rules)
 
-    def _concern(self, line: Line, named: NamedPaths, *, confined: bool) -> str:
+    def _concern(self, line: ParsedLine, named: NamedPaths, *, confined: bool) -> str:
         """Reason to ask although a rule or the mode allows the command; empty if there is none."""
         for path in named.paths:
             if reason := self._rule_about(path, line):
@@ -158,7 +158,7 @@ class CommandJudge:
                 return f"The command names {path}, which is protected."
         return ""
 
-    def _rule_about(self, path: str, line: Line) -> str:
+    def _rule_about(self, path: str, line: ParsedLine) -> str:
         """Applies rules about files to a path that a command names. It may read or write it, so both kinds count."""
         subject = Paths(path, path)
         for tool in ("read", "write"):
@@ -172,7 +172,7 @@ class CommandJudge:
     def _removes_own(self, text: str, cwd: str, named: Sequence[str]) -> bool:
         return may_remove(text) and any(map(self._boundaries.is_above_own, removed_by(text, cwd, self._boundaries.home, named)))
 
-    def _where(self, line: Line) -> str:
+    def _where(self, line: ParsedLine) -> str:
         if any(directory is None for directory in _directories(line)):
             return "The command changes to a directory that is not known before it runs."
         start = line.commands[0].directories[0] if line.commands else resolve_path(line.cwd)
@@ -188,7 +188,7 @@ class CommandJudge:
             self._precedence.trace.append(text)
 
 
-def _named(line: Line, home: str) -> NamedPaths:
+def _named(line: ParsedLine, home: str) -> NamedPaths:
     if line.commands is None:
         from wolo.guard.shell.nested_commands import without_documents  # noqa: PLC0415  # rarely needed
 
@@ -203,15 +203,15 @@ def _named(line: Line, home: str) -> NamedPaths:
     return NamedPaths(paths, patterns)
 
 
-def _directories(line: Line) -> Iterable[Directory]:
+def _directories(line: ParsedLine) -> Iterable[Directory]:
     return (directory for command in line.commands or () for directory in command.directories)
 
 
-def _real_directories(line: Line) -> Iterable[str]:
+def _real_directories(line: ParsedLine) -> Iterable[str]:
     return {directory for directory in _directories(line) if directory is not None} or {resolve_path(line.cwd)}
 
 
-def _is_of(line: Line, programs: frozenset[str]) -> bool:
+def _is_of(line: ParsedLine, programs: frozenset[str]) -> bool:
     return line.commands is not None and all(name_of(command.words[0].text) in programs for command in line.commands)
 
 

@@ -14,9 +14,9 @@ import msgspec
 
 from wolo.guard.intents import Intent
 from wolo.guard.modes import Mode
-from wolo.guard.rule_patterns import Host, HostPattern, PathBase, PathPattern, ShellPattern, TargetPattern
+from wolo.guard.rule_patterns import HostAddress, HostPattern, PathBase, PathPattern, ShellPattern, TargetPattern
 from wolo.guard.rules import Decision, Rule, RuleTool, Verdict
-from wolo.guard.shell.parser import Command, Line
+from wolo.guard.shell.parser import ParsedLine, PlainCommand
 
 SAFE = "safe list"
 
@@ -145,7 +145,7 @@ class Target(NamedTuple):
     """`SERVER/TOOL` or an agent's name."""
 
 
-RuleInput = Paths | Command | Line | Host | Target
+RuleInput = Paths | PlainCommand | ParsedLine | HostAddress | Target
 
 
 class Rulebook:
@@ -181,11 +181,11 @@ def _matcher(rule: Rule, base: PathBase) -> Callable[[RuleInput], bool]:
         case "shell":
             shell = ShellPattern(rule.pattern)
             if wide:
-                return lambda subject: isinstance(subject, Command | Line) and shell.forbids(subject)
-            return lambda subject: isinstance(subject, Command) and shell.allows(subject)
+                return lambda subject: isinstance(subject, PlainCommand | ParsedLine) and shell.forbids(subject)
+            return lambda subject: isinstance(subject, PlainCommand) and shell.allows(subject)
         case "fetch":
             host = HostPattern(rule.pattern, wide=wide)
-            return lambda subject: isinstance(subject, Host) and host.matches(subject)
+            return lambda subject: isinstance(subject, HostAddress) and host.matches(subject)
         case "mcp" | "tool" | "task":
             target = TargetPattern(rule.tool, rule.pattern, wide=wide)
             return lambda subject: isinstance(subject, Target) and target.matches(subject.name)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from wolo.guard.shell.named_paths import TooManyFiles, expand
-from wolo.guard.shell.parser import Command, Line
+from wolo.guard.shell.parser import ParsedLine, PlainCommand
 from wolo.guard.shell.words import Word, name_of, split_words, unquoted
 
 
@@ -86,7 +86,7 @@ class ShellPattern:
         self._program = name_of(self._heads[0].text) if self._heads and not self._heads[0].has_glob else ""
         self._named = re.compile(rf"(?<![\w-]){re.escape(self._program)}(?![\w-])", re.IGNORECASE)
 
-    def allows(self, command: Command) -> bool:
+    def allows(self, command: PlainCommand) -> bool:
         words = command.words
         if len(words) < len(self._heads) or (len(words) > len(self._heads) and not self._is_open):
             return False
@@ -94,12 +94,12 @@ class ShellPattern:
             _is_word(pattern, regex, word) for pattern, regex, word in zip(self._heads, self._regexes, words, strict=False)
         )
 
-    def forbids(self, command: Command | Line) -> bool:
+    def forbids(self, command: PlainCommand | ParsedLine) -> bool:
         """Matches more widely than `allows`: after wrappers, by any path, inside quoted code, with or without a final `*`.
 
         A line that is not plain matches if it names the program anywhere that its use is unclear.
         """
-        if isinstance(command, Line):
+        if isinstance(command, ParsedLine):
             return not self._program or (self._is_named_in(command.text) and not self._is_harmless_mention(command.text))
         if not self._may_match(command):
             return False
@@ -108,11 +108,11 @@ class ShellPattern:
             return True
         return any(self._is_among(re.findall(_PIECES, unquoted(text))) for text in texts if not re.fullmatch(_BARE, text))
 
-    def _may_match(self, command: Command) -> bool:
+    def _may_match(self, command: PlainCommand) -> bool:
         """Cheap first check: most rules are about another program."""
         return self._program in unquoted(command.text).casefold() or any(word.has_glob for word in command.words)
 
-    def _expanded(self, word: Word, command: Command) -> list[str]:
+    def _expanded(self, word: Word, command: PlainCommand) -> list[str]:
         """Expands a word as bash would: `env /bin/r[m] x` runs rm."""
         if not word.has_glob:
             return [word.text]
@@ -211,7 +211,7 @@ def _has_option(texts: Sequence[str], option: str, regex: re.Pattern[str] | None
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class Host(Struct, frozen=True):
+class HostAddress(Struct, frozen=True):
     scheme: str
     name: str
     """Lower case; empty if the address has none."""
@@ -222,18 +222,18 @@ class Host(Struct, frozen=True):
     """Length of the URL parts that the host receives, its own name included: any of them could carry data."""
 
 
-def read_host(url: str) -> Host:
+def read_host(url: str) -> HostAddress:
     if not url.isprintable() or " " in url or "\\" in url:
-        return Host("", "", None, False, 0)  # programs differ in what they make of such an address
+        return HostAddress("", "", None, False, 0)  # programs differ in what they make of such an address
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        return Host("", "", None, False, 0)
+        return HostAddress("", "", None, False, 0)
     name = (parts.hostname or "").rstrip(".")
     own = DEFAULT_PORTS.get(parts.scheme)
     carried = len(parts.netloc) + len(parts.path) + len(parts.query)
-    return Host(parts.scheme, name, None if port == own else port, "@" in parts.netloc, carried)
+    return HostAddress(parts.scheme, name, None if port == own else port, "@" in parts.netloc, carried)
 
 
 class HostPattern:
@@ -245,7 +245,7 @@ class HostPattern:
         self._port = int(port) if port else None
         self._wide = wide
 
-    def matches(self, host: Host) -> bool:
+    def matches(self, host: HostAddress) -> bool:
         if self._port is not None:
             if (host.port or DEFAULT_PORTS.get(host.scheme)) != self._port:
                 return False

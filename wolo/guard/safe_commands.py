@@ -15,7 +15,7 @@ from msgspec import Struct
 from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.shell.named_paths import real_path
-from wolo.guard.shell.parser import Command
+from wolo.guard.shell.parser import PlainCommand
 from wolo.guard.shell.words import BUILTINS, Word
 
 
@@ -41,7 +41,7 @@ class _Option(Struct, frozen=True):
     """The value is the next word."""
 
 
-class _Reading(Struct, frozen=True):
+class _ReadOperands(Struct, frozen=True):
     """A command's words as its program reads them."""
 
     operands: tuple[str, ...]
@@ -94,13 +94,13 @@ class SafeList:
             folder for folder in folders if folder[:1] != "/" or boundaries.is_inside(os.path.realpath(folder))
         ]
 
-    def has(self, command: Command) -> bool:
+    def has(self, command: PlainCommand) -> bool:
         """Tells whether the command is safe in every directory it may run in."""
         if command.words[0].text not in PROGRAMS or None in command.directories:
             return False
         return all(self._is_safe_in(directory, command.words) for directory in command.directories if directory is not None)
 
-    def has_with_others(self, command: Command) -> bool:
+    def has_with_others(self, command: PlainCommand) -> bool:
         """Like `has`, for a line whose other commands may change which file a name means."""
         return self.has(command) and not _files_named(command.words)
 
@@ -157,7 +157,7 @@ def _files_named(words: tuple[Word, ...]) -> tuple[str, ...]:
     return reading.operands[1:] if words[0].text == "grep" and not reading.has_pattern else reading.operands
 
 
-def _read(words: tuple[Word, ...]) -> _Reading | None:
+def _read(words: tuple[Word, ...]) -> _ReadOperands | None:
     """Reads words like getopt, with options after operands; None for an unknown option."""
     options = _READ_FILES[words[0].text]
     waiting = [word.text for word in reversed(words[1:])]
@@ -177,7 +177,7 @@ def _read(words: tuple[Word, ...]) -> _Reading | None:
         has_pattern = has_pattern or option.valued in ("e", "regexp")
         if option.takes_next:
             waiting.pop()
-    return _Reading(tuple(operands), has_pattern)
+    return _ReadOperands(tuple(operands), has_pattern)
 
 
 def _read_option(word: str, options: _Options) -> _Option | None:

@@ -57,7 +57,7 @@ class ServerFailed(Exception):
     """The server is of no use any more; its text says why."""
 
 
-class _Open(Struct):
+class _OpenFile(Struct):
     text: str
     version: int
     published: int = 0
@@ -65,7 +65,7 @@ class _Open(Struct):
     errors: tuple[Problem, ...] = ()
 
 
-class Client:
+class LspClient:
     def __init__(self, spec: ServerSpec, root: Path, start: Start) -> None:
         self.spec = spec
         self.state: State = "starting"
@@ -74,7 +74,7 @@ class Client:
         self._root = root
         self._start = start
         self._pipe: Pipe | None = None
-        self._files: dict[str, _Open] = {}
+        self._files: dict[str, _OpenFile] = {}
         self._answered = asyncio.Event()
         self._news = asyncio.Condition()
         self._silences = 0
@@ -92,7 +92,7 @@ class Client:
             self._asked_at = asyncio.get_running_loop().time()
         if file is None:
             await self._make_room()
-            file = self._files[name] = _Open(text, 1)
+            file = self._files[name] = _OpenFile(text, 1)
             document = {"uri": uri_of(path), "languageId": language_of(path), "version": 1, "text": text}
             await self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
         elif file.text != text:
@@ -112,7 +112,7 @@ class Client:
         if self.state == "failed":
             raise ServerFailed(self.why)
 
-    async def _until_published(self, file: _Open) -> None:
+    async def _until_published(self, file: _OpenFile) -> None:
         if file.published == file.version:
             return
         limit_s = ANSWER_S if self._has_published else START_S

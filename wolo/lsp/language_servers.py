@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.lsp.client import Client, ServerFailed, Start
+from wolo.lsp.client import LspClient, ServerFailed, Start
 from wolo.lsp.messages import Problem, describe, new_errors
 from wolo.lsp.server_table import ServerSpec
 
@@ -31,7 +31,7 @@ class _Check(Struct):
     path: Path
     before: str
     """The text that the model knows the errors of."""
-    client: Client
+    client: LspClient
     task: asyncio.Task[tuple[Problem, ...]]
 
 
@@ -43,7 +43,7 @@ class LanguageServers:
         self._root = root
         self._start = start
         self._shown = shown
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, LspClient] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[Path, _Check] = {}
         """Checks whose result was not told yet."""
@@ -112,13 +112,13 @@ class LanguageServers:
             return ""
         return f"failed: {client.why}" if client.state == "failed" else client.state
 
-    def _client(self, path: Path) -> Client | None:
+    def _client(self, path: Path) -> LspClient | None:
         """Starts the server of the file if needed; None: there is none, or it has failed."""
         spec = self._spec(path)
         if spec is None:
             return None
         if spec.name not in self._clients:
-            self._clients[spec.name] = Client(spec, self._root, self._start)
+            self._clients[spec.name] = LspClient(spec, self._root, self._start)
             self._locks[spec.name] = asyncio.Lock()
         client = self._clients[spec.name]
         return None if client.state == "failed" else client
@@ -127,7 +127,7 @@ class LanguageServers:
         suffix = path.suffix.lower()
         return next((each for each in self._installed if suffix and suffix in each.extensions), None)
 
-    async def _compare(self, client: Client, path: Path, before: str, after: str) -> tuple[Problem, ...]:
+    async def _compare(self, client: LspClient, path: Path, before: str, after: str) -> tuple[Problem, ...]:
         try:
             async with self._locks[client.spec.name]:
                 had = await client.errors_of(path, before)

@@ -18,7 +18,7 @@ _BUFFER_BYTES = 64 * 1024
 """Longest line of a header."""
 
 
-class ServerProcess:
+class LanguageServerProcess:
     def __init__(self, processes: Processes, program: Program, lines: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.lines = lines
         self._processes = processes
@@ -48,7 +48,9 @@ class ServerProcess:
         self._writer.close()
 
 
-async def start_process(processes: Processes, command: SandboxedCommand, cwd: Path, env: Mapping[str, str]) -> ServerProcess:
+async def start_process(
+    processes: Processes, command: SandboxedCommand, cwd: Path, env: Mapping[str, str]
+) -> LanguageServerProcess:
     """Raises OSError when it cannot be started."""
     its_input, to_it = os.pipe()
     from_it, its_output = os.pipe()
@@ -77,7 +79,7 @@ async def start_process(processes: Processes, command: SandboxedCommand, cwd: Pa
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(from_it, "rb", 0))
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
     transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(to_it, "wb", 0))
-    server = ServerProcess(processes, program, lines, asyncio.StreamWriter(transport, protocol, None, loop))
+    server = LanguageServerProcess(processes, program, lines, asyncio.StreamWriter(transport, protocol, None, loop))
     take = server.heard
     for piece in said:
         server.heard(piece)

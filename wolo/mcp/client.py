@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from wolo.errors import ConfigError, ToolError
 from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
-from wolo.mcp.listings import Listing
+from wolo.mcp.listings import ServerListing
 from wolo.mcp.oauth.run_auth import find_auth
 from wolo.mcp.references import filled_in, with_bare
 from wolo.mcp.server import Server, ServerEnvironment, is_address
@@ -32,7 +32,7 @@ _BARE = "Server returned an error response"
 _STATUS = {403: "access is denied (403)", 404: "not found (404)"}
 
 
-class Client:
+class McpClient:
     """Can be called from any task of one event loop."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Client:
         name: str,
         server: Server,
         around: ServerEnvironment,
-        listed: Callable[[Listing], None],
+        listed: Callable[[ServerListing], None],
         requests: ServerRequests,
     ) -> None:
         """`listed` receives what the server offers, after each listing; `requests` answers the server's own."""

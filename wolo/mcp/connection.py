@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from wolo.mcp.listings import Listing
+from wolo.mcp.listings import ServerListing
 from wolo.mcp.tool_answer import Item, ToolAnswer
 
 ADDRESSES = "wolo.addresses"
@@ -52,7 +52,7 @@ class Connection(Protocol):
     changed: asyncio.Event
     """The server's tools, prompts or resources have changed."""
 
-    async def listing(self) -> Listing:
+    async def listing(self) -> ServerListing:
         """Raises ConnectionLost and RequestRejected."""
         ...
 

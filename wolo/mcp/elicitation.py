@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from wolo.messages.terminal_text import clean_line, escaped_line
-from wolo.tools.tool_values import Option, Question, Reply
+from wolo.tools.tool_values import AnswerOption, Question, Reply
 
 MOST_FIELDS = 20
 _MOST_OPTIONS = 9
@@ -88,7 +88,7 @@ def as_question(server: str, field: Field, complaint: str = "") -> Question:
     return Question(
         text=f"{server}: {text}{note}",
         header=title[:_LONGEST_HEADER],
-        options=tuple(Option(clean_line(label)) for label in labels) if len(labels) <= _MOST_OPTIONS else (),
+        options=tuple(AnswerOption(clean_line(label)) for label in labels) if len(labels) <= _MOST_OPTIONS else (),
         several=field.kind == "array",
     )
 
@@ -184,12 +184,12 @@ def consent_question(server: str, message: str, fields: int) -> Question:
     """Comes last, so that declining is one key away in any form."""
     said = escaped_line(message)
     sends = "Send these answers to it?" if fields else "Accept?"
-    return Question(text=f"{server} asks: {said} {sends}", header=server, options=(Option(SEND), Option(DECLINE)))
+    return Question(text=f"{server} asks: {said} {sends}", header=server, options=(AnswerOption(SEND), AnswerOption(DECLINE)))
 
 
 def url_question(server: str, message: str, url: str) -> Question:
     text = f"{server} asks you to open {escaped_line(url)} : {escaped_line(message)}"
-    return Question(text=text, header=server, options=(Option(OPEN), Option(DECLINE)))
+    return Question(text=text, header=server, options=(AnswerOption(OPEN), AnswerOption(DECLINE)))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

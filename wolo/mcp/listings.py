@@ -75,7 +75,7 @@ class ListedResource(Struct, frozen=True):
     is_template: bool = False
 
 
-class Listing(Struct, frozen=True, kw_only=True):
+class ServerListing(Struct, frozen=True, kw_only=True):
     """Everything that a server offers."""
 
     tools: tuple[ListedTool, ...] = ()
@@ -132,7 +132,7 @@ _MOST_BYTES = 8 * 1024 * 1024
 class CachedListing(Struct, frozen=True):
     """Result of the last start of a server."""
 
-    listing: Listing
+    listing: ServerListing
     failed: bool = False
     """It failed; the first turn does not wait for it again."""
     why: str = ""

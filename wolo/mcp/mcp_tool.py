@@ -15,7 +15,7 @@ from wolo.errors import ToolError
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
-from wolo.mcp.client import Client
+from wolo.mcp.client import McpClient
 from wolo.mcp.listings import MOST_DESCRIPTION_CHARS, ListedTool
 from wolo.mcp.server_requests import Caller
 from wolo.mcp.tool_answer import ToolAnswer
@@ -23,7 +23,7 @@ from wolo.messages.terminal_text import clean
 from wolo.tools.clipping import clean as clean_output
 from wolo.tools.clipping import clip_and_keep
 from wolo.tools.tool import FIND_TOOLS, READ_RESOURCE, CallContext, ToolServices
-from wolo.tools.tool_values import Answered, Interrupted, Result
+from wolo.tools.tool_values import Answered, CallResult, Interrupted
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION
 
 INTERRUPTED = "[interrupted: the server was told to stop; the call may have had effects]\n"
@@ -34,7 +34,7 @@ class RemoteTool:
     reads_only = False
     """Annotations from the server are not trusted."""
 
-    def __init__(self, client: Client, listed: ListedTool) -> None:
+    def __init__(self, client: McpClient, listed: ListedTool) -> None:
         self._client = client
         self._listed = listed
         self._fitted = AdaptedSchema(listed.parameters)
@@ -64,7 +64,7 @@ class RemoteTool:
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return (CallIntent(f"mcp:{rule_name(self.server, self._listed.name)}"),)
 
-    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         if self.is_gone:
@@ -74,16 +74,16 @@ class RemoteTool:
         try:
             answer = await self._client.call(self._listed.name, self._fitted.restore_arguments(args), caller)
         except asyncio.CancelledError as error:
-            raise Interrupted(Result(INTERRUPTED, outcome="interrupted")) from error
+            raise Interrupted(CallResult(INTERRUPTED, outcome="interrupted")) from error
         return answer_result(self.name, answer, call, time.monotonic() - began)
 
 
-def answer_result(name: str, answer: ToolAnswer, call: CallContext, seconds: float) -> Result:
+def answer_result(name: str, answer: ToolAnswer, call: CallContext, seconds: float) -> CallResult:
     said = answer.text(call.services.save_output)
     text = b"".join(clean_output(call.services.secrets.hide(said).encode(errors="replace")))
     shown = clip_and_keep(text, name=f"{name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
     view = None if answer.is_error else Answered(shown, seconds)
-    return Result(shown, view, is_error=answer.is_error, media=answer.media)
+    return CallResult(shown, view, is_error=answer.is_error, media=answer.media)
 
 
 class RecordedTool:
@@ -104,7 +104,7 @@ class RecordedTool:
         server, _, tool = self.name.removeprefix(BEGINNING).partition("__")
         return (CallIntent(f"mcp:{server}/{tool}"),)
 
-    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
         recorded = call.services.recorded_result(call.call_id)
         if recorded is None:
             raise ToolError(f"Nothing is known of what {self.name} said.")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
-from wolo.mcp.listings import Listing
+from wolo.mcp.listings import ServerListing
 from wolo.mcp.mcp_tool import INTERRUPTED, answer_result
 from wolo.mcp.tool_answer import ToolAnswer
 from wolo.tools.tool import READ_RESOURCE, CallContext, ToolServices
-from wolo.tools.tool_values import Interrupted, Result
+from wolo.tools.tool_values import CallResult, Interrupted
 
 if TYPE_CHECKING:
-    from wolo.mcp.client import Client
+    from wolo.mcp.client import McpClient
 
 _MOST_LISTED = 200
 _PARAMETERS: dict[str, Any] = {
@@ -38,7 +38,7 @@ class ReadResource:
     """It belongs to no single server."""
     is_gone = False
 
-    def __init__(self, clients: Mapping[str, Client], listings: Mapping[str, Listing]) -> None:
+    def __init__(self, clients: Mapping[str, McpClient], listings: Mapping[str, ServerListing]) -> None:
         """Both are live."""
         self._clients = clients
         self._listings = listings
@@ -49,17 +49,17 @@ class ReadResource:
         server = self._server(args)
         return (CallIntent(f"mcp:{server}/{READ_RESOURCE}"),)
 
-    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         server, uri = self._server(args), str(args.get("uri") or "").strip()
         if not uri:
-            return Result(self._listed(server))
+            return CallResult(self._listed(server))
         began = time.monotonic()
         try:
             items = await self._clients[server].read(uri)
         except asyncio.CancelledError as error:
-            raise Interrupted(Result(INTERRUPTED, outcome="interrupted")) from error
+            raise Interrupted(CallResult(INTERRUPTED, outcome="interrupted")) from error
         return answer_result(self.name, ToolAnswer(items or ("[the resource is empty]",)), call, time.monotonic() - began)
 
     def _server(self, args: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ class ReadResource:
         return server
 
     def _listed(self, server: str) -> str:
-        resources = self._listings.get(server, Listing()).resources
+        resources = self._listings.get(server, ServerListing()).resources
         if not resources:
             return f"{server} lists no resources."
         lines = [

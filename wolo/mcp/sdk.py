@@ -30,11 +30,11 @@ from pydantic import ValidationError
 from wolo import __version__
 from wolo.errors import ConfigError
 from wolo.mcp.connection import ADDRESSES, PEER, Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
-from wolo.mcp.listings import MOST_PROMPTS, MOST_RESOURCES, MOST_TOOLS, Listing, read_listed, read_prompts, read_resources
+from wolo.mcp.listings import MOST_PROMPTS, MOST_RESOURCES, MOST_TOOLS, ServerListing, read_listed, read_prompts, read_resources
 from wolo.mcp.schema_check import UnusableSchema, first_violation
 from wolo.mcp.sdk_requests import client_callbacks
 from wolo.mcp.server_requests import ServerRequests
-from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, ServerProcess
+from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, McpServerProcess
 from wolo.mcp.tool_answer import Item, ToolAnswer, read_answer, read_contents, read_items
 from wolo.messages.terminal_text import clean
 from wolo.models.address import proxy_for
@@ -55,7 +55,7 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # errors are reported to th
 
 
 @asynccontextmanager
-async def connect_child(child: ServerProcess, requests: ServerRequests) -> AsyncIterator[Connection]:
+async def connect_child(child: McpServerProcess, requests: ServerRequests) -> AsyncIterator[Connection]:
     """Raises ConnectionLost and RequestRejected."""
     async with _connected(lambda: _over_pipes(child), requests) as link:
         yield link
@@ -212,7 +212,7 @@ class _Link:
         )
         self._client = await stack.enter_async_context(client)
 
-    async def listing(self) -> Listing:
+    async def listing(self) -> ServerListing:
         connected, notices = self._connected, Notices()
         offers = connected.server_capabilities
         tools = await self._entries(connected.list_tools, "tools") if offers.tools is not None else []
@@ -223,7 +223,7 @@ class _Link:
             templates = await self._more(connected.list_resource_templates, "resourceTemplates", notices)
         tools, without = [each for each in tools if not _needs_task(each)], [each for each in tools if _needs_task(each)]
         notices.extend(f"{clean(str(each['name']))} is not offered: it runs as an MCP task only" for each in without)
-        listing = Listing(
+        listing = ServerListing(
             tools=read_listed(tools),
             prompts=read_prompts(prompts),
             resources=read_resources(resources, templates),
@@ -394,7 +394,7 @@ def _skipped(kind: str, entries: list[object], kept: int, most: int) -> list[str
 
 
 @asynccontextmanager
-async def _over_pipes(child: ServerProcess) -> AsyncIterator[tuple[Any, Any]]:
+async def _over_pipes(child: McpServerProcess) -> AsyncIterator[tuple[Any, Any]]:
     to_session, incoming = anyio.create_memory_object_stream[_Item](0)
     outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
@@ -408,7 +408,7 @@ async def _over_pipes(child: ServerProcess) -> AsyncIterator[tuple[Any, Any]]:
                 stream.close()
 
 
-async def _listen(child: ServerProcess, session: MemoryObjectSendStream[_Item]) -> None:
+async def _listen(child: McpServerProcess, session: MemoryObjectSendStream[_Item]) -> None:
     """Skips lines that are not messages, such as banners."""
     async with session:
         with suppress(ValueError, OSError):  # an overlong line or a broken pipe counts as the end
@@ -435,7 +435,7 @@ def _message(line: bytes) -> types.JSONRPCMessage:
         raise
 
 
-async def _talk(child: ServerProcess, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+async def _talk(child: McpServerProcess, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
     async with session:
         with suppress(OSError):  # the process stopped reading; the other pipe reports the end
             async for each in session:

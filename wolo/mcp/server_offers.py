@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from wolo.mcp.listings import MOST_TOOLS, Listing
+from wolo.mcp.listings import MOST_TOOLS, ServerListing
 from wolo.messages.terminal_text import clean
 from wolo.tools.tool import READ_RESOURCE
 
 if TYPE_CHECKING:
-    from wolo.mcp.client import Client
+    from wolo.mcp.client import McpClient
     from wolo.mcp.mcp_tool import RemoteTool
     from wolo.mcp.resource_tool import ReadResource
 
@@ -20,9 +20,9 @@ _MOST_NAMED = 8
 
 
 class ServerOffers:
-    def __init__(self, clients: Mapping[str, Client]) -> None:
+    def __init__(self, clients: Mapping[str, McpClient]) -> None:
         self._clients = clients
-        self.listings: dict[str, Listing] = {}
+        self.listings: dict[str, ServerListing] = {}
         """The latest of each server."""
         self.tools: list[RemoteTool | ReadResource] = []
         self._arrived: list[RemoteTool | ReadResource] = []
@@ -43,7 +43,7 @@ class ServerOffers:
             if tool.server == server and not tool.is_gone:
                 yield tool  # type: ignore[misc]  # the same
 
-    def take(self, client: Client, listing: Listing, *, is_current: bool = False) -> None:
+    def take(self, client: McpClient, listing: ServerListing, *, is_current: bool = False) -> None:
         """Known tools keep their first definition, because it is part of the request prefix. `is_current`: not from the cache."""
         from wolo.mcp.mcp_tool import RemoteTool  # noqa: PLC0415  # most runs have no server
 

@@ -28,7 +28,7 @@ from wolo.mcp.elicitation import (
     url_question,
 )
 from wolo.messages.terminal_text import clean_line, escaped_line
-from wolo.tools.tool_values import UNASKED, AskQuestions, Option, Question, Replies, Reply
+from wolo.tools.tool_values import UNASKED, AnswerOption, AskQuestions, Question, Replies, Reply
 
 MOST_LOG_LINES = 200
 _ANSWERS_TRIES = 3
@@ -204,7 +204,7 @@ class ServerRequests:
         if is_too_long(said):
             raise UsageError("The request is too long to be shown to the user.")
         text = f"{self.server} wants to use your model, up to {self.sampling_tokens:,} tokens in this session. It asks:\n{said}"
-        question = Question(text=text, header=self.server, options=(Option(ALLOW), Option(DECLINE)))
+        question = Question(text=text, header=self.server, options=(AnswerOption(ALLOW), AnswerOption(DECLINE)))
         replies = await self._ask(caller.ask_user, caller, [question])
         if replies is None or replies[0] != Reply(chosen=(ALLOW,)):
             raise UsageError("The user declined.")

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import ToolError, UsageError
-from wolo.mcp.listings import CachedListing, CachedListings, ListedPrompt, ListedResource, Listing
+from wolo.mcp.listings import CachedListing, CachedListings, ListedPrompt, ListedResource, ServerListing
 from wolo.mcp.server import ConfiguredServer, ServerEnvironment, fingerprint
 from wolo.mcp.server_offers import ServerOffers
 from wolo.messages.secret_values import Secret
@@ -21,7 +21,7 @@ from wolo.messages.terminal_text import clean
 from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
-    from wolo.mcp.client import Client
+    from wolo.mcp.client import McpClient
     from wolo.mcp.connection import Completing, PromptMessage
     from wolo.mcp.server_requests import Sample
     from wolo.mcp.tool_answer import Item
@@ -71,7 +71,7 @@ class Servers:
         self._around = around
         self._cached = cached
         self._attended = attended
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, McpClient] = {}
         self._offered = ServerOffers(self._clients)
         self._sample: Sample | None = None
         self._roots: tuple[Path, ...] = (around.workspace.root, *around.workspace.extra)
@@ -81,9 +81,9 @@ class Servers:
         """Servers reported as still starting."""
         self._failed_before: set[str] = set()
         """Not waited for, because their last start failed."""
-        self._due: list[Client] = []
+        self._due: list[McpClient] = []
         """Servers to start soon."""
-        self._awaited: list[Client] = []
+        self._awaited: list[McpClient] = []
         self._has_asked = False
         """The first request was sent or is being prepared."""
         for each in self._wanted.values():
@@ -187,7 +187,7 @@ class Servers:
         """Servers that are no longer waited for. Attended, they join later, and those with known tools are not mentioned."""
         starting = [each.name for each in self._clients.values() if each.state == "starting"]
         if self._attended:
-            starting = [name for name in starting if self._offered.listings.get(name, Listing()).is_empty]
+            starting = [name for name in starting if self._offered.listings.get(name, ServerListing()).is_empty]
         new = [name for name in starting if name not in self._reported_starting]
         self._reported_starting |= {*starting}
         reasons = [f": {_FAILED_BEFORE}" if name in self._failed_before else "" for name in new]
@@ -243,7 +243,7 @@ class Servers:
             self._timer.cancel()
         for name, client in self._clients.items():
             if client.state == "failed":
-                self._remember(self._wanted[name], CachedListing(Listing(), failed=True, why=client.why))
+                self._remember(self._wanted[name], CachedListing(ServerListing(), failed=True, why=client.why))
             elif client.state == "starting":
                 self._forget_start(self._wanted[name])
         await asyncio.gather(*(client.close() for client in self._clients.values()))
@@ -258,7 +258,7 @@ class Servers:
     def _add(self, wanted: ConfiguredServer) -> None:
         if not wanted.is_allowed or not wanted.server.enabled:
             return
-        from wolo.mcp.client import Client  # noqa: PLC0415  # most runs have no server
+        from wolo.mcp.client import McpClient  # noqa: PLC0415  # most runs have no server
         from wolo.mcp.server_requests import ServerRequests  # noqa: PLC0415  # the same
 
         requests = ServerRequests(
@@ -269,7 +269,7 @@ class Servers:
         )
         requests.roots, requests.sample = self._roots, self._sample
         around = replace(self._around, cwd=wanted.folder or wanted.named_in or self._around.cwd)
-        client = self._clients[wanted.name] = Client(wanted.name, wanted.server, around, partial(self._hear, wanted), requests)
+        client = self._clients[wanted.name] = McpClient(wanted.name, wanted.server, around, partial(self._hear, wanted), requests)
         remembered = self._cached.read(fingerprint(wanted))
         failed = remembered is not None and remembered.failed
         if remembered is not None:
@@ -288,7 +288,7 @@ class Servers:
             self._remember_start(self._wanted[client.name])
             client.start()
 
-    def _hear(self, wanted: ConfiguredServer, listing: Listing) -> None:
+    def _hear(self, wanted: ConfiguredServer, listing: ServerListing) -> None:
         self._remember(wanted, CachedListing(listing))
         self._offered.take(self._clients[wanted.name], listing, is_current=True)
 
@@ -301,7 +301,7 @@ class Servers:
     def _remember_start(self, wanted: ConfiguredServer) -> None:
         """Lets `wolo mcp list` tell a server that is starting from one that was never tried."""
         mark = fingerprint(wanted)
-        before = self._cached.read(mark) or CachedListing(Listing())
+        before = self._cached.read(mark) or CachedListing(ServerListing())
         self._cached.write(mark, replace(before, started_at=time.time()))
 
     def _forget_start(self, wanted: ConfiguredServer) -> None:
@@ -319,7 +319,7 @@ class Servers:
 
     def _status(self, wanted: ConfiguredServer) -> ServerStatus:
         client = self._clients.get(wanted.name)
-        listing = self._offered.listings.get(wanted.name, Listing())
+        listing = self._offered.listings.get(wanted.name, ServerListing())
         return ServerStatus(
             name=wanted.name,
             state=_state(wanted, client),
@@ -332,7 +332,7 @@ class Servers:
             log=tuple(client.requests.log) if client else (),
         )
 
-    def _client(self, name: str) -> Client:
+    def _client(self, name: str) -> McpClient:
         """Raises ToolError."""
         if name not in self._clients:
             raise ToolError(
@@ -341,7 +341,7 @@ class Servers:
         return self._clients[name]
 
     @staticmethod
-    def _longest(clients: Iterable[Client]) -> float:
+    def _longest(clients: Iterable[McpClient]) -> float:
         return max((client.server.startup_timeout_s for client in clients), default=0.0)
 
 
@@ -356,7 +356,7 @@ async def _run_with_timeout(work: Iterable[Coroutine[None, None, None]], most_s:
             each.cancel()
 
 
-def _state(wanted: ConfiguredServer, client: Client | None) -> State:
+def _state(wanted: ConfiguredServer, client: McpClient | None) -> State:
     if client is None:
         return "off" if wanted.is_allowed else "needs consent"
     return "known" if client.state == "idle" else client.state

@@ -38,7 +38,7 @@ class StderrTail:
         return [shown for line in lines if (shown := clean_line(line).strip())][-LAST_LINES:]
 
 
-class ServerProcess:
+class McpServerProcess:
     def __init__(self, processes: Processes, program: Program, lines: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.lines = lines
         self._processes = processes
@@ -63,7 +63,7 @@ class ServerProcess:
 
 async def start_server(
     processes: Processes, argv: Sequence[str], cwd: Path, env: Mapping[str, str], said: StderrTail
-) -> ServerProcess:
+) -> McpServerProcess:
     """Raises OSError when it cannot be started."""
     its_input, to_it = os.pipe()
     from_it, its_output = os.pipe()
@@ -82,4 +82,4 @@ async def start_server(
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(from_it, "rb", 0))
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
     transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(to_it, "wb", 0))
-    return ServerProcess(processes, program, lines, asyncio.StreamWriter(transport, protocol, None, loop))
+    return McpServerProcess(processes, program, lines, asyncio.StreamWriter(transport, protocol, None, loop))

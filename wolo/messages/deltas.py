@@ -146,8 +146,8 @@ class Assembler:
         self.usage: Usage | None = None
         self.finish: FinishDelta | None = None
         """None until the provider reports completion."""
-        self._pieces: list[_Text | _Thinking | _Call] = []
-        self._calls: dict[int, _Call] = {}
+        self._pieces: list[_StreamedText | _Thinking | _StreamedCall] = []
+        self._calls: dict[int, _StreamedCall] = {}
         self._text: list[str] | None = None
         """Fragments of the current part if it is text."""
         self._is_broken = False
@@ -164,7 +164,7 @@ class Assembler:
                     if self._text is None:
                         self._begin_text()
                     piece = self._pieces[-1]
-                    assert isinstance(piece, _Text)  # the current piece is text
+                    assert isinstance(piece, _StreamedText)  # the current piece is text
                     piece.item_id = delta.item_id or piece.item_id
                     piece.phase = delta.phase or piece.phase
                     piece.blobs.extend(delta.blobs)
@@ -191,7 +191,9 @@ class Assembler:
         reached (`cut_off`), response refused or incomplete (`never_started`).
         """
         calls = self._tool_parts()
-        parts: list[AnyPart | None] = [calls.get(piece) if isinstance(piece, _Call) else piece.part() for piece in self._pieces]
+        parts: list[AnyPart | None] = [
+            calls.get(piece) if isinstance(piece, _StreamedCall) else piece.part() for piece in self._pieces
+        ]
         return Message(
             id=message_id or new_id("msg"),
             role="assistant",
@@ -204,7 +206,7 @@ class Assembler:
         )
 
     def _begin_text(self) -> list[str]:
-        piece = _Text()
+        piece = _StreamedText()
         self._pieces.append(piece)
         self._text = piece.fragments
         self._is_broken = False
@@ -214,7 +216,7 @@ class Assembler:
         self._text = None
         if delta.takes_text:
             for at, piece in enumerate(self._pieces):
-                if isinstance(piece, _Text):
+                if isinstance(piece, _StreamedText):
                     self._pieces[at] = thinking = _Thinking(delta.field)
                     thinking.fragments = piece.fragments
         last = self._pieces[-1] if self._pieces and not self._is_broken else None
@@ -229,7 +231,7 @@ class Assembler:
     def _add_call(self, delta: CallDelta) -> None:
         call = self._calls.get(delta.slot)
         if call is None:
-            call = self._calls[delta.slot] = _Call()
+            call = self._calls[delta.slot] = _StreamedCall()
             self._pieces.append(call)
             self._text = None
         call.call_id = delta.call_id or call.call_id
@@ -242,11 +244,11 @@ class Assembler:
         call.problem = delta.problem or call.problem
         call.in_fence = call.in_fence or delta.in_fence
 
-    def _tool_parts(self) -> dict[_Call, ToolPart]:
+    def _tool_parts(self) -> dict[_StreamedCall, ToolPart]:
         """One part per call; an exact repetition of an earlier call is dropped."""
         taken: set[str] = set()
         seen: set[tuple[str, str, str]] = set()
-        parts: dict[_Call, ToolPart] = {}
+        parts: dict[_StreamedCall, ToolPart] = {}
         for call in self._calls.values():
             same = (call.call_id, call.tool, "".join(call.fragments))
             if call.call_id and same in seen:
@@ -271,7 +273,7 @@ class Assembler:
         return parts
 
 
-class _Text:
+class _StreamedText:
     def __init__(self) -> None:
         self.fragments: list[str] = []
         self.item_id = ""
@@ -300,7 +302,7 @@ class _Thinking:
         return ThinkingPart(text=text, field=self.field, item_id=whole(self.item_id), blobs=blobs)
 
 
-class _Call:
+class _StreamedCall:
     def __init__(self) -> None:
         self.id = new_id("call")
         self.call_id = ""

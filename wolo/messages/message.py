@@ -186,7 +186,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
         return replace(self, parts=tuple(by_id.get(part.id, part) for part in self.parts))
 
 
-class Prompt(Message, frozen=True, kw_only=True, omit_defaults=True):
+class UserPrompt(Message, frozen=True, kw_only=True, omit_defaults=True):
     """A user message that cannot be made without its origin; a saved one is a message again."""
 
     origin: Origin
@@ -204,7 +204,7 @@ class Prompt(Message, frozen=True, kw_only=True, omit_defaults=True):
         ) -> None: ...
 
     @classmethod
-    def from_message(cls, message: Message, origin: Origin) -> Prompt:
+    def from_message(cls, message: Message, origin: Origin) -> UserPrompt:
         """The same message, with the same id."""
         return cls(**{**asdict(message), "origin": origin})
 

@@ -17,8 +17,8 @@ from wolo.messages.message import Message, user
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart, ToolPart
 from wolo.messages.terminal_text import escaped_line
 from wolo.models.format_selection import format_of
-from wolo.models.protocol import MUST_BE_SENT, Question, producer_of, request_for
-from wolo.models.provider import Ability, Choice
+from wolo.models.protocol import MUST_BE_SENT, ModelQuestion, producer_of, request_for
+from wolo.models.provider import Ability, ModelChoice
 
 P = TypeVar("P", bound=Message)
 
@@ -30,7 +30,7 @@ _MOST_NAMED = 5
 _LONGEST_NAME = 120
 
 
-def no_effect_notice(choice: Choice) -> str:
+def no_effect_notice(choice: ModelChoice) -> str:
     """Notice when the thinking level has no effect; empty otherwise."""
     level = choice.thinking
     if level is None or _thinking_counts(choice, level):
@@ -54,7 +54,7 @@ def media_of(message: Message) -> Iterator[tuple[MediaPart, str]]:
                 yield each, part.tool
 
 
-def unsupported_media(choice: Choice, message: Message) -> list[Unsent]:
+def unsupported_media(choice: ModelChoice, message: Message) -> list[Unsent]:
     """Attachments that the model does not get, with the reason."""
     found = ((part, tool, _refused(choice, part)) for part, tool in media_of(message))
     return [Unsent(_name(part, tool), refused) for part, tool, refused in found if refused]
@@ -79,7 +79,7 @@ def names_of(messages: Iterable[Message], kind: str) -> list[str]:
     return [_name(part, tool) for message in messages for part, tool in media_of(message) if _kind(part) == kind]
 
 
-def require_attachments(choice: Choice, prompt: P) -> P:
+def require_attachments(choice: ModelChoice, prompt: P) -> P:
     """Mark attachments as required. Raises UsageError for unsupported ones."""
     if unsent := unsupported_media(choice, prompt):
         raise UsageError(describe_unsupported(unsent, choice.label), hint=WITHOUT_ATTACHMENTS)
@@ -92,7 +92,7 @@ class AttachmentNotices:
     def __init__(self) -> None:
         self._known: set[str] = set()
 
-    def notice(self, choice: Choice, messages: Sequence[Message]) -> str:
+    def notice(self, choice: ModelChoice, messages: Sequence[Message]) -> str:
         """Notice about attachments not seen before; empty if all are sent."""
         found: list[Unsent] = []
         for part, tool in (each for message in messages for each in media_of(message)):
@@ -102,18 +102,18 @@ class AttachmentNotices:
         return describe_unsupported(found, choice.label) if found else ""
 
 
-def _thinking_counts(choice: Choice, level: ThinkingLevel) -> bool:
+def _thinking_counts(choice: ModelChoice, level: ThinkingLevel) -> bool:
     if choice.provider.name == LOCAL:
         return False
     sent = _encoded(choice, level)
     return sent != _encoded(choice, None) or any(sent != _encoded(choice, other) for other in LEVELS if other != level)
 
 
-def _encoded(choice: Choice, level: ThinkingLevel | None) -> bytes:
+def _encoded(choice: ModelChoice, level: ThinkingLevel | None) -> bytes:
     return format_of(choice).encode(_request(choice, user("hello"), level))
 
 
-def _refused(choice: Choice, part: MediaPart) -> str:
+def _refused(choice: ModelChoice, part: MediaPart) -> str:
     """The kind, type or address that is not taken; empty: it is sent."""
     if choice.provider.name == LOCAL:
         return _kind(part)
@@ -133,8 +133,8 @@ def _name(part: MediaPart, tool: str) -> str:
     return f"{name} ({tool})" if tool else name
 
 
-def _request(choice: Choice, message: Message, level: ThinkingLevel | None) -> Request:
-    question = Question(messages=(message,))
+def _request(choice: ModelChoice, message: Message, level: ThinkingLevel | None) -> Request:
+    question = ModelQuestion(messages=(message,))
     return request_for(replace(choice, thinking=level), producer_of(choice, choice.format), question)
 
 
@@ -142,7 +142,7 @@ def _kind(part: MediaPart) -> Ability:
     return "images" if isinstance(part, ImagePart) else "audio" if isinstance(part, AudioPart) else "files"
 
 
-def effective_level(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
+def effective_level(choice: ModelChoice, level: ThinkingLevel) -> ThinkingLevel:
     """The nearest supported level, by the flags of the dialect."""
     flags: dict[str, Any] = {**choice.provider.dialect, **choice.model.dialect}
     if known := flags.get("thinking_levels"):
@@ -155,7 +155,7 @@ def effective_level(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
     return level
 
 
-def always_on_notice(choice: Choice) -> str:
+def always_on_notice(choice: ModelChoice) -> str:
     """Notice when thinking cannot be turned off; empty otherwise."""
     wanted = choice.thinking
     if wanted != "off" or (used := effective_level(choice, wanted)) == "off":

@@ -28,7 +28,7 @@ from wolo.models.catalog_files import (
     resolve_references,
     unknown_provider,
 )
-from wolo.models.provider import Choice, Model, Provider
+from wolo.models.provider import Model, ModelChoice, Provider
 
 ALIASES: Final = {
     "llama.cpp": "llama-cpp",
@@ -58,7 +58,7 @@ def find(
     api_key: str | None = None,
     api: str | None = None,
     overrides: Overrides | None = None,
-) -> Choice:
+) -> ModelChoice:
     """Resolve `provider/model[:level]` or `provider:model`; case-insensitive, unique prefixes suffice.
 
     `base_url`, `api_key` and `api` (the wire format) come from the command line or WOLO_ variables. A provider's key from the
@@ -75,7 +75,7 @@ def find(
     if not key and provider.key_env and not provider.loopback:
         raise _no_key(provider, environ)
     provider = resolve_references(provider, environ)
-    return Choice(provider=provider, model=model, base_url=provider.base_url, api_key=clean_key(key), thinking=level)
+    return ModelChoice(provider=provider, model=model, base_url=provider.base_url, api_key=clean_key(key), thinking=level)
 
 
 def look_up(
@@ -94,7 +94,7 @@ def look_up(
 
 def default_choice(
     environ: Mapping[str, str], *, api_key: str | None = None, overrides: Overrides | None = None
-) -> Choice | None:
+) -> ModelChoice | None:
     """Default model of the first provider with a key in the environment; None: no key."""
     for name in names_of(overrides or {}):
         provider = load(name, overrides, environ)
@@ -196,7 +196,7 @@ def _at_address(
     api: str | None,
     environ: Mapping[str, str],
     overrides: Overrides,
-) -> Choice:
+) -> ModelChoice:
     """A known provider's name as prefix selects its dialect; any other name belongs to the model."""
     first, slash, rest = name.partition("/")
     known = _exact(first, overrides, aliases=DOTTED) if slash else ""
@@ -214,7 +214,7 @@ def _at_address(
     provider = resolve_references(provider, environ)
     model = _exact_model(provider, model_name) or Model(id=model_name)
     provider = in_format(provider, model.format) if model.format else provider
-    return Choice(provider=provider, model=model, base_url=base_url, api_key=clean_key(api_key), thinking=level)
+    return ModelChoice(provider=provider, model=model, base_url=base_url, api_key=clean_key(api_key), thinking=level)
 
 
 def _loaded(name: str, api: str | None, overrides: Overrides, environ: Mapping[str, str] | None = None) -> Provider:

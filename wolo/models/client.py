@@ -22,13 +22,12 @@ from wolo.models import retry
 from wolo.models.address import display_url, join_url
 from wolo.models.capabilities import AttachmentNotices, listed, media_of, names_of
 from wolo.models.format_selection import format_of, key_of, redact, request_headers
-from wolo.models.headers import Settings as HeaderSettings
-from wolo.models.headers import introduce
+from wolo.models.headers import HeaderSettings, introduce
 from wolo.models.http.http_body import MOST_BYTES, StreamLimits
-from wolo.models.http.transport import Batch, Call, Exchange, HttpStatusError, Transport, WireLog
+from wolo.models.http.transport import Batch, Exchange, HttpCall, HttpStatusError, Transport, WireLog
 from wolo.models.prompt_cache import PrefixWatch, find_miss
-from wolo.models.protocol import MUST_BE_SENT, Listener, Question, producer_of, request_for
-from wolo.models.provider import MEDIA, Choice, cost_of
+from wolo.models.protocol import MUST_BE_SENT, Listener, ModelQuestion, producer_of, request_for
+from wolo.models.provider import MEDIA, ModelChoice, cost_of
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class ClientOptions(msgspec.Struct, frozen=True):
     """Options of a conversation, and dependencies that tests replace."""
 
     headers: HeaderSettings = HeaderSettings()
-    retries: retry.Settings = retry.Settings()
+    retries: retry.RetrySettings = retry.RetrySettings()
     attended: bool = False
     """A user can stop the retries."""
     has_fallback: bool = False
@@ -75,7 +74,7 @@ class ClientOptions(msgspec.Struct, frozen=True):
 class HttpModelClient:
     """One model for one conversation. Owns its transport, and remembers what the server refused."""
 
-    def __init__(self, choice: Choice, format: Format, transport: Transport, options: ClientOptions | None = None) -> None:
+    def __init__(self, choice: ModelChoice, format: Format, transport: Transport, options: ClientOptions | None = None) -> None:
         self._choice = choice
         self._format = format
         self._transport = transport
@@ -100,7 +99,7 @@ class HttpModelClient:
         return SharedLimiter(self._options.limiter, self._choice.base_url, self._choice.api_key, self._options.sleep)
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         return self._choice
 
     def think(self, level: ThinkingLevel) -> None:
@@ -109,7 +108,7 @@ class HttpModelClient:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         attempt, first_failure = 1, None
         limiter = retry.limiter_of(self._choice.base_url, self._choice.api_key)
         await self._notify_about_media(question, listener)
@@ -134,7 +133,7 @@ class HttpModelClient:
             await self._options.sleep(wait_s)
             attempt += 1
 
-    async def _notify_about_media(self, question: Question, listener: Listener) -> None:
+    async def _notify_about_media(self, question: ModelQuestion, listener: Listener) -> None:
         new = question.messages[common_prefix_length(self._without_media, question.messages) :]
         if any(any(media_of(message)) for message in new):
             self._attachment_notices = self._attachment_notices or AttachmentNotices()
@@ -154,7 +153,9 @@ class HttpModelClient:
     def _tries(self, error: ProviderError) -> int:
         return retry.tries_for(error, self._options.retries, has_fallback=self._options.has_fallback)
 
-    async def _attempt_in_turn(self, limiter: retry.KeyLimiter, question: Question, listener: Listener, attempt: int) -> Message:
+    async def _attempt_in_turn(
+        self, limiter: retry.KeyLimiter, question: ModelQuestion, listener: Listener, attempt: int
+    ) -> Message:
         """A first attempt waits while another agent is rate limited; a retry has waited already."""
         wait_s = limiter.wait_s(self._options.clock()) if attempt == 1 else 0.0
         if wait_s:
@@ -167,7 +168,7 @@ class HttpModelClient:
         limiter.on_answer()
         return message
 
-    async def _attempt(self, question: Question, listener: Listener, attempt: int) -> Message:
+    async def _attempt(self, question: ModelQuestion, listener: Listener, attempt: int) -> Message:
         """One request; on failure nothing remains but the error."""
         request = self._request(question)
         body = self._format.encode(request)
@@ -195,7 +196,7 @@ class HttpModelClient:
         await self._warn_if_truncated(message, prompt_tokens, listener)
         return message
 
-    async def _receive(self, request: Request, call: Call, listener: Listener) -> Assembler:
+    async def _receive(self, request: Request, call: HttpCall, listener: Listener) -> Assembler:
         limits = StreamLimits(self._options.max_answer_bytes, call.idle_s, self._options.clock)
         whole = False
         async with contextlib.aclosing(self._transport.send(call)) as batches:
@@ -217,10 +218,10 @@ class HttpModelClient:
             await listener.on_deltas(assembler.named(last))
         return assembler
 
-    def _request(self, question: Question) -> Request:
+    def _request(self, question: ModelQuestion) -> Request:
         return request_for(self._choice, self._producer, question, self._dropped)
 
-    def _call(self, question: Question, body: bytes, exchange: Exchange | None) -> Call:
+    def _call(self, question: ModelQuestion, body: bytes, exchange: Exchange | None) -> HttpCall:
         choice, settings = self._choice, self._options.retries
         own = introduce(
             self._options.headers,
@@ -232,7 +233,7 @@ class HttpModelClient:
         first_byte_s = settings.first_byte_s
         if first_byte_s is None:
             first_byte_s = min(FIRST_BYTE_S, idle_s) if idle_s and not choice.provider.loopback else idle_s
-        return Call(
+        return HttpCall(
             url=join_url(choice.base_url, self._format.path(choice.model.id), choice.provider.query),
             body=body,
             framing=self._format.framing,
@@ -251,7 +252,7 @@ class HttpModelClient:
             error.message = f"{display_url(refused.url)}: {error.message}"
         return error
 
-    async def _drop_field(self, error: ProviderError, question: Question, listener: Listener) -> bool:
+    async def _drop_field(self, error: ProviderError, question: ModelQuestion, listener: Listener) -> bool:
         """Drop a refused field or kind of attachment for all further requests, if it was sent."""
         if not error.field or error.field in self._dropped:
             return False
@@ -313,7 +314,7 @@ class HttpModelClient:
         return self._choice.provider.loopback or self._choice.base_url != self._choice.provider.base_url
 
 
-def _name_provider(error: ProviderError, choice: Choice) -> None:
+def _name_provider(error: ProviderError, choice: ModelChoice) -> None:
     """Name the model and address in the hint of a connection error."""
     if isinstance(error, Unreachable):
         provider = choice.provider

@@ -20,10 +20,10 @@ from wolo.models.address import join_url
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog_files import in_format
 from wolo.models.format_selection import request_headers
-from wolo.models.http.transport import Call, HttpStatusError, Transport
+from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
 from wolo.models.probe_cache import ServerFacts, ServerKind, is_near
-from wolo.models.protocol import Listener, ModelClient, Question
-from wolo.models.provider import DRIVE_MODES, DRIVEN, Choice, DriveMode
+from wolo.models.protocol import Listener, ModelClient, ModelQuestion
+from wolo.models.provider import DRIVE_MODES, DRIVEN, DriveMode, ModelChoice
 
 LOOK_UP_S: Final = 2.0
 """Limit of the whole look-up; a server that is busy answers it meanwhile."""
@@ -58,7 +58,7 @@ class Decision(Struct, frozen=True):
     reason: str
 
 
-def decide(choice: Choice, facts: ServerFacts) -> Decision:
+def decide(choice: ModelChoice, facts: ServerFacts) -> Decision:
     """Choose the mode for a model. A finished probe has set `choice.drive` and the format already."""
     parameters = facts.parameters or parameters_in(choice.model.id)
     has_tools = facts.tools is not False and "tools" in choice.model.abilities and choice.format != "xml"
@@ -95,7 +95,7 @@ def as_mode(name: str) -> DriveMode:
     return mode
 
 
-def forced(choice: Choice, mode: DriveMode) -> Choice:
+def forced(choice: ModelChoice, mode: DriveMode) -> ModelChoice:
     """The choice in a mode of the user. Raises ConfigError where its server cannot be driven so."""
     if choice.format not in CARRIERS and mode != "native":
         raise ConfigError(
@@ -105,7 +105,7 @@ def forced(choice: Choice, mode: DriveMode) -> Choice:
     return replace(as_written(choice) if mode == "written" else choice, drive=mode)
 
 
-def as_written(choice: Choice) -> Choice:
+def as_written(choice: ModelChoice) -> ModelChoice:
     """The choice in the text protocol."""
     if choice.format == "xml":
         return choice
@@ -119,7 +119,7 @@ def as_written(choice: Choice) -> Choice:
     )
 
 
-def may_differ(choice: Choice) -> bool:
+def may_differ(choice: ModelChoice) -> bool:
     """Tells whether another mode than native may be right for this model, or its answers need a limit.
 
     At another machine only its name and its provider count: nothing is looked up there.
@@ -129,14 +129,14 @@ def may_differ(choice: Choice) -> bool:
     return choice.drive in DRIVEN or is_near(choice) or (choice.drive is None and _is_own(choice))
 
 
-def _is_own(choice: Choice) -> bool:
+def _is_own(choice: ModelChoice) -> bool:
     """A server of the user's elsewhere, with a small model."""
     count = parameters_in(choice.model.id)
     is_self_hosted = choice.provider.loopback or choice.provider.name == "custom"
     return is_self_hosted and count is not None and count < LEAST_FOR_CALLS
 
 
-def _left_undone(question: Question) -> bool:
+def _left_undone(question: ModelQuestion) -> bool:
     """Tells whether the prompt asks for changed files or a command, which this turn did not bring."""
     from wolo.models.requested_work import asks_for_files, calls_since_prompt, was_done  # noqa: PLC0415  # small models only
 
@@ -145,14 +145,14 @@ def _left_undone(question: Question) -> bool:
     return bool(work) and not was_done(work, calls_since_prompt(question.messages))
 
 
-OpenDriver = Callable[[Choice, ServerFacts], ModelClient]
+OpenDriver = Callable[[ModelChoice, ServerFacts], ModelClient]
 """Opens the client of the mode that was settled, `choice.drive`."""
 
 
 class DrivenModelClient:
     """Settles the mode at the first question, and passes every question to the client of that mode."""
 
-    def __init__(self, choice: Choice, transport: Transport, cache: Path, open_driver: OpenDriver) -> None:
+    def __init__(self, choice: ModelChoice, transport: Transport, cache: Path, open_driver: OpenDriver) -> None:
         self._choice = choice
         self._transport = transport
         self._cache = cache
@@ -164,7 +164,7 @@ class DrivenModelClient:
         """Limit of an answer that has no other; None: a large model."""
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         return self._client.choice if self._client else self._choice
 
     def think(self, level: ThinkingLevel) -> None:
@@ -172,7 +172,7 @@ class DrivenModelClient:
             self._client.think(level)
         self._choice = replace(self._choice, thinking=level)
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         if self._client is None:
             self._client = await self._settle(listener)
         if self._longest and question.max_tokens is None and self.choice.drive != "simple":
@@ -219,11 +219,11 @@ class DrivenModelClient:
 # Looking up
 
 
-def facts_by_name(choice: Choice) -> ServerFacts:
+def facts_by_name(choice: ModelChoice) -> ServerFacts:
     return ServerFacts(kind=_KINDS.get(choice.provider.name, "other"), parameters=parameters_in(choice.model.id))
 
 
-def expected(choice: Choice, cache: Path) -> Decision:
+def expected(choice: ModelChoice, cache: Path) -> Decision:
     """The mode that a run would settle on, from what its server said last, else from its name; asks nobody."""
     if choice.drive:
         return Decision(choice.drive, "probed or set")
@@ -236,7 +236,7 @@ def expected(choice: Choice, cache: Path) -> Decision:
     return decision if known else Decision(decision.mode, f"{decision.reason}; its server was not asked yet")
 
 
-async def known_facts(transport: Transport, choice: Choice, cache: Path, *, elsewhere: bool = False) -> ServerFacts:
+async def known_facts(transport: Transport, choice: ModelChoice, cache: Path, *, elsewhere: bool = False) -> ServerFacts:
     """Facts from the server if it is on this machine, else those it said last, else what the name says.
 
     `elsewhere`: also ask a server on another machine.
@@ -250,7 +250,7 @@ async def known_facts(transport: Transport, choice: Choice, cache: Path, *, else
     return await asyncio.to_thread(probe_cache.remember, cache, choice, found) or from_name
 
 
-async def look_up(transport: Transport, choice: Choice) -> ServerFacts | None:
+async def look_up(transport: Transport, choice: ModelChoice) -> ServerFacts | None:
     """Facts about a model, in one to three small requests; None: the server does not answer in time."""
     try:
         async with asyncio.timeout(LOOK_UP_S):
@@ -259,7 +259,7 @@ async def look_up(transport: Transport, choice: Choice) -> ServerFacts | None:
         return None
 
 
-async def _facts(transport: Transport, choice: Choice) -> ServerFacts | None:
+async def _facts(transport: Transport, choice: ModelChoice) -> ServerFacts | None:
     root = root_of(choice.base_url)
     listing = await _get(transport, choice, join_url(f"{root}/v1", "/models", choice.provider.query))
     rows = [row for row in _list(listing, "data") if isinstance(row.get("id"), str)]
@@ -326,11 +326,11 @@ def root_of(base_url: str) -> str:
     return base_url.rstrip("/").removesuffix("/v1")
 
 
-async def _get(transport: Transport, choice: Choice, url: str, body: bytes = b"") -> Mapping[str, Any] | None:
+async def _get(transport: Transport, choice: ModelChoice, url: str, body: bytes = b"") -> Mapping[str, Any] | None:
     """None for anything but a JSON object."""
     headers = {**request_headers(choice), "accept": "application/json"}
     method: Literal["POST", "GET"] = "POST" if body else "GET"
-    call = Call(url=url, body=body, headers=headers, first_byte_s=LOOK_UP_S, idle_s=LOOK_UP_S, method=method)
+    call = HttpCall(url=url, body=body, headers=headers, first_byte_s=LOOK_UP_S, idle_s=LOOK_UP_S, method=method)
     said: Any = None
     try:
         async for batch in transport.send(call):

@@ -13,7 +13,7 @@ from wolo.messages.secret_values import ValueRedactor, encoded_forms
 from wolo.models.address import basic_auth, is_loopback, origin
 from wolo.models.catalog_files import PROVIDERS, did_you_mean
 from wolo.models.headers import encode_value
-from wolo.models.provider import FACTS, Auth, Choice, OtherApi
+from wolo.models.provider import FACTS, Auth, ModelChoice, OtherApi
 
 FORMATS = ("openai-chat", "xml", "openai-responses", "ollama", "anthropic", "gemini")
 """Names used by `--api` and `format` in provider files."""
@@ -29,7 +29,7 @@ WRITTEN_CALLS = "leaked_calls"
 D = TypeVar("D", bound=msgspec.Struct)
 
 
-def format_of(choice: Choice) -> Format:
+def format_of(choice: ModelChoice) -> Format:
     """Create the wire format for a model. Raises ConfigError."""
     match choice.format:
         case "openai-chat":
@@ -63,7 +63,7 @@ def format_of(choice: Choice) -> Format:
             raise unknown_format(unknown)
 
 
-def dialect_of(choice: Choice) -> msgspec.Struct:
+def dialect_of(choice: ModelChoice) -> msgspec.Struct:
     """Effective dialect of a model. Raises ConfigError."""
     return _dialect(choice, dialect_type(type(format_of(choice))))
 
@@ -78,7 +78,7 @@ def unknown_format(name: str) -> ConfigError:
     return ConfigError(f"There is no wire format `{name}`.", hint=f"Known are {', '.join(FORMATS)}.")
 
 
-def key_headers(choice: Choice) -> dict[str, str]:
+def key_headers(choice: ModelChoice) -> dict[str, str]:
     """Authentication headers with lower-case names. Without a key, credentials of the URL are used."""
     if not choice.api_key:
         basic = basic_auth(choice.base_url)
@@ -92,25 +92,25 @@ def key_headers(choice: Choice) -> dict[str, str]:
             return {header: choice.api_key}
 
 
-def redact(error: ProviderError, choice: Choice) -> None:
+def redact(error: ProviderError, choice: ModelChoice) -> None:
     """Remove the key from an error, since servers repeat it."""
     key = key_of(choice)
     error.message, error.hint = key.text(error.message), key.text(error.hint)
     error.args = (error.message,)
 
 
-def key_of(choice: Choice) -> ValueRedactor:
+def key_of(choice: ModelChoice) -> ValueRedactor:
     """Redactor for the key."""
     return ValueRedactor(encoded_forms(choice.api_key), lambda found: "[key]")
 
 
-def request_headers(choice: Choice) -> dict[str, str]:
+def request_headers(choice: ModelChoice) -> dict[str, str]:
     """Headers of the format, the key and the provider, in lower case. The provider's override the others."""
     own = {name.lower(): encode_value(str(value)) for name, value in choice.provider.headers.items()}
     return {**HEADERS.get(choice.format, {}), **key_headers(choice), **own}
 
 
-def _dialect(choice: Choice, kind: type[D]) -> D:
+def _dialect(choice: ModelChoice, kind: type[D]) -> D:
     provider = choice.provider
     shared = provider.dialect if choice.format == provider.format else provider.also.get(choice.format, OtherApi()).dialect
     known = {each.name for each in msgspec.structs.fields(kind)}
@@ -124,7 +124,7 @@ def _dialect(choice: Choice, kind: type[D]) -> D:
         raise _wrong_flag(choice, flags, kind, str(error)) from error
 
 
-def _is_hosted(choice: Choice) -> bool:
+def _is_hosted(choice: ModelChoice) -> bool:
     """A catalogue provider at its own address; local or moved servers may be anything."""
     provider = choice.provider
     address = origin(choice.base_url)
@@ -141,7 +141,7 @@ def _takes(kind: Any) -> str:
     return {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, "something else")
 
 
-def _wrong_flag(choice: Choice, flags: Mapping[str, object], kind: type[msgspec.Struct], said: str) -> ConfigError:
+def _wrong_flag(choice: ModelChoice, flags: Mapping[str, object], kind: type[msgspec.Struct], said: str) -> ConfigError:
     setting = f"providers.{choice.provider.name}.dialect"
     known = [each.name for each in msgspec.structs.fields(kind)]
     unknown = next((name for name in flags if name not in known), None)

@@ -26,7 +26,7 @@ FRAMING = frozenset({"content-length", "transfer-encoding", "host", "connection"
 _NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class HeaderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """`headers.*` of the settings."""
 
     profile: Profile = "opencode"
@@ -35,7 +35,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Added to every model request; overrides headers of the profile."""
 
 
-def introduce(settings: Settings, *, project: str, session_id: str, prompt_id: str) -> dict[str, str]:
+def introduce(settings: HeaderSettings, *, project: str, session_id: str, prompt_id: str) -> dict[str, str]:
     """Headers of one request: lower-case names, printable ASCII values."""
     own = f"wolo/{wolo.__version__}"
     headers = {"user-agent": own}

@@ -20,9 +20,9 @@ from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ImagePart, ThinkingPart, ToolPart
 from wolo.models.address import display_url, join_url
 from wolo.models.format_selection import WRITTEN_CALLS, format_of, redact, request_headers
-from wolo.models.http.transport import Call, HttpStatusError, Transport
-from wolo.models.probe_cache import Finding, ProbeResult
-from wolo.models.provider import Ability, Choice
+from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
+from wolo.models.probe_cache import ProbeFinding, ProbeResult
+from wolo.models.provider import Ability, ModelChoice
 
 TRY_S = 60.0
 """Timeout of one request; small machines are slow."""
@@ -41,7 +41,7 @@ RED_DOT = bytes.fromhex(
 )
 """An 8×8 image; some servers refuse smaller ones."""
 
-Tell = Callable[[Finding], None]
+Tell = Callable[[ProbeFinding], None]
 
 
 class ProbeResponse(Struct, frozen=True):
@@ -61,14 +61,14 @@ class ProbeResponse(Struct, frozen=True):
 class Probe:
     """One run over one model; reports each finding immediately."""
 
-    def __init__(self, choice: Choice, transport: Transport, tell: Tell) -> None:
+    def __init__(self, choice: ModelChoice, transport: Transport, tell: Tell) -> None:
         self._choice = choice
         self._transport = transport
         self._tell = tell
         self._flags: dict[str, Any] = {}
         self._abilities: list[Ability] = []
         self._format = ""
-        self._findings: list[Finding] = []
+        self._findings: list[ProbeFinding] = []
 
     async def run(self, context: int | None = None) -> ProbeResult:
         """`context` is the window reported by the server. Raises ProviderError if the model never answers."""
@@ -121,7 +121,7 @@ class Probe:
         body = format.encode(request)
         if extra:
             body = msgspec.json.encode({**msgspec.json.decode(body), **extra})
-        call = Call(
+        call = HttpCall(
             url=join_url(choice.base_url, format.path(choice.model.id), choice.provider.query),
             body=body,
             headers=request_headers(choice),
@@ -134,7 +134,7 @@ class Probe:
             redact(heard.error, choice)
         return heard
 
-    async def _send(self, format: Format, request: Request, call: Call) -> ProbeResponse:
+    async def _send(self, format: Format, request: Request, call: HttpCall) -> ProbeResponse:
         payloads: list[bytes] = []
         assembler, decoder, is_stream = Assembler(), format.decoder(request), True
         try:
@@ -157,12 +157,12 @@ class Probe:
             return ProbeResponse(error=error, payloads=tuple(payloads), is_stream=is_stream)
         return ProbeResponse(assembler.message(producer=request.producer), tuple(payloads), is_stream=is_stream)
 
-    def _with_flags(self, flags: Mapping[str, Any]) -> Choice:
+    def _with_flags(self, flags: Mapping[str, Any]) -> ModelChoice:
         model = self._choice.model
         return replace(self._choice, model=replace(model, dialect={**model.dialect, **flags}))
 
     def _report(self, what: str, works: bool | None, words: str = "") -> None:
-        finding = Finding(what, works, words)
+        finding = ProbeFinding(what, works, words)
         self._findings.append(finding)
         self._tell(finding)
 

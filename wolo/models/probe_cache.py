@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from wolo.models.address import display_url, is_loopback
 from wolo.models.catalog_files import in_format
-from wolo.models.provider import MEDIA, Ability, Choice, DriveMode, ModelSettings, ProviderSettings
+from wolo.models.provider import MEDIA, Ability, DriveMode, ModelChoice, ModelSettings, ProviderSettings
 from wolo.places import make_private
 
 SIGNS = {True: "yes", False: "no", None: "?"}
 
 
-class Finding(Struct, frozen=True):
+class ProbeFinding(Struct, frozen=True):
     """One result line."""
 
     what: str
@@ -59,14 +59,14 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
     abilities: tuple[Ability, ...] | None = None
     context: int | None = None
     """Window in tokens, if reported."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ProbeFinding, ...] = ()
     facts: ServerFacts | None = None
     """As the server reported them then."""
     drive: DriveMode | None = None
     """Driving mode for this model."""
 
 
-def is_near(choice: Choice) -> bool:
+def is_near(choice: ModelChoice) -> bool:
     """Check for an address on this machine."""
     return is_loopback(urlsplit(choice.base_url).hostname or "")
 
@@ -76,7 +76,7 @@ def place_of(cache: Path, base_url: str, model: str) -> Path:
     return cache / "probes" / f"{mark}.json"
 
 
-def read(cache: Path, choice: Choice) -> ProbeResult | None:
+def read(cache: Path, choice: ModelChoice) -> ProbeResult | None:
     """None if never probed there, or unreadable."""
     try:
         card = msgspec.json.decode(place_of(cache, choice.base_url, choice.model.id).read_bytes(), type=ProbeResult)
@@ -99,7 +99,7 @@ def _write(place: Path, data: bytes) -> None:
     write_whole(place, data, durable=False)
 
 
-def remember(cache: Path, choice: Choice, found: ServerFacts | None) -> ServerFacts | None:
+def remember(cache: Path, choice: ModelChoice, found: ServerFacts | None) -> ServerFacts | None:
     """Keep what the server says about a model, or recall it if it says nothing now.
 
     When it says something else than before, it serves another model: a probe of the earlier one is removed.
@@ -121,7 +121,7 @@ def remember(cache: Path, choice: Choice, found: ServerFacts | None) -> ServerFa
     return found
 
 
-def apply_probe(choice: Choice, card: ProbeResult, *, own: ProviderSettings, keeps_format: bool) -> Choice:
+def apply_probe(choice: ModelChoice, card: ProbeResult, *, own: ProviderSettings, keeps_format: bool) -> ModelChoice:
     """Apply probe results to a choice; the user's settings (`own`) take precedence.
 
     `keeps_format`: the format was chosen for this run. The smaller of two known windows applies, unless the user set one.

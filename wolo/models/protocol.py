@@ -13,7 +13,7 @@ from wolo.formats.format import Request, ThinkingLevel, ToolSpec
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import MediaPart
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 
 NoticeLevel = Literal["info", "warning"]
 """`info` is shown only with `-v`."""
@@ -27,7 +27,7 @@ def has_media(message: Message) -> bool:
     return any(isinstance(part, MediaPart) for part in message.parts)
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class ModelQuestion(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
@@ -37,7 +37,9 @@ class Question(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
 
 
-def request_for(choice: Choice, producer: Producer, question: Question, dropped_fields: frozenset[str] = frozenset()) -> Request:
+def request_for(
+    choice: ModelChoice, producer: Producer, question: ModelQuestion, dropped_fields: frozenset[str] = frozenset()
+) -> Request:
     """Build the request that a format encodes."""
     return Request(
         model=choice.model.id,
@@ -55,7 +57,7 @@ def request_for(choice: Choice, producer: Producer, question: Question, dropped_
     )
 
 
-def producer_of(choice: Choice, format: str) -> Producer:
+def producer_of(choice: ModelChoice, format: str) -> Producer:
     return Producer(provider=choice.provider.name, format=format, model=choice.model.id)
 
 
@@ -83,7 +85,7 @@ class Listener(Protocol):
 
 class ModelClient(Protocol):
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         """The model that currently answers."""
         ...
 
@@ -91,7 +93,7 @@ class ModelClient(Protocol):
         """Set the thinking level from the next request on."""
         ...
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         """The whole response from one attempt: `finished`, with usage, cost and producer, and pending calls.
 
         Calls with unreadable arguments have already failed (`outcome="invalid"`). Raises the last ProviderError when every
@@ -105,13 +107,13 @@ class ModelClient(Protocol):
 class LazyModelClient:
     """Opens the wrapped client at its first question."""
 
-    def __init__(self, choice: Choice, open_it: Callable[[Choice], ModelClient]) -> None:
+    def __init__(self, choice: ModelChoice, open_it: Callable[[ModelChoice], ModelClient]) -> None:
         self._choice = choice
         self._open = open_it
         self._client: ModelClient | None = None
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         return self._client.choice if self._client else self._choice
 
     def think(self, level: ThinkingLevel) -> None:
@@ -119,7 +121,7 @@ class LazyModelClient:
             self._client.think(level)
         self._choice = replace(self._choice, thinking=level)
 
-    def ask(self, question: Question, listener: Listener) -> Coroutine[Any, Any, Message]:
+    def ask(self, question: ModelQuestion, listener: Listener) -> Coroutine[Any, Any, Message]:
         if self._client is None:
             self._client = self._open(self._choice)
         return self._client.ask(question, listener)
@@ -137,7 +139,7 @@ class FallbackModelClient:
     """Uses a second client for the rest of a turn when the first is unavailable."""
 
     def __init__(
-        self, first: ModelClient, second: Choice, open_second: Callable[[], ModelClient], *, after_any_error: bool = False
+        self, first: ModelClient, second: ModelChoice, open_second: Callable[[], ModelClient], *, after_any_error: bool = False
     ) -> None:
         """`after_any_error`: also after errors that retries do not cure."""
         self._after_any_error = after_any_error
@@ -151,7 +153,7 @@ class FallbackModelClient:
         self._level: ThinkingLevel | None = None
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         if self._failure is None:
             return self._first.choice
         return self._second.choice if self._second else self._second_choice
@@ -161,7 +163,7 @@ class FallbackModelClient:
         for client in filter(None, (self._first, self._second)):
             client.think(level)
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         if not question.prompt_id or question.prompt_id != self._prompt_id:
             self._failure, self._prompt_id = None, question.prompt_id
         if self._failure is None:
@@ -179,7 +181,7 @@ class FallbackModelClient:
         if self._second is not None:
             await self._second.close()
 
-    async def _ask_second(self, question: Question, listener: Listener, failure: ProviderError) -> Message:
+    async def _ask_second(self, question: ModelQuestion, listener: Listener, failure: ProviderError) -> Message:
         if self._second is None:
             self._second = self._open_second()
             if self._level is not None:

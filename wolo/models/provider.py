@@ -161,7 +161,7 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Driving mode of its models: `native`, `written`, `constrained` or `simple`; unset: chosen by what the model can do."""
 
 
-class Choice(Struct, frozen=True):
+class ModelChoice(Struct, frozen=True):
     """A selected model with everything needed to reach it except the transport."""
 
     provider: Provider

@@ -18,8 +18,8 @@ from wolo.messages.comparison import Normalize, around_difference, comparable_te
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, AnyPart, TextPart, ThinkingPart, ToolPart
-from wolo.models.protocol import Listener, Question
-from wolo.models.provider import Choice
+from wolo.models.protocol import Listener, ModelQuestion
+from wolo.models.provider import ModelChoice
 from wolo.models.tokens import TokenEstimate
 
 PIECE_CHARS = 80
@@ -76,7 +76,7 @@ class Script(Struct, frozen=True, kw_only=True):
     """The turn ended by itself, so no request may follow."""
 
 
-Check = Callable[[RecordedAnswer, Question], None]
+Check = Callable[[RecordedAnswer, ModelQuestion], None]
 """Additional comparison of a request with the recording. Raises ReplayDiverged."""
 
 
@@ -85,7 +85,7 @@ class RecordedModel:
 
     def __init__(
         self,
-        choice: Choice,
+        choice: ModelChoice,
         *,
         of: Normalize,
         here: Normalize,
@@ -129,7 +129,7 @@ class RecordedModel:
     async def close(self) -> None:
         pass
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         recorded = self.upcoming
         if recorded is None:
             self._refuse_another(question)
@@ -147,7 +147,7 @@ class RecordedModel:
         self._given(self._at - 1)
         return answer
 
-    def _refuse_another(self, question: Question) -> None:
+    def _refuse_another(self, question: ModelQuestion) -> None:
         """Raises ReplayDiverged if the recorded turn had ended by itself."""
         if self._script.is_complete:
             last = comparable_text(question.messages[-1], self._of)
@@ -157,7 +157,7 @@ class RecordedModel:
                 )
             )
 
-    def _compare(self, recorded: RecordedAnswer, question: Question) -> None:
+    def _compare(self, recorded: RecordedAnswer, question: ModelQuestion) -> None:
         sent, now = recorded.sent(), question.messages
         at = first_different(sent, now, self._is_same)
         if at is not None:

@@ -21,7 +21,7 @@ JITTER = 0.25
 """Waits are shortened randomly by up to this share, to spread requests."""
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class RetrySettings(Struct, frozen=True, forbid_unknown_fields=True):
     """`retry.*` of the settings."""
 
     tries: Annotated[int, Meta(ge=1)] | None = None
@@ -66,7 +66,7 @@ BAD_OUTPUT_CODES = frozenset(
 """Gemini finish reasons for invalid output."""
 
 
-def total_s(settings: Settings, *, attended: bool) -> float:
+def total_s(settings: RetrySettings, *, attended: bool) -> float:
     """Maximum time from the first failure to the last attempt. `attended`: a user can stop it."""
     if settings.total_s is not None:
         return settings.total_s
@@ -86,7 +86,7 @@ def rule_for(error: ProviderError, *, has_fallback: bool = False) -> RetryRule:
     return UNCLEAR if error.code in UNCLEAR_CODES else SERVER_FAILURE
 
 
-def tries_for(error: ProviderError, settings: Settings, *, has_fallback: bool = False) -> int:
+def tries_for(error: ProviderError, settings: RetrySettings, *, has_fallback: bool = False) -> int:
     """0: until the total time is used up."""
     tries = rule_for(error, has_fallback=has_fallback).tries
     return tries if tries == NO_RETRY.tries or settings.tries is None else settings.tries
@@ -96,7 +96,7 @@ def next_wait_s(
     error: ProviderError,
     attempt: int,
     spent_s: float,
-    settings: Settings,
+    settings: RetrySettings,
     random: Callable[[], float],
     *,
     attended: bool = False,

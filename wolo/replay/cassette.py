@@ -29,7 +29,7 @@ MAX_WORKSPACE_BYTES = 1 << 20
 """A smaller workspace is included whole: commands use files that no call names."""
 
 
-class Header(Struct, frozen=True, kw_only=True, tag="cassette", tag_field="wolo"):
+class CassetteHeader(Struct, frozen=True, kw_only=True, tag="cassette", tag_field="wolo"):
     version: int
     root: str
     """The recorded workspace, as calls and results spell it."""
@@ -45,7 +45,7 @@ class File(Struct, frozen=True, kw_only=True, tag="file", tag_field="wolo", omit
 
 
 class Cassette(Struct, frozen=True, kw_only=True):
-    header: Header
+    header: CassetteHeader
     files: tuple[File, ...]
 
     def unpack(self, root: Path) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def write(store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWor
     """Writes the files of `stage`, with all secrets redacted."""
     encode = msgspec.json.Encoder().encode
     files = list(_files(tape, stage, redactor))
-    out(encode(Header(version=VERSION, root=str(stage.original), cwd=info.cwd, files=len(files))) + b"\n")
+    out(encode(CassetteHeader(version=VERSION, root=str(stage.original), cwd=info.cwd, files=len(files))) + b"\n")
     for file in files:
         out(encode(file) + b"\n")
     jsonl.write(store, info, out, redactor)
@@ -83,7 +83,7 @@ def write(store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWor
 
 def split(path: Path, session: Path) -> Cassette | None:
     """Extracts the session of a cassette into its own file; None: the file is no cassette."""
-    header: Header | None = None
+    header: CassetteHeader | None = None
     files: list[File] = []
     with session.open("wb") as out:
         for line in read_lines(path):
@@ -124,9 +124,9 @@ def _small_workspace(root: Path) -> Iterable[Path]:
     return found
 
 
-def _header(line: bytes | None) -> Header | None:
+def _header(line: bytes | None) -> CassetteHeader | None:
     try:
-        header = msgspec.json.decode(line or b"", type=Header)
+        header = msgspec.json.decode(line or b"", type=CassetteHeader)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     if header.version > VERSION:

@@ -13,12 +13,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.agent.agent import Agent
+from wolo.agent.agent import AgentLoop
 from wolo.agent.agent_services import MessageHistory
 from wolo.agent.budget import Account, Limits
-from wolo.agent.compaction.compactor import Compaction, Compactor
+from wolo.agent.compaction.compactor import CompactionSettings, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
-from wolo.agent.hook_calls import Hooks
+from wolo.agent.hook_calls import AgentHooks
 from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON, NOT_ANSWERED
 from wolo.config import layers
 from wolo.config.cli_options import Given
@@ -57,7 +57,7 @@ from wolo.replay.recording import (
 )
 from wolo.replay.workspace_copy import ReplayWorkspace
 from wolo.tools.tool import ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import NEEDS_SEARCH_SERVICE, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
@@ -130,9 +130,9 @@ class _Replay:
             check=check,
             given=self._answered,
         )
-        self._compactor = Compactor(self._config.settings.context, Compaction(auto=False))
+        self._compactor = Compactor(self._config.settings.context, CompactionSettings(auto=False))
         self._parts: _OpenParts | None = None
-        self._agent: Agent | None = None
+        self._agent: AgentLoop | None = None
         self._turn: RecordedTurn | None = None
 
     async def play(self) -> Replayed:
@@ -240,9 +240,9 @@ class _Replay:
         services.shell.closing.append(walls.close)
         judge.confine = "always"
 
-    def _make_agent(self, turn: RecordedTurn, parts: _OpenParts) -> Agent:
+    def _make_agent(self, turn: RecordedTurn, parts: _OpenParts) -> AgentLoop:
         services = parts.services
-        hooks = Hooks(recorded_hooks(turn.new, may_allow=not self._options.is_foreign), self._on_event, services.secrets)
+        hooks = AgentHooks(recorded_hooks(turn.new, may_allow=not self._options.is_foreign), self._on_event, services.secrets)
         return assemble(
             AgentParts(
                 asker=self._model,
@@ -302,9 +302,9 @@ class _Replay:
             at = self._turn.script.answers.index(upcoming)
             self._compactor.cut = self._turn.cuts[at]
 
-    def _recorded(self, call_id: str) -> Result | None:
+    def _recorded(self, call_id: str) -> CallResult | None:
         recorded = self._running[call_id]
-        return Result(recorded.output, is_error=recorded.is_error, outcome=recorded.outcome)
+        return CallResult(recorded.output, is_error=recorded.is_error, outcome=recorded.outcome)
 
     def _begins(self, part: ToolPart) -> None:
         recorded = self._running[part.wire_id] = self._calls[part.id]

@@ -37,14 +37,14 @@ from wolo.messages.message import (
 from wolo.messages.parts import ToolPart
 from wolo.models.format_selection import format_of
 from wolo.models.prompt_cache import METADATA, digests_of
-from wolo.models.protocol import Question, producer_of, request_for
-from wolo.models.provider import Choice, Model, Provider
+from wolo.models.protocol import ModelQuestion, producer_of, request_for
+from wolo.models.provider import Model, ModelChoice, Provider
 from wolo.models.replay_model import Check, Divergence, RecordedAnswer, ReplayDiverged, Script, before_calls_ran
 from wolo.places import Notices, find_places
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.tools.tool import DIAGNOSTICS, CallContext
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 
 ENDS = ("stop", "length")
 STOPPED = ("interrupted", "never_started")
@@ -289,7 +289,7 @@ class RecordedChecks(Struct, frozen=True):
     find: Callable[[str], ToolPart]
     """Returns the recorded call by its id."""
 
-    async def run(self, context: CallContext, call: Callable[[], Awaitable[Result]], *, is_edit: bool) -> Result:
+    async def run(self, context: CallContext, call: Callable[[], Awaitable[CallResult]], *, is_edit: bool) -> CallResult:
         result = await call()
         told = self.find(context.call_id).metadata.get(DIAGNOSTICS)
         return replace(result, text=f"{result.text}\n\n{told}") if told else result
@@ -322,7 +322,7 @@ PREAMBLE = ("system", "tools")
 """Labels for the start of a request."""
 
 
-def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
+def model_of(tape: RecordedTurns, label: str, config: Config) -> ModelChoice:
     """From the catalog; an unknown model is replayed anyway."""
     producer = next((message.producer for message in tape.messages if message.producer), None)
     try:
@@ -331,7 +331,7 @@ def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
     except WoloError:
         provider, _, model = label.partition("/")
         format = producer.format if producer else "openai-chat"
-        return Choice(Provider(name=provider, label=provider, base_url="", format=format), Model(id=model), "")
+        return ModelChoice(Provider(name=provider, label=provider, base_url="", format=format), Model(id=model), "")
 
 
 def rules_of(tape: RecordedTurns, rules: Iterable[Rule], options: RunOptions | None, *, may_allow: bool) -> tuple[Rule, ...]:
@@ -357,7 +357,7 @@ def _given_then(verdict: object) -> Rule | None:
 def preamble_check(tape: RecordedTurns, label: str, config: Config) -> Check:
     """Compares digests of the system prompt and the tools with the recorded ones."""
 
-    def check(recorded: RecordedAnswer, question: Question) -> None:
+    def check(recorded: RecordedAnswer, question: ModelQuestion) -> None:
         answer = next((message for message in tape.messages if message.id == recorded.answer.id), None)
         if answer is None or METADATA not in answer.metadata:
             return
@@ -375,11 +375,11 @@ def preamble_check(tape: RecordedTurns, label: str, config: Config) -> Check:
                 )
 
     @cache
-    def asked_in(label: str) -> tuple[Choice, Format]:
+    def asked_in(label: str) -> tuple[ModelChoice, Format]:
         choice = model_of(tape, label, config)
         return choice, format_of(choice)
 
-    def blocks_of(answer: Message, question: Question) -> list[tuple[str, bytes]]:
+    def blocks_of(answer: Message, question: ModelQuestion) -> list[tuple[str, bytes]]:
         producer = answer.producer
         choice, format = asked_in(f"{producer.provider}/{producer.model}" if producer else label)
         format.encode(request_for(choice, producer_of(choice, choice.format), question))

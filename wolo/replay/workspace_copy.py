@@ -43,7 +43,7 @@ _Done = ReadArgs | WriteArgs | EditArgs | Literal["made", "changed", "gone"]
 """The last three are effects of commands or patches."""
 
 
-class _Call(Struct, frozen=True):
+class _RecordedCall(Struct, frozen=True):
     path: Path
     args: _Done
     part: ToolPart
@@ -71,7 +71,7 @@ def files_used(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[Path]:
     return (call.path for call in _calls(tape, stage))
 
 
-def _calls(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[_Call]:
+def _calls(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[_RecordedCall]:
     """Calls that read or changed workspace files, in order."""
     toolbox = Toolbox(BUILTIN_WITH_COMPLETION)
     cwd = stage.cwd_of({})
@@ -82,7 +82,7 @@ def _calls(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[_Call]:
             args = _arguments(part, toolbox) if part.outcome == "ok" else None
             for name, done in _files_of(args, part):
                 if path := _place(cwd / stage.here(name), stage):
-                    yield _Call(path, done, part)
+                    yield _RecordedCall(path, done, part)
 
 
 def _files_of(args: Struct | None, part: ToolPart) -> Iterator[tuple[str, _Done]]:
@@ -116,13 +116,13 @@ def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
     return arguments if isinstance(arguments, Struct) else None
 
 
-def _of_command(part: ToolPart, stage: ReplayWorkspace) -> Iterator[_Call]:
+def _of_command(part: ToolPart, stage: ReplayWorkspace) -> Iterator[_RecordedCall]:
     files = part.metadata.get(FILES)
     for kind in KINDS:
         names = files.get(kind) if isinstance(files, dict) else None
         for name in names if isinstance(names, list) else ():
             if path := _place(Path(stage.here(str(name))), stage):
-                yield _Call(path, kind, part)
+                yield _RecordedCall(path, kind, part)
 
 
 def _place(named: Path, stage: ReplayWorkspace) -> Path | None:
@@ -138,7 +138,7 @@ def _shown(path: Path, stage: ReplayWorkspace) -> str:
     return os.path.relpath(path, stage.root) if path.is_relative_to(stage.root) else stage.there(str(path))
 
 
-def _before(calls: Sequence[_Call], now: Content) -> Content:
+def _before(calls: Sequence[_RecordedCall], now: Content) -> Content:
     """Derives the content before the first of these calls from the current content."""
     content = now
     for at in range(len(calls) - 1, -1, -1):
@@ -149,7 +149,7 @@ def _before(calls: Sequence[_Call], now: Content) -> Content:
     return content
 
 
-def _without(call: _Call, after: Content, earlier: Sequence[_Call]) -> Content:
+def _without(call: _RecordedCall, after: Content, earlier: Sequence[_RecordedCall]) -> Content:
     """A file that changed since the session stays as it is, unless the session created it."""
     if call.args == "made":
         return None
@@ -212,7 +212,7 @@ def _places(new: str, text: str, lines: list[int]) -> Iterator[int]:
         yield every[0]
 
 
-def _known(calls: Sequence[_Call]) -> Content:
+def _known(calls: Sequence[_RecordedCall]) -> Content:
     """The content after these calls, as far as they show it."""
     text: str | None = None
     for call in calls:

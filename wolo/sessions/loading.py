@@ -42,7 +42,7 @@ class Loaded(Struct, frozen=True):
         )
 
 
-class Node(Struct, frozen=True):
+class EntryNode(Struct, frozen=True):
     seq: int
     parent: int
     """0 for the first entry."""
@@ -145,12 +145,12 @@ def load(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, *, mo
     return Loaded(info, tuple(reversed(entries)), skipped + wanted, tuple(reversed(seqs)), head, unread)
 
 
-def load_nodes(connection: sqlite3.Connection, blobs_dir: Path, session_id: str) -> list[Node]:
+def load_nodes(connection: sqlite3.Connection, blobs_dir: Path, session_id: str) -> list[EntryNode]:
     """Reads the entries of all branches, in the order they were added. Unreadable ones are skipped."""
     require(connection, session_id)
     found = connection.execute(f"{ROWS} WHERE session = ? ORDER BY seq", (session_id,))
     read = ((seq, parent, row[0], read_entry(blobs_dir, seq, row)) for seq, parent, *row in found)
-    return [Node(seq, followed(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry]
+    return [EntryNode(seq, followed(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry]
 
 
 def read_entry(blobs_dir: Path, seq: object, row: MutableSequence[object]) -> AnyEntry | None:

@@ -12,7 +12,7 @@ from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry
-from wolo.sessions.loading import Node
+from wolo.sessions.loading import EntryNode
 
 TEXT_CHARS = 64
 
@@ -42,7 +42,7 @@ class OutlineItem(Struct, frozen=True, kw_only=True):
     """Last entry before the next item, on the newest branch."""
 
 
-def outline(nodes: Sequence[Node], head: int) -> list[OutlineItem]:
+def outline(nodes: Sequence[EntryNode], head: int) -> list[OutlineItem]:
     """Returns the prompts and compactions in the order they were added."""
     way = path_to(nodes, head)
     places: dict[int, OutlineItem] = {}
@@ -122,14 +122,14 @@ def _short(text: str) -> str:
     return f"{line[: TEXT_CHARS - 1]}…" if len(line) > TEXT_CHARS else line
 
 
-def _added(node: Node) -> tuple[str, ...]:
+def _added(node: EntryNode) -> tuple[str, ...]:
     match node.entry:
         case MessageEntry(message=message) if message.is_from_user and not message.is_prompt:
             return (message.text.strip() or "(an attachment)",)
     return ()
 
 
-def _text(node: Node) -> str | None:
+def _text(node: EntryNode) -> str | None:
     """None for an entry that is no item."""
     match node.entry:
         case MessageEntry(message=message) if message.is_prompt:
@@ -139,7 +139,7 @@ def _text(node: Node) -> str | None:
     return None
 
 
-def path_to(nodes: Iterable[Node], seq: int) -> set[int]:
+def path_to(nodes: Iterable[EntryNode], seq: int) -> set[int]:
     """Returns `seq` of the entries from the first to this one."""
     parents = {node.seq: node.parent for node in nodes}
     way = set()

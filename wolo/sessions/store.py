@@ -21,7 +21,7 @@ from wolo.sessions.database import Database, ReadOnlyDatabase
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry, encode_entry, link_row
 from wolo.sessions.index.index import IndexPosition, TimedEntry, forget
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loading import Loaded, Node
+from wolo.sessions.loading import EntryNode, Loaded
 from wolo.sessions.locks import SessionLock, SessionLocks
 from wolo.sessions.session_rows import check_id, check_name, new_session_id
 from wolo.sessions.storage import DatabaseDamaged, DatabaseTooNew, StorageReadOnly, make_directory, retry_after_repair
@@ -191,7 +191,7 @@ class Store:
         with self._database.reading() as connection:
             return loading.load(connection, self.blobs_dir, session_id, most_bytes=most_bytes)
 
-    def nodes(self, session_id: str) -> list[Node]:
+    def nodes(self, session_id: str) -> list[EntryNode]:
         """Loads the entries of all branches in the order they were added."""
         with self._database.reading() as connection:
             return loading.load_nodes(connection, self.blobs_dir, session_id)

@@ -67,7 +67,7 @@ class Spans:
     def __init__(self, tracer: Tracer, meter: Meter, identity: Identity) -> None:
         self._tracer = tracer
         self._identity = identity
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, _AgentSpans] = {}
         """By the `task` call; empty: the main agent."""
         self._tokens = meter.create_histogram(
             "gen_ai.client.token.usage",
@@ -115,7 +115,7 @@ class Spans:
             case _ if run := self._runs.get(task):
                 self._inside(run, event)
 
-    def _inside(self, run: _Run, event: Event) -> None:
+    def _inside(self, run: _AgentSpans, event: Event) -> None:
         match event:
             case TextStreamed() | ThinkingStreamed() | CallStreamed():
                 run.first_chunk()
@@ -144,10 +144,10 @@ class Spans:
         )
         if self._identity.content and prompt is not None:
             span.set_attribute("gen_ai.input.messages", _as_json([_message(prompt)]))
-        self._runs[task] = _Run(self._tracer, self._durations, self._waits, span, session_id)
+        self._runs[task] = _AgentSpans(self._tracer, self._durations, self._waits, span, session_id)
 
     def _end(
-        self, run: _Run, usage: Usage, cause: str, error: ErrorInfo | None, answer: list[Any], finish_reason: str = ""
+        self, run: _AgentSpans, usage: Usage, cause: str, error: ErrorInfo | None, answer: list[Any], finish_reason: str = ""
     ) -> None:
         run.end_chat(_kind(error) if error else cause or "superseded")
         for span in run.calls.values():
@@ -161,7 +161,7 @@ class Spans:
             run.span.set_attribute("gen_ai.output.messages", _as_json(answer))
         _end(run.span, _kind(error) if error else cause, error.message if error and self._identity.content else "")
 
-    def _answer(self, run: _Run, message: Message) -> None:
+    def _answer(self, run: _AgentSpans, message: Message) -> None:
         if run.chat is None:
             return
         usage = message.usage or Usage()
@@ -176,7 +176,7 @@ class Spans:
         self._tokens.record(usage.output_tokens, {**shared, "gen_ai.token.type": "output"})
         run.end_chat("interrupted" if message.finish_reason == "interrupted" else "")
 
-    def _call(self, run: _Run, part: ToolPart) -> Span:
+    def _call(self, run: _AgentSpans, part: ToolPart) -> Span:
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": part.tool,
@@ -189,7 +189,7 @@ class Spans:
         return self._tracer.start_span(f"execute_tool {part.tool}", run.context, SpanKind.INTERNAL, attributes)
 
 
-class _Run:
+class _AgentSpans:
     """The open spans of one agent."""
 
     def __init__(self, tracer: Tracer, durations: Any, waits: Any, span: Span, session_id: str) -> None:

@@ -12,7 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Interrupted, Option, Question, Replies, Reply, Result
+from wolo.tools.tool_values import AnswerOption, CallResult, Interrupted, Question, Replies, Reply
 
 MOST_QUESTIONS = 4
 MOST_OPTIONS = 9
@@ -58,7 +58,7 @@ class Ask:
     def intents(self, args: AskArgs, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: AskArgs, call: CallContext) -> Result:
+    async def run(self, args: AskArgs, call: CallContext) -> CallResult:
         questions = read_questions(args)
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
@@ -67,8 +67,8 @@ class Ask:
         try:
             replies = await call.services.ask_user(call.call_id, questions)
         except asyncio.CancelledError:
-            raise Interrupted(Result(STOPPED)) from None
-        return Result(DISMISSED if replies is None else as_text(questions, replies))
+            raise Interrupted(CallResult(STOPPED)) from None
+        return CallResult(DISMISSED if replies is None else as_text(questions, replies))
 
 
 def read_questions(args: AskArgs) -> tuple[Question, ...]:
@@ -95,10 +95,10 @@ def _read_question(given: GivenQuestion, number: int) -> Question:
     )
 
 
-def _read_option(given: GivenOption | str) -> Option:
+def _read_option(given: GivenOption | str) -> AnswerOption:
     if isinstance(given, str):
-        return Option(_line(given))
-    return Option(_line(given.label), _line(given.description))
+        return AnswerOption(_line(given))
+    return AnswerOption(_line(given.label), _line(given.description))
 
 
 def _line(text: str) -> str:

@@ -20,7 +20,7 @@ from wolo.places import make_private
 from wolo.tools.clipping import clean
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import MOST_PROCESSES, Cause, Processes, Program, ProgramStart
-from wolo.workspace.processes.process_tree import Member
+from wolo.workspace.processes.process_tree import TreeProcess
 
 MOST_RUNNING = 20
 CROWDED = f"ended because it started more than {MOST_PROCESSES} processes"
@@ -43,7 +43,7 @@ class JobEnd(Struct, frozen=True):
     exit_code: int
     """Negative signal number when a signal ended the job."""
     seconds: float
-    leftovers: tuple[Member, ...] = ()
+    leftovers: tuple[TreeProcess, ...] = ()
     """Processes that the job started and left running."""
     why: str = ""
     """The reason of the sandbox to end it."""
@@ -101,7 +101,7 @@ class Job:
             await asyncio.wait_for(self.ended.wait(), timeout_s)
 
 
-class Jobs:
+class BackgroundJobs:
     def __init__(
         self,
         processes: Processes,
@@ -220,7 +220,7 @@ class Jobs:
         leftovers, _ = await self._processes.finish(job.program)
         self._end(job, cause, leftovers)
 
-    def _end(self, job: Job, cause: Cause | Literal["stopped"], leftovers: tuple[Member, ...] = ()) -> None:
+    def _end(self, job: Job, cause: Cause | Literal["stopped"], leftovers: tuple[TreeProcess, ...] = ()) -> None:
         if job.ending is None:
             seconds, why = time.monotonic() - job.program.started, job.program.why_ended()
             job.ending = JobEnd(cause, job.program.exit_code, seconds, leftovers, why)

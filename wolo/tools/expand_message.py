@@ -13,7 +13,7 @@ from wolo.guard.intents import Intent
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolKind, ToolPart
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 
 MOST_CHARS = 12_000
 """Maximum length of one result."""
@@ -53,17 +53,17 @@ class ExpandMessage:
     def intents(self, args: ExpandMessageArgs, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: ExpandMessageArgs, call: CallContext) -> Result:
+    async def run(self, args: ExpandMessageArgs, call: CallContext) -> CallResult:
         messages = call.services.recall()
         if not args.id:
-            return Result(text=_passages(messages, args) if args.query.strip() else _contents(messages, args))
+            return CallResult(text=_passages(messages, args) if args.query.strip() else _contents(messages, args))
         found = _find(messages, args.id.strip())
         if isinstance(found[0], Message) and _is_lead(found[0]) and not args.query.strip():
-            return Result(text=_contents(messages, args))  # the lead itself is sent already; list what it replaces
+            return CallResult(text=_contents(messages, args))  # the lead itself is sent already; list what it replaces
         if args.query.strip():
-            return Result(text=_passages(found, args))
+            return CallResult(text=_passages(found, args))
         whole = "\n\n".join(text for each in found for text in _texts_of(each))
-        return Result(text=_range(whole, args))
+        return CallResult(text=_range(whole, args))
 
 
 def _find(messages: Sequence[Message], id: str) -> list[Message | ToolPart]:

@@ -16,11 +16,11 @@ from wolo.guard.intents import FetchIntent, Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.clipping import clean, clip_and_keep
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Fetched, Result
+from wolo.tools.tool_values import CallResult, Fetched
 
 if TYPE_CHECKING:
     from wolo.tools.web.address import Hosts
-    from wolo.tools.web.download import Page
+    from wolo.tools.web.download import WebPage
 
 NETWORK_S = 25.0
 """Timeout for name lookup, connections, redirects and the whole response."""
@@ -79,7 +79,7 @@ class Fetch:
         self._reachable().check_name(address)
         return (FetchIntent(address.url),)
 
-    async def run(self, args: FetchArgs, call: CallContext) -> Result:
+    async def run(self, args: FetchArgs, call: CallContext) -> CallResult:
         from wolo.tools.web.address import read_address  # noqa: PLC0415  # as above
         from wolo.tools.web.download import Elsewhere, Web  # noqa: PLC0415  # as above
 
@@ -92,7 +92,7 @@ class Fetch:
         except TimeoutError as error:
             raise ToolError(f"{address.host} took more than {NETWORK_S:.0f} s; the fetch was stopped.") from error
         if isinstance(page, Elsewhere):
-            return Result(
+            return CallResult(
                 f"{address.url} redirects to another server, which was not contacted: {page.address.url}\nFetch that address."
             )
         return await _result(page, call.services, raw=args.raw)
@@ -108,7 +108,7 @@ def _is_read(kind: str) -> bool:
     return kind.startswith("text/") or kind in _SNIFFED or any(word in kind for word in _TEXT) or kind in _HTML
 
 
-async def _result(page: Page, services: ToolServices, *, raw: bool) -> Result:
+async def _result(page: WebPage, services: ToolServices, *, raw: bool) -> CallResult:
     from wolo.tools.web.download import decode, is_binary  # noqa: PLC0415  # as above
 
     if is_binary(page.data):
@@ -129,7 +129,7 @@ async def _result(page: Page, services: ToolServices, *, raw: bool) -> Result:
     facts = _status(page.status), page.kind.split("/")[-1] or "no type named", f"{len(page.data):,} bytes"
     head = "\n".join(f"[{note}]" for note in (f"{page.address.url} · {' · '.join(facts)}", *notes, UNTRUSTED))
     view = Fetched(page.address.url, page.status, len(page.data))
-    return Result(f"{_cleaned(head)}\n\n{shown.strip() or '(nothing to read)'}", view, is_error=page.status >= 400)
+    return CallResult(f"{_cleaned(head)}\n\n{shown.strip() or '(nothing to read)'}", view, is_error=page.status >= 400)
 
 
 def _cleaned(text: str) -> str:

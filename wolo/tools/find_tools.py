@@ -11,7 +11,7 @@ from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent
 from wolo.tools.tool import FIND_TOOLS, CallContext, ExternalTool, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 
 MOST_FOUND = 8
 _MOST_NAMES_CHARS = 3000
@@ -39,7 +39,7 @@ class FindTools:
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
         query = str(args.get("query") or next((each for each in args.values() if isinstance(each, str)), "")).strip()
         if not query:
             raise ToolError("find_tools: `query` is missing: say what the tool is to do, or its name.")
@@ -49,8 +49,8 @@ class FindTools:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         if not found:
-            return Result(f"No tool matches {query}. {_counted(self._deferred)}")
-        return Result("\n".join(["You can call these from now on:", *lines]))
+            return CallResult(f"No tool matches {query}. {_counted(self._deferred)}")
+        return CallResult("\n".join(["You can call these from now on:", *lines]))
 
 
 def best(query: str, tools: Mapping[str, ExternalTool]) -> list[str]:

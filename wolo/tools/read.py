@@ -17,9 +17,9 @@ from wolo.messages.media import image_size, image_type
 from wolo.messages.parts import ImagePart, ToolKind
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FILE_ALIASES, folder_names, missing
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.workspace.files.atomic_write import content_hash
-from wolo.workspace.files.file_reading import MAX_TEXT_BYTES, Limits, Page, read_page
+from wolo.workspace.files.file_reading import MAX_TEXT_BYTES, FilePage, PageLimits, read_page
 from wolo.workspace.files.safe_open import explain, open_regular, read_all
 from wolo.workspace.root import Resolved
 
@@ -63,14 +63,14 @@ class Read:
         resolved = services.workspace.resolve(args.path)
         return (ReadIntent(resolved.path, args.path, resolved.inside),)
 
-    async def run(self, args: ReadArgs, call: CallContext) -> Result:
+    async def run(self, args: ReadArgs, call: CallContext) -> CallResult:
         if args.limit is not None and args.limit < 1:
             raise ToolError("`limit` must be 1 or more.")
         found = await asyncio.to_thread(_read, args, call)
-        return found if isinstance(found, Result) else await _read_pdf(found, args, call)
+        return found if isinstance(found, CallResult) else await _read_pdf(found, args, call)
 
 
-def _read(args: ReadArgs, call: CallContext) -> Result | int:
+def _read(args: ReadArgs, call: CallContext) -> CallResult | int:
     """Returns the descriptor of a PDF."""
     resolved = call.judged_path(args.path)
     shown = call.services.workspace.relative(resolved.path)
@@ -92,7 +92,7 @@ def _read(args: ReadArgs, call: CallContext) -> Result | int:
             return _image(handle, media_type, shown)
         if resolved.path.suffix.lower() == ".ipynb" and (notebook := _notebook(handle, args, resolved, shown, call.services)):
             return notebook
-        limits = Limits(min(args.limit or MAX_LINES, MAX_LINES), _MAX_WIDTH, _MAX_PAGE_BYTES)
+        limits = PageLimits(min(args.limit or MAX_LINES, MAX_LINES), _MAX_WIDTH, _MAX_PAGE_BYTES)
         page = read_page(handle, args.offset or 1, limits)
         size = os.fstat(handle).st_size
     except OSError as error:
@@ -101,7 +101,7 @@ def _read(args: ReadArgs, call: CallContext) -> Result | int:
         os.close(handle)
     if page.hash is not None:
         call.services.ledger.record(resolved.path, page.hash)
-    return Result(_render(page, args.offset or 1, size, shown, call.services.secrets))
+    return CallResult(_render(page, args.offset or 1, size, shown, call.services.secrets))
 
 
 def _open(path: Path, call: CallContext) -> int:
@@ -112,7 +112,7 @@ def _open(path: Path, call: CallContext) -> int:
     return open_text(call.unsaved[path])
 
 
-async def _read_pdf(handle: int, args: ReadArgs, call: CallContext) -> Result:
+async def _read_pdf(handle: int, args: ReadArgs, call: CallContext) -> CallResult:
     """Counts `offset` and `limit` in pages."""
     from wolo.tools.documents.pdf import checked_ranges, read_pdf  # noqa: PLC0415  # for PDF documents only
 
@@ -130,7 +130,7 @@ async def _read_pdf(handle: int, args: ReadArgs, call: CallContext) -> Result:
         os.close(handle)
 
 
-def _notebook(handle: int, args: ReadArgs, resolved: Resolved, shown: str, services: ToolServices) -> Result | None:
+def _notebook(handle: int, args: ReadArgs, resolved: Resolved, shown: str, services: ToolServices) -> CallResult | None:
     """None: not a notebook of a known format, so it is read as text."""
     from wolo.tools.documents import notebook  # noqa: PLC0415  # for notebooks only
 
@@ -150,7 +150,7 @@ def _folder(resolved: Resolved, shown: str, services: ToolServices) -> ToolError
     return ToolError(f"`{shown}` is a folder. It holds: {', '.join(names[:_MAX_LISTED]) or 'nothing'}{more}.")
 
 
-def _image(handle: int, media_type: str, shown: str) -> Result:
+def _image(handle: int, media_type: str, shown: str) -> CallResult:
     data = read_all(handle, _MAX_IMAGE_BYTES + 1)
     if len(data) > _MAX_IMAGE_BYTES:
         size = os.fstat(handle).st_size
@@ -165,10 +165,10 @@ def _image(handle: int, media_type: str, shown: str) -> Result:
         )
     pixels = f", {width} x {height} pixels" if width else ""
     part = ImagePart(name=shown, media_type=media_type, data=data)
-    return Result(f"[{shown}: {media_type}{pixels}, {len(data):,} bytes]", media=(part,))
+    return CallResult(f"[{shown}: {media_type}{pixels}, {len(data):,} bytes]", media=(part,))
 
 
-def _render(page: Page, offset: int, size: int, shown: str, secrets: Secrets) -> str:
+def _render(page: FilePage, offset: int, size: int, shown: str, secrets: Secrets) -> str:
     if not page.lines:
         if page.total:
             raise ToolError(f"`{shown}` has {page.total} lines; line {offset} is past its end.")
@@ -183,7 +183,7 @@ def _render(page: Page, offset: int, size: int, shown: str, secrets: Secrets) ->
     return "\n".join((*lines, f"[{' '.join(_notes(page, size))}]"))
 
 
-def _notes(page: Page, size: int) -> list[str]:
+def _notes(page: FilePage, size: int) -> list[str]:
     first, last = page.lines[0].number, page.lines[-1].number
     if page.total is None:
         notes = [

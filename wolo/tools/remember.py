@@ -12,7 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 
 
 class RememberArgs(Struct, frozen=True):
@@ -34,10 +34,10 @@ class Remember:
         """The inbox is wolo's own file; only the user moves notes out of it."""
         return ()
 
-    async def run(self, args: RememberArgs, call: CallContext) -> Result:
+    async def run(self, args: RememberArgs, call: CallContext) -> CallResult:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         propose = call.services.propose_note
         if propose is None:
             raise ToolError("Notes are not available here.")
-        return Result(await asyncio.to_thread(propose, call.services.secrets.hide(args.note), args.scope == "user"))
+        return CallResult(await asyncio.to_thread(propose, call.services.secrets.hide(args.note), args.scope == "user"))

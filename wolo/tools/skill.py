@@ -12,14 +12,14 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
 from wolo.tools.tool import CallContext, OfferedSkill, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 
 
 class SkillArgs(Struct, frozen=True):
     name: Annotated[str, Meta(description="as in the list of skills")]
 
 
-class Skill:
+class SkillTool:
     """Load a skill: instructions for particular work, and the location of the files that belong to it."""
 
     name: ClassVar[str] = "skill"
@@ -32,13 +32,13 @@ class Skill:
         path = _find(args, services).path
         return (ReadIntent(path, str(path), services.workspace.holds(path)),)
 
-    async def run(self, args: SkillArgs, call: CallContext) -> Result:
+    async def run(self, args: SkillArgs, call: CallContext) -> CallResult:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         found = _find(args, call.services)
         if call.judged is not None and not any(isinstance(each, ReadIntent) and each.path == found.path for each in call.judged):
             raise ToolError(f"The skill `{args.name}` has changed since this call was judged; nothing was done.")
-        return Result(await asyncio.to_thread(found.tell))
+        return CallResult(await asyncio.to_thread(found.tell))
 
 
 def _find(args: SkillArgs, services: ToolServices) -> OfferedSkill:

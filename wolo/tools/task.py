@@ -12,7 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import DEFAULT, Result, SubagentOffer, TaskRequest
+from wolo.tools.tool_values import DEFAULT, CallResult, SubagentOffer, TaskRequest
 
 
 class TaskArgs(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Task:
         offer = find(_agent(args, services), services.agents)
         return (CallIntent(f"task:{offer.name}", only_reads=offer.only_reads),)
 
-    async def run(self, args: TaskArgs, call: CallContext) -> Result:
+    async def run(self, args: TaskArgs, call: CallContext) -> CallResult:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         if call.services.delegate is None:
@@ -94,7 +94,7 @@ class TaskCompletion:
     def intents(self, args: TaskCompletionArgs, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: TaskCompletionArgs, call: CallContext) -> Result:
+    async def run(self, args: TaskCompletionArgs, call: CallContext) -> CallResult:
         if not args.result.strip():
             raise ToolError("task_completion: the `result` is empty. Tell the user what was done.")
-        return Result(text=args.result, terminate=True)
+        return CallResult(text=args.result, terminate=True)

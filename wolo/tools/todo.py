@@ -13,7 +13,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolKind, ToolPart
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import decode_arguments
-from wolo.tools.tool_values import Result, TodoItem, TodoList, TodoStatus
+from wolo.tools.tool_values import CallResult, TodoItem, TodoList, TodoStatus
 
 MOST_ITEMS = 100
 LONGEST_TEXT = 500
@@ -56,9 +56,9 @@ class Todo:
     def intents(self, args: TodoArgs, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: TodoArgs, call: CallContext) -> Result:
+    async def run(self, args: TodoArgs, call: CallContext) -> CallResult:
         items = read_items(args)
-        return Result(as_text(items) or "The list is empty now.", TodoList(items))
+        return CallResult(as_text(items) or "The list is empty now.", TodoList(items))
 
 
 def read_items(args: TodoArgs) -> tuple[TodoItem, ...]:

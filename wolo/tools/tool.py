@@ -19,15 +19,15 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolKind
 from wolo.tools.tool_values import BUILTIN as BUILTIN_SUBAGENTS
-from wolo.tools.tool_values import AskQuestions, Diff, Location, Result, SubagentOffer, TaskRequest, View
+from wolo.tools.tool_values import AskQuestions, CallResult, Diff, Location, SubagentOffer, TaskRequest, View
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Resolved, Workspace
 
 if TYPE_CHECKING:
-    from wolo.tools.background_jobs import Jobs
+    from wolo.tools.background_jobs import BackgroundJobs
     from wolo.tools.web.search_backends import SearchService
     from wolo.workspace.checkpoints.tracker import FileTracker
-    from wolo.workspace.files.atomic_write import FileChange
+    from wolo.workspace.files.atomic_write import PendingChange
     from wolo.workspace.files.file_reading import FileLedger
 
 UNOFFERED = "x-unoffered"
@@ -56,7 +56,7 @@ class ShellState(Struct):
     """Working directory of the next command; `cd` changes it."""
     processes: Processes = field(default_factory=Processes)
     """Processes started by commands."""
-    jobs: Jobs | None = None
+    jobs: BackgroundJobs | None = None
     """Background jobs; None: not available."""
     closing: list[Callable[[], None]] = field(default_factory=list)
     """Clean-up functions, called by `close`."""
@@ -84,7 +84,7 @@ class CommandSandbox(Struct):
 
 
 class EditChecks(Protocol):
-    async def run(self, context: CallContext, call: Callable[[], Awaitable[Result]], *, is_edit: bool) -> Result:
+    async def run(self, context: CallContext, call: Callable[[], Awaitable[CallResult]], *, is_edit: bool) -> CallResult:
         """Runs a call, and adds the errors that it makes to its result, or those of earlier edits that were not known in time."""
         ...
 
@@ -144,7 +144,7 @@ class ToolServices(Struct, frozen=True, kw_only=True):
     """Raises ToolError for an unknown name; None: there are no skills."""
     propose_note: Callable[[str, bool], str] | None = None
     """Puts a note into the user's inbox, for all projects if true; returns the result. Raises ToolError."""
-    recorded_result: Callable[[str], Result | None] = lambda call_id: None
+    recorded_result: Callable[[str], CallResult | None] = lambda call_id: None
     """In a replay, the recorded result of a call that would ask the network or the user."""
     recall: Callable[[], Sequence[Message]] = tuple
     """The whole conversation so far, including messages that are no longer sent."""
@@ -155,7 +155,7 @@ class ToolServices(Struct, frozen=True, kw_only=True):
     """Loads what checks edits; None: they are not checked."""
     editor: Editor | None = None
     """None: wolo was not started by an editor that shows its files."""
-    record_change: Callable[[str, FileChange], None] = lambda call_id, change: None
+    record_change: Callable[[str, PendingChange], None] = lambda call_id, change: None
     """Called with the call's id right before a tool changes a file; an exception prevents the change."""
 
     def for_call(
@@ -189,7 +189,7 @@ class CallContext(Struct, frozen=True):
     unsaved: Mapping[Path, bytes] = {}
     """Content of files that differs in the user's editor."""
 
-    def note_change(self, change: FileChange) -> None:
+    def note_change(self, change: PendingChange) -> None:
         """Pass this to `write_atomic` and its like as `note`: every change by the model must be recorded."""
         if self.services.sandbox.walls is not None:
             self.services.sandbox.walls.give_way(str(change.path))
@@ -228,7 +228,7 @@ class CallContext(Struct, frozen=True):
         return resolved
 
 
-Delegate = Callable[[TaskRequest, CallContext], Awaitable[Result]]
+Delegate = Callable[[TaskRequest, CallContext], Awaitable[CallResult]]
 """Runs a task for the given call. Raises ToolError when it cannot start."""
 
 
@@ -284,7 +284,7 @@ class Tool(Protocol):
         """Returns the effects the call would have, without side effects. Raises ToolError for invalid arguments."""
         ...
 
-    async def run(self, args: Any, call: CallContext) -> Result:
+    async def run(self, args: Any, call: CallContext) -> CallResult:
         """Raises ToolError, whose message becomes the result.
 
         CancelledError passes through after clean-up, as `Interrupted` if there is a partial result.

@@ -113,10 +113,10 @@ class Delegated(Struct, frozen=True, tag="delegated"):
 
 
 View = Diff | Listing | Output | Answered | TodoList | Fetched | Delegated
-"""For display; the model reads `Result.text`."""
+"""For display; the model reads `CallResult.text`."""
 
 
-class Result(Struct, frozen=True):
+class CallResult(Struct, frozen=True):
     text: str
     """For the model."""
     view: View | None = None
@@ -136,7 +136,7 @@ class Interrupted(asyncio.CancelledError):
     Catch it around the call itself: `asyncio.timeout` in Python 3.11 and 3.12 does not know subclasses of CancelledError.
     """
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: CallResult) -> None:
         super().__init__()
         self.result = result
 
@@ -186,7 +186,7 @@ def _short(text: str) -> str:
     return line if len(line) <= MOST_DESCRIPTION else f"{line[: MOST_DESCRIPTION - 1].rstrip()}…"
 
 
-class Option(Struct, frozen=True):
+class AnswerOption(Struct, frozen=True):
     label: str
     """A single line."""
     description: str = ""
@@ -196,7 +196,7 @@ class Question(Struct, frozen=True, kw_only=True):
     text: str
     header: str = ""
     """At most two words."""
-    options: tuple[Option, ...] = ()
+    options: tuple[AnswerOption, ...] = ()
     """The user may always answer something else."""
     several: bool = False
     """Allows more than one option."""

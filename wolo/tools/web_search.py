@@ -18,7 +18,7 @@ from wolo.messages.parts import ToolKind
 from wolo.tools.clipping import clean
 from wolo.tools.fetch import UNTRUSTED
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Listing, Result
+from wolo.tools.tool_values import CallResult, Listing
 from wolo.tools.web.search_backends import SearchResult, SearchService
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class WebSearch:
         """The query counts as part of the address, because the service receives it."""
         return (FetchIntent(_service(services).address(_checked(args.query))),) if services.web_search else ()
 
-    async def run(self, args: WebSearchArgs, call: CallContext) -> Result:
+    async def run(self, args: WebSearchArgs, call: CallContext) -> CallResult:
         query = _checked(args.query)
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
@@ -100,7 +100,7 @@ async def _ask(service: SearchService, query: str) -> tuple[int, Mapping[str, st
     from wolo.models.http.network_errors import describe_network_error  # noqa: PLC0415  # as above
     from wolo.models.http.proxied_connection import network_failure  # noqa: PLC0415  # as above
     from wolo.models.http.tls import ssl_context  # noqa: PLC0415  # as above
-    from wolo.models.http.transport import Call  # noqa: PLC0415  # as above
+    from wolo.models.http.transport import HttpCall  # noqa: PLC0415  # as above
 
     proxy = ""
     try:
@@ -126,7 +126,7 @@ async def _ask(service: SearchService, query: str) -> tuple[int, Mapping[str, st
     except ConfigError as error:
         raise ToolError(error.message) from error
     except Exception as error:
-        described = describe_network_error(network_failure(error), Call(service.url, b""), proxy=proxy, answering=False)
+        described = describe_network_error(network_failure(error), HttpCall(service.url, b""), proxy=proxy, answering=False)
         raise ToolError(described.message) from error
 
 
@@ -168,11 +168,11 @@ def _hint(service: SearchService, lacking: str) -> str:
     )
 
 
-def _shown(query: str, found: Sequence[SearchResult], service: SearchService) -> Result:
+def _shown(query: str, found: Sequence[SearchResult], service: SearchService) -> CallResult:
     titles = tuple(f"{_line(each.title, _MOST_TITLE)} — {_line(each.url, _MOST_URL)}" for each in found)
     view = Listing(query, titles, len(found))
     if not found:
-        return Result(f"[{service.backend.label} found nothing. Try other words.]", view)
+        return CallResult(f"[{service.backend.label} found nothing. Try other words.]", view)
     rows = [
         "\n   ".join(
             filter(
@@ -187,7 +187,7 @@ def _shown(query: str, found: Sequence[SearchResult], service: SearchService) ->
         for number, each in enumerate(found, start=1)
     ]
     count = f"{len(found)} result{'' if len(found) == 1 else 's'}"
-    return Result("\n".join((f"[{service.backend.label}, {count}]", f"[{UNTRUSTED}]", "", *rows)), view)
+    return CallResult("\n".join((f"[{service.backend.label}, {count}]", f"[{UNTRUSTED}]", "", *rows)), view)
 
 
 def _line(text: str, most: int) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.agent.conftest import AgentHarness
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, delta, error, finish, sse, text
-from wolo.agent.compaction.compactor import Compaction, Compactor
+from wolo.agent.compaction.compactor import CompactionSettings, Compactor
 from wolo.agent.compaction.context_window import Context, Fixed, stated_limit
 from wolo.agent.compaction.history_cut import Cut, shorten
 from wolo.agent.events import AnswerEnded, Compacted
@@ -142,7 +142,7 @@ def test_the_providers_count_corrects_the_estimate() -> None:
 
 
 async def test_nothing_is_cut_where_a_person_forbids_it() -> None:
-    compactor = Compactor(settings=Compaction(auto=False))
+    compactor = Compactor(settings=CompactionSettings(auto=False))
     assert compactor.view(turns(6), fixed(1_000))[1] is None
     assert await compactor.overflowed(turns(6), fixed(1_000), None) is None
     assert "compaction.auto" in compactor.hint()
@@ -276,7 +276,7 @@ async def test_refusals_of_different_kinds_count_together(harness: AgentHarness,
     may_cut(harness)
     harness.history = tuple(turns(60))
     kinds = itertools.cycle(mixed)
-    harness.compactor = Compactor(settings=Compaction(summary=False, keep_turns=1))
+    harness.compactor = Compactor(settings=CompactionSettings(summary=False, keep_turns=1))
     harness.provider.otherwise = lambda asked: OVERFLOWS[next(kinds)]
     turn = await harness.turn("finish it")
     assert (turn.ended.exit_code, turn.ended.error.kind if turn.ended.error else "") == (1, "context_overflow")
@@ -329,7 +329,7 @@ async def test_a_declared_window_is_never_exceeded_in_a_turn(harness: AgentHarne
 
 
 async def test_compaction_switched_off_is_an_error_with_a_hint(harness: AgentHarness) -> None:
-    harness.compactor = Compactor(settings=Compaction(auto=False))
+    harness.compactor = Compactor(settings=CompactionSettings(auto=False))
     harness.history = tuple(turns(8))
     harness.provider.script(OVERFLOWS["OpenAI"])
     turn = await harness.turn("finish it")

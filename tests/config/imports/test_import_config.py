@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from wolo.config.imports.agents import AGENTS, findings
-from wolo.config.imports.plan import Plan, make_plan
+from wolo.config.imports.plan import ImportPlan, make_plan
 from wolo.config.layers import check_user_file
 from wolo.config.schema import Config
 from wolo.conversation.resources.user_files import UserFiles
@@ -29,7 +29,7 @@ def home(name: str, text: str | dict[str, Any]) -> Path:
     return put(find_home() / name, text)
 
 
-def planned(*names: str) -> Plan:
+def planned(*names: str) -> ImportPlan:
     found = [each for agent in AGENTS if not names or agent.name in names for each in findings(agent, Path.cwd())]
     return make_plan(find_places(), Path.cwd(), found)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook, digest
+from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook, digest
 from wolo.extensions.hooks.response import NOTHING
 from wolo.extensions.referenced_files import find_programs, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
@@ -136,9 +136,9 @@ async def unheard(commands: Sequence[str]) -> None:
     pass
 
 
-def hooks_of(processes: Processes, *commands: str, event: str = "Stop", **more: Any) -> Hooks:
+def hooks_of(processes: Processes, *commands: str, event: str = "Stop", **more: Any) -> HookRunner:
     ground = HookEnvironment(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: dict(os.environ))
-    return Hooks([RegisteredHook(event=event, hook=Hook(command=each, **more), source="here") for each in commands], ground)
+    return HookRunner([RegisteredHook(event=event, hook=Hook(command=each, **more), source="here") for each in commands], ground)
 
 
 async def test_all_hooks_of_an_event_run_side_by_side(processes: Processes) -> None:
@@ -159,9 +159,9 @@ async def test_a_relative_program_of_the_users_is_never_one_of_the_checkout(proc
     ground = HookEnvironment(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: dict(os.environ))
     for command in ("./guard", "sh guard", "cat guard | sh", "sh < guard", "exec ./guard", "pwd > /dev/null; . ./guard"):
         placed = RegisteredHook(event="Stop", hook=Hook(command=command), source="here", named_in=settings)
-        await Hooks([placed], ground).run("Stop", {}, unheard)
+        await HookRunner([placed], ground).run("Stop", {}, unheard)
     placed = RegisteredHook(event="Stop", hook=Hook(command="pwd >&2; exit 2"), source="here", named_in=settings)
-    assert (await Hooks([placed], ground).run("Stop", {}, unheard)).reason == str(Path.cwd())
+    assert (await HookRunner([placed], ground).run("Stop", {}, unheard)).reason == str(Path.cwd())
     assert set((tmp_path / "ran").read_text().split()) == {"settings"}
 
 

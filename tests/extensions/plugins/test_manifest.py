@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.repositories import files, skill_text
 from wolo.errors import ExtensionError
-from wolo.extensions.plugins.manifest import Component, Contents, read_plugin
+from wolo.extensions.plugins.manifest import Contents, PluginComponent, read_plugin
 
 HOOKS = {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}
 MANIFEST = ".claude-plugin/plugin.json"
@@ -37,7 +37,7 @@ def test_default_folders_need_no_manifest() -> None:
     )
     assert contents.name == "tools"
     assert (contents.skills, contents.commands, contents.agents) == tuple(
-        (Component(each),) for each in ("skills", "commands", "agents")
+        (PluginComponent(each),) for each in ("skills", "commands", "agents")
     )
     assert [json.loads(each) for each in contents.hooks] == [{"hooks": HOOKS}]
     assert servers(contents) == {"echo": {"command": "echo"}}
@@ -69,9 +69,9 @@ def test_a_manifest_names_the_plugin_and_its_parts() -> None:
     )
     assert (contents.name, contents.version) == ("acme", "1.2.0")
     assert "\n" not in contents.description
-    assert contents.commands == (Component("commands"), Component("custom", ("one.md",)), Component("more"))
-    assert contents.agents == (Component("custom/agents"),)
-    assert contents.skills == (Component("skills"), Component("extra-skills"))
+    assert contents.commands == (PluginComponent("commands"), PluginComponent("custom", ("one.md",)), PluginComponent("more"))
+    assert contents.agents == (PluginComponent("custom/agents"),)
+    assert contents.skills == (PluginComponent("skills"), PluginComponent("extra-skills"))
     assert len(contents.hooks) == 1
     assert servers(contents) == {"echo": {"command": "echo"}}  # without the word around it
 
@@ -86,8 +86,8 @@ def test_a_path_inside_a_default_folder_selects_from_it() -> None:
             "commands/other.md": "Other.",
         }
     )
-    assert contents.skills == (Component("skills", ("pdf",)),)
-    assert contents.commands == (Component("commands", ("fix.md",)),)
+    assert contents.skills == (PluginComponent("skills", ("pdf",)),)
+    assert contents.commands == (PluginComponent("commands", ("fix.md",)),)
 
 
 def test_hooks_and_servers_may_be_in_the_manifest() -> None:
@@ -113,13 +113,13 @@ def test_hooks_that_are_a_list_are_named_as_not_used(hooks: object) -> None:
 def test_a_marketplace_may_list_the_parts_of_several_plugins_in_one_folder() -> None:
     content = {f"skills/{name}/SKILL.md": skill_text(name) for name in ("pdf", "word")}
     contents = read(content, {"name": "office", "strict": False, "skills": ["./skills/pdf"], "source": "./"})
-    assert (contents.name, contents.skills) == ("office", (Component("skills", ("pdf",)),))
+    assert (contents.name, contents.skills) == ("office", (PluginComponent("skills", ("pdf",)),))
 
 
 def test_a_plugin_may_be_a_single_skill() -> None:
-    assert read({"SKILL.md": skill_text("pdf")}).skills == (Component(".", ("SKILL.md",)),)
+    assert read({"SKILL.md": skill_text("pdf")}).skills == (PluginComponent(".", ("SKILL.md",)),)
     listed = {"name": "acme", "skills": ["./"]}
-    assert read({MANIFEST: listed, "SKILL.md": skill_text("pdf")}).skills == (Component(".", ("SKILL.md",)),)
+    assert read({MANIFEST: listed, "SKILL.md": skill_text("pdf")}).skills == (PluginComponent(".", ("SKILL.md",)),)
 
 
 def test_an_extension_of_gemini_cli_is_a_plugin() -> None:
@@ -134,7 +134,7 @@ def test_an_extension_of_gemini_cli_is_a_plugin() -> None:
             "commands/fix.toml": "prompt = 'Fix {{args}}'",
         }
     )
-    assert (contents.name, contents.commands) == ("acme", (Component("commands"),))
+    assert (contents.name, contents.commands) == ("acme", (PluginComponent("commands"),))
     assert set(servers(contents)) == {"echo"}
     assert contents.unused == ("contextFileName",)
 

@@ -20,17 +20,17 @@ import pytest
 from tests.fakes.repositories import commit, files, git, repository
 from wolo.errors import ExtensionError, UsageError, WoloError
 from wolo.extensions.sources import archive, tree_copy
-from wolo.extensions.sources.fetching import Fetched, fetch
+from wolo.extensions.sources.fetching import FetchedSource, fetch
 from wolo.extensions.sources.source import Source, read_source
 from wolo.extensions.sources.tree_copy import files_in
 
 
-def fetched(text: str) -> Fetched:
+def fetched(text: str) -> FetchedSource:
     scratch = Path(tempfile.mkdtemp(dir=Path.cwd()))
     return fetch(read_source(text, Path.cwd()), scratch)
 
 
-def names(found: Fetched) -> list[str]:
+def names(found: FetchedSource) -> list[str]:
     return [str(path) for path in files_in(found.folder)]
 
 

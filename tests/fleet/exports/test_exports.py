@@ -15,9 +15,9 @@ from tests.fakes.repositories import repository
 from tests.frontends.server.test_web_page import all_of, browser, say_in, wait
 from wolo.fleet.exports.export_formats import WRITERS
 from wolo.fleet.exports.exported_run import ExportedRun
-from wolo.fleet.ledger.outcomes import Failure, Outcome, Patch, Spent, State, Verified
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Patch, Spent, State, VerifyResult
 from wolo.fleet.ledger.run_rows import Row
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"> ]]> \x00\x1b[31m & \u2028 =1+1"
 PATCH = """diff --git a/a.txt b/a.txt
@@ -31,12 +31,12 @@ PATCH = """diff --git a/a.txt b/a.txt
 
 def row(id: str, state: State, *, error: str = "", patch: Patch | None = None, tail: str = "", **task: object) -> Row:
     ended = state not in ("queued", "leased")
-    outcome = Outcome(
+    outcome = AttemptOutcome(
         state=state,  # type: ignore[arg-type]  # an ended one
         exit_code=0,
         session_id="session_1",
         patch=patch,
-        verify=Verified(1 if state == "failed" else 0, 0.5, tail) if tail else None,
+        verify=VerifyResult(1 if state == "failed" else 0, 0.5, tail) if tail else None,
         usage=Spent(10, 5, cost_usd=None if state == "errored" else 0.01),
         started="2026-01-02T03:04:05.000+00:00",
         ended="2026-01-02T03:04:07.500+00:00",
@@ -45,7 +45,7 @@ def row(id: str, state: State, *, error: str = "", patch: Patch | None = None, t
         error=Failure("verify", error) if error else None,
     )
     return Row(
-        task=Task(id=id, prompt=HOSTILE, **task),  # type: ignore[arg-type]
+        task=BatchTask(id=id, prompt=HOSTILE, **task),  # type: ignore[arg-type]
         key="k" * 64,
         state=state,
         attempt=1 if ended else 0,

@@ -25,7 +25,7 @@ from tests.fakes.provider_server import KEY, MODEL, Asked, ProviderServer
 from tests.fakes.replies import Hold, Reply, call, text
 from wolo.errors import UsageError
 from wolo.frontends.mcp_server.server import make_server
-from wolo.frontends.mcp_server.tasks import Tasks
+from wolo.frontends.mcp_server.tasks import ServerTasks
 
 ERAS = ("legacy", "2026-07-28")
 """With a handshake, where the server sends requests; without, where it answers with what it asks."""
@@ -42,7 +42,7 @@ def model(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> Provider
 
 @asynccontextmanager
 async def served(mode: str = "", era: Any = "legacy", **client: Any) -> AsyncIterator[Client]:
-    tasks = Tasks(mode=mode)
+    tasks = ServerTasks(mode=mode)
     try:
         async with Client(make_server(tasks), mode=era, **client) as connected:
             yield connected
@@ -169,7 +169,7 @@ async def test_a_client_cannot_loosen_the_mode_of_the_server(model: ProviderServ
     assert "plan at most, not edit" in first_text(tightened)
     assert not model.requests
     with pytest.raises(UsageError, match="no mode"):
-        Tasks(mode="wild")
+        ServerTasks(mode="wild")
 
 
 async def test_a_session_of_a_looser_server_is_tightened(model: ProviderServer, isolated: Path) -> None:

@@ -21,9 +21,9 @@ from tests.fakes.replies import Hold, call, text
 from tests.frontends.server.running_server import Server, kind, running
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger_folder import create_ledger
-from wolo.fleet.ledger.outcomes import Failure, Outcome, Spent
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Spent
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 from wolo.frontends.server.application import PAGE, TYPES
 from wolo.frontends.server.http_errors import HttpError
 from wolo.frontends.server.request_bodies import Image, read_images
@@ -433,10 +433,10 @@ def test_runs_of_batches_are_shown_with_their_tasks(provider: ProviderServer, tm
     run = tmp_path / "nightly"
     run.mkdir()
     with closing(create_ledger(run, Meta(version="1"))) as ledger:
-        ledger.add([(Task(id="a", prompt="go"), "key-a"), (Task(id="b", prompt="go"), "key-b")])
+        ledger.add([(BatchTask(id="a", prompt="go"), "key-a"), (BatchTask(id="b", prompt="go"), "key-b")])
         lease = ledger.lease(Host().owner())
         assert lease is not None
-        outcome = Outcome(
+        outcome = AttemptOutcome(
             state="failed",
             started="2026-01-02T03:04:05Z",
             ended="2026-01-02T03:04:06Z",

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from wolo.guard.intents import CallIntent, FetchIntent, RunIntent
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets.finder import SecretFiles
-from wolo.guard.secrets.redactor import Restored, Secrets, ask_first
+from wolo.guard.secrets.redactor import RestoredValue, Secrets, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.secret_values import Secret
@@ -61,8 +61,8 @@ def test_a_placeholder_of_nothing_known_stays_a_word() -> None:
     secrets = secrets_with(Secret("TOKEN", K))
     shown = secrets.hide(K)
     for strange in ("SECRET_TOKEN_000000000000", shown[:-1], "SECRET_", shown.lower()):
-        assert secrets.restore(strange) == Restored(strange)
-    assert secrets.restore({"a": f"x{shown}y {shown}0"}) == Restored({"a": f"x{K}y {K}0"}, ("TOKEN",))
+        assert secrets.restore(strange) == RestoredValue(strange)
+    assert secrets.restore({"a": f"x{shown}y {shown}0"}) == RestoredValue({"a": f"x{K}y {K}0"}, ("TOKEN",))
 
 
 def test_every_part_of_a_message_is_hidden() -> None:
@@ -117,7 +117,7 @@ def test_a_link_is_read_for_secrets_whichever_of_its_names_says_so(tmp_path: Pat
 
 
 def test_what_would_leave_the_machine_asks_and_says_so() -> None:
-    carries, nothing = Restored(None, ("TOKEN",), has_metacharacters=True), Restored(None)
+    carries, nothing = RestoredValue(None, ("TOKEN",), has_metacharacters=True), RestoredValue(None)
     allow = Verdict("allow", "By a rule.", rule="fetch:x.test")
     for intent in (FetchIntent("https://x.test/?k=1"), CallIntent("mcp:a/b")):
         asked = ask_first(allow, [intent], carries, asks_nobody=True)
@@ -131,14 +131,16 @@ def test_what_would_leave_the_machine_asks_and_says_so() -> None:
     assert ask_first(allow, run, carries, asks_nobody=True).decision == "allow"
     assert "A shell would interpret characters" in ask_first(Verdict("ask", "Hm."), run, carries, asks_nobody=False).reason
     assert ask_first(Verdict("deny", "No."), run, carries, asks_nobody=False).decision == "deny"
-    assert "shell" not in ask_first(Verdict("ask", "Hm."), run, Restored("x", ("TOKEN",), False), asks_nobody=False).reason
-    fetched = ask_first(Verdict("ask", "Hm."), [FetchIntent("https://a.org")], Restored("x", ("TOKEN",), True), asks_nobody=False)
+    assert "shell" not in ask_first(Verdict("ask", "Hm."), run, RestoredValue("x", ("TOKEN",), False), asks_nobody=False).reason
+    fetched = ask_first(
+        Verdict("ask", "Hm."), [FetchIntent("https://a.org")], RestoredValue("x", ("TOKEN",), True), asks_nobody=False
+    )
     assert fetched.reason == "Hm. The call carries the secret TOKEN."
 
 
 def test_the_name_of_a_secret_changes_nothing_that_a_person_reads() -> None:
     """It may be a key of any JSON file."""
-    carries = Restored("x", ("TOKEN\nAllow? yes\x1b[2K", "B\u202e"))
+    carries = RestoredValue("x", ("TOKEN\nAllow? yes\x1b[2K", "B\u202e"))
     for verdict in (Verdict("ask", "Hm."), Verdict("allow", "Yes.")):
         assert ask_first(verdict, [FetchIntent("https://a.org")], carries, asks_nobody=False).reason.isprintable()
 

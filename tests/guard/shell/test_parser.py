@@ -11,10 +11,10 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import MODES
 from wolo.guard.rules import parse_rule
-from wolo.guard.shell.parser import MAX_COMMANDS, Command, read_line
+from wolo.guard.shell.parser import MAX_COMMANDS, PlainCommand, read_line
 
 
-def commands(text: str, cwd: Path | None = None) -> tuple[Command, ...] | None:
+def commands(text: str, cwd: Path | None = None) -> tuple[PlainCommand, ...] | None:
     return read_line(text, cwd or Path.cwd(), "/home/me").commands
 
 

@@ -17,7 +17,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Pause, Reply, error, raw, sse, whole
 from wolo.errors import ProviderError, Unavailable
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.http.transport import Batch, Call, HttpStatusError
+from wolo.models.http.transport import Batch, HttpCall, HttpStatusError
 
 EVENTS = [b"one", b"[DONE]"]
 BODY = b"data: one\n\ndata: [DONE]\n\n"
@@ -33,8 +33,8 @@ def server(provider: ProviderServer) -> ProviderServer:
     return provider
 
 
-def call_to(server: ProviderServer, body: bytes = b"{}", *, first_byte_s: float = 120) -> Call:
-    return Call(f"{server.base_url}/x", body, {"authorization": "Bearer secret"}, first_byte_s)
+def call_to(server: ProviderServer, body: bytes = b"{}", *, first_byte_s: float = 120) -> HttpCall:
+    return HttpCall(f"{server.base_url}/x", body, {"authorization": "Bearer secret"}, first_byte_s)
 
 
 @asynccontextmanager
@@ -46,11 +46,11 @@ async def transport_of() -> AsyncIterator[HttpTransport]:
         await transport.close()
 
 
-async def payloads(transport: HttpTransport, call: Call) -> list[bytes]:
+async def payloads(transport: HttpTransport, call: HttpCall) -> list[bytes]:
     return [payload async for batch in transport.send(call) for payload in batch.payloads]
 
 
-async def ask(call: Call) -> list[bytes]:
+async def ask(call: HttpCall) -> list[bytes]:
     async with transport_of() as transport:
         return await payloads(transport, call)
 
@@ -95,26 +95,26 @@ async def test_a_body_larger_than_the_socket_takes_arrives(server: ProviderServe
 
 async def test_paths_and_queries_are_encoded_once(server: ProviderServer) -> None:
     server.script(sse("one"))
-    await ask(Call(f"{server.base_url}/gäste/a b%20c:x?alt=sse&q=ü".replace(" ", "%20"), b"{}"))
+    await ask(HttpCall(f"{server.base_url}/gäste/a b%20c:x?alt=sse&q=ü".replace(" ", "%20"), b"{}"))
     assert server.requests[0].path == "/v1/g%C3%A4ste/a%20b%20c:x?alt=sse&q=%C3%BC"
 
 
 async def test_the_host_is_sent_without_credentials(server: ProviderServer) -> None:
     server.script(sse("one"))
-    await ask(Call(f"http://me:secret@localhost:{server.port}/v1/x", b"{}"))
+    await ask(HttpCall(f"http://me:secret@localhost:{server.port}/v1/x", b"{}"))
     assert server.requests[0].headers["host"] == f"localhost:{server.port}"
 
 
 @pytest.mark.parametrize("url", ["http://a b/", "http://x:99999/", "http://x\n/", "ftp://x/", "http:///x"])
 async def test_a_url_that_cannot_be_used_is_never_connected_to(url: str) -> None:
     with pytest.raises(ProviderError, match="could not be built"):
-        await ask(Call(url, b"{}"))
+        await ask(HttpCall(url, b"{}"))
 
 
 @pytest.mark.parametrize("name", ["content-length", "transfer-encoding", "host", "a b", "a\r\nb", ""])
 async def test_headers_that_frame_the_request_are_refused(server: ProviderServer, name: str) -> None:
     with pytest.raises(ProviderError, match="could not be built"):
-        await ask(Call(server.base_url, b"{}", {name: "1"}))
+        await ask(HttpCall(server.base_url, b"{}", {name: "1"}))
     assert server.requests == []
 
 
@@ -234,7 +234,7 @@ async def test_a_server_that_is_not_read_from_is_not_received_from() -> None:
                 sent += len(event)
 
     async with serving(flood) as port, transport_of() as transport:
-        batches = transport.send(Call(f"http://127.0.0.1:{port}/", b"{}"))
+        batches = transport.send(HttpCall(f"http://127.0.0.1:{port}/", b"{}"))
         await anext(batches)
         before = -1
         while before < sent:
@@ -254,7 +254,7 @@ async def test_a_refusal_before_the_request_was_read_is_a_refusal() -> None:
 
     async with serving(refuse) as port:
         with pytest.raises(HttpStatusError) as refused:
-            await ask(Call(f"http://127.0.0.1:{port}/", b"x" * 50_000_000))
+            await ask(HttpCall(f"http://127.0.0.1:{port}/", b"x" * 50_000_000))
     assert (refused.value.status, refused.value.body) == (413, b"long")
 
 
@@ -314,7 +314,7 @@ async def test_a_name_with_several_addresses_is_refused_in_plain_words(monkeypat
 
     monkeypatch.setattr(socket, "getaddrinfo", find)
     with pytest.raises(Unavailable, match=r"Nothing listens at localhost:9: the connection was refused"):
-        await ask(Call("http://localhost:9/", b"{}"))
+        await ask(HttpCall("http://localhost:9/", b"{}"))
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Pause, Reply, delta, error, finish, raw, sse, text, whole
 from wolo.errors import BadAnswer, ProviderError, Unavailable, Unreachable
 from wolo.models.http.http_transport import HttpTransport
-from wolo.models.http.transport import Batch, Call, HttpStatusError
+from wolo.models.http.transport import Batch, HttpCall, HttpStatusError
 
 EVENTS = [b"one", b"two", b"three", b"[DONE]"]
 
@@ -27,12 +27,12 @@ def server(provider: ProviderServer) -> ProviderServer:
     return provider
 
 
-def call_to(server: ProviderServer, *, first_byte_s: float = 120, idle_s: float = 300) -> Call:
+def call_to(server: ProviderServer, *, first_byte_s: float = 120, idle_s: float = 300) -> HttpCall:
     headers = {"authorization": "Bearer secret-key"}
-    return Call(f"{server.base_url}/chat/completions", b"{}", headers, first_byte_s, idle_s)
+    return HttpCall(f"{server.base_url}/chat/completions", b"{}", headers, first_byte_s, idle_s)
 
 
-async def received(call: Call, transport: HttpTransport | None = None) -> list[Batch]:
+async def received(call: HttpCall, transport: HttpTransport | None = None) -> list[Batch]:
     own = transport or HttpTransport({})
     try:
         return [batch async for batch in own.send(call)]
@@ -130,7 +130,7 @@ async def test_what_was_received_is_handed_to_the_tap_as_it_came(server: Provide
     seen = bytearray()
     server.script(events())
     call = call_to(server)
-    await received(Call(call.url, call.body, call.headers, tap=seen.extend))
+    await received(HttpCall(call.url, call.body, call.headers, tap=seen.extend))
     head, _, body = bytes(seen).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP 200\r\n")
     assert body == events().body
@@ -219,13 +219,13 @@ async def test_a_redirect_is_named_and_not_followed(server: ProviderServer, stat
 
 async def test_a_refused_connection_names_the_address() -> None:
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9.*refused") as failed:
-        await received(Call("http://127.0.0.1:9/v1", b"{}"))
+        await received(HttpCall("http://127.0.0.1:9/v1", b"{}"))
     assert failed.value.retryable
 
 
 async def test_an_unknown_name_may_be_known_again_soon() -> None:
     with pytest.raises(Unreachable, match=r"no-such-host\.invalid") as failed:
-        await received(Call("http://no-such-host.invalid/v1", b"{}"))
+        await received(HttpCall("http://no-such-host.invalid/v1", b"{}"))
     assert failed.value.retryable
     assert failed.value.exit_code == 75
     assert "spelling" in failed.value.hint
@@ -237,26 +237,26 @@ async def test_a_connection_that_breaks_before_the_answer_is_a_gap_in_the_networ
 
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as target:
         with pytest.raises(Unreachable):
-            await received(Call(f"http://127.0.0.1:{target.sockets[0].getsockname()[1]}/v1", b"{}"))
+            await received(HttpCall(f"http://127.0.0.1:{target.sockets[0].getsockname()[1]}/v1", b"{}"))
 
 
 async def test_a_url_that_cannot_be_used_is_an_error_without_the_key() -> None:
     for url in ("http://127.0.0.1:9/\r\n", "gopher://x/", "http://"):
         with pytest.raises(ProviderError) as failed:
-            await received(Call(url, b"{}", {"authorization": "Bearer secret-key"}))
+            await received(HttpCall(url, b"{}", {"authorization": "Bearer secret-key"}))
         assert "secret-key" not in failed.value.message + failed.value.hint
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".invalid"])
 async def test_a_host_name_that_cannot_exist_is_not_tried_again(host: str) -> None:
     with pytest.raises(ProviderError, match="could not be built") as failed:
-        await received(Call(f"http://{host}/v1", b"{}"))
+        await received(HttpCall(f"http://{host}/v1", b"{}"))
     assert not failed.value.retryable
 
 
 async def test_a_header_that_cannot_be_sent_is_an_error_without_its_value(server: ProviderServer) -> None:
     with pytest.raises(ProviderError) as failed:
-        await received(Call(server.base_url, b"{}", {"authorization": "Bearer secret\r\nkey"}))
+        await received(HttpCall(server.base_url, b"{}", {"authorization": "Bearer secret\r\nkey"}))
     assert "secret" not in failed.value.message + failed.value.hint
     assert not failed.value.retryable
 

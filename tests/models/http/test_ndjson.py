@@ -14,7 +14,7 @@ from tests.fakes.replies import Hold, Pause, Piece, Reply, error
 from wolo.errors import BadAnswer, Unavailable
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.stream_framing import LineSplitter
-from wolo.models.http.transport import Batch, Call, HttpStatusError
+from wolo.models.http.transport import Batch, HttpCall, HttpStatusError
 
 LINES = [b'{"a":1}', '{"b":"字\u2028\u2029\x85é🙂"}'.encode(), b'{"done":true}']
 BODY = b"".join(line + b"\n" for line in LINES)
@@ -89,15 +89,15 @@ def server(provider: ProviderServer) -> ProviderServer:
     return provider
 
 
-def call_to(server: ProviderServer, *, first_byte_s: float = 120, idle_s: float = 300) -> Call:
-    return Call(f"{server.origin}/api/chat", b"{}", {}, first_byte_s, idle_s, framing="lines")
+def call_to(server: ProviderServer, *, first_byte_s: float = 120, idle_s: float = 300) -> HttpCall:
+    return HttpCall(f"{server.origin}/api/chat", b"{}", {}, first_byte_s, idle_s, framing="lines")
 
 
 def lines(*pieces: Piece, kind: str = "application/x-ndjson") -> Reply:
     return Reply(headers={"content-type": kind}, pieces=pieces)
 
 
-async def received(call: Call) -> list[bytes]:
+async def received(call: HttpCall) -> list[bytes]:
     transport = HttpTransport({})
     try:
         batches: list[Batch] = [batch async for batch in transport.send(call)]
@@ -206,5 +206,5 @@ async def test_what_was_received_is_handed_to_the_tap_as_it_came(server: Provide
     seen = bytearray()
     server.script(lines(BODY))
     call = call_to(server)
-    await received(Call(call.url, call.body, framing="lines", tap=seen.extend))
+    await received(HttpCall(call.url, call.body, framing="lines", tap=seen.extend))
     assert bytes(seen).partition(b"\r\n\r\n")[2] == BODY

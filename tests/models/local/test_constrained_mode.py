@@ -27,7 +27,7 @@ from wolo.models.local.constrained_mode import ConstrainedMode
 from wolo.models.local.constrained_texts import ARGUMENTS, schema, system_prompt
 from wolo.models.local.local_chat import ChatServer, LocalChat
 from wolo.models.probe_cache import ServerFacts
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.models.tokens import estimate_text
 
 
@@ -45,7 +45,7 @@ class Script:
             ConstrainedMode(LocalChat(self.transport, address), choice, Path.cwd(), self._plain), directory
         )
 
-    def _plain(self, choice: Choice) -> HttpModelClient:
+    def _plain(self, choice: ModelChoice) -> HttpModelClient:
         return HttpModelClient(choice, format_of(choice), self.transport)
 
     async def turn(self, prompt: str, *replies: Reply) -> Turn:

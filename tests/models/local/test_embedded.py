@@ -22,12 +22,12 @@ from wolo.models.catalog import find
 from wolo.models.local import embedded
 from wolo.models.local.embedded import DEFAULT, EmbeddedModel, EmbeddedProcess, ServerAddress, is_ready
 from wolo.models.local.weights import MissingWeights
-from wolo.models.protocol import Question
-from wolo.models.provider import Choice
+from wolo.models.protocol import ModelQuestion
+from wolo.models.provider import ModelChoice
 from wolo.places import Places, find_places
 
 
-def local(name: str = DEFAULT) -> Choice:
+def local(name: str = DEFAULT) -> ModelChoice:
     return find(f"local/{name}", environ={})
 
 
@@ -74,8 +74,8 @@ class Silent:
         self.notices.append(text)
 
 
-def question(text: str) -> Question:
-    return Question(messages=(user(text),))
+def question(text: str) -> ModelQuestion:
+    return ModelQuestion(messages=(user(text),))
 
 
 # What is missing
@@ -225,7 +225,7 @@ async def test_an_own_file_is_free_and_driven_by_its_size(weights: Path, tmp_pat
 async def test_in_native_mode_the_model_is_asked_like_any_other(real_places: Places) -> None:
     model = EmbeddedModel(replace(local(), drive="native"), real_places)
     try:
-        answer = await model.ask(Question(messages=(user("Say hello."),), system="Be brief.", max_tokens=20), Silent())
+        answer = await model.ask(ModelQuestion(messages=(user("Say hello."),), system="Be brief.", max_tokens=20), Silent())
         assert answer.text
         assert answer.producer is not None
         assert answer.producer.format == "openai-chat"

@@ -24,7 +24,7 @@ from wolo.models.catalog import find
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.local_chat import ChatServer, LocalChat, Sampling
 from wolo.models.local.simple_mode import SimpleMode
-from wolo.models.protocol import Question
+from wolo.models.protocol import ModelQuestion
 
 GOOD = "```python\ndef add(a, b):\n    return a + b"
 CALC = "def add(a, b):\n    return a - b\n\n\ndef subtract(a, b):\n    return a - b\n"
@@ -188,7 +188,7 @@ async def test_where_nobody_can_answer_a_change_of_an_unknown_file_is_an_error(s
         Path(name).write_text("x = 1\n")
     script.server.script(said("change"))
     with pytest.raises(BadAnswer) as caught:
-        await script.mode.ask(Question(messages=(user(prompt),), tools=TOOLS), Deaf())
+        await script.mode.ask(ModelQuestion(messages=(user(prompt),), tools=TOOLS), Deaf())
     assert "Repeat the request with" in caught.value.hint
 
 
@@ -274,14 +274,14 @@ async def test_files_are_listed_as_they_are(script: Script) -> None:
 
 async def test_only_what_the_tools_allow_can_be_chosen(script: Script) -> None:
     script.server.script(said("answer"), text("Hello."))
-    question = Question(messages=(user("create a calculator"),), tools=TOOLS[:1])
+    question = ModelQuestion(messages=(user("create a calculator"),), tools=TOOLS[:1])
     await script.mode.ask(question, Deaf())
     assert script.server.requests[0].json["response_format"]["json_schema"]["schema"]["enum"] == ["read", "answer"]
 
 
 async def test_without_tools_it_only_talks(script: Script) -> None:
     script.server.script(text("A summary."))
-    answer = await script.mode.ask(Question(messages=(user("Summarise this."),)), Deaf())
+    answer = await script.mode.ask(ModelQuestion(messages=(user("Summarise this."),)), Deaf())
     assert answer.text == "A summary."
 
 
@@ -298,7 +298,7 @@ async def test_an_empty_answer_becomes_a_sentence(script: Script) -> None:
 async def test_a_very_long_request_is_cut_and_that_is_said(script: Script) -> None:
     listener = Deaf()
     script.server.script(text("Long."))
-    await script.mode.ask(Question(messages=(user("word " * 200_000),)), listener)
+    await script.mode.ask(ModelQuestion(messages=(user("word " * 200_000),)), listener)
     assert len(script.server.requests[0].body) < 10_000
     assert listener.notices
 
@@ -319,7 +319,7 @@ async def test_a_plan_survives_a_resume(script: Script) -> None:
     call = ToolPart(tool="read", input={"path": "calc.py"}, status="completed", outcome="ok", output="1→x = 1\n[1 line.]")
     looked = Message(role="assistant", parts=(call,), metadata={"simple_mode": "change"}, finished=True)
     script.server.script(text("```python\nx = 2"))
-    answer = await script.mode.ask(Question(messages=(user("set x to 2"), looked), tools=TOOLS), Deaf())
+    answer = await script.mode.ask(ModelQuestion(messages=(user("set x to 2"), looked), tools=TOOLS), Deaf())
     assert answer.calls[0].input == {"path": "calc.py", "content": "x = 2\n"}
 
 

@@ -21,7 +21,7 @@ from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models import catalog
 from wolo.models.format_selection import format_of
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry
 from wolo.sessions.exchange import importer
@@ -92,9 +92,9 @@ def test_every_shape_can_be_written_and_what_comes_in_again_is_valid_in_every_fo
 
 
 @cache
-def choice_of(format: str) -> Choice:
+def choice_of(format: str) -> ModelChoice:
     provider, model, _ = catalog.look_up("custom/m-1", environ={}, api=format)
-    return Choice(provider=provider, model=model, base_url="http://localhost", thinking=None)
+    return ModelChoice(provider=provider, model=model, base_url="http://localhost", thinking=None)
 
 
 def assert_valid(messages: tuple[Message, ...]) -> None:

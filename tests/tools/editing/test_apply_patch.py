@@ -16,8 +16,8 @@ from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.tools.editing.apply_patch import ApplyPatchArgs
-from wolo.tools.tool_values import Diff, Result
-from wolo.workspace.files.atomic_write import FileChange
+from wolo.tools.tool_values import CallResult, Diff
+from wolo.workspace.files.atomic_write import PendingChange
 
 TWO_CLASSES = "class A:\n    def f(self):\n        return 1\n\n\nclass B:\n    def f(self):\n        return 1\n"
 
@@ -27,7 +27,7 @@ def harness(tmp_path: Path) -> ToolHarness:
     return ToolHarness(tmp_path)
 
 
-async def patch(harness: ToolHarness, *lines: str) -> Result:
+async def patch(harness: ToolHarness, *lines: str) -> CallResult:
     return await harness.call("apply_patch", patch="\n".join(("*** Begin Patch", *lines, "*** End Patch")))
 
 
@@ -311,9 +311,9 @@ async def test_each_file_that_does_not_fit_is_told_and_no_file_is_changed(harnes
     assert fits == "The patch fits `a`, `d`; nothing was changed there either."
 
 
-def apply_with_closed_folder(folder: Path) -> tuple[str, list[FileChange]]:
+def apply_with_closed_folder(folder: Path) -> tuple[str, list[PendingChange]]:
     harness = ToolHarness(folder)
-    told: list[FileChange] = []
+    told: list[PendingChange] = []
     harness.services = replace(harness.services, record_change=lambda call_id, change: told.append(change))
     (harness.root / "closed").chmod(0o555)
     import asyncio
@@ -365,7 +365,7 @@ async def test_a_deletion_that_fails_brings_everything_back(harness: ToolHarness
     harness.put("gone", "g\n").chmod(0o751)
     harness.put("kept", "k\n")
 
-    def refuse(call_id: str, change: FileChange) -> None:
+    def refuse(call_id: str, change: PendingChange) -> None:
         if change.path.name == "kept":
             raise OSError(28, "No space left on device")
 
@@ -381,7 +381,7 @@ async def test_a_deletion_that_fails_brings_everything_back(harness: ToolHarness
 async def test_what_could_not_be_put_back_is_told(harness: ToolHarness) -> None:
     a, b = harness.put("a", "1\n"), harness.put("b", "2\n")
 
-    def interfere(call_id: str, change: FileChange) -> None:
+    def interfere(call_id: str, change: PendingChange) -> None:
         if change.path == b:
             a.write_text("somebody else's\n")
             raise OSError(28, "No space left on device")

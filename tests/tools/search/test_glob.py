@@ -14,7 +14,7 @@ from tests.tools.harness import ToolHarness
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.tools.search.glob import Glob, GlobArgs
-from wolo.tools.tool_values import Listing, Result
+from wolo.tools.tool_values import CallResult, Listing
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def harness(tmp_path: Path) -> ToolHarness:
     return ToolHarness(tmp_path)
 
 
-async def glob(harness: ToolHarness, pattern: str, path: str = ".") -> Result:
+async def glob(harness: ToolHarness, pattern: str, path: str = ".") -> CallResult:
     return await Glob().run(GlobArgs(pattern, path), harness.context)
 
 

@@ -28,7 +28,7 @@ from wolo.messages.secret_values import Secret
 from wolo.tools.search import plain_grep
 from wolo.tools.search.grep import Grep, GrepArgs, text_files
 from wolo.tools.search.ripgrep import find_program, ripgrep, stand_in
-from wolo.tools.tool_values import Listing, Result
+from wolo.tools.tool_values import CallResult, Listing
 from wolo.workspace.search.walk import WalkLimits
 
 
@@ -49,7 +49,7 @@ def program_named(name: str) -> list[str]:
     return ripgrep(found) if name == "ripgrep" and found else stand_in()
 
 
-async def search(grep: Grep, harness: ToolHarness, pattern: str, **arguments: Any) -> Result:
+async def search(grep: Grep, harness: ToolHarness, pattern: str, **arguments: Any) -> CallResult:
     return await grep.run(GrepArgs(pattern, **arguments), harness.context)
 
 

@@ -19,14 +19,14 @@ from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Secret
 from wolo.tools import background_jobs
-from wolo.tools.background_jobs import Job, Jobs
+from wolo.tools.background_jobs import BackgroundJobs, Job
 from wolo.tools.shell.shell import ShellArgs
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes
 
 
-def jobs_of(harness: ToolHarness) -> Jobs:
+def jobs_of(harness: ToolHarness) -> BackgroundJobs:
     assert harness.services.shell.jobs is not None
     return harness.services.shell.jobs
 
@@ -56,7 +56,7 @@ class Sandbox:
     def close(self) -> None: ...
 
 
-async def begin(harness: ToolHarness, command: str, **more: object) -> Result:
+async def begin(harness: ToolHarness, command: str, **more: object) -> CallResult:
     return await harness.call("shell", command=command, background=True, **more)
 
 
@@ -169,7 +169,7 @@ async def test_all_that_a_job_printed_stays_with_the_session_when_it_was_much(ha
 
 async def test_secrets_do_not_reach_the_file(harness: ToolHarness) -> None:
     secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
-    jobs = Jobs(harness.services.shell.processes, harness.folder / "jobs", secrets)
+    jobs = BackgroundJobs(harness.services.shell.processes, harness.folder / "jobs", secrets)
     harness.services.shell.jobs = jobs
     await begin(harness, "printf hunt; printf 'er22-of-mine\\n'; sleep 60")
     assert jobs.find(1).spool.path.read_text() == f"{secrets.hide('hunter22-of-mine')}\n"
@@ -177,7 +177,7 @@ async def test_secrets_do_not_reach_the_file(harness: ToolHarness) -> None:
 
 async def test_half_a_secret_waits_for_the_other_half(harness: ToolHarness) -> None:
     secrets = Secrets([Secret("PASSWORD", "hunter22-of-mine")])
-    jobs = Jobs(harness.services.shell.processes, harness.folder / "jobs", secrets)
+    jobs = BackgroundJobs(harness.services.shell.processes, harness.folder / "jobs", secrets)
     harness.services.shell.jobs = jobs
     waits = "while [ ! -e go ]; do sleep 0.01; done"
     told = await begin(harness, f"printf 'as hunter2'; {waits}; printf '2-of-mine ok\\nhunt'; sleep 60")

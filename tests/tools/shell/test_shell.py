@@ -21,7 +21,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.tools.shell.shell import ShellArgs
-from wolo.tools.tool_values import Interrupted, Output, Result
+from wolo.tools.tool_values import CallResult, Interrupted, Output
 
 
 async def test_a_command_gives_its_output_and_its_exit_code(harness: ToolHarness) -> None:
@@ -310,7 +310,7 @@ async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(harnes
     with pytest.raises(Interrupted) as stopped:
         await task
     result = stopped.value.result
-    assert isinstance(result, Result)
+    assert isinstance(result, CallResult)
     assert stopped.value.result.text.startswith("part\n[interrupted: the command and everything it started were ended")
     assert (result.outcome, result.is_error, result.files_changed) == ("interrupted", True, (f"{harness.root}/made",))
     assert gone(n)

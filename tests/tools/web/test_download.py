@@ -17,7 +17,7 @@ from tests.tools.web.site import Site, answer, moved, site
 from wolo.errors import ToolError
 from wolo.tools.fetch import Fetch
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import Toolbox
 from wolo.tools.web.address import Hosts
 
@@ -53,7 +53,7 @@ def services(tmp_path: Path) -> ToolServices:
     return ToolHarness(tmp_path).services
 
 
-async def fetch(tool: Fetch, services: ToolServices, url: str) -> Result:
+async def fetch(tool: Fetch, services: ToolServices, url: str) -> CallResult:
     _, args = Toolbox((tool,)).decode("fetch", {"url": url})
     tool.intents(args, services)  # type: ignore[arg-type]  # the toolbox made them
     return await tool.run(args, CallContext(services))  # type: ignore[arg-type]  # the same

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
 from wolo.workspace.checkpoints.path_state import ChangedPaths
-from wolo.workspace.checkpoints.restore import Outcome, restore
+from wolo.workspace.checkpoints.restore import RestoreOutcome, restore
 from wolo.workspace.checkpoints.tracker import FileTracker
-from wolo.workspace.checkpoints.undo_plan import Plan, plan
+from wolo.workspace.checkpoints.undo_plan import UndoPlan, plan
 from wolo.workspace.files.atomic_write import content_hash, write_atomic
 
 Picture = dict[str, tuple[str, int, bytes]]
@@ -57,16 +57,16 @@ class CheckpointHarness:
 
     # What a person does
 
-    def plan(self, turns: Sequence[str] | None = None, only: Iterable[Path] = ()) -> Plan:
+    def plan(self, turns: Sequence[str] | None = None, only: Iterable[Path] = ()) -> UndoPlan:
         return plan(self.store, self.store.of_turns(self.turns[-1:] if turns is None else turns), only)
 
-    def undo(self, turns: Sequence[str] | None = None, only: Iterable[Path] = ()) -> Outcome:
+    def undo(self, turns: Sequence[str] | None = None, only: Iterable[Path] = ()) -> RestoreOutcome:
         turns = self.turns[-1:] if turns is None else turns
         outcome = restore(self.store, self.plan(turns, only), self.locks, session="session", turns=turns)
         self.store.end_step(outcome.number)
         return outcome
 
-    def redo(self, undone: Outcome) -> Outcome:
+    def redo(self, undone: RestoreOutcome) -> RestoreOutcome:
         found = plan(self.store, self.store.of_step(undone.number))
         return restore(self.store, found, self.locks, session="session", turns=[])
 

@@ -16,7 +16,7 @@ from tests.workspace.checkpoints.harness import CheckpointHarness, names
 from wolo.errors import ToolError
 from wolo.workspace.checkpoints import attribution, directory_cache, scan, tracker
 from wolo.workspace.checkpoints.undo_plan import UNCLEAR
-from wolo.workspace.files.atomic_write import FileChange
+from wolo.workspace.files.atomic_write import PendingChange
 
 
 def settle() -> None:
@@ -316,7 +316,7 @@ def test_the_mode_of_a_new_file_is_the_old_one_from_its_first_moment(
 def test_a_note_is_on_the_disk_before_the_change(harness: CheckpointHarness) -> None:
     path = harness.put("a", "one")
     harness.turn()
-    harness.watch.note("call", FileChange(path, b"one", 0o644, b"two"))
+    harness.watch.note("call", PendingChange(path, b"one", 0o644, b"two"))
     with sqlite3.connect(harness.store.path) as other:
         assert other.execute("SELECT count(*) FROM changes").fetchone() == (1,)
     other.close()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests import unprivileged
 from tests.workspace.checkpoints.harness import CheckpointHarness, names
 from wolo.workspace.checkpoints import restore as restoring
-from wolo.workspace.checkpoints.path_state import Change
+from wolo.workspace.checkpoints.path_state import PathChange
 from wolo.workspace.checkpoints.restore import restore
 
 
@@ -301,7 +301,7 @@ def _kill(work: Callable[[], object], after: int, monkeypatch: pytest.MonkeyPatc
     """In the middle of it."""
     left = iter(range(after))
 
-    def attempt(self: restoring._Restoring, step: Change, do: Callable[[Change], None]) -> None:
+    def attempt(self: restoring._Restoring, step: PathChange, do: Callable[[PathChange], None]) -> None:
         if next(left, None) is None:
             raise KeyboardInterrupt
         original(self, step, do)
@@ -313,11 +313,11 @@ def _kill(work: Callable[[], object], after: int, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_torn_in_place_is_whole_again(harness: CheckpointHarness) -> None:
-    from wolo.workspace.files.atomic_write import FileChange
+    from wolo.workspace.files.atomic_write import PendingChange
 
     path = harness.put("a", b"old" * 1000)
     harness.turn()
-    harness.watch.note("call", FileChange(path, b"old" * 1000, 0o644, b"new!" * 900, in_place=True))
+    harness.watch.note("call", PendingChange(path, b"old" * 1000, 0o644, b"new!" * 900, in_place=True))
     torn = b"new!" * 500 + (b"old" * 1000)[2000:]
     path.write_bytes(torn)
     harness.undo()

@@ -19,7 +19,7 @@ from tests import unprivileged
 from tests.components import require
 from wolo.errors import ToolError
 from wolo.workspace.files import file_locks
-from wolo.workspace.files.atomic_write import FileChanged, Written, content_hash, write_atomic
+from wolo.workspace.files.atomic_write import FileChanged, WrittenFile, content_hash, write_atomic
 from wolo.workspace.files.file_reading import FileLedger
 
 OLD = b"old content\n"
@@ -37,7 +37,7 @@ def target(tmp_path: Path) -> Path:
     return path
 
 
-def write(path: Path, data: bytes, locks: Path, expected: bytes | None = OLD) -> Written:
+def write(path: Path, data: bytes, locks: Path, expected: bytes | None = OLD) -> WrittenFile:
     return write_atomic(path, data, locks=locks, expected=None if expected is None else content_hash(expected))
 
 
@@ -48,7 +48,7 @@ def names(folder: Path) -> list[str]:
 def test_the_content_is_replaced_and_nothing_else_is_left(target: Path, locks: Path) -> None:
     written = write(target, b"new\n", locks)
     assert target.read_bytes() == b"new\n"
-    assert written == Written(content_hash(b"new\n"), created=False, links=1)
+    assert written == WrittenFile(content_hash(b"new\n"), created=False, links=1)
     assert names(target.parent) == ["file"]
     assert names(locks) == []
     assert locks.stat().st_mode & 0o777 == 0o700

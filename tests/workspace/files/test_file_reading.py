@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.workspace.files import file_reading
 from wolo.workspace.files.atomic_write import content_hash
-from wolo.workspace.files.file_reading import Limits, Page, read_page
+from wolo.workspace.files.file_reading import FilePage, PageLimits, read_page
 
-ROOMY = Limits(lines=100, width=1000, size_bytes=100_000)
+ROOMY = PageLimits(lines=100, width=1000, size_bytes=100_000)
 
 
-def page_of(path: Path, offset: int = 1, limits: Limits = ROOMY) -> Page:
+def page_of(path: Path, offset: int = 1, limits: PageLimits = ROOMY) -> FilePage:
     handle = os.open(path, os.O_RDONLY)
     try:
         return read_page(handle, offset, limits)
@@ -26,7 +26,7 @@ def page_of(path: Path, offset: int = 1, limits: Limits = ROOMY) -> Page:
         os.close(handle)
 
 
-def shown(page: Page) -> list[tuple[int, str]]:
+def shown(page: FilePage) -> list[tuple[int, str]]:
     return [(line.number, line.text) for line in page.lines]
 
 
@@ -74,7 +74,7 @@ def test_a_large_file_is_paged_like_a_small_one(
 ) -> None:
     path = tmp_path_factory.mktemp("page") / "file"
     path.write_text(text + "\n" * final)
-    limits = Limits(count, 5, 60)
+    limits = PageLimits(count, 5, 60)
     small = page_of(path, offset, limits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file_reading, "_WHOLE_BYTES", -1)

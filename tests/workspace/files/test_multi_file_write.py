@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.workspace.files.atomic_write import FileChange, FileChanged, content_hash
+from wolo.workspace.files.atomic_write import FileChanged, PendingChange, content_hash
 from wolo.workspace.files.multi_file_write import MultiFileError, Put, Removal, Step, apply_changes
 
 
@@ -35,7 +35,7 @@ def test_files_are_made_replaced_and_removed(work: Path, tmp_path: Path) -> None
 def test_nothing_is_touched_when_one_of_the_files_is_not_what_it_should_be(work: Path, tmp_path: Path) -> None:
     (work / "a").write_bytes(b"1")
     (work / "b").write_bytes(b"changed")
-    before, told = tree(work), list[FileChange]()
+    before, told = tree(work), list[PendingChange]()
     steps: list[Step] = [Put(work / "a", b"one", content_hash(b"1")), Put(work / "n/ew", b"x", None)]
     for last in (Put(work / "b", b"two", content_hash(b"2")), Removal(work / "gone/x", "0"), Put(work / "b", b"new", None)):
         with pytest.raises(FileChanged):
@@ -70,9 +70,9 @@ def test_whenever_it_fails_everything_is_as_before(tmp_path: Path, data: st.Data
             steps += [Put(work / f"moved{number}", b"moved", None, like=path), Removal(path, was)]
     before, folders = tree(work), sorted(path for path in work.rglob("*") if path.is_dir())
     fails_at = data.draw(st.integers(1, len(steps)))
-    told: list[FileChange] = []
+    told: list[PendingChange] = []
 
-    def note(change: FileChange) -> None:
+    def note(change: PendingChange) -> None:
         told.append(change)
         if len(told) == fails_at:
             raise OSError(28, "No space left on device")

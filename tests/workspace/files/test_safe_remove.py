@@ -7,7 +7,7 @@ import pytest
 
 from tests import unprivileged
 from wolo.errors import ToolError
-from wolo.workspace.files.atomic_write import FileChange, FileChanged, content_hash, remove_file
+from wolo.workspace.files.atomic_write import FileChanged, PendingChange, content_hash, remove_file
 
 OLD = b"old content\n"
 
@@ -21,17 +21,17 @@ def target(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_removed_once_somebody_was_told_of_it(target: Path, tmp_path: Path) -> None:
-    told: list[tuple[FileChange, bool]] = []
+    told: list[tuple[PendingChange, bool]] = []
     remove_file(
         target, locks=tmp_path / "locks", expected=content_hash(OLD), note=lambda each: told.append((each, target.exists()))
     )
     assert not target.exists()
-    assert told == [(FileChange(target, OLD, 0o640, None), True)]
+    assert told == [(PendingChange(target, OLD, 0o640, None), True)]
     assert list((tmp_path / "locks").iterdir()) == []
 
 
 def test_who_cannot_be_told_stops_it(target: Path, tmp_path: Path) -> None:
-    def refuse(change: FileChange) -> None:
+    def refuse(change: PendingChange) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):

@@ -46,7 +46,7 @@ TOO_LARGE = 413
 """HTTP status of a server that limits bytes; attachments are the cause then."""
 
 
-class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
+class CompactionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """`compaction.*` of the settings."""
 
     auto: bool = True
@@ -91,8 +91,10 @@ class _Goal(Struct, frozen=True, kw_only=True):
 class Compactor:
     """Belongs to one conversation. Call `fit` before a request that does not fit, then `counted` or `overflowed`."""
 
-    def __init__(self, context: Context | None = None, settings: Compaction | None = None, cut: Cut | None = None) -> None:
-        self.settings = settings or Compaction()
+    def __init__(
+        self, context: Context | None = None, settings: CompactionSettings | None = None, cut: Cut | None = None
+    ) -> None:
+        self.settings = settings or CompactionSettings()
         self.window = Window(context or Context())
         self.cut = cut or Cut()
         """The current cut; a resumed session brings its own."""

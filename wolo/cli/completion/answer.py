@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, Option
 
 
-class Word(NamedTuple):
+class CompletionWord(NamedTuple):
     text: str
     about: str = ""
 
 
-class Offer(NamedTuple):
-    words: tuple[Word, ...] = ()
+class CompletionOffer(NamedTuple):
+    words: tuple[CompletionWord, ...] = ()
     kind: str = "words"
 
 
@@ -34,7 +34,7 @@ def answer(argv: list[str]) -> int:
     return 0
 
 
-def offer(words: tuple[str, ...], current: str) -> Offer:
+def offer(words: tuple[str, ...], current: str) -> CompletionOffer:
     """`words` are between `wolo` and the cursor; `current` is the word at the cursor so far."""
     if "--" in words:
         return _at_sign(current)
@@ -44,7 +44,7 @@ def offer(words: tuple[str, ...], current: str) -> Offer:
         return _values(line.expects, current, "")
     if equals and current.startswith("-"):
         option = line.options.get(spelling)
-        return _values(option, begun, f"{spelling}=") if option and option.kind != "flag" else Offer()
+        return _values(option, begun, f"{spelling}=") if option and option.kind != "flag" else CompletionOffer()
     if current.startswith("-"):
         return _spellings(line.options, current)
     if line.may_expect and ((found := _values(line.may_expect, current, "")).words or current):
@@ -119,62 +119,62 @@ def _own_options(facts: Mapping[str, Any]) -> list[Option]:
 # What is offered
 
 
-def _spellings(options: Mapping[str, Option], current: str) -> Offer:
+def _spellings(options: Mapping[str, Option], current: str) -> CompletionOffer:
     """Spellings that begin with `current`, without those of other agents."""
     shown = {spelling: option for spelling, option in options.items() if spelling in option.spellings}
-    return Offer(tuple(Word(each, option.help) for each, option in shown.items() if each.startswith(current)))
+    return CompletionOffer(tuple(CompletionWord(each, option.help) for each, option in shown.items() if each.startswith(current)))
 
 
-def _words(line: _Line, current: str) -> Offer:
+def _words(line: _Line, current: str) -> CompletionOffer:
     if not line.names and line.behind:
         return _at_sign(current)
     if not line.names:
         table = _table()
-        words = [Word(name, table.get(name, {}).get("about", "")) for name in SUBCOMMANDS if name.startswith(current)]
-        return Offer(tuple(words)) if words else _at_sign(current)
+        words = [CompletionWord(name, table.get(name, {}).get("about", "")) for name in SUBCOMMANDS if name.startswith(current)]
+        return CompletionOffer(tuple(words)) if words else _at_sign(current)
     name = " ".join(line.names)
     next_names = SUBCOMMANDS[line.names[0]] if len(line.names) == 1 and not line.behind else ()
-    words = [Word(each, _table().get(f"{name} {each}", {}).get("about", "")) for each in next_names]
+    words = [CompletionWord(each, _table().get(f"{name} {each}", {}).get("about", "")) for each in next_names]
     if words:
-        return Offer(tuple(word for word in words if word.text.startswith(current)))
+        return CompletionOffer(tuple(word for word in words if word.text.startswith(current)))
     if line.names == ("config", "set") and line.behind == 1:
         return _setting(line.before, current)
     metavars = line.facts.get("arguments", [])
     if not metavars:
-        return Offer()
+        return CompletionOffer()
     return _values(Option("", (), "value", "", metavars[min(line.behind, len(metavars) - 1)]), current, "")
 
 
-def _setting(key: str, current: str) -> Offer:
+def _setting(key: str, current: str) -> CompletionOffer:
     from wolo.cli.completion.values import values_of
 
-    return Offer(tuple(Word(value, about) for value, about in values_of(key, current)))
+    return CompletionOffer(tuple(CompletionWord(value, about) for value, about in values_of(key, current)))
 
 
-def _at_sign(current: str) -> Offer:
+def _at_sign(current: str) -> CompletionOffer:
     """Completes `@path` in a prompt."""
     if not current.startswith("@"):
-        return Offer(kind="files") if current else Offer()
+        return CompletionOffer(kind="files") if current else CompletionOffer()
     from wolo.cli.completion.values import files_under
 
-    found = tuple(Word(f"@{path}") for path in files_under(current[1:]))
-    return Offer(found, "nospace" if all(each.text.endswith("/") for each in found) else "words")
+    found = tuple(CompletionWord(f"@{path}") for path in files_under(current[1:]))
+    return CompletionOffer(found, "nospace" if all(each.text.endswith("/") for each in found) else "words")
 
 
-def _values(option: Option, begun: str, before: str) -> Offer:
+def _values(option: Option, begun: str, before: str) -> CompletionOffer:
     """Candidates for a value; `before` precedes it in the same word."""
     from wolo.cli.completion import values
 
     names = option.name if option.name in values.BY_NAME else option.metavar.removesuffix("...").strip("[]")
     kind: str | Callable[[str], Iterable[tuple[str, str]]] | None = values.BY_NAME.get(names, values.BY_METAVAR.get(names))
     if isinstance(kind, str):
-        return Offer(kind=kind)
+        return CompletionOffer(kind=kind)
     found = list(kind(begun)) if kind else [(each, "") for each in values.named_in(option.help, option.metavar)]
-    words = tuple(Word(before + text, about) for text, about in found if kind or text.startswith(begun))
-    return Offer(words, "nospace" if words and all(word.text.endswith(("/", "=", ":")) for word in words) else "words")
+    words = tuple(CompletionWord(before + text, about) for text, about in found if kind or text.startswith(begun))
+    return CompletionOffer(words, "nospace" if words and all(word.text.endswith(("/", "=", ":")) for word in words) else "words")
 
 
-def _print(found: Offer, typed: Typed, shell: str) -> None:
+def _print(found: CompletionOffer, typed: Typed, shell: str) -> None:
     lines = [found.kind]
     for word in found.words:
         if not word.text.isprintable():

@@ -94,9 +94,9 @@ def serve(
         raise UsageError("--port needs --http.")
     log_to_file()
     from wolo.frontends.mcp_server.serving import serve_http, serve_stdio
-    from wolo.frontends.mcp_server.tasks import Tasks
+    from wolo.frontends.mcp_server.tasks import ServerTasks
 
-    tasks = Tasks(mode=mode, model=model)
+    tasks = ServerTasks(mode=mode, model=model)
     return asyncio.run(serve_http(tasks, port or 0) if http else serve_stdio(tasks))
 
 

@@ -12,8 +12,8 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
-    from wolo.config.plugins.install import Candidate, Difference, Origin
-    from wolo.config.plugins.installed import Index, Plugin
+    from wolo.config.plugins.install import Difference, PluginCandidate, PluginOrigin
+    from wolo.config.plugins.installed import Plugin, PluginIndex
     from wolo.extensions.plugins.manifest import Contents
     from wolo.extensions.sources.source import Source
     from wolo.places import Places
@@ -272,13 +272,13 @@ def remove_market(name: Name) -> None:
     print_line(f"Removed the marketplace {name}.")
 
 
-def _origin(source: str, index: Index, places: Places) -> Origin:
+def _origin(source: str, index: PluginIndex, places: Places) -> PluginOrigin:
     """A plugin of a marketplace, or a source of its own."""
     import re
     from pathlib import Path
 
     from wolo.config.plugins import marketplaces
-    from wolo.config.plugins.install import Origin
+    from wolo.config.plugins.install import PluginOrigin
     from wolo.extensions.plugins.manifest import NAME
     from wolo.extensions.sources.source import read_source
     from wolo.places import Notices
@@ -297,15 +297,15 @@ def _origin(source: str, index: Index, places: Places) -> Origin:
         if at and market not in index.marketplaces:
             raise UsageError(f"There is no marketplace {market}.", hint="wolo plugin marketplace add SOURCE")
         raise UsageError(f"There is no plugin {source} in your marketplaces.", hint="`wolo plugin search` lists them.")
-    return Origin(source=read_source(source, Path.cwd()))
+    return PluginOrigin(source=read_source(source, Path.cwd()))
 
 
 def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
     from wolo.config.plugins import install, marketplaces
-    from wolo.config.plugins.install import Origin
+    from wolo.config.plugins.install import PluginOrigin
     from wolo.config.plugins.installed import read_index
 
-    origin = Origin(source=plugin.source, marketplace=plugin.marketplace, entry=plugin.entry)
+    origin = PluginOrigin(source=plugin.source, marketplace=plugin.marketplace, entry=plugin.entry)
     if known := read_index(places).marketplaces.get(plugin.marketplace):
         marketplaces.add_marketplace(known.source, places)
         origin = _origin(f"{plugin.name}@{plugin.marketplace}", read_index(places), places)
@@ -322,7 +322,7 @@ def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
     _offer_to_allow(updated, places, yes=yes)
 
 
-def _show_update(plugin: Plugin, new: Candidate, difference: Difference) -> None:
+def _show_update(plugin: Plugin, new: PluginCandidate, difference: Difference) -> None:
     from wolo.messages.terminal_text import escaped_line
 
     versions = f"{plugin.contents.version} → {new.contents.version}, " if plugin.contents.version != new.contents.version else ""

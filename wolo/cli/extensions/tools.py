@@ -12,7 +12,7 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import confirm, print_line, print_message
 
 if TYPE_CHECKING:
-    from wolo.config.custom_tools import FoundFile, FoundTools
+    from wolo.config.custom_tools import CustomToolFile, FoundTools
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -112,14 +112,14 @@ def allow(
         )
 
 
-def _is_named(name: str, each: FoundFile) -> bool:
+def _is_named(name: str, each: CustomToolFile) -> bool:
     from pathlib import Path
 
     path = Path(each.file.source)
     return name in (each.file.source, path.name, path.stem) or name in each.names()
 
 
-def _found(trust: bool) -> tuple[list[FoundFile], FoundTools]:
+def _found(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
     import asyncio
     import os
     from pathlib import Path
@@ -139,7 +139,7 @@ def _found(trust: bool) -> tuple[list[FoundFile], FoundTools]:
     return files, asyncio.run(find_tools(files, config, places, root, Path.cwd()))
 
 
-def _offered(files: list[FoundFile], found: FoundTools) -> list[dict[str, Any]]:
+def _offered(files: list[CustomToolFile], found: FoundTools) -> list[dict[str, Any]]:
     standings = {each.file.source: each.standing for each in files}
     return [
         {
@@ -154,7 +154,7 @@ def _offered(files: list[FoundFile], found: FoundTools) -> list[dict[str, Any]]:
     ]
 
 
-def _waiting(files: list[FoundFile]) -> list[dict[str, Any]]:
+def _waiting(files: list[CustomToolFile]) -> list[dict[str, Any]]:
     """Tools that may not run; only their names are known."""
     return [
         {

@@ -19,10 +19,10 @@ from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.fleet.agent_run import AgentSettings
-    from wolo.fleet.coordinator import Limits
+    from wolo.fleet.coordinator import BatchLimits
     from wolo.fleet.ledger.ledger import Ledger
     from wolo.fleet.ledger.run_rows import Row
-    from wolo.fleet.tasks import Task
+    from wolo.fleet.tasks import BatchTask
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.", show_default=False)]
@@ -319,7 +319,7 @@ def make(
         print_json_text(msgspec.json.encode(task).decode())
 
 
-def _read(name: str, settings: AgentSettings, images: Sequence[str]) -> list[Task]:
+def _read(name: str, settings: AgentSettings, images: Sequence[str]) -> list[BatchTask]:
     """Prints the mistakes of a task file, each on a line; then raises Exit."""
     from wolo.fleet.preflight import ModelCheck
     from wolo.fleet.task_file import TaskFileError, read_tasks
@@ -339,14 +339,14 @@ def _read(name: str, settings: AgentSettings, images: Sequence[str]) -> list[Tas
         raise typer.Exit(2) from error
 
 
-def _limits(usd: float | None, tokens: int | None, errors: int | None) -> Limits:
-    from wolo.fleet.coordinator import Limits
+def _limits(usd: float | None, tokens: int | None, errors: int | None) -> BatchLimits:
+    from wolo.fleet.coordinator import BatchLimits
 
     if (usd is not None and not usd > 0) or (tokens is not None and tokens <= 0):
         raise UsageError("--max-cost and --max-tokens take more than 0.")
     if errors is not None and errors < 1:
         raise UsageError("--max-errors takes 1 or more.")
-    return Limits(usd, tokens, errors)
+    return BatchLimits(usd, tokens, errors)
 
 
 def _open(run: Path, *, reads: bool = False) -> Ledger:

@@ -20,7 +20,7 @@ from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.fleet.ledger.run_rows import Row
-    from wolo.fleet.tasks import Task
+    from wolo.fleet.tasks import BatchTask
 
 _MOST = 100
 _AT_ONCE = 8
@@ -45,7 +45,7 @@ def race(
     Exit status: 0 there is a winner; 1 none; 2 no try could be run.
     """
     from wolo.fleet.agent_run import AgentSettings
-    from wolo.fleet.coordinator import BatchOptions, Limits, create_run
+    from wolo.fleet.coordinator import BatchLimits, BatchOptions, create_run
     from wolo.fleet.preflight import ModelCheck
     from wolo.fleet.racing import choose_winner
     from wolo.guard.modes import MODES
@@ -80,7 +80,7 @@ def race(
             run,
             tasks,
             options,
-            Limits(max_cost),
+            BatchLimits(max_cost),
             check.identity(settings, tasks),
             lease_s=check.batch.lease_s,
             provider_of=check.provider_of,
@@ -126,8 +126,8 @@ def _prompt(task: str) -> str:
     return text
 
 
-def _tasks(prompt: str, racers: Sequence[str], run: Path, *, verify: str, setup: str) -> list[Task]:
-    from wolo.fleet.tasks import Task
+def _tasks(prompt: str, racers: Sequence[str], run: Path, *, verify: str, setup: str) -> list[BatchTask]:
+    from wolo.fleet.tasks import BatchTask
     from wolo.fleet.templates import Ids
 
     here = Path.cwd()
@@ -137,7 +137,7 @@ def _tasks(prompt: str, racers: Sequence[str], run: Path, *, verify: str, setup:
     ids = Ids()
     names = [ids.of(name.rpartition("/")[2] or "try") for name in racers]
     return [
-        Task(id=id, prompt=prompt, repo=top or str(here), ref=ref, verify=verify, setup=setup, model=name)
+        BatchTask(id=id, prompt=prompt, repo=top or str(here), ref=ref, verify=verify, setup=setup, model=name)
         for id, name in zip(names, racers, strict=True)
     ]
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from wolo.fleet.attempts import AttemptView
     from wolo.fleet.coordinator import Interruption
     from wolo.fleet.ledger.ledger import Ledger
-    from wolo.fleet.ledger.outcomes import Lease, Outcome
+    from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease
     from wolo.fleet.ledger.run_rows import Row
-    from wolo.fleet.workers import Watcher, Workers
+    from wolo.fleet.workers import WorkerCallbacks, Workers
 
 _REPAINT_S = 1.0
 
@@ -66,12 +66,12 @@ class _Progress:
         self._table = LiveTable(sys.stderr) if can_repaint(sys.stderr) else None
         self._ticking: asyncio.Task[None] | None = None
 
-    def watch(self, workers: Workers) -> Watcher:
-        from wolo.fleet.workers import Watcher
+    def watch(self, workers: Workers) -> WorkerCallbacks:
+        from wolo.fleet.workers import WorkerCallbacks
 
         if self._table is not None:
             self._ticking = asyncio.create_task(self._tick(workers, self._table))
-        return Watcher(ended=self._ended)
+        return WorkerCallbacks(ended=self._ended)
 
     def say(self, text: str) -> None:
         if self._table is not None:
@@ -83,7 +83,7 @@ class _Progress:
             self._table.clear()
             self._table = None
 
-    def _ended(self, lease: Lease, outcome: Outcome) -> None:
+    def _ended(self, lease: Lease, outcome: AttemptOutcome) -> None:
         said = f": {outcome.error.message}" if outcome.error else ""
         self.say(f"{outcome.state:9} {lease.task.id}  {money(outcome.usage.cost_usd)}{said}")
 

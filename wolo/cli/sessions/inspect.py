@@ -14,7 +14,7 @@ from wolo.frontends.streams import print_json_text, print_line, print_message
 
 if TYPE_CHECKING:
     from wolo.diagnostics.request_preview import RequestPreview
-    from wolo.diagnostics.session_check import Finding
+    from wolo.diagnostics.session_check import SessionFinding
     from wolo.messages.message import Message, Producer
     from wolo.models.prompt_cache import AnsweredRequest, CacheMiss
     from wolo.models.provider import Price
@@ -100,12 +100,12 @@ def _warn(loaded: Loaded) -> None:
         print_message(loaded.warning)
 
 
-def _row(finding: Finding) -> dict[str, str | None]:
+def _row(finding: SessionFinding) -> dict[str, str | None]:
     row = {"severity": finding.severity, "format": finding.format or None}
     return {**row, "place": finding.place, "text": finding.text}
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: SessionFinding) -> str:
     where = f"{finding.format}, {finding.place}" if finding.format else finding.place
     return f"{finding.severity}: {where}: {finding.text}"
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from wolo.config import project
 from wolo.config.imports.definitions import add_files, add_provider, variable_in
-from wolo.config.translation.findings import Finding, Reading
+from wolo.config.translation.findings import Reading, SettingFinding
 from wolo.config.translation.rules import (
     add_bare,
     add_codex,
@@ -43,7 +43,7 @@ _BYPASSES = ("bypassPermissions", "yolo")
 _BYPASS = "it switches all questions off; wolo does that for one run only (`--mode yolo`)"
 
 
-class Agent(Struct, frozen=True):
+class ForeignAgent(Struct, frozen=True):
     name: str
     """As in `--from`."""
     label: str
@@ -57,7 +57,7 @@ class Agent(Struct, frozen=True):
     """The user's instructions."""
 
 
-def findings(agent: Agent, root: Path) -> Iterator[Finding]:
+def findings(agent: ForeignAgent, root: Path) -> Iterator[SettingFinding]:
     """A broken file costs itself only."""
     home = find_home()
     for name in agent.own:
@@ -69,16 +69,16 @@ def findings(agent: Agent, root: Path) -> Iterator[Finding]:
         for kind in (project.SKILLS, project.COMMANDS, project.AGENTS):
             for place in kind.own:
                 if place.startswith(f"{folder}/") and (home / place).is_dir():
-                    yield Finding(source=home / place, kind="present", what=kind.name, why=f"read from ~/{place}")
+                    yield SettingFinding(source=home / place, kind="present", what=kind.name, why=f"read from ~/{place}")
     if (home / agent.memory).is_file():
-        yield Finding(source=home / agent.memory, kind="memory", what=f"@~/{agent.memory}")
+        yield SettingFinding(source=home / agent.memory, kind="memory", what=f"@~/{agent.memory}")
 
 
-def is_there(agent: Agent) -> bool:
+def is_there(agent: ForeignAgent) -> bool:
     return any((find_home() / name).is_file() for name in (*agent.own, agent.memory))
 
 
-def _read(agent: Agent, reading: Reading, root: Path) -> Iterator[Finding]:
+def _read(agent: ForeignAgent, reading: Reading, root: Path) -> Iterator[SettingFinding]:
     path = reading.source
     try:
         if path.name == "rules":
@@ -394,27 +394,27 @@ def _pi(reading: Reading, table: dict[str, Any]) -> None:
 
 
 AGENTS = (
-    Agent(
+    ForeignAgent(
         *("claude", "Claude Code", (".claude",), (".claude/settings.json", ".claude.json")),
         *((".claude/settings.json", ".claude/settings.local.json"), _claude, ".claude/CLAUDE.md"),
     ),
-    Agent(
+    ForeignAgent(
         *("codex", "Codex", (".codex",), (".codex/config.toml", ".codex/rules"), (".codex/config.toml", ".codex/rules"), _codex),
         ".codex/AGENTS.md",
     ),
-    Agent(
+    ForeignAgent(
         *("opencode", "OpenCode", (".config/opencode",)),
         *((".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"), ("opencode.json", "opencode.jsonc")),
         *(_opencode, ".config/opencode/AGENTS.md"),
     ),
-    Agent(
+    ForeignAgent(
         *("gemini", "Gemini CLI", (".gemini",), (".gemini/settings.json",), (".gemini/settings.json",), _gemini),
         ".gemini/GEMINI.md",
     ),
-    Agent(
+    ForeignAgent(
         *("kimi", "Kimi", (".kimi", ".kimi-code")),
         (".kimi/config.toml", ".kimi/mcp.json", ".kimi-code/config.toml", ".kimi-code/mcp.json"),
         *((".kimi/mcp.json", ".kimi-code/mcp.json"), _kimi, ".kimi/AGENTS.md"),
     ),
-    Agent(*("pi", "pi", (".pi",), (".pi/agent/settings.json",), (".pi/settings.json",), _pi, ".pi/agent/AGENTS.md")),
+    ForeignAgent(*("pi", "pi", (".pi",), (".pi/agent/settings.json",), (".pi/settings.json",), _pi, ".pi/agent/AGENTS.md")),
 )

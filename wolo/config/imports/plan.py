@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from wolo.config.files import locked, open_document, read_own, replace_file
 from wolo.config.layers import check_user_file
-from wolo.config.translation.findings import Finding
+from wolo.config.translation.findings import SettingFinding
 from wolo.errors import ConfigError
 from wolo.extensions.instructions.instruction_files import OTHERS_OWN
 from wolo.places import Notices, Places, find_home
@@ -29,7 +29,7 @@ _SIGNS: dict[Outcome, str] = {"add": "+", "same": "=", "present": "=", "yours": 
 
 
 class Step(Struct, frozen=True):
-    finding: Finding
+    finding: SettingFinding
     outcome: Outcome
     text: str
 
@@ -37,7 +37,7 @@ class Step(Struct, frozen=True):
         return f"{_SIGNS[self.outcome]} {self.text}"
 
 
-class Plan:
+class ImportPlan:
     """What an import would change. Nothing is written before `apply`."""
 
     def __init__(self, places: Places, root: Path) -> None:
@@ -52,7 +52,7 @@ class Plan:
         self._servers: dict[str, Any] | None = None
         self._lines: list[str] = []
         self._files: dict[Path, str] = {}
-        self._imported: dict[str, Finding] = {}
+        self._imported: dict[str, SettingFinding] = {}
         """Settings that this plan sets."""
         self._memory_text = (read_own(self._memory, Notices()) or b"").decode("utf-8", "replace")
 
@@ -60,7 +60,7 @@ class Plan:
     def is_empty(self) -> bool:
         return not any(step.outcome == "add" for step in self.steps)
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: SettingFinding) -> None:
         if finding.kind in ("skip", "present"):
             outcome: Outcome = "skip" if finding.kind == "skip" else "present"
             self.steps.append(Step(finding, outcome, f"{finding.what}: {finding.why}"))
@@ -72,7 +72,7 @@ class Plan:
             outcome, text = "skip", f"{finding.what}: {error.message}"
         self.steps.append(Step(finding, outcome, text))
 
-    def _added(self, finding: Finding) -> tuple[Outcome, str]:
+    def _added(self, finding: SettingFinding) -> tuple[Outcome, str]:
         """Raises ConfigError for a value that wolo does not accept."""
         match finding.kind:
             case "memory":
@@ -117,7 +117,7 @@ class Plan:
         if os.path.realpath(path) != str(path):
             raise ConfigError(f"{path} is or contains a link, so it is not written.")
 
-    def _add_project_server(self, finding: Finding) -> tuple[Outcome, str]:
+    def _add_project_server(self, finding: SettingFinding) -> tuple[Outcome, str]:
         self._check_inside(self._servers_file)
         if self._servers is None:
             try:
@@ -134,7 +134,7 @@ class Plan:
         servers[finding.what] = written
         return "add", f"MCP server {finding.what} in {self._servers_file}, for your consent"
 
-    def _add_memory(self, finding: Finding) -> tuple[Outcome, str]:
+    def _add_memory(self, finding: SettingFinding) -> tuple[Outcome, str]:
         """The user's own file replaces those of other agents, so it has to import them."""
         line = finding.what
         if line in self._memory_text.splitlines():
@@ -148,7 +148,7 @@ class Plan:
         self._lines.append(line)
         return "add", f"instructions: {line} in {self._memory}"
 
-    def _add_file(self, finding: Finding) -> tuple[Outcome, str]:
+    def _add_file(self, finding: SettingFinding) -> tuple[Outcome, str]:
         name, text = finding.value
         path = self._own.parent / name
         there = self._files.get(path) or (read_own(path, Notices()) or b"").decode("utf-8", "replace")
@@ -188,9 +188,9 @@ class Plan:
         return step.outcome == "add" and step.finding.kind == "server" and step.finding.is_projects
 
 
-def make_plan(places: Places, root: Path, findings: Iterable[Finding]) -> Plan:
+def make_plan(places: Places, root: Path, findings: Iterable[SettingFinding]) -> ImportPlan:
     """Raises ConfigError if the user's settings cannot be read."""
-    plan, found = Plan(places, root), [*findings]
+    plan, found = ImportPlan(places, root), [*findings]
     wanted = [each.value for each in found if _is_mode(each)]
     strictest = min(wanted, key=_MODES.index, default="")
     for finding in found:
@@ -200,11 +200,11 @@ def make_plan(places: Places, root: Path, findings: Iterable[Finding]) -> Plan:
     return plan
 
 
-def _is_mode(finding: Finding) -> bool:
+def _is_mode(finding: SettingFinding) -> bool:
     return finding.kind == "setting" and finding.what == "mode" and not finding.is_projects
 
 
-def _put(document: TOMLDocument, finding: Finding, path: Path) -> tuple[Outcome, str]:
+def _put(document: TOMLDocument, finding: SettingFinding, path: Path) -> tuple[Outcome, str]:
     """Changes the document unless the user has a value. Raises ConfigError."""
     where = f" in {path}" if finding.is_projects else ""
     match finding.kind:

@@ -16,17 +16,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.config.files import locked, replace_file
-from wolo.config.plugins.installed import Index, Plugin, data_of, digest_of, read_index, root_of
+from wolo.config.plugins.installed import Plugin, PluginIndex, data_of, digest_of, read_index, root_of
 from wolo.errors import ExtensionError, UsageError
 from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, Contents, read_plugin
-from wolo.extensions.sources.fetching import Fetched, fetch
+from wolo.extensions.sources.fetching import FetchedSource, fetch
 from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import files_in
 from wolo.places import Places, make_private
 from wolo.workspace.files.unfinished import remove_leftovers, unfinished_folder
 
 
-class Origin(Struct, frozen=True, kw_only=True):
+class PluginOrigin(Struct, frozen=True, kw_only=True):
     """The source of a plugin, and its entry in a marketplace."""
 
     source: Source
@@ -38,10 +38,10 @@ class Origin(Struct, frozen=True, kw_only=True):
         return str(self.entry.get("name") or self.source.name)
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class PluginCandidate(Struct, frozen=True, kw_only=True):
     """A fetched plugin that is not installed yet."""
 
-    origin: Origin
+    origin: PluginOrigin
     contents: Contents
     pin: str
     folder: Path
@@ -56,7 +56,7 @@ class Difference(Struct, frozen=True):
 
 
 @contextmanager
-def fetched(source: Source, places: Places, files: Sequence[str] = ()) -> Iterator[Fetched]:
+def fetched(source: Source, places: Places, files: Sequence[str] = ()) -> Iterator[FetchedSource]:
     """A copy in the store, of some files or of all, that disappears unless it is moved. Raises WoloError."""
     store = places.plugins / "store"
     try:
@@ -70,7 +70,7 @@ def fetched(source: Source, places: Places, files: Sequence[str] = ()) -> Iterat
 
 
 @contextmanager
-def candidate(origin: Origin, places: Places) -> Iterator[Candidate]:
+def candidate(origin: PluginOrigin, places: Places) -> Iterator[PluginCandidate]:
     """Raises WoloError."""
     with fetched(origin.source, places) as found:
         contents = read_plugin(found.folder, origin.name, origin.entry)
@@ -81,10 +81,10 @@ def candidate(origin: Origin, places: Places) -> Iterator[Candidate]:
                 f"{origin.source} is no plugin: it has no skills, commands, agents, hooks or MCP servers.",
                 hint="For a folder in it: SOURCE#REF:FOLDER. `wolo skills add` takes single skills.",
             )
-        yield Candidate(origin=origin, contents=contents, pin=found.pin, folder=found.folder)
+        yield PluginCandidate(origin=origin, contents=contents, pin=found.pin, folder=found.folder)
 
 
-def add(new: Candidate, places: Places) -> Plugin:
+def add(new: PluginCandidate, places: Places) -> Plugin:
     """Raises UsageError for a name that is taken."""
     with changing(places) as index:
         check_is_new(new.contents.name, index)
@@ -93,14 +93,14 @@ def add(new: Candidate, places: Places) -> Plugin:
     return plugin
 
 
-def check_is_new(name: str, index: Index) -> None:
+def check_is_new(name: str, index: PluginIndex) -> None:
     if there := index.plugins.get(name):
         raise UsageError(
             f"The plugin {name} is already installed, from {there.source}.", hint=f"wolo plugin update {name}, or remove {name}"
         )
 
 
-def update(old: Plugin, new: Candidate, places: Places) -> Plugin:
+def update(old: Plugin, new: PluginCandidate, places: Places) -> Plugin:
     """Raises UsageError if its name has changed, or the plugin was changed meanwhile."""
     if new.contents.name != old.name:
         raise UsageError(f"The plugin {old.name} is called {new.contents.name} now.", hint=f"wolo plugin remove {old.name}")
@@ -140,7 +140,7 @@ def allow(shown: Plugin, places: Places) -> None:
         _save(replace(index, plugins={**index.plugins, plugin.name: changed}), places)
 
 
-def find(name: str, index: Index) -> Plugin:
+def find(name: str, index: PluginIndex) -> Plugin:
     """Raises UsageError."""
     if plugin := index.plugins.get(name.partition("@")[0]):
         return plugin
@@ -148,7 +148,7 @@ def find(name: str, index: Index) -> Plugin:
     raise UsageError(f"There is no plugin {name}.", hint=f"Installed: {known}." if known else "wolo plugin add SOURCE")
 
 
-def difference(old: Plugin, new: Candidate, places: Places) -> Difference:
+def difference(old: Plugin, new: PluginCandidate, places: Places) -> Difference:
     before, now = _hashes(root_of(old, places)), _hashes(new.folder)
     return Difference(
         tuple(sorted(now.keys() - before.keys())),
@@ -158,7 +158,7 @@ def difference(old: Plugin, new: Candidate, places: Places) -> Difference:
 
 
 @contextmanager
-def changing(places: Places) -> Iterator[Index]:
+def changing(places: Places) -> Iterator[PluginIndex]:
     """The index, locked for a change."""
     with locked(places.plugins):
         index = read_index(places)
@@ -173,12 +173,12 @@ def move(fetched_folder: Path, name: str, pin: str, places: Places) -> str:
     return folder
 
 
-def save_index(index: Index, places: Places) -> None:
+def save_index(index: PluginIndex, places: Places) -> None:
     """Call inside `changing`."""
     _save(index, places)
 
 
-def _placed(new: Candidate, places: Places) -> Plugin:
+def _placed(new: PluginCandidate, places: Places) -> Plugin:
     return Plugin(
         contents=new.contents,
         source=new.origin.source,
@@ -190,12 +190,12 @@ def _placed(new: Candidate, places: Places) -> Plugin:
     )
 
 
-def _save(index: Index, places: Places) -> None:
+def _save(index: PluginIndex, places: Places) -> None:
     content = json.dumps(msgspec.to_builtins(index), indent=1) + "\n"
     replace_file(places.plugin_index, content)
 
 
-def _remove_unowned(index: Index, places: Places) -> None:
+def _remove_unowned(index: PluginIndex, places: Places) -> None:
     """Removes copies and data that a process left when it was killed before or after it changed the index."""
     owned = {each.folder for each in index.plugins.values()} | {each.folder for each in index.marketplaces.values()}
     for folder, kept in ((places.plugins / "store", owned), (places.plugins / "data", set(index.plugins))):

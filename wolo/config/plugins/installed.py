@@ -19,7 +19,7 @@ from wolo.config.files import read_own
 from wolo.errors import ConfigError, WoloError
 from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.markdown_files import ExtensionFolder
-from wolo.extensions.plugins.manifest import Component, Contents
+from wolo.extensions.plugins.manifest import Contents, PluginComponent
 from wolo.extensions.sources.source import Source
 from wolo.mcp.server import ConfiguredServer, Server
 from wolo.mcp.server_entries import read_servers
@@ -58,19 +58,19 @@ class Marketplace(Struct, frozen=True, kw_only=True):
     added: str = ""
 
 
-class Index(Struct, frozen=True):
+class PluginIndex(Struct, frozen=True):
     plugins: Mapping[str, Plugin] = field(default_factory=dict)
     marketplaces: Mapping[str, Marketplace] = field(default_factory=dict)
 
 
-def read_index(places: Places) -> Index:
+def read_index(places: Places) -> PluginIndex:
     """Raises ConfigError for a damaged index, and for one that others may have written."""
     path = places.plugin_index
     data = read_own(path, Notices()) if path.parent.exists() else None
     if data is None:
-        return Index()
+        return PluginIndex()
     try:
-        return msgspec.json.decode(data, type=Index)
+        return msgspec.json.decode(data, type=PluginIndex)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is damaged.", hint="Remove it, and add your plugins again.") from error
 
@@ -98,7 +98,7 @@ def plugin_folders(kind: str, places: Places) -> Iterator[ExtensionFolder]:
     for plugin in enabled_plugins(places, Notices()):
         root = root_of(plugin, places)
         read = partial(project.read_file, root=Path(root).resolve())
-        components: tuple[Component, ...] = getattr(plugin.contents, kind, ())
+        components: tuple[PluginComponent, ...] = getattr(plugin.contents, kind, ())
         for each in components:
             yield ExtensionFolder(root / each.folder, read, namespace=plugin.name, plugin=root, only=each.only)
 

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.config.plugins.install import Origin, changing, fetched, move, save_index
-from wolo.config.plugins.installed import Index, Marketplace, root_of
+from wolo.config.plugins.install import PluginOrigin, changing, fetched, move, save_index
+from wolo.config.plugins.installed import Marketplace, PluginIndex, root_of
 from wolo.errors import ExtensionError, UsageError, WoloError
 from wolo.extensions.markdown_files import decode
 from wolo.extensions.plugins.manifest import MARKETPLACE_FILES, NAME
@@ -69,7 +69,7 @@ def remove_marketplace(name: str, places: Places) -> Marketplace:
     return old
 
 
-def listed_plugins(index: Index, places: Places, notices: Notices) -> Iterator[Listed]:
+def listed_plugins(index: PluginIndex, places: Places, notices: Notices) -> Iterator[Listed]:
     """Sorted by marketplace and name. A damaged marketplace becomes a notice."""
     for name, marketplace in sorted(index.marketplaces.items()):
         try:
@@ -107,14 +107,14 @@ def search(words: str, listed: Iterator[Listed]) -> list[Listed]:
     return sorted(found, key=lambda each: (each.name.casefold() != name, name not in each.name.casefold()))
 
 
-def origin_of(listed: Listed, index: Index, places: Places) -> Origin:
+def origin_of(listed: Listed, index: PluginIndex, places: Places) -> PluginOrigin:
     """Raises WoloError for a source that cannot be fetched."""
     marketplace = index.marketplaces[listed.marketplace]
     table = _read(root_of(marketplace, places))
     source = _source(listed, marketplace, table)
     if source.kind == "git" and source.location == marketplace.source.location and not source.ref:
         source = replace(source, ref=marketplace.source.ref)
-    return Origin(source=source, marketplace=listed.marketplace, entry=listed.entry)
+    return PluginOrigin(source=source, marketplace=listed.marketplace, entry=listed.entry)
 
 
 def _source(listed: Listed, marketplace: Marketplace, table: Mapping[str, Any]) -> Source:

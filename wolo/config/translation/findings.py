@@ -10,7 +10,7 @@ from msgspec import Struct
 Kind = Literal["setting", "rule", "server", "hook", "memory", "file", "present", "skip"]
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class SettingFinding(Struct, frozen=True, kw_only=True):
     source: Path
     kind: Kind
     what: str
@@ -30,11 +30,11 @@ class Reading:
         self.source = source
         self.anchor = anchor
         self.is_projects = is_projects
-        self.findings: list[Finding] = []
+        self.findings: list[SettingFinding] = []
 
     def add(self, kind: Kind, what: str, value: Any = None, why: str = "") -> None:
         self.findings.append(
-            Finding(source=self.source, kind=kind, what=what, value=value, why=why, is_projects=self.is_projects)
+            SettingFinding(source=self.source, kind=kind, what=what, value=value, why=why, is_projects=self.is_projects)
         )
 
     def skip(self, what: str, why: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.messages.call_arguments import patched_files
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import MessageEntry, ResultsEntry
-from wolo.sessions.loading import Node
+from wolo.sessions.loading import EntryNode
 from wolo.sessions.session_text import OutlineItem, last_under, outline, path_to
 
 EDITING = frozenset({"write", "edit", "apply_patch"})
@@ -22,24 +22,24 @@ SUMMARY = (
 MOST_FILES = 20
 
 
-def before_prompt(nodes: Sequence[Node], head: int, number: int) -> tuple[Change, str]:
+def before_prompt(nodes: Sequence[EntryNode], head: int, number: int) -> tuple[ConversationChange, str]:
     """Returns the text of the prompt too. Raises UsageError for one that is not on the current branch."""
     place = _place(outline(nodes, head), number)
     if place.kind != "prompt":
         raise UsageError(f"{number} is not the number of a prompt.", hint="/rewind lists them.")
-    return Change(after_entry=place.before, summary=_summary(nodes, head, place.before)), place.text
+    return ConversationChange(after_entry=place.before, summary=_summary(nodes, head, place.before)), place.text
 
 
-def to_branch(nodes: Sequence[Node], head: int, number: int) -> Change:
+def to_branch(nodes: Sequence[EntryNode], head: int, number: int) -> ConversationChange:
     """To the end of the branch of this prompt."""
     places = outline(nodes, head)
     end = last_under(places, _place(places, number).number)
     if end.is_here:
         raise UsageError("The conversation is there already.", hint="/tree shows the branches.")
-    return Change(after_entry=end.end, summary=_summary(nodes, head, end.end))
+    return ConversationChange(after_entry=end.end, summary=_summary(nodes, head, end.end))
 
 
-def prompt_of(nodes: Sequence[Node], head: int, number: int | None) -> Message:
+def prompt_of(nodes: Sequence[EntryNode], head: int, number: int | None) -> Message:
     """None: the last prompt of the current branch. Raises UsageError."""
     places = outline(nodes, head)
     here = [place for place in places if place.is_on_way and place.kind == "prompt"]
@@ -58,7 +58,7 @@ def _place(places: Sequence[OutlineItem], number: int) -> OutlineItem:
     return places[number - 1]
 
 
-def _summary(nodes: Sequence[Node], head: int, behind: int) -> Message | None:
+def _summary(nodes: Sequence[EntryNode], head: int, behind: int) -> Message | None:
     """Tells the model that files and commands were not reverted. None: there were none."""
     calls = done_between(nodes, head, behind)
     edits = [part for part in calls if part.tool in EDITING and part.outcome != "error"]
@@ -82,7 +82,7 @@ def _named(part: ToolPart) -> list[str]:
     return [str(part.input["path"])] if "path" in part.input else []
 
 
-def done_between(nodes: Sequence[Node], head: int, behind: int) -> list[ToolPart]:
+def done_between(nodes: Sequence[EntryNode], head: int, behind: int) -> list[ToolPart]:
     """Calls of the abandoned path that had or may have had effects."""
     left_places = path_to(nodes, head) - path_to(nodes, behind)
     left = [node for node in nodes if node.seq in left_places]
@@ -90,7 +90,7 @@ def done_between(nodes: Sequence[Node], head: int, behind: int) -> list[ToolPart
     return [part for part in calls.values() if part.outcome in ("ok", "error", "interrupted")]
 
 
-def _calls(node: Node) -> tuple[ToolPart, ...]:
+def _calls(node: EntryNode) -> tuple[ToolPart, ...]:
     match node.entry:
         case MessageEntry(message=message):
             return message.calls

@@ -17,7 +17,7 @@ MAX_BYTES = 1 << 20
 """Per side of a diff."""
 
 
-class Changed(NamedTuple):
+class ChangedFile(NamedTuple):
     path: str
     before: State
     after: State
@@ -33,7 +33,7 @@ def paths_changed(watch: FileTracker) -> list[str]:
     return list(dict.fromkeys(each.change.path for each in reversed(list(noted))))
 
 
-def changed_by(watch: FileTracker, only: Sequence[Path] = ()) -> list[Changed]:
+def changed_by(watch: FileTracker, only: Sequence[Path] = ()) -> list[ChangedFile]:
     """`only`: limit to these paths and everything below them."""
     store = watch.store
     if store is None:
@@ -48,7 +48,7 @@ def changed_by(watch: FileTracker, only: Sequence[Path] = ()) -> list[Changed]:
     return [each for each in found if each is not None]
 
 
-def patch(changed: Changed, where: Path) -> Iterator[str]:
+def patch(changed: ChangedFile, where: Path) -> Iterator[str]:
     """A unified diff with paths relative to `where` if inside."""
     name = as_text(os.path.relpath(changed.path, where) if changed.path.startswith(f"{where}/") else changed.path)
     yield f"--- {f'a/{name}' if changed.before.kind else '/dev/null'}"
@@ -65,7 +65,7 @@ def patch(changed: Changed, where: Path) -> Iterator[str]:
     yield from diff_lines(sides[0] or "", sides[1] or "").text.splitlines()
 
 
-def _net(store: CheckpointStore, path: str, noted: Sequence[RecordedChange]) -> Changed | None:
+def _net(store: CheckpointStore, path: str, noted: Sequence[RecordedChange]) -> ChangedFile | None:
     """None: unchanged."""
     before, after = noted[0].change.before, noted[-1].change.after
     if before.is_like(after) and before.mode == after.mode:
@@ -81,7 +81,7 @@ def _net(store: CheckpointStore, path: str, noted: Sequence[RecordedChange]) -> 
         holds = store.content(after.hash)
     if before.is_like(after):
         notes.append(f"mode {before.mode:o} became {after.mode:o}")
-    return Changed(path, before, after, store.content(before.hash), holds, tuple(notes))
+    return ChangedFile(path, before, after, store.content(before.hash), holds, tuple(notes))
 
 
 def _text(data: bytes | None, state: State) -> str | None:

@@ -12,20 +12,20 @@ from msgspec.structs import replace
 
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.history.branching import COMMANDING, EDITING, done_between
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.messages.terminal_text import counted
 from wolo.sessions.entries import CustomEntry, MessageEntry
-from wolo.sessions.loading import Node
+from wolo.sessions.loading import EntryNode
 from wolo.sessions.session_text import outline, path_to
 from wolo.workspace.checkpoints import undo_plan as undo_changes
 from wolo.workspace.checkpoints.path_state import as_line, as_text
 from wolo.workspace.checkpoints.restore import restore
 from wolo.workspace.checkpoints.scan import LeftOut
 from wolo.workspace.checkpoints.tracker import FileTracker
-from wolo.workspace.checkpoints.undo_plan import Plan
+from wolo.workspace.checkpoints.undo_plan import UndoPlan
 
 UNDO, REDO = "undo", "redo"
 Kind = Literal["undo", "redo"]
@@ -57,11 +57,11 @@ class Report(Struct, frozen=True, kw_only=True):
     is_preview: bool = True
 
 
-class Undo(Struct, frozen=True, kw_only=True):
+class PreparedUndo(Struct, frozen=True, kw_only=True):
     """A prepared undo or redo."""
 
     report: Report
-    plan: Plan
+    plan: UndoPlan
     turns: tuple[str, ...]
     after_entry: int
     """The conversation continues after this entry."""
@@ -76,7 +76,7 @@ class Undo(Struct, frozen=True, kw_only=True):
 
 class Done(Struct, frozen=True, kw_only=True):
     report: Report
-    change: Change
+    change: ConversationChange
     step: int
 
 
@@ -87,7 +87,7 @@ class Undoing:
         self,
         watch: FileTracker,
         locks: Path,
-        nodes: Sequence[Node],
+        nodes: Sequence[EntryNode],
         head: int,
         history: Sequence[Message],
         where: Path,
@@ -108,7 +108,7 @@ class Undoing:
         files = conversation.files
         return cls(files.tracker, files.locks, nodes, head, conversation.history, conversation.info.cwd, conversation.give_way)
 
-    def undo(self, count: int = 1, only: Iterable[Path] = ()) -> Undo:
+    def undo(self, count: int = 1, only: Iterable[Path] = ()) -> PreparedUndo:
         """Reverts the last turns, or their changes to `only`. Raises UsageError if there are fewer turns."""
         wanted = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
         found = self._last_turns(count)
@@ -116,7 +116,7 @@ class Undoing:
         turns = tuple(message.id for message in found)
         store = self._watch.store
         noted = store.of_turns(turns) if store is not None else []
-        plan = undo_changes.plan(store, noted, wanted) if store is not None else Plan()
+        plan = undo_changes.plan(store, noted, wanted) if store is not None else UndoPlan()
         calls = self._calls(turns[0])
         commands = sum(part.tool == COMMANDING for part in calls)
         is_forgotten = not noted and any(part.tool in EDITING and part.outcome == "ok" for part in calls)
@@ -130,7 +130,7 @@ class Undoing:
             ),
             moves_conversation=not wanted,
         )
-        return Undo(
+        return PreparedUndo(
             report=self._foreseen(report, plan),
             plan=plan,
             turns=turns,
@@ -140,7 +140,7 @@ class Undoing:
             commands=0 if wanted else commands,
         )
 
-    def redo(self) -> Undo:
+    def redo(self) -> PreparedUndo:
         """Restores the last undo if no prompt followed. Raises UsageError."""
         last = self._last_undone()
         store = self._watch.store
@@ -159,9 +159,9 @@ class Undoing:
         prompts = tuple(map(str, last.data.get("turns", ())))
         report = Report(kind="redo", session=self._watch.session, turns=prompts, moves_conversation=moves)
         after_entry = left if moves else self._head
-        return Undo(report=self._foreseen(report, plan), plan=plan, turns=(), after_entry=after_entry, of_step=step)
+        return PreparedUndo(report=self._foreseen(report, plan), plan=plan, turns=(), after_entry=after_entry, of_step=step)
 
-    def carry_out(self, undo: Undo) -> Done:
+    def carry_out(self, undo: PreparedUndo) -> Done:
         """Changes the files; call `finish` once the conversation has made the `change`.
 
         An undo that was killed halfway can be carried out again. Raises ToolError, and changes nothing, if the disk is full.
@@ -188,7 +188,7 @@ class Undoing:
             "left": self._head,
             "of_step": undo.of_step,
         }
-        change = Change(
+        change = ConversationChange(
             after_entry=undo.after_entry,
             summary=_summary(report, undo.commands),
             record=CustomEntry(custom_type=report.kind, data=data),
@@ -267,7 +267,7 @@ class Undoing:
 
     # What people see
 
-    def _foreseen(self, report: Report, plan: Plan) -> Report:
+    def _foreseen(self, report: Report, plan: UndoPlan) -> Report:
         return replace(
             report,
             restored=tuple(self._shown(step.path) for step in plan.steps if step.after.kind),
@@ -328,7 +328,7 @@ def _number(entry: CustomEntry, name: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _message_id(node: Node) -> str:
+def _message_id(node: EntryNode) -> str:
     return node.entry.message.id if isinstance(node.entry, MessageEntry) else ""
 
 

@@ -29,7 +29,7 @@ from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.hook_session import HookSession
-    from wolo.extensions.agent_files import Profile
+    from wolo.extensions.agent_files import AgentProfile
     from wolo.extensions.hooks.hook_runner import AskModel, RegisteredHook
     from wolo.extensions.skill_files import Skill
 
@@ -77,7 +77,7 @@ def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: N
 
 
 def component_hooks(
-    skills: Iterable[Skill], agents: Iterable[Profile], places: Places, root: Path, notices: Notices
+    skills: Iterable[Skill], agents: Iterable[AgentProfile], places: Places, root: Path, notices: Notices
 ) -> list[HookSet]:
     """Hooks in the settings of skills and agents. One whose hooks do not run must not be used; it is named."""
     agents = tuple(agents)

@@ -19,10 +19,10 @@ from wolo.errors import ToolError
 from wolo.guard.intents import WriteIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.lsp.language_servers import LanguageServers
-from wolo.lsp.server_process import ServerProcess, start_process
+from wolo.lsp.server_process import LanguageServerProcess, start_process
 from wolo.lsp.server_table import ServerSpec, known_servers
 from wolo.tools.tool import DIAGNOSTICS, CallContext, ShellState
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
@@ -31,7 +31,7 @@ _OF_PROJECT = (".venv/bin", "node_modules/.bin")
 """Where a trusted project keeps servers of its own."""
 
 
-class EditChecks(Struct, frozen=True):
+class LanguageServerChecks(Struct, frozen=True):
     """The servers belong to the shell, so that they go on in the next conversation of a session."""
 
     config: Config
@@ -43,7 +43,7 @@ class EditChecks(Struct, frozen=True):
     problems: list[str] = []
     """With the settings; told once."""
 
-    async def run(self, context: CallContext, call: Callable[[], Awaitable[Result]], *, is_edit: bool) -> Result:
+    async def run(self, context: CallContext, call: Callable[[], Awaitable[CallResult]], *, is_edit: bool) -> CallResult:
         servers = self._servers()
         if not is_edit:
             return await self._with_errors(await call(), servers.told_late(), servers)
@@ -59,7 +59,7 @@ class EditChecks(Struct, frozen=True):
             return await self._with_errors(result, told, servers)
         return result
 
-    async def _with_errors(self, result: Result, told: str, servers: LanguageServers) -> Result:
+    async def _with_errors(self, result: CallResult, told: str, servers: LanguageServers) -> CallResult:
         for failure in (*self.problems, *servers.failures()):
             await self.emit(Noticed(text=self.hide(failure), level="warning"))
         self.problems.clear()
@@ -74,9 +74,9 @@ class EditChecks(Struct, frozen=True):
 
     def _make(self) -> LanguageServers:
         workspace, processes = self.setup.workspace, Processes(self.setup.places.state / "commands")
-        running: list[ServerProcess] = []
+        running: list[LanguageServerProcess] = []
 
-        async def start(spec: ServerSpec) -> ServerProcess:
+        async def start(spec: ServerSpec) -> LanguageServerProcess:
             command = await asyncio.to_thread(self._enclosed, spec)
             env = command_environment(os.environ, passed_variables(self.config))
             running.append(await start_process(processes, command, workspace.root, env))

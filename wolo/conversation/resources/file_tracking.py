@@ -17,7 +17,7 @@ from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
     from wolo.workspace.checkpoints.tracker import FileTracker
-    from wolo.workspace.files.atomic_write import FileChange
+    from wolo.workspace.files.atomic_write import PendingChange
 
 
 class FileTracking:
@@ -40,7 +40,7 @@ class FileTracking:
                 self._tracker = tracker
             return self._tracker
 
-    def note(self, call: str, change: FileChange) -> None:
+    def note(self, call: str, change: PendingChange) -> None:
         """Records a change right before a tool makes it. Raises ToolError when it cannot be stored."""
         self.tracker().note(call, change)
 

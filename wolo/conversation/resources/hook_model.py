@@ -11,8 +11,8 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import ModelAccess, find, make_asker, resolve_alias
 from wolo.errors import ConfigError, UsageError
 from wolo.messages.message import Usage, user
-from wolo.models.protocol import ModelClient, Question
-from wolo.models.provider import Choice
+from wolo.models.protocol import ModelClient, ModelQuestion
+from wolo.models.provider import ModelChoice
 from wolo.places import Notices
 
 SYSTEM = (
@@ -22,7 +22,7 @@ SYSTEM = (
 
 
 async def ask_for_hook(
-    access: ModelAccess, config: Config, asker: ModelClient, small: Choice | None, account: Account, prompt: str, model: str
+    access: ModelAccess, config: Config, asker: ModelClient, small: ModelChoice | None, account: Account, prompt: str, model: str
 ) -> str:
     """Asks `model`; empty, or an alias without a model: the small model, else that of the conversation.
 
@@ -32,7 +32,7 @@ async def ask_for_hook(
         raise UsageError(describe(account.limits, limit), hint="")
     other = _asker_of(access, config, model, asker.choice, small)
     try:
-        answer = await (other or asker).ask(Question(messages=(user(prompt),), system=SYSTEM), SideQuestionListener())
+        answer = await (other or asker).ask(ModelQuestion(messages=(user(prompt),), system=SYSTEM), SideQuestionListener())
     finally:
         if other is not None:
             await other.close()
@@ -42,7 +42,9 @@ async def ask_for_hook(
     return answer.text
 
 
-def _asker_of(access: ModelAccess, config: Config, model: str, first: Choice, small: Choice | None) -> ModelClient | None:
+def _asker_of(
+    access: ModelAccess, config: Config, model: str, first: ModelChoice, small: ModelChoice | None
+) -> ModelClient | None:
     """None: the model of the conversation. Raises ConfigError with the nearest names."""
     named = resolve_alias(config.settings, model, first.provider.name) if model else None
     if named is None:

@@ -18,8 +18,8 @@ from wolo.conversation.resources.hook_records import HookRecords, variables_set
 from wolo.conversation.resources.startup import HookProgress
 from wolo.extensions.hooks.definitions import FILE_CHANGED
 from wolo.extensions.hooks.file_watch import FileWatch
-from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook
-from wolo.extensions.hooks.response import NOTHING, Answer, combined
+from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
+from wolo.extensions.hooks.response import NOTHING, HookResponse, combined
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.places import Places, make_private
@@ -49,7 +49,7 @@ class HookSession:
         agent: str,
     ) -> None:
         """`agent`: that of the conversation; empty: none. `variables` is extended by hooks; `plain` is that without."""
-        self._hooks = Hooks(placed, around, before.ran)
+        self._hooks = HookRunner(placed, around, before.ran)
         self._around, self._places, self._workspace = around, places, workspace
         self._hooks.active.add(f"agent {agent}")
         self._has_looked_back = False
@@ -106,7 +106,7 @@ class HookSession:
 
         self._hooks.active.update(f"skill {name}" for name in skills_loaded(text))
 
-    async def _begin(self, payload: Mapping[str, Any], slow: ReportSlow) -> Answer:
+    async def _begin(self, payload: Mapping[str, Any], slow: ReportSlow) -> HookResponse:
         answers = []
         if self._source == "startup" and self._is_first_here():
             answers.append(await self._run_with_variables("Setup", {"trigger": "init"}, slow))
@@ -139,10 +139,10 @@ class HookSession:
             return False
         return True
 
-    async def _run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> Answer:
+    async def _run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookResponse:
         return await self._hooks.run(event, {**self._payload(), **payload}, slow)
 
-    async def _run_with_variables(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> Answer:
+    async def _run_with_variables(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookResponse:
         """Runs hooks that may set variables for commands."""
         file = self._records.env_file
         whole = {**self._payload(), **payload}
@@ -160,7 +160,7 @@ class HookSession:
         notice = f"A {event} hook sets {names}; commands never get variables that look like a secret or a shell hook."
         return replace(answer, notices=(*answer.notices, notice))
 
-    async def _news(self, slow: ReportSlow) -> Answer:
+    async def _news(self, slow: ReportSlow) -> HookResponse:
         """Runs hooks for changed files, and adds the output of hooks in the background."""
         answers = []
         for path, change in self._watched.changes() if self._watched else ():
@@ -208,7 +208,7 @@ class HookSession:
             self._records.close()
 
 
-def _objection(answer: Answer, path: Path) -> Answer:
+def _objection(answer: HookResponse, path: Path) -> HookResponse:
     """Settings are read at the start, so there is nothing to prevent: the user sees the reason."""
     if answer.decision != "deny":
         return answer

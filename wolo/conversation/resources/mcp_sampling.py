@@ -9,14 +9,14 @@ from wolo.errors import UsageError
 from wolo.mcp.server_requests import SampleAnswer, SampleRequest
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import TextPart
-from wolo.models.protocol import Question
+from wolo.models.protocol import ModelQuestion
 
 
 async def ask_model(services: AgentServices, request: SampleRequest) -> SampleAnswer:
     """Sends neither the conversation nor tools. Raises UsageError when the budget of the run is spent, and ProviderError."""
     if limit := spent(services.account.limits, services.account.used, 0):
         raise UsageError(describe(services.account.limits, limit))
-    asked = Question(
+    asked = ModelQuestion(
         messages=tuple(_message(role, text) for role, text in request.messages),
         system=request.system,
         session_id=services.session_id,

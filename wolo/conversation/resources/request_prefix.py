@@ -18,7 +18,7 @@ from wolo.config.schema import Config, Tools
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError, WoloError
 from wolo.extensions.agent_files import NONE as NO_AGENTS
-from wolo.extensions.agent_files import Agents, Profile
+from wolo.extensions.agent_files import AgentProfile, Agents
 from wolo.extensions.instructions.file_reading import MAX_BYTES
 from wolo.extensions.instructions.instruction_files import (
     MAX_TOTAL_BYTES,
@@ -31,7 +31,7 @@ from wolo.formats.default_prompt import NAME
 from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import INSTRUCTIONS, NUDGE, Message, nudge
-from wolo.models.provider import Choice, EditTool
+from wolo.models.provider import EditTool, ModelChoice
 from wolo.places import Notices, Places
 from wolo.tools.tool import ExternalTool
 from wolo.tools.tool_values import describe_subagents
@@ -113,7 +113,7 @@ class InstructionReader(Struct, frozen=True):
 
 
 def instruction_reader(
-    config: Config, places: Places, workspace: Workspace, cwd: Path, choice: Choice, is_readable: Callable[[Path], bool]
+    config: Config, places: Places, workspace: Workspace, cwd: Path, choice: ModelChoice, is_readable: Callable[[Path], bool]
 ) -> InstructionReader:
     """Allows at most a quarter of the context window."""
     window = config.settings.context.window_of(choice.model.context)
@@ -310,6 +310,6 @@ def saved_options(opened: Mapping[str, Any]) -> RunOptions | None:
         return None
 
 
-def with_prompt(prompts: PromptOptions, profile: Profile) -> PromptOptions:
+def with_prompt(prompts: PromptOptions, profile: AgentProfile) -> PromptOptions:
     """Adds the prompt of the agent to the end of the system prompt."""
     return replace(prompts, appendix="\n\n".join(filter(None, (profile.prompt, prompts.appendix))))

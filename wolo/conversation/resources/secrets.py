@@ -16,7 +16,7 @@ from wolo.errors import ConfigError, WoloError
 from wolo.guard.secrets.finder import SecretFiles
 from wolo.guard.secrets.redactor import KEY_BYTES, Secrets
 from wolo.messages.secret_values import Secret
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.places import Places, find_places, make_private
 from wolo.workspace.root import find_root
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def make_secrets(
-    places: Places, settings: Settings, roots: Iterable[Path], asked: Iterable[Choice | None] = (), *, search_key: str = ""
+    places: Places, settings: Settings, roots: Iterable[Path], asked: Iterable[ModelChoice | None] = (), *, search_key: str = ""
 ) -> Secrets:
     """`roots` are searched for secret files; `asked` are the models in use, `search_key` is sent with web searches."""
     found = (Secret("WEB_SEARCH_API_KEY", search_key),) if search_key else ()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from wolo.agent.compaction.history_cut import Cut
 from wolo.config import keys, layers
 from wolo.config.cli_options import Given, directories, many, text
-from wolo.config.schema import Config, Endpoint, WebSearch
+from wolo.config.schema import Config, Endpoint, WebSearchSettings
 from wolo.conversation.resources.model_selection import (
     check_prices,
     check_reachable,
@@ -24,15 +24,15 @@ from wolo.conversation.resources.model_selection import (
     for_provider_of,
     gone_notice,
 )
-from wolo.conversation.resources.persistence import Branch, Origin, SavedSession, SessionSink, UnsavedSession
+from wolo.conversation.resources.persistence import Branch, SavedSession, SessionProperties, SessionSink, UnsavedSession
 from wolo.conversation.resources.tool_environment import SandboxPlan, plan_sandbox
 from wolo.conversation.resources.user_files import as_agent, find_main_agent, model_notice
 from wolo.errors import SessionError, UsageError
-from wolo.extensions.agent_files import Profile
+from wolo.extensions.agent_files import AgentProfile
 from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.capabilities import always_on_notice, no_effect_notice
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.places import Notices, Places, find_places, make_private
 from wolo.sessions.entries import CustomEntry
 from wolo.sessions.listing import SessionInfo
@@ -72,7 +72,7 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     """Command-line options by name."""
     attended: bool
     """A user can be asked."""
-    change: Change | None = None
+    change: ConversationChange | None = None
     """Set if another conversation of this process precedes."""
     first_provider: str = ""
     """Provider of the first conversation of the process; empty: this is the first."""
@@ -117,7 +117,7 @@ class StartOptions(Struct, frozen=True, kw_only=True):
         return self.attended and self.change is None
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class ConversationChange(Struct, frozen=True, kw_only=True):
     """Differences between the next conversation and this one."""
 
     model: str = ""
@@ -149,11 +149,11 @@ class StartupState(Struct, frozen=True, kw_only=True):
     cwd: Path
     workspace: Workspace
     sandbox_plan: SandboxPlan
-    choice: Choice
-    fallback: Choice | None
-    small: Choice | None = None
+    choice: ModelChoice
+    fallback: ModelChoice | None
+    small: ModelChoice | None = None
     """The setting `small_model`."""
-    agent: Profile | None
+    agent: AgentProfile | None
     """The agent selected by `--agent`."""
     web_search: SearchService | None
     """None: the web cannot be searched."""
@@ -173,7 +173,7 @@ class StartEnvironment(Struct, frozen=True, kw_only=True):
     sandbox_plan: SandboxPlan
     environ: Mapping[str, str]
     """With the stored keys."""
-    agent: Profile | None
+    agent: AgentProfile | None
     web_search: SearchService | None
     notices: tuple[str, ...]
 
@@ -181,9 +181,9 @@ class StartEnvironment(Struct, frozen=True, kw_only=True):
 class ChosenModels(Struct, frozen=True):
     config: Config
     """As it applies to the provider of `choice`."""
-    choice: Choice
-    fallback: Choice | None
-    small: Choice | None
+    choice: ModelChoice
+    fallback: ModelChoice | None
+    small: ModelChoice | None
     notice: str
 
 
@@ -210,7 +210,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         config, choice, fallback = models.config, models.choice, models.fallback
         ad_hoc = bool(config.endpoint.base_url)
         name = None if options.change else text(given, "session") or None
-        origin = Origin(cwd=cwd, model=choice.label, mode=plan.mode.name, name=name, is_ad_hoc=ad_hoc)
+        origin = SessionProperties(cwd=cwd, model=choice.label, mode=plan.mode.name, name=name, is_ad_hoc=ad_hoc)
         sink = _open_sink(store, session, origin, places, options)
     except BaseException:
         if store:
@@ -273,7 +273,7 @@ def _prepare_environment(given: Given, directory: Path | None) -> StartEnvironme
 
 
 def _find_search_service(config: Config, environ: Mapping[str, str], notices: Notices) -> SearchService | None:
-    if config.settings.web_search == WebSearch():
+    if config.settings.web_search == WebSearchSettings():
         return None
     from wolo.conversation.resources.web_search import find_search_service  # noqa: PLC0415  # most users have none
 
@@ -296,14 +296,14 @@ def _choose_models(options: StartOptions, environment: StartEnvironment, session
     return ChosenModels(config, choice, fallback, small, notice)
 
 
-def _no_effect_notice(choice: Choice) -> str:
+def _no_effect_notice(choice: ModelChoice) -> str:
     if choice.thinking is None:
         return ""
     return no_effect_notice(choice)
 
 
 def _open_sink(
-    store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, options: StartOptions
+    store: Store | None, session: SessionInfo | None, origin: SessionProperties, places: Places, options: StartOptions
 ) -> SessionSink:
     if store is None:
         return UnsavedSession(places.state, time.time(), options.history, options.unsaved_id)
@@ -326,7 +326,7 @@ def show_once(places: Places, notice: str) -> tuple[str, ...]:
     return (notice,)
 
 
-def find_session(store: Store, given: Given, change: Change | None, cwd: Path) -> SessionInfo | None:
+def find_session(store: Store, given: Given, change: ConversationChange | None, cwd: Path) -> SessionInfo | None:
     """None: a new session. Raises SessionError for an unknown one."""
     if change is not None:
         named = store.find(change.session, cwd) if change.session else None

@@ -15,12 +15,12 @@ from wolo.errors import ConfigError, ToolError, UsageError
 from wolo.guard.command_judge import Confine
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode, effective, find_mode
-from wolo.guard.sandbox.profile import Profile, profile_for
-from wolo.guard.sandbox.selection import Found, find
+from wolo.guard.sandbox.profile import SandboxProfile, profile_for
+from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.guard.sandbox_contract import Sandbox
 from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Places
-from wolo.tools.background_jobs import Jobs
+from wolo.tools.background_jobs import BackgroundJobs
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.workspace.files.file_reading import read_file
 from wolo.workspace.processes.command_environment import never_passes
@@ -81,7 +81,7 @@ def make_judge(
 
 def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
     processes = Processes(state / "commands")
-    return ShellState(cwd, processes, Jobs(processes, jobs_folder(state), secrets))
+    return ShellState(cwd, processes, BackgroundJobs(processes, jobs_folder(state), secrets))
 
 
 def passed_variables(config: Config) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class SandboxPlan(Struct, frozen=True):
     mode: Mode
     notice: str
     """Set if the mode differs from the requested one; shown once."""
-    found: Found
+    found: SandboxSelection
     confine: Confine
 
     @property
@@ -121,7 +121,7 @@ def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> Sandbo
     """Raises UsageError if a sandbox is required and none is available."""
     wanted = config.settings.sandbox.backend
     needs_sandbox = wanted == "required" or (wanted == "auto" and find_mode(config.settings.mode).name == "auto")
-    found = find_sandbox(config, workspace, places) if needs_sandbox else Found()
+    found = find_sandbox(config, workspace, places) if needs_sandbox else SandboxSelection()
     if wanted == "required" and found.make is None:
         raise UsageError("--sandbox required: no sandbox is available on this machine.", hint="; ".join(found.tried).capitalize())
     mode, notice = effective(config.settings.mode, sandbox_available=found.make is not None)
@@ -129,10 +129,10 @@ def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> Sandbo
     return SandboxPlan(mode, notice, found, confine)
 
 
-def find_sandbox(config: Config, workspace: Workspace, places: Places) -> Found:
+def find_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxSelection:
     """The best sandbox of this machine."""
     if config.settings.sandbox.backend == "off":
-        return Found(tried=("Disabled in the settings (sandbox.backend).",))
+        return SandboxSelection(tried=("Disabled in the settings (sandbox.backend).",))
     return find((workspace.root, *workspace.extra), places.state, places.cache)
 
 
@@ -174,13 +174,13 @@ class SandboxSetup(Struct, frozen=True):
         self.judge.confine, self.judge.mode = plan.confine, plan.mode
         return plan
 
-    def _profile(self) -> Profile:
+    def _profile(self) -> SandboxProfile:
         return sandbox_profile(self.judge, self.workspace, self.places, self.shown, is_trusted=self.config.trusts_project)
 
 
 def sandbox_profile(
     judge: Judge, workspace: Workspace, places: Places, shown: Sequence[Path] = (), *, is_trusted: bool = False
-) -> Profile:
+) -> SandboxProfile:
     """`shown` as in `SandboxSetup`."""
     roots = (workspace.root, *workspace.extra)
     profile = profile_for(roots, places.own, places.state, shown=shown, is_trusted=is_trusted)

@@ -17,11 +17,11 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import alias_notice, resolve_alias
 from wolo.errors import ToolError, UsageError, WoloError
 from wolo.extensions.agent_files import NONE as NO_AGENTS
-from wolo.extensions.agent_files import Agents, Profile, find_agent, find_agents
+from wolo.extensions.agent_files import AgentProfile, Agents, find_agent, find_agents
 from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.skill_files import NO_SKILLS, Skill, Skills, find_skill, find_skills, result_text
 from wolo.guard.protected_paths import is_secret
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.places import TOOL_PACKAGES, Notices, Places, find_home, installation_state, package_folders
 from wolo.tools.tool import OfferedSkill
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
@@ -93,7 +93,7 @@ class UserFiles:
         """From now on a skill or agent whose hooks do not run is left out. Keys are `skill NAME` and `agent NAME`."""
         self._running_hooks = running
 
-    def _is_guarded(self, kind: str, each: Skill | Profile) -> bool:
+    def _is_guarded(self, kind: str, each: Skill | AgentProfile) -> bool:
         return not each.hooks or self._running_hooks is None or self._running_hooks.get(f"{kind} {each.name}") == each.hooks
 
     @property
@@ -105,14 +105,14 @@ class UserFiles:
         kinds = (project.COMMANDS.name, project.SKILLS.name)
         return project.named([each for each in found if each.kind in kinds], self._root)
 
-    def skills(self, choice: Choice | None = None) -> Skills:
+    def skills(self, choice: ModelChoice | None = None) -> Skills:
         """None for a model that is too small for them."""
         if choice is not None and choice.provider.name == "local":
             return NO_SKILLS
         skills = find_skills(self._skills)
         return replace(skills, found=tuple(each for each in skills.found if self._is_guarded("skill", each)))
 
-    def agents(self, choice: Choice) -> Agents:
+    def agents(self, choice: ModelChoice) -> Agents:
         """Agents that this model may delegate to; none for a model that is too small."""
         return NO_AGENTS if choice.provider.name == "local" else self.all_agents()
 
@@ -156,7 +156,7 @@ def _read_skill(skill: Skill) -> str:
 KNOWN_TOOLS = frozenset(tool.name for tool in BUILTIN_WITH_COMPLETION)
 
 
-def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Profile:
+def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> AgentProfile:
     """The agent of `--agent`. Raises UsageError for an unknown one, or one for tasks only."""
     name = config.settings.agent.strip()
     found = UserFiles(config, places, root, cwd).all_agents()
@@ -170,7 +170,7 @@ def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Pr
     return profile
 
 
-def as_agent(config: Config, profile: Profile) -> Config:
+def as_agent(config: Config, profile: AgentProfile) -> Config:
     """Narrows tools and turns to those of the agent; its model takes precedence.
 
     Ignores the model of a project's agent: a project must not select a provider.
@@ -195,7 +195,7 @@ def as_agent(config: Config, profile: Profile) -> Config:
     return replace(config, settings=replace(settings, tools=tools, limits=limits, model=model), sources=sources)
 
 
-def model_notice(profile: Profile, config: Config) -> str:
+def model_notice(profile: AgentProfile, config: Config) -> str:
     """Says why the model of the agent is not used; empty: it is."""
     if not profile.model or _model_of(profile, config):
         return ""
@@ -206,7 +206,7 @@ def model_notice(profile: Profile, config: Config) -> str:
     )
 
 
-def _model_of(profile: Profile, config: Config) -> str:
+def _model_of(profile: AgentProfile, config: Config) -> str:
     """Empty: the model of the conversation. A project's agent gets a model only by an alias that the user has mapped."""
     named = resolve_alias(config.settings, profile.model, "") if profile.model else ""
     return "" if named is None or (profile.is_projects and named == profile.model) else named

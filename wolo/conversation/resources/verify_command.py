@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from wolo.agent.events import Check
-from wolo.agent.verification import CHECKS, UNVERIFIED, Settings, Verify
+from wolo.agent.verification import CHECKS, UNVERIFIED, VerificationSettings, Verify
 from wolo.guard.command_judge import Confine
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.message import NUDGE, Message
@@ -23,7 +23,7 @@ _KEPT_BYTES = 2 << 20
 _SHOWN_CHARS = 8000
 
 
-def make_verify(settings: Settings, services: ToolServices, confine: Confine) -> Verify:
+def make_verify(settings: VerificationSettings, services: ToolServices, confine: Confine) -> Verify:
     """It is sandboxed because it runs code that the model wrote."""
     confined = services.sandbox.walls is not None and confine != "never"
     return Verify(

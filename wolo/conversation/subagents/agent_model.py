@@ -18,13 +18,13 @@ from wolo.conversation.resources.model_selection import (
 )
 from wolo.conversation.resources.startup import StartupState
 from wolo.errors import ConfigError
-from wolo.extensions.agent_files import Profile
+from wolo.extensions.agent_files import AgentProfile
 from wolo.models.protocol import ModelClient
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 from wolo.places import Notices
 
 
-def choose_model(state: StartupState, own: Choice, profile: Profile) -> tuple[Choice, str]:
+def choose_model(state: StartupState, own: ModelChoice, profile: AgentProfile) -> tuple[ModelChoice, str]:
     """The model, and a notice if it is not the one that the profile names; `own` is the conversation's. Raises WoloError."""
     if not profile.model:
         explores = profile.path is None and profile.only_reads
@@ -48,7 +48,7 @@ def choose_model(state: StartupState, own: Choice, profile: Profile) -> tuple[Ch
     return replace(choice, thinking=choice.thinking or own.thinking), ""
 
 
-def open_asker(access: ModelAccess, state: StartupState, profile: Profile, choice: Choice) -> ModelClient:
+def open_asker(access: ModelAccess, state: StartupState, profile: AgentProfile, choice: ModelChoice) -> ModelClient:
     """The small model falls back to the model of the conversation."""
     choice = replace(choice, thinking=profile.thinking or choice.thinking, temperature=profile.temperature)
     if state.small is not None and choice.label == state.small.label != state.choice.label:

@@ -14,7 +14,7 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import TASK_ENDED, Message, Usage, nudge
 from wolo.messages.parts import TASK
 from wolo.messages.terminal_text import clean_line
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 
 MOST_RUNNING = 6
 _SHOWN_CHARS = 60
@@ -25,7 +25,7 @@ class BackgroundTask:
         self.number = number
         self.run = run
         self.interrupt = interrupt
-        self.result: Result | None = None
+        self.result: CallResult | None = None
         """None: it runs."""
         self.work: asyncio.Task[None] | None = None
 
@@ -61,7 +61,7 @@ class BackgroundTasks:
         if len(self.running) >= MOST_RUNNING:
             raise ToolError(f"{MOST_RUNNING} background tasks run already; wait until one has ended.")
 
-    def start(self, run: SubagentRun, interrupt: Callable[[], None], work: Coroutine[Any, Any, Result]) -> BackgroundTask:
+    def start(self, run: SubagentRun, interrupt: Callable[[], None], work: Coroutine[Any, Any, CallResult]) -> BackgroundTask:
         task = BackgroundTask(run.number, run, interrupt)
         self.all.append(task)
         task.work = asyncio.get_running_loop().create_task(self._finish(task, work))
@@ -94,11 +94,11 @@ class BackgroundTasks:
         if works:
             await asyncio.wait(works)
 
-    async def _finish(self, task: BackgroundTask, work: Coroutine[Any, Any, Result]) -> None:
+    async def _finish(self, task: BackgroundTask, work: Coroutine[Any, Any, CallResult]) -> None:
         try:
             task.result = await work
         except WoloError as error:
-            task.result = Result(f"It failed: {error.message}", is_error=True)
+            task.result = CallResult(f"It failed: {error.message}", is_error=True)
         self._unreported.append(task)
         self._changed.set()
 

@@ -41,7 +41,7 @@ from wolo.messages.message import Usage
 from wolo.messages.parts import TASK, ToolPart
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.tool import CallContext
-from wolo.tools.tool_values import AskQuestions, Delegated, PutQuestions, Question, Replies, Result
+from wolo.tools.tool_values import AskQuestions, CallResult, Delegated, PutQuestions, Question, Replies
 
 MOST_LINES = 500
 """Calls in the view."""
@@ -151,7 +151,7 @@ class SubagentRun:
 
         return ask
 
-    async def end(self, ended: TurnEnded) -> Result:
+    async def end(self, ended: TurnEnded) -> CallResult:
         self.used, self.took_s = ended.usage, ended.duration_s
         how = "timed out" if self._alarm.rang else ended.cause.replace("_", " ")
         await self._emit(
@@ -170,7 +170,7 @@ class SubagentRun:
         )
         return self._result(ended, how)
 
-    def _result(self, ended: TurnEnded, how: str) -> Result:
+    def _result(self, ended: TurnEnded, how: str) -> CallResult:
         is_done = ended.cause == "done"
         metadata = {
             "agent": self.agent,
@@ -191,7 +191,7 @@ class SubagentRun:
             cost_usd=ended.usage.cost.total if ended.usage.cost is not None else None,
             seconds=ended.duration_s,
         )
-        return Result(
+        return CallResult(
             self._result_text(ended, how),
             view,
             is_error=not is_done,

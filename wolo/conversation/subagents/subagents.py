@@ -16,33 +16,33 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.agent.agent import Agent
+from wolo.agent.agent import AgentLoop
 from wolo.agent.agent_services import MessageHistory
 from wolo.agent.approvals import AskUser
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
 from wolo.agent.events import Event, Noticed
-from wolo.agent.hook_calls import Hooks, RunHook
+from wolo.agent.hook_calls import AgentHooks, RunHook
 from wolo.agent.tool_execution import Emit
 from wolo.conversation.agent_assembly import AgentParts, assemble
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.model_selection import ModelAccess
-from wolo.conversation.resources.persistence import Origin, SavedSession, SessionSink, UnsavedSession
+from wolo.conversation.resources.persistence import SavedSession, SessionProperties, SessionSink, UnsavedSession
 from wolo.conversation.resources.request_prefix import RequestPrefix
 from wolo.conversation.resources.startup import StartupState
 from wolo.conversation.resources.tool_environment import new_shell, save_redacted
 from wolo.errors import ToolError, WoloError
-from wolo.extensions.agent_files import Agents, Profile
+from wolo.extensions.agent_files import AgentProfile, Agents
 from wolo.guard.judge import Judge
 from wolo.messages.message import OPENED, Message, user
 from wolo.messages.parts import TASK
 from wolo.models.protocol import ModelClient
-from wolo.models.provider import EDIT_TOOLS, Choice
+from wolo.models.provider import EDIT_TOOLS, ModelChoice
 from wolo.sessions.listing import task_of
 from wolo.sessions.store import Store
 from wolo.tools.tool import CallContext, ShellState, ToolServices
-from wolo.tools.tool_values import PutQuestions, Result, TaskRequest
+from wolo.tools.tool_values import CallResult, PutQuestions, TaskRequest
 from wolo.tools.toolbox import MCP_PREFIX, NEEDS_NOTES, NEEDS_SKILLS, NEEDS_SUBAGENTS, NEEDS_USER, TASK_COMPLETION, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 
@@ -61,7 +61,7 @@ class Parent(Struct, frozen=True):
     prefix: RequestPrefix
     asker: ModelClient
     judge: Judge
-    hooks: Hooks
+    hooks: AgentHooks
     run_hook: RunHook | None
     account: Account
     emit: Emit
@@ -75,15 +75,15 @@ class Parent(Struct, frozen=True):
 class Prepared(Struct, frozen=True, kw_only=True):
     """A subagent that is ready to run."""
 
-    profile: Profile
-    choice: Choice
+    profile: AgentProfile
+    choice: ModelChoice
     run: SubagentRun
-    agent: Agent
+    agent: AgentLoop
     prompt: Message
     history: tuple[Message, ...]
     """The messages of a resumed task."""
     services: ToolServices
-    hooks: Hooks
+    hooks: AgentHooks
     timer: PausableTimer
     asker: ModelClient
     recorder: Recorder
@@ -163,14 +163,14 @@ class Subagents:
             return agent_of(id, state.places.data, state.sink.session_id)
         raise ToolError(f"There is no task {id} that can be resumed.")
 
-    async def delegate(self, request: TaskRequest, call: CallContext) -> Result:
+    async def delegate(self, request: TaskRequest, call: CallContext) -> CallResult:
         """Runs a task, or starts it in the background. Raises ToolError if it cannot start."""
         if request.background:
             return await self._start_in_background(request, call)
         async with self._places:
             return await self._run(await self._begin(request, call))
 
-    async def _start_in_background(self, request: TaskRequest, call: CallContext) -> Result:
+    async def _start_in_background(self, request: TaskRequest, call: CallContext) -> CallResult:
         from wolo.conversation.subagents.background_tasks import BackgroundTasks  # noqa: PLC0415  # most tasks run in a call
 
         tasks = self.background = self.background or BackgroundTasks(call.services.secrets)
@@ -181,7 +181,7 @@ class Subagents:
         text = (
             f"Started as background task {task.number}, id {id}. Its result comes as a message when it ends; do not wait for it."
         )
-        return Result(text, metadata={TASK: {"agent": request.agent, "session": id, "background": True}})
+        return CallResult(text, metadata={TASK: {"agent": request.agent, "session": id, "background": True}})
 
     async def _begin(self, request: TaskRequest, call: CallContext, *, number: int = 0) -> Prepared:
         """Raises ToolError."""
@@ -204,7 +204,7 @@ class Subagents:
             raise
         return prepared
 
-    async def _run(self, prepared: Prepared) -> Result:
+    async def _run(self, prepared: Prepared) -> CallResult:
         parent, run = self._parent, prepared.run
         try:
             prepared.timer.start()
@@ -229,7 +229,7 @@ class Subagents:
         cleanup.add_done_callback(self._cleanups.discard)
 
     async def _prepare(
-        self, profile: Profile, choice: Choice, sink: SessionSink, request: TaskRequest, call: CallContext, number: int
+        self, profile: AgentProfile, choice: ModelChoice, sink: SessionSink, request: TaskRequest, call: CallContext, number: int
     ) -> Prepared:
         from wolo.conversation.subagents.agent_model import open_asker  # noqa: PLC0415  # most turns run none
         from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun, for_agent  # noqa: PLC0415  # most turns run none
@@ -246,7 +246,7 @@ class Subagents:
         services, toolbox = self._services(sink, call, run, history, judge), self._toolbox(profile, choice)
         begins = parent.prefix.system if NEEDS_SKILLS & {*toolbox.names} else parent.prefix.without_skills
         skills = await self._skills(profile, call)
-        hooks = Hooks(for_agent(parent.run_hook, profile.name, sink.session_id), run.on_event, services.secrets)
+        hooks = AgentHooks(for_agent(parent.run_hook, profile.name, sink.session_id), run.on_event, services.secrets)
         agent = assemble(
             AgentParts(
                 asker=asker,
@@ -281,7 +281,7 @@ class Subagents:
             sink=sink,
         )
 
-    async def _skills(self, profile: Profile, call: CallContext) -> list[str]:
+    async def _skills(self, profile: AgentProfile, call: CallContext) -> list[str]:
         """Texts of the skills that the profile names."""
         texts = []
         for name in profile.skills:
@@ -299,7 +299,7 @@ class Subagents:
             self._notified.add(text)
             await self._parent.emit(Noticed(text=text, level="warning"))
 
-    async def _open_sink(self, profile: Profile, choice: Choice, resume: str) -> SessionSink:
+    async def _open_sink(self, profile: AgentProfile, choice: ModelChoice, resume: str) -> SessionSink:
         state = self._parent.state
         if not isinstance(state.sink, SavedSession):
             return UnsavedSession(state.places.state, time.time(), id=resume)
@@ -312,10 +312,10 @@ class Subagents:
                 opening.result().close()
             raise
 
-    def _open(self, profile: Profile, choice: Choice, resume: str) -> SessionSink:
+    def _open(self, profile: AgentProfile, choice: ModelChoice, resume: str) -> SessionSink:
         state = self._parent.state
         parent = task_of(state.sink.session_id, profile.name)
-        origin = Origin(cwd=state.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
+        origin = SessionProperties(cwd=state.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
         store = Store.open(state.places.data)
         try:
             return SavedSession(store, store.find(resume) if resume else None, origin, time.time())
@@ -346,7 +346,7 @@ class Subagents:
             recall=history.recall,
         )
 
-    def _toolbox(self, profile: Profile, choice: Choice) -> Toolbox:
+    def _toolbox(self, profile: AgentProfile, choice: ModelChoice) -> Toolbox:
         """The parent's tools that the profile allows."""
         toolbox = self._parent.prefix.toolbox
         there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
@@ -357,14 +357,14 @@ class Subagents:
         hide = {name for name in hide if name in there or name.startswith(MCP_PREFIX)}
         return toolbox.offer(None if profile.tools is None else only, hide, edit_tool=choice.edit_tool, most=choice.most_tools)
 
-    def _prompt(self, profile: Profile, prompt: str, call: CallContext) -> Message:
+    def _prompt(self, profile: AgentProfile, prompt: str, call: CallContext) -> Message:
         parent = self._parent
         opened = {"mode": parent.judge.mode.name, "cwd": str(parent.state.cwd), "attended": parent.ask_user is not None}
         task = {"agent": profile.name, "session": parent.state.sink.session_id, "call": call.part_id}
         return replace(user(prompt), metadata={OPENED: opened, TASK: task})
 
 
-def _answers(profile: Profile, most: int) -> int:
+def _answers(profile: AgentProfile, most: int) -> int:
     """A project's profile can only lower the limit."""
     wanted = profile.max_turns or most
     return min(wanted, most) if profile.is_projects else wanted

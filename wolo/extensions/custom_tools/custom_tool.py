@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from wolo.errors import ToolError
-from wolo.extensions.custom_tools.tool_listing import ListedFunction, Listing, ToolFile
+from wolo.extensions.custom_tools.tool_listing import ListedFunction, ToolFile, ToolListing
 from wolo.extensions.custom_tools.tool_process import ToolCrashedError, ToolProcess, start_and_load
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import ToolSpec
@@ -20,7 +20,7 @@ from wolo.tools.clipping import clean, clip_and_keep
 from wolo.tools.shell.command_tracking import ChangeTracking, changes_metadata
 from wolo.tools.shell.shell import FILES
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Answered, Interrupted, Result
+from wolo.tools.tool_values import Answered, CallResult, Interrupted
 from wolo.workspace.processes.command_environment import command_environment
 from wolo.workspace.processes.process_runner import Processes
 
@@ -79,7 +79,7 @@ class CustomTool:
     aliases: Mapping[str, str] = {}
     reads_only = False
 
-    def __init__(self, listed: ListedFunction, listing: Listing, process: FileProcess) -> None:
+    def __init__(self, listed: ListedFunction, listing: ToolListing, process: FileProcess) -> None:
         self.name = listed.name
         self.spec = ToolSpec(listed.name, listed.description, adapt_schema(listed.parameters))
         self.effects = listing.effects
@@ -90,7 +90,7 @@ class CustomTool:
     def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return (CallIntent(f"tool:{self.name}", only_reads=not self.effects),)
 
-    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
         if recorded := call.services.recorded_result(call.call_id):
             return recorded
         looks = None if call.confined else ChangeTracking(call)
@@ -101,7 +101,7 @@ class CustomTool:
             answer = await self._process.call(self.name, args, call, self._timeout_s or call.services.shell_timeout_s)
             changes = await looks.find_changes(runs_on=False) if looks is not None else None
         except asyncio.CancelledError as error:
-            raise Interrupted(Result(INTERRUPTED, outcome="interrupted")) from error
+            raise Interrupted(CallResult(INTERRUPTED, outcome="interrupted")) from error
         finally:
             if looks is not None:
                 looks.after()
@@ -110,7 +110,7 @@ class CustomTool:
             return result
         return replace(result, files_changed=changes.paths, metadata={FILES: changes_metadata(changes)})
 
-    def _result(self, answer: Mapping[str, Any], call: CallContext, seconds: float) -> Result:
+    def _result(self, answer: Mapping[str, Any], call: CallContext, seconds: float) -> CallResult:
         printed = str(answer.get("printed") or "")
         said = str(answer["output"]) or printed or "(no result)"
         if answer["is_error"] and printed:
@@ -118,4 +118,4 @@ class CustomTool:
         text = b"".join(clean(call.services.secrets.hide(said).encode(errors="replace")))
         shown = clip_and_keep(text, name=f"{self.name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
         view = None if answer["is_error"] else Answered(shown, seconds)
-        return Result(shown, view, is_error=bool(answer["is_error"]))
+        return CallResult(shown, view, is_error=bool(answer["is_error"]))

@@ -95,69 +95,69 @@ class ListedFunction(Struct, frozen=True):
     line: int = 0
 
 
-class Problem(Struct, frozen=True):
+class ToolProblem(Struct, frozen=True):
     message: str
     line: int = 0
 
 
-class Listing(Struct, frozen=True):
+class ToolListing(Struct, frozen=True):
     tools: tuple[ListedFunction, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ToolProblem, ...] = ()
     effects: tuple[str, ...] = ()
     """Declared by `EFFECTS`; then the tools run outside the sandbox."""
     timeout_s: float | None = None
 
 
-def described(file: ToolFile, problem: Problem) -> str:
+def described(file: ToolFile, problem: ToolProblem) -> str:
     where = f"{file.source}:{problem.line}" if problem.line else file.source
     return f"{where}: {clean_line(problem.message)}"
 
 
 async def list_tools(
     file: ToolFile, cache: Path, processes: Processes, env: Mapping[str, str], cwd: Path, enclose: Enclose = SandboxedCommand
-) -> Listing:
+) -> ToolListing:
     """From the cache, or by loading the file in a process. Errors are problems of the listing."""
     key = hashlib.sha256("\0".join((file.where, file.digest, __version__, sys.version)).encode()).hexdigest()
     path = cache / f"{key[:40]}.json"
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(path.read_bytes(), type=Listing)
+        return msgspec.json.decode(path.read_bytes(), type=ToolListing)
     asked = file.first_line(only_lists=True)
     try:
         async with asyncio.timeout(LIST_WITHIN_S):
             process, loaded = await start_and_load(processes, lambda: enclose(tuple(file.argv)), cwd, env, asked)
         await process.end()
-        listing = _checked(msgspec.convert(loaded, type=Listing))
+        listing = _checked(msgspec.convert(loaded, type=ToolListing))
         if not file.declares_effects:
             listing = msgspec.structs.replace(listing, problems=tuple(map(_with_cause, listing.problems)))
     except TimeoutError:
-        return Listing(problems=(Problem(f"loading it took longer than {LIST_WITHIN_S:g} s and was ended"),))
+        return ToolListing(problems=(ToolProblem(f"loading it took longer than {LIST_WITHIN_S:g} s and was ended"),))
     except ToolError as error:
-        return Listing(problems=(Problem(f"cannot be loaded: {error.message}"),))
+        return ToolListing(problems=(ToolProblem(f"cannot be loaded: {error.message}"),))
     except (ToolCrashedError, msgspec.MsgspecError) as error:
-        return Listing(problems=(Problem(f"cannot be loaded: {error}"),))
+        return ToolListing(problems=(ToolProblem(f"cannot be loaded: {error}"),))
     with suppress(OSError):
         make_private(cache)
         write_whole(path, msgspec.json.encode(listing), durable=False)
     return listing
 
 
-def _with_cause(problem: Problem) -> Problem:
+def _with_cause(problem: ToolProblem) -> ToolProblem:
     is_refusal = problem.message.startswith(("OSError: [Errno 30]", "PermissionError", "OSError: [Errno 101]"))
     why = " (it declares no EFFECTS, so it is loaded inside the sandbox)" if is_refusal else ""
     return msgspec.structs.replace(problem, message=problem.message + why)
 
 
-def _checked(listing: Listing) -> Listing:
+def _checked(listing: ToolListing) -> ToolListing:
     problems = list(listing.problems)
     tools = []
     for each in listing.tools:
         if not re.fullmatch(_NAME, each.name):
-            problems.append(Problem(f"{each.name} cannot be the name of a tool", each.line))
+            problems.append(ToolProblem(f"{each.name} cannot be the name of a tool", each.line))
             continue
         tools.append(msgspec.structs.replace(each, description=clean(each.description)[:MOST_DESCRIPTION_CHARS]))
     if unknown := [each for each in listing.effects if each not in EFFECTS]:
         problems.append(
-            Problem(f"EFFECTS: {unknown[0]} is unknown; there are {', '.join(EFFECTS)}, so its tools are not offered")
+            ToolProblem(f"EFFECTS: {unknown[0]} is unknown; there are {', '.join(EFFECTS)}, so its tools are not offered")
         )
         tools = []
     return msgspec.structs.replace(listing, tools=tuple(tools), problems=tuple(problems))

@@ -83,7 +83,7 @@ def describe_hook(hook: Hook) -> Iterator[tuple[str, str]]:
         yield "how", ", ".join(how)
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class HookSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """By event, named as in other agents."""
 
     Setup: tuple[Hook, ...] = ()
@@ -126,7 +126,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """When a file that `matcher` names (`.env|.envrc`) has changed."""
 
 
-EVENTS: tuple[str, ...] = Settings.__struct_fields__
+EVENTS: tuple[str, ...] = HookSettings.__struct_fields__
 ABOUT_TOOLS = frozenset(("PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure"))
 """For other events a matcher is compared with the subject of the event, if it has one."""
 FOR_PROMPTS = frozenset(

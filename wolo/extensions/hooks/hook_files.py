@@ -47,7 +47,7 @@ class FromFile(Struct, frozen=True):
     """Problems that leave tool calls without an intended check."""
 
 
-class _Entry(Struct, frozen=True, rename={"condition": "if", "in_background": "async", "wakes": "asyncRewake"}):
+class _HookEntry(Struct, frozen=True, rename={"condition": "if", "in_background": "async", "wakes": "asyncRewake"}):
     command: str = ""
     type: str = "command"
     args: tuple[str, ...] | None = None
@@ -65,7 +65,7 @@ class _Entry(Struct, frozen=True, rename={"condition": "if", "in_background": "a
     shell: str = "bash"
 
 
-_KNOWN_KEYS = frozenset((*_Entry.__struct_encode_fields__, "statusMessage", "description", "name"))
+_KNOWN_KEYS = frozenset((*_HookEntry.__struct_encode_fields__, "statusMessage", "description", "name"))
 
 
 def read_hooks(data: bytes, path: Path) -> FromFile:
@@ -84,7 +84,7 @@ def read_hooks(data: bytes, path: Path) -> FromFile:
         raise ExtensionError(f"{path}: hooks is no table of events.", hint='{"hooks": {"PreToolUse": [...]}}')
     if content.get("disableAllHooks") is True:
         return FromFile((), (f"{path}: disableAllHooks is set; its hooks are not used.",) if table else ())
-    reading = _Reading()
+    reading = _HookReader()
     hooks = [each for event, groups in table.items() for each in reading.of_event(event, groups)]
     if unknown := sorted(content.keys() - _KEYS_OF_A_FILE) if not is_settings and not is_bare else []:
         reading.problems.append(f"{', '.join(unknown)} is unknown and ignored.")
@@ -94,12 +94,12 @@ def read_hooks(data: bytes, path: Path) -> FromFile:
 
 def read_table(table: Mapping[str, Any]) -> tuple[tuple[tuple[str, Hook], ...], tuple[str, ...]]:
     """Reads events with their groups; returns the hooks and everything that is wrong."""
-    reading = _Reading()
+    reading = _HookReader()
     hooks = [each for event, groups in table.items() for each in reading.of_event(event, groups)]
     return tuple(hooks), (*reading.guards, *reading.problems)
 
 
-class _Reading:
+class _HookReader:
     """Collects the hooks and problems of one file."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class _Reading:
 
     def _hook(self, event: str, matcher: str, entry: Any, *, in_milliseconds: bool) -> Hook | None:
         try:
-            read = msgspec.convert(entry, _Entry)
+            read = msgspec.convert(entry, _HookEntry)
             if read.type not in ("command", "prompt", "http"):
                 why = _OTHER_TYPES.get(read.type, "has hooks of type command, prompt and http")
                 self._unreadable(event, f"{event}: a hook of type {read.type} is not used: wolo {why}")
@@ -157,7 +157,7 @@ class _Reading:
         (self.guards if event == _GUARD else self.problems).append(f"{why}.")
 
 
-def _fields(read: _Entry, matcher: str, *, in_milliseconds: bool) -> dict[str, Any]:
+def _fields(read: _HookEntry, matcher: str, *, in_milliseconds: bool) -> dict[str, Any]:
     command = read.command if read.args is None else " ".join(map(_literally, (read.command, *read.args)))
     return {
         "type": read.type,

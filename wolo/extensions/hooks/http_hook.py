@@ -12,11 +12,11 @@ from typing import Any
 from wolo import __version__
 from wolo.errors import ConfigError, ToolError
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.response import Answer, read_answer
+from wolo.extensions.hooks.response import HookResponse, read_answer
 from wolo.models.address import proxy_for
 from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.tls import ssl_context
-from wolo.models.http.transport import Call
+from wolo.models.http.transport import HttpCall
 from wolo.tools.web.address import Hosts, WebAddress, is_public, read_address
 
 MOST_BYTES = 256 * 1024
@@ -25,7 +25,7 @@ CONNECT_S = 10.0
 _THIS_MACHINE = "127.0.0.1"
 
 
-async def post(event: str, hook: Hook, data: bytes, timeout_s: float, *, is_own: bool) -> Answer | str:
+async def post(event: str, hook: Hook, data: bytes, timeout_s: float, *, is_own: bool) -> HookResponse | str:
     """The answer of the server, or a text that describes what went wrong.
 
     A hook may name this machine; only the user's own hook (`is_own`) may name another private address.
@@ -109,4 +109,4 @@ def _described(error: Exception, address: WebAddress | None) -> str:
     from wolo.models.http.proxied_connection import network_failure  # noqa: PLC0415  # loads httpx2
 
     url = address.url if address else ""
-    return describe_network_error(network_failure(error), Call(url, b""), proxy="", answering=False).message.rstrip(".")
+    return describe_network_error(network_failure(error), HttpCall(url, b""), proxy="", answering=False).message.rstrip(".")

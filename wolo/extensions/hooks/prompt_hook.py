@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from wolo.errors import WoloError
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.response import NO_REASON, NOTHING, Answer
+from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookResponse
 from wolo.messages.terminal_text import clean
 
 MOST_CHARS = 60_000
@@ -24,7 +24,9 @@ class _Verdict(Struct, frozen=True):
     reason: str = ""
 
 
-async def ask(hook: Hook, data: bytes, ask_model: Callable[[str, str], Awaitable[str]] | None, timeout_s: float) -> Answer | str:
+async def ask(
+    hook: Hook, data: bytes, ask_model: Callable[[str, str], Awaitable[str]] | None, timeout_s: float
+) -> HookResponse | str:
     """The model's answer, or a text that describes what went wrong."""
     if ask_model is None:
         return "asks a model, and there is none"
@@ -42,10 +44,10 @@ async def ask(hook: Hook, data: bytes, ask_model: Callable[[str, str], Awaitable
     return _read(answer)
 
 
-def _read(text: str) -> Answer | str:
+def _read(text: str) -> HookResponse | str:
     found = re.search(r"\{.*\}", text, re.DOTALL)
     try:
         verdict = msgspec.json.decode(found[0] if found else text, type=_Verdict)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return f'got an answer that is not {{"ok": true}} or {{"ok": false, "reason": …}}: {clean(text)[:200]}'
-    return NOTHING if verdict.ok else Answer(decision="deny", reason=clean(verdict.reason).strip() or NO_REASON)
+    return NOTHING if verdict.ok else HookResponse(decision="deny", reason=clean(verdict.reason).strip() or NO_REASON)

@@ -39,7 +39,7 @@ _UNUSED_KEYS = (
 _UNUSED_FILES = ("output-styles", "themes", "monitors", "bin", "settings.json", ".lsp.json", ".app.json")
 
 
-class Component(Struct, frozen=True):
+class PluginComponent(Struct, frozen=True):
     """A folder of skills, commands or agents."""
 
     folder: str
@@ -52,9 +52,9 @@ class Contents(Struct, frozen=True, kw_only=True):
     name: str
     version: str = ""
     description: str = ""
-    skills: tuple[Component, ...] = ()
-    commands: tuple[Component, ...] = ()
-    agents: tuple[Component, ...] = ()
+    skills: tuple[PluginComponent, ...] = ()
+    commands: tuple[PluginComponent, ...] = ()
+    agents: tuple[PluginComponent, ...] = ()
     hooks: tuple[str, ...] = ()
     """Hooks in Claude Code's JSON form."""
     servers: str = ""
@@ -83,7 +83,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
         called = re.sub(r"[^A-Za-z0-9_.-]+", "-", called).strip("-._").lower()[:64]
         if not called:
             raise ExtensionError(f"The plugin has no usable name: {clean_line(str(fields.get('name') or name))}.")
-    reading = _Reading(folder, fields, is_listed=is_listed)
+    reading = _ManifestReader(folder, fields, is_listed=is_listed)
     description = fields.get("description")
     return Contents(
         name=called,
@@ -98,7 +98,7 @@ def read_plugin(folder: Path, name: str, entry: Mapping[str, Any] | None = None)
     )
 
 
-class _Reading:
+class _ManifestReader:
     def __init__(self, folder: Path, fields: Mapping[str, Any], *, is_listed: bool) -> None:
         """`is_listed`: the marketplace names all components, so default folders are not searched."""
         self._folder = folder
@@ -106,19 +106,19 @@ class _Reading:
         self._is_listed = is_listed
         self._unread: list[str] = []
 
-    def components(self, kind: str) -> tuple[Component, ...]:
+    def components(self, kind: str) -> tuple[PluginComponent, ...]:
         paths = self._paths(kind)
         found = [self._component(kind, path) for path in paths]
         if not self._is_listed:
             for default in _FOLDERS[kind]:
                 names_part = any(path == default or path.startswith(f"{default}/") for path in paths)
                 if not names_part and (self._folder / default).is_dir():
-                    found.insert(0, Component(default))
+                    found.insert(0, PluginComponent(default))
         if kind == "skills" and not found and skill_file(self._folder):
             found.append(self._component(kind, "."))
         return tuple(dict.fromkeys(found))
 
-    def _component(self, kind: str, path: str) -> Component:
+    def _component(self, kind: str, path: str) -> PluginComponent:
         """A folder, a single skill, or a single file."""
         target = self._folder / path
         if not target.exists():
@@ -129,8 +129,8 @@ class _Reading:
             parent = str(Path(path).parent)
         skill = skill_file(target) if kind == "skills" and target.is_dir() else None
         if target.is_file() or skill:
-            return Component(".", (skill.name,)) if skill and path == "." else Component(parent, (target.name,))
-        return Component(path)
+            return PluginComponent(".", (skill.name,)) if skill and path == "." else PluginComponent(parent, (target.name,))
+        return PluginComponent(path)
 
     def hooks(self) -> tuple[str, ...]:
         found: dict[str, None] = {}

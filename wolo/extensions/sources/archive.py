@@ -26,7 +26,7 @@ MOST_ENTRIES = 20_000
 _BLOCK = 1 << 16
 
 
-class _Entry(Struct, frozen=True):
+class _ArchiveEntry(Struct, frozen=True):
     name: str
     file: IO[bytes] | None
     """None: a folder."""
@@ -47,7 +47,7 @@ def unpack(location: str, into: Path, scratch: Path) -> Path:
     return found[0] if len(found) == 1 and found[0].is_dir() and not found[0].name.startswith(".") else into
 
 
-def _write(entries: Iterator[_Entry], into: Path) -> None:
+def _write(entries: Iterator[_ArchiveEntry], into: Path) -> None:
     files = size = 0
     for number, entry in enumerate(entries):
         if number > MOST_ENTRIES:
@@ -74,26 +74,26 @@ def _safe(name: str) -> str:
     return "/".join(part for part in parts if part not in ("", "."))
 
 
-def _zip(path: Path) -> Iterator[_Entry]:
+def _zip(path: Path) -> Iterator[_ArchiveEntry]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             mode = info.external_attr >> 16
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise ExtensionError(f"The archive has a link or special file: {info.filename!r}.")
             if info.is_dir():
-                yield _Entry(info.filename, None)
+                yield _ArchiveEntry(info.filename, None)
                 continue
             with archive.open(info) as file:
-                yield _Entry(info.filename, file, bool(mode & 0o100))
+                yield _ArchiveEntry(info.filename, file, bool(mode & 0o100))
 
 
-def _tar(path: Path) -> Iterator[_Entry]:
+def _tar(path: Path) -> Iterator[_ArchiveEntry]:
     with tarfile.open(path) as archive:
         for member in archive:
             if member.isdir():
-                yield _Entry(member.name, None)
+                yield _ArchiveEntry(member.name, None)
             elif member.isreg() and not member.issparse():
-                yield _Entry(member.name, archive.extractfile(member), bool(member.mode & 0o100))
+                yield _ArchiveEntry(member.name, archive.extractfile(member), bool(member.mode & 0o100))
             else:
                 raise ExtensionError(f"The archive has a link or special file: {member.name!r}.")
 

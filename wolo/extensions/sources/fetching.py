@@ -14,13 +14,13 @@ from wolo.extensions.sources.source import Source
 from wolo.extensions.sources.tree_copy import copy_tree, tree_digest
 
 
-class Fetched(Struct, frozen=True):
+class FetchedSource(Struct, frozen=True):
     folder: Path
     pin: str
     """The commit; without git a hash of the contents."""
 
 
-def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> Fetched:
+def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> FetchedSource:
     """Copies it, or some files of it, below `into`, an empty folder. Raises WoloError; nothing in it is run."""
     raw, tree = into / "raw", into / "tree"
     if source.kind == "git":
@@ -36,4 +36,4 @@ def fetch(source: Source, into: Path, files: Sequence[str] = ()) -> Fetched:
     if not wanted.is_dir() or not wanted.resolve().is_relative_to(root.resolve()):
         raise UsageError(f"{source.location} has no folder {folder}.")
     copy_tree(wanted, tree, inside=root, files=files)
-    return Fetched(tree, pin or tree_digest(tree))
+    return FetchedSource(tree, pin or tree_digest(tree))

@@ -20,7 +20,7 @@ _HIDDEN_FOLDERS = (".agents/skills", ".claude/skills", ".wolo/skills", ".codex/s
 _SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1", ".exe"))
 
 
-class FoundFile(Struct, frozen=True):
+class SkillFile(Struct, frozen=True):
     path: Path
     """Relative to the skill."""
     size: int
@@ -43,14 +43,14 @@ def find_in(folder: Path, name: str, notices: Notices) -> tuple[Skill, ...]:
     return found.found
 
 
-def files_of(skill: Skill) -> list[FoundFile]:
+def files_of(skill: Skill) -> list[SkillFile]:
     found = []
     for path in files_in(skill.folder):
         full = skill.folder / path
         with full.open("rb") as file:
             begins = file.read(2)
         is_script = path.suffix.lower() in _SCRIPTS or begins == b"#!" or os.access(full, os.X_OK)
-        found.append(FoundFile(path, full.stat().st_size, is_script))
+        found.append(SkillFile(path, full.stat().st_size, is_script))
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from wolo.fleet.agent_run import Allowance
 from wolo.fleet.attempts import AttemptView
-from wolo.fleet.ledger.outcomes import Lease, Outcome
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease
 
 
 class Engine(Protocol):
@@ -17,7 +17,7 @@ class Engine(Protocol):
         """Names the socket of the limits that all workers share, for agents on this machine."""
         ...
 
-    async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
+    async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
         """Runs an attempt and puts its folder in place. A cancellation ends it and is passed on.
 
         A machine that was lost is an outcome `lost`. Raises WoloError or OSError when no attempt can be run any more.

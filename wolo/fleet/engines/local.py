@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wolo.fleet.agent_run import AgentSettings, Allowance
 from wolo.fleet.attempts import AttemptRunner, AttemptView
-from wolo.fleet.ledger.outcomes import Lease, Outcome
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease
 from wolo.fleet.run_folder import RunFolder
 
 
@@ -17,7 +17,7 @@ class LocalEngine:
     def limit_by(self, path: str) -> None:
         self._runner.limiter = path
 
-    async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
+    async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
         return await self._runner.run(lease, allowance, view)
 
     async def close(self) -> None:

@@ -20,7 +20,7 @@ from wolo.fleet.agent_run import AgentSettings, Allowance
 from wolo.fleet.attempts import AttemptView, now
 from wolo.fleet.engines.limit_relay import LimitAddress, at_coordinator
 from wolo.fleet.engines.ray_worker import ReturnedAttempt, SentAttempt, run_attempt, unpack
-from wolo.fleet.ledger.outcomes import Ended, Failure, Lease, Outcome
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Ended, Failure, Lease
 from wolo.fleet.run_folder import RunFolder
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.retry import LIMITER_VARIABLE
@@ -62,7 +62,7 @@ class RayEngine:
     def limit_by(self, path: str) -> None:
         self._limiter = path
 
-    async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> Outcome:
+    async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
         started = now()
         resources = lease.task.resources
         if said := self._unplaceable(resources.cpus or 1.0, resources.memory_mb):
@@ -128,7 +128,7 @@ class RayEngine:
         wanted = f"{cpus:g} CPUs" + (f" and {memory_mb:,} MB" if memory_mb else "")
         return f"No node of the cluster has {wanted}."
 
-    def _lost(self, error: Exception, started: str) -> Outcome:
+    def _lost(self, error: Exception, started: str) -> AttemptOutcome:
         if isinstance(error, self._ray.exceptions.OutOfMemoryError):
             return _ended("errored", "memory", "The node ran out of memory.", started, retryable=True)
         if isinstance(error, self._ray.exceptions.RayTaskError):
@@ -139,8 +139,8 @@ class RayEngine:
         return _ended("lost", "cluster", said, started, retryable=True)
 
 
-def _ended(state: Ended, kind: str, message: str, started: str, *, retryable: bool = False) -> Outcome:
-    return Outcome(
+def _ended(state: Ended, kind: str, message: str, started: str, *, retryable: bool = False) -> AttemptOutcome:
+    return AttemptOutcome(
         state=state,
         started=started,
         ended=now(),

@@ -20,7 +20,7 @@ from wolo import __version__
 from wolo.fleet.agent_run import AgentSettings, Allowance
 from wolo.fleet.attempts import AttemptRunner, AttemptView
 from wolo.fleet.engines.limit_relay import LimitAddress, at_node
-from wolo.fleet.ledger.outcomes import Lease, Outcome
+from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease
 from wolo.fleet.run_folder import RunFolder
 
 _PREFIX = "wolo-attempt-"
@@ -39,7 +39,7 @@ class SentAttempt(Struct, frozen=True, kw_only=True):
 
 
 class ReturnedAttempt(Struct, frozen=True, kw_only=True):
-    outcome: Outcome | None = None
+    outcome: AttemptOutcome | None = None
     archive: bytes = b""
     """The attempt's folder, as a compressed tar."""
     refusal: str = ""
@@ -59,7 +59,7 @@ def run_attempt(sent: bytes) -> bytes:
     return msgspec.json.encode(ReturnedAttempt(outcome=outcome, archive=archive))
 
 
-async def _run(attempt: SentAttempt, folder: RunFolder) -> Outcome:
+async def _run(attempt: SentAttempt, folder: RunFolder) -> AttemptOutcome:
     folder.make()
     runner = AttemptRunner(folder, attempt.settings, "ray")
     try:

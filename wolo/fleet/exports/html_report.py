@@ -16,7 +16,7 @@ import msgspec
 
 from wolo.fleet.exports.exported_run import ExportedRun
 from wolo.fleet.exports.tables import as_line, seconds_of
-from wolo.fleet.ledger.outcomes import Outcome, place_in
+from wolo.fleet.ledger.outcomes import AttemptOutcome, place_in
 from wolo.fleet.ledger.run_rows import Row
 from wolo.places import Notices
 
@@ -95,7 +95,7 @@ def _epoch(time: str) -> float | None:
         return None
 
 
-def _details(folder: Path, row: Row, ended: Outcome) -> dict[str, Any]:
+def _details(folder: Path, row: Row, ended: AttemptOutcome) -> dict[str, Any]:
     stream = place_in(folder, f"attempts/{row.task.id}/{row.attempt}-{row.fence}/stream.jsonl")
     return {
         "patch": _beginning(ended.patch.file_in(folder), ended.patch.size_bytes) if ended.patch else "",

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import msgspec
 
 from wolo.fleet.exports.exported_run import ExportedRun
-from wolo.fleet.ledger.outcomes import Outcome
+from wolo.fleet.ledger.outcomes import AttemptOutcome
 from wolo.fleet.ledger.run_rows import Row
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -87,7 +87,7 @@ def _cells(row: Row, model: str) -> dict[str, Any]:
     }
 
 
-def seconds_of(outcome: Outcome) -> float:
+def seconds_of(outcome: AttemptOutcome) -> float:
     """Wall time of an attempt; 0 for times that make no sense."""
     try:
         spent = datetime.fromisoformat(outcome.ended) - datetime.fromisoformat(outcome.started)

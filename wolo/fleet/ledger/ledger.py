@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from wolo.fleet.ledger.hosts import Host, boot_of
-from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
-from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, Ended, Failure, Lease, Outcome, Owner, Spent
+from wolo.fleet.ledger.ledger_store import Execute, LedgerError, LedgerStore
+from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, AttemptOutcome, Ended, Failure, Lease, Owner, Spent
 from wolo.fleet.ledger.results_file import ResultsFile, write_summary
-from wolo.fleet.ledger.run_rows import Added, Beat, Meta, Refusals, Row, Totals
-from wolo.fleet.ledger.shared_limits import Limits
-from wolo.fleet.tasks import Task, is_folder_name
+from wolo.fleet.ledger.run_rows import Added, BatchTotals, Beat, Meta, Refusals, Row
+from wolo.fleet.ledger.shared_limits import SharedLimits
+from wolo.fleet.tasks import BatchTask, is_folder_name
 
 T = TypeVar("T")
 _ROWS_AT_ONCE = 500
@@ -35,7 +35,7 @@ _ROWS = """SELECT t.task, t.key, t.state, t.attempt, t.fence, a.host, a.began, a
 class Ledger:
     """Used by any thread and by any number of processes at once. Calls block; all raise LedgerError."""
 
-    def __init__(self, store: Store, folder: Path, host: Host) -> None:
+    def __init__(self, store: LedgerStore, folder: Path, host: Host) -> None:
         self._store, self._host = store, host
         self._results = ResultsFile(folder, store)
         self._folder = folder
@@ -51,9 +51,9 @@ class Ledger:
     def close(self) -> None:
         self._store.close()
 
-    def limits(self, *, requests: float | None = None, tokens: float | None = None) -> Limits:
+    def limits(self, *, requests: float | None = None, tokens: float | None = None) -> SharedLimits:
         """Limits of provider keys that all workers share; `requests` and `tokens` a minute, where the user knows them."""
-        return Limits(self._store, self._host, requests=requests, tokens=tokens)
+        return SharedLimits(self._store, self._host, requests=requests, tokens=tokens)
 
     def meta(self) -> Meta:
         return self._store.transaction(_run_of)[0]
@@ -68,7 +68,7 @@ class Ledger:
 
         self._store.transaction(change)
 
-    def add(self, tasks: Iterable[tuple[Task, str]], provider_of: Callable[[Task], str] = lambda task: "") -> Added:
+    def add(self, tasks: Iterable[tuple[BatchTask, str]], provider_of: Callable[[BatchTask], str] = lambda task: "") -> Added:
         """Queues tasks with their keys. A known key is left as it is; another key for a known id queues that task again."""
         wanted = list(tasks)
 
@@ -154,7 +154,7 @@ class Ledger:
 
         return self._store.transaction(work)
 
-    def publish(self, lease: Lease, outcome: Outcome) -> bool:
+    def publish(self, lease: Lease, outcome: AttemptOutcome) -> bool:
         """Ends the attempt; False, and nothing is written, when another worker has the task.
 
         A retryable outcome queues the task again while it has retries left. It may be called again with the same outcome.
@@ -164,7 +164,9 @@ class Ledger:
             self._results.complete()
         return published
 
-    def _publish(self, execute: Execute, task_id: str, fence: int, outcome: Outcome, *, expires: float | None = None) -> bool:
+    def _publish(
+        self, execute: Execute, task_id: str, fence: int, outcome: AttemptOutcome, *, expires: float | None = None
+    ) -> bool:
         """With `expires`: only if the lease still ends then."""
         more, values = (" AND expires = ?", (expires,)) if expires is not None else ("", ())
         held = execute(
@@ -222,7 +224,7 @@ class Ledger:
     def _lose(self, task_id: str, fence: int, host: str, expires: float, *, cancelled: bool) -> bool:
         def work(execute: Execute) -> bool:
             began, input_tokens, cost = execute("SELECT began, tokens, cost_usd FROM attempts WHERE fence = ?", (fence,))[0]
-            outcome = Outcome(
+            outcome = AttemptOutcome(
                 state="cancelled" if cancelled else "lost",
                 usage=Spent(input_tokens=input_tokens, cost_usd=None if input_tokens and not cost else cost),
                 started=began,
@@ -265,7 +267,7 @@ class Ledger:
         )
         rows = execute(ended, ids)
         now = self._host.utc()
-        outcome = _text(Outcome(state="cancelled", started=now, ended=now, host=self._host.name, engine=""))
+        outcome = _text(AttemptOutcome(state="cancelled", started=now, ended=now, host=self._host.name, engine=""))
         for seq, key, attempt in sorted(rows):
             fence = self._fence(execute)
             execute("UPDATE tasks SET fence = ? WHERE seq = ?", (fence, seq))
@@ -308,7 +310,7 @@ class Ledger:
         left = " OR ".join(f"EXISTS (SELECT 1 FROM tasks WHERE state = '{state}')" for state in ("queued", "leased"))
         return not self._run(f"SELECT 1 WHERE {left}")
 
-    def spent(self) -> Totals:
+    def spent(self) -> BatchTotals:
         return self._store.transaction(_run_of)[1]
 
     def is_held(self) -> bool:
@@ -345,13 +347,13 @@ class Ledger:
         return int(execute(self._store.next_fence, ())[0][0])
 
 
-def _run_of(execute: Execute) -> tuple[Meta, Totals]:
+def _run_of(execute: Execute) -> tuple[Meta, BatchTotals]:
     meta, tokens, counted, priced, unpriced = execute("SELECT meta, tokens, cost_usd, priced, unpriced FROM run", ())[0]
     cost = None if unpriced or (tokens and not priced) else counted
-    return msgspec.json.decode(meta, type=Meta), Totals(tokens, cost, counted)
+    return msgspec.json.decode(meta, type=Meta), BatchTotals(tokens, cost, counted)
 
 
-def _used_up(meta: Meta, totals: Totals) -> bool:
+def _used_up(meta: Meta, totals: BatchTotals) -> bool:
     over_cost = meta.max_cost_usd is not None and totals.counted_usd >= meta.max_cost_usd
     return over_cost or (meta.max_tokens is not None and totals.tokens >= meta.max_tokens)
 
@@ -397,14 +399,14 @@ def _row(task: str, key: str, state: Any, attempt: int, fence: int, *newest: Any
         note=note or "",
         tokens=tokens or 0,
         cost_usd=cost or 0.0,
-        outcome=msgspec.json.decode(outcome, type=Outcome) if outcome else None,
+        outcome=msgspec.json.decode(outcome, type=AttemptOutcome) if outcome else None,
     )
 
 
-def _task(text: str) -> Task:
+def _task(text: str) -> BatchTask:
     """Raises LedgerError, also for an id that leads out of the run's folder: the ledger may come from others."""
     try:
-        task = msgspec.json.decode(text, type=Task)
+        task = msgspec.json.decode(text, type=BatchTask)
     except msgspec.MsgspecError as error:
         raise LedgerError(f"A task of the ledger cannot be read: {error}.") from error
     if not is_folder_name(task.id):

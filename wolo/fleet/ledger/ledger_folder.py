@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger import Ledger
-from wolo.fleet.ledger.ledger_store import LedgerError, Store
+from wolo.fleet.ledger.ledger_store import LedgerError, LedgerStore
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.ledger.sqlite_store import NAME, SqliteStore
 from wolo.fleet.seal import is_sealed, seal_of
@@ -44,7 +44,7 @@ def create_ledger(folder: Path, meta: Meta, store: str = SQLITE, host: Host | No
     from wolo.fleet.ledger.postgresql_store import PostgresStore, new_schema, without_password  # noqa: PLC0415  # few runs need it
 
     schema = new_schema()
-    opened: Store = PostgresStore.create(store, schema, text)
+    opened: LedgerStore = PostgresStore.create(store, schema, text)
     url = without_password(store)
     address = StoreAddress(url, schema, seal_of([url, schema]))
     try:

@@ -19,7 +19,7 @@ class LedgerError(WoloError):
     exit_code = 2
 
 
-class Store(Protocol):
+class LedgerStore(Protocol):
     """A database, used by any thread of its process. Calls block."""
 
     skip_locked: str

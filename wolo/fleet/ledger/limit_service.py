@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from wolo.fleet.ledger.ledger_store import LedgerError
-from wolo.fleet.ledger.shared_limits import Limits
+from wolo.fleet.ledger.shared_limits import SharedLimits
 
 
-class _Said(Struct, rename={"what": "do"}):
+class _LimitRequest(Struct, rename={"what": "do"}):
     """A line of `wolo.models.shared_limiter`."""
 
     what: str
@@ -27,7 +27,7 @@ class _Said(Struct, rename={"what": "do"}):
 class LimitService:
     """An asynchronous context. Its `path` goes into the environment of agents, as `LIMITER_VARIABLE`."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SharedLimits) -> None:
         self._limits = limits
         self._folder = tempfile.TemporaryDirectory(prefix="wolo-")  # the path of a socket must be short
         self.path = f"{self._folder.name}/limiter"
@@ -45,7 +45,7 @@ class LimitService:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            said = msgspec.json.decode(await reader.readline(), type=_Said)
+            said = msgspec.json.decode(await reader.readline(), type=_LimitRequest)
             wait_s = await asyncio.to_thread(self._do, said)
             writer.write(msgspec.json.encode({"wait_s": wait_s}) + b"\n")
             await writer.drain()
@@ -54,7 +54,7 @@ class LimitService:
         finally:
             writer.close()
 
-    def _do(self, said: _Said) -> float:
+    def _do(self, said: _LimitRequest) -> float:
         if said.what == "acquire":
             return self._limits.acquire(said.key, int(said.tokens or 0))
         if said.what == "refused":

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.errors import WoloError
-from wolo.fleet.tasks import Task
+from wolo.fleet.tasks import BatchTask
 
 Ended = Literal["done", "passed", "failed", "errored", "timeout", "budget", "cancelled", "lost"]
 """`done`: it ended well, and its task has no verify."""
@@ -28,7 +28,7 @@ class Owner(Struct, frozen=True):
 
 
 class Lease(Struct, frozen=True):
-    task: Task
+    task: BatchTask
     key: str
     attempt: int
     """From 1."""
@@ -62,7 +62,7 @@ class Patch(Struct, frozen=True):
         return place_in(run, self.path)
 
 
-class Verified(Struct, frozen=True):
+class VerifyResult(Struct, frozen=True):
     """Result of the verify command."""
 
     exit_code: int | None
@@ -95,7 +95,7 @@ class Failure(Struct, frozen=True):
     message: str
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class AttemptOutcome(Struct, frozen=True, kw_only=True):
     """The end of one attempt."""
 
     state: Ended
@@ -104,7 +104,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     session_id: str = ""
     patch: Patch | None = None
     """None: nothing was changed."""
-    verify: Verified | None = None
+    verify: VerifyResult | None = None
     usage: Spent = Spent()
     started: str
     """ISO 8601, UTC."""

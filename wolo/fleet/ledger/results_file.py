@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from wolo.errors import SessionError
-from wolo.fleet.ledger.ledger_store import Execute, LedgerError, Store
-from wolo.fleet.ledger.outcomes import Outcome, place_in
-from wolo.fleet.ledger.run_rows import Meta, Refusals, Totals
+from wolo.fleet.ledger.ledger_store import Execute, LedgerError, LedgerStore
+from wolo.fleet.ledger.outcomes import AttemptOutcome, place_in
+from wolo.fleet.ledger.run_rows import BatchTotals, Meta, Refusals
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.workspace.files.unfinished import write_whole
 
@@ -30,7 +30,7 @@ _SELECT = "SELECT t.id, a.key, a.attempt, a.outcome FROM attempts a JOIN tasks t
 class ResultsFile:
     """Grows only; line n is the result that the ledger numbered n. A torn or foreign end is written again."""
 
-    def __init__(self, folder: Path, store: Store) -> None:
+    def __init__(self, folder: Path, store: LedgerStore) -> None:
         self._path, self._store = folder / RESULTS, store
         self._lock = folder / _LOCK
         self._bytes = self._lines = 0
@@ -144,7 +144,7 @@ class ResultsFile:
 
 
 def _line(task_id: str, key: str, attempt: int, outcome: str) -> bytes:
-    ended = msgspec.json.decode(outcome, type=Outcome)
+    ended = msgspec.json.decode(outcome, type=AttemptOutcome)
     line: dict[str, Any] = {
         "id": task_id,
         "key": key,
@@ -177,7 +177,7 @@ def write_summary(
     meta: Meta,
     counts: Mapping[str, int],
     attempts: Mapping[str, int],
-    totals: Totals,
+    totals: BatchTotals,
     refusals: Refusals,
     now: str,
 ) -> None:

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from wolo.fleet.ledger.outcomes import Outcome, State
-from wolo.fleet.tasks import Task
+from wolo.fleet.ledger.outcomes import AttemptOutcome, State
+from wolo.fleet.tasks import BatchTask
 
 Beat = Literal["held", "cancelled", "budget", "lost"]
 """`cancelled`, `budget`: stop, then publish with that state; `lost`: stop, another worker has the task."""
@@ -50,7 +50,7 @@ class Refusals(Struct, frozen=True, omit_defaults=True):
 class Row(Struct, frozen=True, kw_only=True):
     """A task and its newest attempt."""
 
-    task: Task
+    task: BatchTask
     key: str
     state: State
     attempt: int
@@ -63,11 +63,11 @@ class Row(Struct, frozen=True, kw_only=True):
     """Last report of its worker."""
     tokens: int
     cost_usd: float
-    outcome: Outcome | None
+    outcome: AttemptOutcome | None
     """Outcome of the newest attempt, if that ended."""
 
 
-class Totals(Struct, frozen=True):
+class BatchTotals(Struct, frozen=True):
     """Used by all attempts so far, also those that run or were lost."""
 
     tokens: int

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.fleet.ledger.hosts import Host
-from wolo.fleet.ledger.ledger_store import Execute, Store
+from wolo.fleet.ledger.ledger_store import Execute, LedgerStore
 
 WINDOW_S = 60.0
 SLACK_S = 6.0
@@ -37,10 +37,10 @@ class Limit(Struct, frozen=True):
     """Requests in that minute, and in the one before."""
 
 
-class Limits:
+class SharedLimits:
     """Works for any number of processes; each call is one transaction of the ledger."""
 
-    def __init__(self, store: Store, host: Host, *, requests: float | None = None, tokens: float | None = None) -> None:
+    def __init__(self, store: LedgerStore, host: Host, *, requests: float | None = None, tokens: float | None = None) -> None:
         """`requests`, `tokens`: a minute with each key, as far as the user knows."""
         self._store, self._known = store, (requests, tokens)
         self._prefix = f"{host.boot}/" if store.one_host else ""  # the clock of one machine starts anew with it

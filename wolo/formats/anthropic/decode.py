@@ -39,7 +39,7 @@ class AnthropicDecoder:
 
     def __init__(self, tools: Iterable[str], prefix: str) -> None:
         """`tools` are the names offered; thinking is stamped with `prefix`, the digest of the request."""
-        self._events = EventReader()
+        self._events = AnthropicReader()
         self._read = self._events.read
         self._own_names = names_by_wire(tools)
         self.stamp = (Blob(PREFIX, prefix),) if prefix else ()
@@ -74,7 +74,7 @@ class AnthropicDecoder:
             return [*self._begin_prefilled(event), *self._read_event(event, payload)]
         return self._read_event(event, payload)
 
-    def _read_event(self, event: Event, payload: bytes) -> Sequence[Delta]:
+    def _read_event(self, event: AnthropicEvent, payload: bytes) -> Sequence[Delta]:
         piece = event.delta
         if event.type != "content_block_delta" or piece is None:
             return self._on_event(event, payload)
@@ -108,7 +108,7 @@ class AnthropicDecoder:
 
     # Message events
 
-    def _on_event(self, event: Event, payload: bytes) -> Sequence[Delta]:
+    def _on_event(self, event: AnthropicEvent, payload: bytes) -> Sequence[Delta]:
         match event.type:
             case "content_block_start":
                 return self._begin(self._index(event), _object(event.content_block))
@@ -143,7 +143,7 @@ class AnthropicDecoder:
         self._set_finish(message.get("stop_reason"), message.get("stop_details"))
         return self._count(message.get("usage"))
 
-    def _begin_prefilled(self, event: Event) -> list[Delta]:
+    def _begin_prefilled(self, event: AnthropicEvent) -> list[Delta]:
         """Emit prefilled blocks before the one this event is about; all of them at the end of the response."""
         is_end = event.type in ("message_delta", "message_stop", DONE)
         if not is_end and not (event.type or "").startswith("content_block"):
@@ -174,7 +174,7 @@ class AnthropicDecoder:
 
     # Block events
 
-    def _index(self, event: Event) -> int:
+    def _index(self, event: AnthropicEvent) -> int:
         """Servers that do not number blocks send them one after another."""
         return event.index if event.index is not None else max(self._open, default=self._block_count)
 
@@ -206,7 +206,7 @@ class AnthropicDecoder:
         name = _text(block, "name")
         return CallDelta(opened.slot, _text(block, "id"), self._own_names.get(name, name))
 
-    def _extend_block(self, event: Event, piece: BlockDelta) -> Sequence[Delta]:
+    def _extend_block(self, event: AnthropicEvent, piece: BlockDelta) -> Sequence[Delta]:
         if piece.type is None and piece.text:
             return (TextDelta(piece.text),)
         opened = self._open.get(self._index(event))
@@ -261,7 +261,7 @@ class BlockDelta(Struct, gc=False):
     stop_details: Raw = Raw()
 
 
-class Event(Struct, gc=False):
+class AnthropicEvent(Struct, gc=False):
     type: str | None = None
     index: int | None = None
     delta: BlockDelta | None = None
@@ -271,28 +271,28 @@ class Event(Struct, gc=False):
     error: Raw = Raw()
 
 
-_decode = msgspec.json.Decoder(Event).decode
+_decode = msgspec.json.Decoder(AnthropicEvent).decode
 
 DONE = "[DONE]"
 """Event type for the `[DONE]` that some proxies append."""
 
 
-class EventReader(PayloadReader[Event]):
-    def _decode(self, payload: bytes) -> Event:
+class AnthropicReader(PayloadReader[AnthropicEvent]):
+    def _decode(self, payload: bytes) -> AnthropicEvent:
         event = _decode(payload)
         if event.type is None:
             raise msgspec.DecodeError("an event without a type")
         return event
 
-    def _unreadable(self, payload: bytes) -> Event | None:
-        return Event(type=DONE) if payload.startswith(b"[DONE]") else super()._unreadable(payload)
+    def _unreadable(self, payload: bytes) -> AnthropicEvent | None:
+        return AnthropicEvent(type=DONE) if payload.startswith(b"[DONE]") else super()._unreadable(payload)
 
-    def _from_object(self, document: dict[str, Any]) -> Event:
+    def _from_object(self, document: dict[str, Any]) -> AnthropicEvent:
         kind = document.get("type")
         delta = document.get("delta")
         index = document.get("index")
         index = index if isinstance(index, int) else None
-        return Event(
+        return AnthropicEvent(
             type=kind if isinstance(kind, str) else _infer_type(document),
             index=index,
             delta=self._piece(index, delta) if isinstance(delta, dict) else None,

@@ -34,7 +34,7 @@ class FunctionCall(Struct, gc=False, rename="camel"):
     will_continue: bool | None = None
 
 
-class Part(Struct, gc=False, rename="camel"):
+class GeminiPart(Struct, gc=False, rename="camel"):
     text: str | None = None
     thought: bool | None = None
     thought_signature: str | None = None
@@ -42,7 +42,7 @@ class Part(Struct, gc=False, rename="camel"):
 
 
 class Content(Struct, gc=False):
-    parts: list[Part] | None = None
+    parts: list[GeminiPart] | None = None
 
 
 class Candidate(Struct, gc=False, rename="camel"):
@@ -57,24 +57,24 @@ class PromptFeedback(Struct, gc=False, rename="camel"):
     block_reason_message: str | None = None
 
 
-class Event(Struct, gc=False, rename="camel"):
+class GeminiChunk(Struct, gc=False, rename="camel"):
     candidates: list[Candidate] | None = None
     usage_metadata: Raw = Raw()
     prompt_feedback: PromptFeedback | None = None
     error: Raw = Raw()
 
 
-_decoder = msgspec.json.Decoder(Event)
-_patient_decoder = msgspec.json.Decoder(Event, strict=False)
-_part_decoder = msgspec.json.Decoder(Part, strict=False)
+_decoder = msgspec.json.Decoder(GeminiChunk)
+_patient_decoder = msgspec.json.Decoder(GeminiChunk, strict=False)
+_part_decoder = msgspec.json.Decoder(GeminiPart, strict=False)
 _list_decoder = msgspec.json.Decoder(list[Raw])
 
 
-class EventReader(PayloadReader[Event]):
-    def _decode(self, payload: bytes) -> Event:
+class GeminiReader(PayloadReader[GeminiChunk]):
+    def _decode(self, payload: bytes) -> GeminiChunk:
         return _decoder.decode(payload)
 
-    def _from_object(self, document: dict[str, Any]) -> Event:
+    def _from_object(self, document: dict[str, Any]) -> GeminiChunk:
         self._join_surrogates(document)
         mended = whole_throughout(document)
         try:
@@ -88,11 +88,11 @@ class EventReader(PayloadReader[Event]):
                 part["text"] = self._surrogates.join(bool(part.get("thought")), text)
 
 
-def _salvage(document: dict[str, Any]) -> Event:
+def _salvage(document: dict[str, Any]) -> GeminiChunk:
     """Parse the valid fields of a payload with wrong types."""
     candidates = document.get("candidates")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
-    spoken = Event(usage_metadata=as_raw(document.get("usageMetadata")), error=as_raw(document.get("error")))
+    spoken = GeminiChunk(usage_metadata=as_raw(document.get("usageMetadata")), error=as_raw(document.get("error")))
     if isinstance(first, dict):
         reason = first.get("finishReason")
         parts = [part for each in _parts(document) if (part := _part(each)) is not None]
@@ -100,12 +100,12 @@ def _salvage(document: dict[str, Any]) -> Event:
     return spoken
 
 
-def _part(part: dict[str, Any]) -> Part | None:
+def _part(part: dict[str, Any]) -> GeminiPart | None:
     try:
         return _part_decoder.decode(msgspec.json.encode(part))
     except (msgspec.MsgspecError, RecursionError):
         text = part.get("text")
-        return Part(text=text, thought=bool(part.get("thought"))) if isinstance(text, str) else None
+        return GeminiPart(text=text, thought=bool(part.get("thought"))) if isinstance(text, str) else None
 
 
 def split_list(body: bytes) -> Sequence[bytes] | None:
@@ -131,7 +131,7 @@ MOST_PLACES = 10_000
 """Larger list indexes in arguments are treated as errors."""
 
 
-class OpenCalls:
+class GeminiOpenCalls:
     """`names` maps server tool names to ours."""
 
     def __init__(self, names: Mapping[str, str]) -> None:

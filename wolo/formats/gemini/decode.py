@@ -9,7 +9,7 @@ from typing import Any
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
 from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
 from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
-from wolo.formats.gemini.chunks import Candidate, Event, EventReader, OpenCalls, Part, split_list
+from wolo.formats.gemini.chunks import Candidate, GeminiChunk, GeminiOpenCalls, GeminiPart, GeminiReader, split_list
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE, own_names
 from wolo.formats.response_errors import is_error, response_error
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
@@ -47,8 +47,8 @@ class GeminiDecoder:
 
     def __init__(self, tools: Iterable[str], provider_hint: str = "") -> None:
         """`tools` are the names offered."""
-        self._events = EventReader()
-        self._calls = OpenCalls(own_names(tools))
+        self._events = GeminiReader()
+        self._calls = GeminiOpenCalls(own_names(tools))
         self._hint = provider_hint
         self._candidate: int | None = None
         self._is_writing = False
@@ -98,7 +98,7 @@ class GeminiDecoder:
         event = self._events.read(payload)
         return () if event is None else self._take(event, payload)
 
-    def _take(self, event: Event, payload: bytes) -> Sequence[Delta]:
+    def _take(self, event: GeminiChunk, payload: bytes) -> Sequence[Delta]:
         if event.error and bytes(event.error) not in EMPTY_JSON:
             raise read_refusal(200, {}, payload, self._hint)
         if event.usage_metadata and (usage := bytes(event.usage_metadata)) not in EMPTY_JSON:
@@ -126,7 +126,7 @@ class GeminiDecoder:
             self._finish = candidate.finish_reason
             self._finish_message = candidate.finish_message or ""
 
-    def _hear_part(self, part: Part, deltas: list[Delta]) -> None:
+    def _hear_part(self, part: GeminiPart, deltas: list[Delta]) -> None:
         signature = part.thought_signature
         if not signature and part.function_call is None:
             if part.text:
@@ -140,7 +140,7 @@ class GeminiDecoder:
         elif part.text is not None or part.thought:
             self._hear_signed(part, blobs, deltas)
 
-    def _hear_signed(self, part: Part, blobs: tuple[Blob, ...], deltas: list[Delta]) -> None:
+    def _hear_signed(self, part: GeminiPart, blobs: tuple[Blob, ...], deltas: list[Delta]) -> None:
         if self._is_writing:
             deltas.append(BreakDelta())
         if part.thought:

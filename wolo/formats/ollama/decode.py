@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 THINKING_FIELD = "thinking"
 
 
-class Function(Struct, gc=False):
+class OllamaFunction(Struct, gc=False):
     name: str | None = None
     arguments: Raw = Raw()
     index: int | None = None
 
 
-class Call(Struct, gc=False):
-    function: Function | None = None
+class OllamaCall(Struct, gc=False):
+    function: OllamaFunction | None = None
     id: str | None = None
 
 
 class MessageChunk(Struct, gc=False):
     content: str | None = None
     thinking: str | None = None
-    tool_calls: list[Call] | None = None
+    tool_calls: list[OllamaCall] | None = None
 
 
 class ResponseLine(Struct, gc=False):
@@ -157,7 +157,7 @@ class OllamaDecoder:
 
     # Calls
 
-    def _on_call(self, call: Call, deltas: list[Delta]) -> None:
+    def _on_call(self, call: OllamaCall, deltas: list[Delta]) -> None:
         function = call.function
         if function is None or not (function.name or function.arguments):
             return
@@ -229,13 +229,13 @@ def _message_chunk(message: Mapping[str, Any]) -> MessageChunk:
     )
 
 
-def _call(call: Mapping[str, Any]) -> Call:
+def _call(call: Mapping[str, Any]) -> OllamaCall:
     function, wire_id = call.get("function"), call.get("id")
     if not isinstance(function, dict):
-        return Call()
+        return OllamaCall()
     name = function.get("name")
-    return Call(
-        function=Function(
+    return OllamaCall(
+        function=OllamaFunction(
             name=whole(name) if isinstance(name, str) else None,
             arguments=as_raw(function.get("arguments")),
             index=_integer(function.get("index")),

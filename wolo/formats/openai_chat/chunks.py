@@ -49,7 +49,7 @@ class MessageDelta(Struct, gc=False):
     """List content in order, as (field, text); the field is empty for plain text."""
 
 
-class Choice(Struct, gc=False):
+class ChunkChoice(Struct, gc=False):
     index: int | None = None
     delta: MessageDelta | None = None
     message: MessageDelta | None = None
@@ -62,7 +62,7 @@ class _XGroq(Struct, gc=False):
 
 
 class Chunk(Struct, gc=False):
-    choices: list[Choice] | None = None
+    choices: list[ChunkChoice] | None = None
     usage: Raw = Raw()
     error: Raw = Raw()
     x_groq: _XGroq | None = None
@@ -143,9 +143,9 @@ class ChunkReader(PayloadReader[Chunk]):
             x_groq=_XGroq(as_raw(groq.get("usage"))) if isinstance(groq, dict) else None,
         )
 
-    def _choice(self, choice: Mapping[str, Any]) -> Choice:
+    def _choice(self, choice: Mapping[str, Any]) -> ChunkChoice:
         reason = choice.get("finish_reason")
-        return Choice(
+        return ChunkChoice(
             index=_integer(choice.get("index")),
             delta=self._message_delta(choice.get("delta")),
             message=self._message_delta(choice.get("message")),

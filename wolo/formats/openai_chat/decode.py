@@ -18,7 +18,7 @@ from wolo.formats.decoding.response_end import (
 )
 from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
 from wolo.formats.encoding.wire_names import wire_name
-from wolo.formats.openai_chat.chunks import Choice, Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls
+from wolo.formats.openai_chat.chunks import Chunk, ChunkChoice, ChunkReader, Fragment, MessageDelta, OpenCalls
 from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
 from wolo.formats.response_errors import is_error, response_error
 from wolo.formats.text_recovery.text_filter import TextFilter
@@ -170,7 +170,7 @@ class ChatDecoder:
         if (raw := bytes(usage)) not in EMPTY_JSON:
             self._usage = raw
 
-    def _on_choice(self, choice: Choice, deltas: list[Delta]) -> None:
+    def _on_choice(self, choice: ChunkChoice, deltas: list[Delta]) -> None:
         if choice.usage:
             self._note_usage(choice.usage)
         if choice.finish_reason and not self._finish:

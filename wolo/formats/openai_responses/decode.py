@@ -18,11 +18,11 @@ from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, ENCRYPTED, ME
 from wolo.formats.openai_responses.output_items import (
     BROKEN_OFF,
     DONE,
-    Event,
-    EventReader,
     Kind,
     OpenItem,
     Place,
+    ResponsesEvent,
+    ResponsesReader,
     RunningText,
     arguments_of,
     content_of,
@@ -50,7 +50,7 @@ class ResponsesDecoder:
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], reserved_tool_names: Sequence[str] = ()) -> None:
         """`offered` maps tool names to argument schemas."""
-        self._events = EventReader()
+        self._events = ResponsesReader()
         self._read_event = self._events.read
         self._offered = offered
         self._names = names_by_wire(offered, reserved_tool_names)
@@ -91,7 +91,7 @@ class ResponsesDecoder:
             raise response_error(200, {}, payload)
         return self._dispatch(event)
 
-    def _dispatch(self, event: Event) -> Sequence[Delta]:
+    def _dispatch(self, event: ResponsesEvent) -> Sequence[Delta]:
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
                 return self._on_text(event)
@@ -134,20 +134,20 @@ class ResponsesDecoder:
 
     # Text and reasoning
 
-    def _on_text(self, event: Event) -> list[Delta]:
+    def _on_text(self, event: ResponsesEvent) -> list[Delta]:
         return self._text_fragment("message", event, (SAID, event.content_index or 0), event.delta or "")
 
-    def _end_text(self, event: Event) -> list[Delta]:
+    def _end_text(self, event: ResponsesEvent) -> list[Delta]:
         place = (SAID, event.content_index or 0)
         final = event.text or event.refusal or ""
         return self._text_fragment("message", event, place, self._item(event, "message").remaining(place, final))
 
-    def _on_reasoning(self, event: Event) -> list[Delta]:
+    def _on_reasoning(self, event: ResponsesEvent) -> list[Delta]:
         is_summary = event.type.startswith("response.reasoning_summary")
         place = (SUMMARY, event.summary_index or 0) if is_summary else (CONTENT, event.content_index or 0)
         return self._text_fragment("reasoning", event, place, event.delta or "")
 
-    def _text_fragment(self, kind: Kind, event: Event, place: Place, text: str) -> list[Delta]:
+    def _text_fragment(self, kind: Kind, event: ResponsesEvent, place: Place, text: str) -> list[Delta]:
         item = self._item(event, kind)
         if not text or item.kind != kind:
             return []
@@ -181,7 +181,7 @@ class ResponsesDecoder:
 
     # Calls
 
-    def _on_arguments(self, event: Event) -> list[Delta]:
+    def _on_arguments(self, event: ResponsesEvent) -> list[Delta]:
         item = self._item(event, "call")
         if not event.delta or item.kind not in ("call", "wrapper"):
             return []
@@ -192,7 +192,7 @@ class ResponsesDecoder:
         self._running = RunningText(event, fragments, lambda delta: CallDelta(slot, "", "", delta))
         return [CallDelta(slot, arguments=event.delta)]
 
-    def _end_arguments(self, event: Event) -> list[Delta]:
+    def _end_arguments(self, event: ResponsesEvent) -> list[Delta]:
         item = self._item(event, "call")
         return self._complete(item, event.arguments or "") if item.kind == "call" else []
 
@@ -210,7 +210,7 @@ class ResponsesDecoder:
 
     # Items
 
-    def _item(self, event: Event, kind: Kind) -> OpenItem:
+    def _item(self, event: ResponsesEvent, kind: Kind) -> OpenItem:
         """Item of this event; an unannounced item gets the kind that the event implies."""
         index = event.output_index if event.output_index is not None else max(self._items, default=0)
         item = self._items.get(index)
@@ -228,7 +228,7 @@ class ResponsesDecoder:
         self._running = None
         return self._calls - 1
 
-    def _begin(self, event: Event) -> list[Delta]:
+    def _begin(self, event: ResponsesEvent) -> list[Delta]:
         given = read_part(event.item)
         index = event.output_index if event.output_index is not None else len(self._items)
         if index in self._items:
@@ -243,7 +243,7 @@ class ResponsesDecoder:
         item.call_id, item.name = call_id or item.call_id, name or item.name
         return [CallDelta(item.slot, item.call_id, self._names.get(item.name, item.name))]
 
-    def _end_item(self, event: Event) -> list[Delta]:
+    def _end_item(self, event: ResponsesEvent) -> list[Delta]:
         given = read_part(event.item)
         index = event.output_index if event.output_index is not None else max(self._items, default=0)
         return self._close_item(index, given)
@@ -315,7 +315,7 @@ class ResponsesDecoder:
 
     # Finish
 
-    def _end_answer(self, event: Event) -> list[Delta]:
+    def _end_answer(self, event: ResponsesEvent) -> list[Delta]:
         answer = read_part(event.response)
         answer.setdefault("status", event.type.rpartition(".")[2])
         return self._finish_response(answer)

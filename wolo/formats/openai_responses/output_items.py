@@ -18,7 +18,7 @@ from wolo.messages.message import FinishReason, Usage
 from wolo.messages.unicode import whole, whole_throughout
 
 
-class Event(Struct):
+class ResponsesEvent(Struct):
     """Fields of all events; rare ones stay undecoded."""
 
     type: str = ""
@@ -37,25 +37,25 @@ class Event(Struct):
 DONE = b"[DONE]"
 """End marker that some servers send, as in Chat Completions."""
 
-_decode = msgspec.json.Decoder(Event).decode
+_decode = msgspec.json.Decoder(ResponsesEvent).decode
 _TEXTS = ("type", "text", "refusal", "arguments", "input")
 _NUMBERS = ("output_index", "content_index", "summary_index")
 _UNREAD = ("item", "response")
 
 
-class EventReader(PayloadReader[Event]):
-    def _decode(self, payload: bytes) -> Event:
+class ResponsesReader(PayloadReader[ResponsesEvent]):
+    def _decode(self, payload: bytes) -> ResponsesEvent:
         return _decode(payload)
 
-    def _unreadable(self, payload: bytes) -> Event | None:
+    def _unreadable(self, payload: bytes) -> ResponsesEvent | None:
         return None if payload[:6] == DONE else super()._unreadable(payload)
 
-    def _from_object(self, document: dict[str, Any]) -> Event:
+    def _from_object(self, document: dict[str, Any]) -> ResponsesEvent:
         """Fields of unexpected types count as absent."""
         known: dict[str, Any] = {name: whole(text) for name in _TEXTS if isinstance(text := document.get(name), str)}
         known |= {name: number for name in _NUMBERS if type(number := document.get(name)) is int}
         known |= {name: as_raw(document[name]) for name in _UNREAD if name in document}
-        event = Event(**known)
+        event = ResponsesEvent(**known)
         if isinstance(delta := document.get("delta"), str):
             place = (event.type, event.output_index, event.content_index, event.summary_index)
             event.delta = self._surrogates.join(place, delta)
@@ -118,13 +118,13 @@ class RunningText:
 
     __slots__ = ("_content", "_output", "_summary", "_type", "fragments", "make_delta")
 
-    def __init__(self, event: Event, fragments: list[str], make_delta: Callable[[str], Delta]) -> None:
+    def __init__(self, event: ResponsesEvent, fragments: list[str], make_delta: Callable[[str], Delta]) -> None:
         self._type = event.type
         self._output, self._content, self._summary = event.output_index, event.content_index, event.summary_index
         self.fragments = fragments
         self.make_delta = make_delta
 
-    def continues(self, event: Event) -> bool:
+    def continues(self, event: ResponsesEvent) -> bool:
         return (
             event.type == self._type
             and event.output_index == self._output

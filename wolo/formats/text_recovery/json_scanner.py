@@ -48,7 +48,7 @@ class JsonObject:
         return None
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     key: str
     value: Any
     begin: int
@@ -56,9 +56,9 @@ class Member(NamedTuple):
     """Offset of the value in the text."""
 
 
-def read_members(text: str) -> list[Member]:
+def read_members(text: str) -> list[JsonMember]:
     """Members of the object that fills the text. Raises ValueError, or RecursionError if nested too deep."""
-    members: list[Member] = []
+    members: list[JsonMember] = []
     at = _expect(text, 0, "{")
     while not (text.startswith("}", at) and not members):
         key, at = _decoder.raw_decode(text, at)
@@ -66,7 +66,7 @@ def read_members(text: str) -> list[Member]:
             raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
         begin = _expect(text, at, ":")
         value, end = _decoder.raw_decode(text, begin)
-        members.append(Member(key, value, begin, end))
+        members.append(JsonMember(key, value, begin, end))
         at = _skip_space(text, end)
         if text.startswith("}", at):
             break

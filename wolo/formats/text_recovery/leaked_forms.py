@@ -23,7 +23,7 @@ class Before(NamedTuple):
     texts: tuple[str, ...]
 
 
-class Run(NamedTuple):
+class CharacterRun(NamedTuple):
     """Characters matching a pattern."""
 
     pattern: re.Pattern[str]
@@ -44,15 +44,15 @@ class _Tool:
     """The name of an offered tool."""
 
 
-Step = str | Maybe | Before | Run | _Tool
+Step = str | Maybe | Before | CharacterRun | _Tool
 TOOL = _Tool()
-SPACE = Run(re.compile(r"\s{0,1000}"))  # bounded, because degenerate output repeats blanks or digits endlessly
+SPACE = CharacterRun(re.compile(r"\s{0,1000}"))  # bounded, because degenerate output repeats blanks or digits endlessly
 
 Content = Literal["call", "arguments"] | Values
 """A JSON object with name and arguments, a JSON object with the named tool's arguments, or markup."""
 
 
-class Form(NamedTuple):
+class CallForm(NamedTuple):
     steps: tuple[Step, ...]
     content: Content = "arguments"
     closers: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Form(NamedTuple):
 class Opening(NamedTuple):
     """A form found in the text."""
 
-    form: Form
+    form: CallForm
     tool: str
     """Empty if the content names the tool."""
     end: int
@@ -82,41 +82,41 @@ _QWEN = _between(r"<parameter=([^>\s]+)>", "</parameter>", "<parameter=", "</fun
 _GLM = _between(r"<arg_key>(.*?)</arg_key>\s*<arg_value>", "</arg_value>", "<arg_key>", _END_TAG, r"<\s*arg_(?:key|value)\s*>")
 
 
-def _claude(space: str) -> Form:
+def _claude(space: str) -> CallForm:
     mark = f"{space}parameter"
     values = _between(
         rf'<{mark}\s+name="([^"]+)"[^>]*>', f"</{mark}>", rf"<{mark}\s", f"</{space}invoke>", r"<\s*(?:antml:)?parameter\s"
     )
     opens = (Maybe(f"<{space}function_calls>"), SPACE, f"<{space}invoke", SPACE, 'name="', TOOL, '"', SPACE, ">")
-    return Form(opens, values, (f"</{space}function_calls>",))
+    return CallForm(opens, values, (f"</{space}function_calls>",))
 
 
 _KIMI_CLOSERS = ("<|tool_call_end|>", "<|tool_calls_section_end|>")
 _KIMI_CALL: tuple[Step, ...] = (
-    *("<|tool_call_begin|>", SPACE, Maybe("functions."), TOOL, Run(re.compile(r"[:\d]{0,40}")), SPACE),
+    *("<|tool_call_begin|>", SPACE, Maybe("functions."), TOOL, CharacterRun(re.compile(r"[:\d]{0,40}")), SPACE),
     *("<|tool_call_argument_begin|>", SPACE),
 )
 _HARMONY_CLOSERS = ("<|call|>", "<|end|>")
-_HARMONY_CALL: tuple[Step, ...] = ("to=functions.", TOOL, Run(re.compile(r"[^{}]{0,120}")))
+_HARMONY_CALL: tuple[Step, ...] = ("to=functions.", TOOL, CharacterRun(re.compile(r"[^{}]{0,120}")))
 _CHANNEL: tuple[Step, ...] = (Maybe("commentary"), Maybe("analysis"), Maybe("final"), SPACE)
 
-FORMS: tuple[Form, ...] = (
-    Form((_TAG, SPACE), "call", (_END_TAG,)),  # Hermes, Qwen
-    Form((Maybe(_TAG), SPACE, "<function=", TOOL, SPACE, ">"), _QWEN, (_END_TAG,)),
-    Form((_TAG, SPACE, TOOL, SPACE, Before(("<arg_key>", _END_TAG))), _GLM, (_END_TAG,)),
+FORMS: tuple[CallForm, ...] = (
+    CallForm((_TAG, SPACE), "call", (_END_TAG,)),  # Hermes, Qwen
+    CallForm((Maybe(_TAG), SPACE, "<function=", TOOL, SPACE, ">"), _QWEN, (_END_TAG,)),
+    CallForm((_TAG, SPACE, TOOL, SPACE, Before(("<arg_key>", _END_TAG))), _GLM, (_END_TAG,)),
     *map(_claude, ("", "antml:")),
-    Form(("[TOOL_CALLS]", SPACE, Maybe("["), SPACE), "call", (",", "]", "</s>")),  # Mistral
-    Form(("[TOOL_CALLS]", SPACE, TOOL, Maybe("[CALL_ID]"), Run(_NAME), Maybe("[ARGS]"), SPACE), closers=("</s>",)),
-    Form(("<|tool_calls_section_begin|>", SPACE, *_KIMI_CALL), closers=_KIMI_CLOSERS),
-    Form(_KIMI_CALL, closers=_KIMI_CLOSERS),
-    Form(("<|start|>assistant", SPACE, Maybe("<|channel|>"), *_CHANNEL, *_HARMONY_CALL), closers=_HARMONY_CLOSERS),
-    Form(("<|channel|>", *_CHANNEL, *_HARMONY_CALL), closers=_HARMONY_CLOSERS),
-    Form(_HARMONY_CALL, closers=_HARMONY_CLOSERS),
-    Form(("<|python_tag|>", SPACE), "call", (";", "<|eom_id|>", "<|eot_id|>")),  # Llama
+    CallForm(("[TOOL_CALLS]", SPACE, Maybe("["), SPACE), "call", (",", "]", "</s>")),  # Mistral
+    CallForm(("[TOOL_CALLS]", SPACE, TOOL, Maybe("[CALL_ID]"), CharacterRun(_NAME), Maybe("[ARGS]"), SPACE), closers=("</s>",)),
+    CallForm(("<|tool_calls_section_begin|>", SPACE, *_KIMI_CALL), closers=_KIMI_CLOSERS),
+    CallForm(_KIMI_CALL, closers=_KIMI_CLOSERS),
+    CallForm(("<|start|>assistant", SPACE, Maybe("<|channel|>"), *_CHANNEL, *_HARMONY_CALL), closers=_HARMONY_CLOSERS),
+    CallForm(("<|channel|>", *_CHANNEL, *_HARMONY_CALL), closers=_HARMONY_CLOSERS),
+    CallForm(_HARMONY_CALL, closers=_HARMONY_CLOSERS),
+    CallForm(("<|python_tag|>", SPACE), "call", (";", "<|eom_id|>", "<|eot_id|>")),  # Llama
 )
 END_MARKS = ("</s>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<end_of_turn>")
 """End-of-turn marks that may follow a call of any form."""
-BARE = Form((), "call", (_END_TAG,))
+BARE = CallForm((), "call", (_END_TAG,))
 """A JSON object without markup."""
 
 CANDIDATE = re.compile(r'\{(?=\s{0,1000}(?:"|\Z))|`(?=``|`?\Z)|~(?=~~|~?\Z)|<(?=[tfia|]|\Z)|\[(?=T|\Z)|t(?=o=|o?\Z)')
@@ -140,11 +140,11 @@ def _tried(text: str, at: int, offered: Collection[str]) -> Iterator[Opening | i
             yield found
 
 
-def _walk(form: Form, text: str, at: int, offered: Collection[str]) -> Opening | int:
+def _walk(form: CallForm, text: str, at: int, offered: Collection[str]) -> Opening | int:
     tool = ""
     for step in form.steps:
-        if isinstance(step, Run | _Tool):
-            found = (step.pattern if isinstance(step, Run) else _NAME).match(text, at)
+        if isinstance(step, CharacterRun | _Tool):
+            found = (step.pattern if isinstance(step, CharacterRun) else _NAME).match(text, at)
             assert found is not None  # may match the empty string
             at = found.end()
             if isinstance(step, _Tool):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from wolo.formats.text_recovery.json_scanner import Member, read_members
+from wolo.formats.text_recovery.json_scanner import JsonMember, read_members
 from wolo.messages.call_arguments import Unreadable, read_arguments
 
 OPEN, CLOSE = "<tool>", "</tool>"
@@ -54,7 +54,7 @@ def check_message(role: object, content: object) -> None:
         raise Malformed("The content is empty.")
 
 
-def check_call(text: str) -> tuple[str, str, Member | None]:
+def check_call(text: str) -> tuple[str, str, JsonMember | None]:
     """Parse server, tool and position of the arguments; None: the object was double-encoded. Raises Malformed."""
     if (begin := text.find(OPEN)) < 0:
         raise Malformed(MISSING_OPEN)
@@ -107,13 +107,13 @@ def format_call(tool: str, arguments: str) -> str:
     return f"{OPEN}{head}{arguments}}}{CLOSE}"
 
 
-def _parts_of(inner: str) -> tuple[str, str, Member | None]:
+def _parts_of(inner: str) -> tuple[str, str, JsonMember | None]:
     text = inner.rstrip()
     try:
         members = read_members(text)
     except (ValueError, RecursionError):
         return _parts_of_string(text)
-    by_key: dict[str, Member] = {}
+    by_key: dict[str, JsonMember] = {}
     for member in members:
         if by_key.setdefault(member.key, member) is not member:
             raise Malformed(f"The key `{member.key}` is duplicated.")

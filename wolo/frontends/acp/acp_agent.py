@@ -27,10 +27,10 @@ PAGE = 50
 LOGIN = "wolo-login"
 
 
-class Agent:
+class AcpAgent:
     """One connection; its sessions run side by side, each in its own directory. Methods raise WoloError."""
 
-    client: sdk.Client
+    client: sdk.AcpClient
 
     def __init__(self, given: Given) -> None:
         """`given`: options of the command line, for every session."""

@@ -99,6 +99,7 @@ BaseModel.model_config = _CONFIG
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "AcpClient",
     "AgentCapabilities",
     "AudioContentBlock",
     "AuthMethodAgent",
@@ -106,7 +107,6 @@ __all__ = [
     "AvailableCommand",
     "AvailableCommandInput",
     "BlobResourceContents",
-    "Client",
     "ClientCapabilities",
     "CloseSessionResponse",
     "ConfigOptionUpdate",
@@ -172,7 +172,7 @@ def servers_given() -> int:
     return _servers_given.get()
 
 
-class Client:
+class AcpClient:
     """The program at the other end. Requests raise ConnectionError once it is gone, and RequestError for its errors."""
 
     def __init__(self, connection: Connection) -> None:
@@ -237,7 +237,7 @@ def connect(agent: Any, transport: Any, more: Mapping[str, Any]) -> Connection:
             raise _invalid(error) from error
 
     connection = Connection(handle, transport, listening=False)
-    agent.client = Client(connection)
+    agent.client = AcpClient(connection)
     return connection
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from wolo.config.cli_options import Given
 from wolo.frontends.acp import acp_sdk as sdk
-from wolo.frontends.acp.acp_agent import Agent
+from wolo.frontends.acp.acp_agent import AcpAgent
 from wolo.frontends.acp.stdio import Stdio
 
 CLOSE_S = 1.5
@@ -20,7 +20,7 @@ CLOSE_S = 1.5
 
 async def serve(given: Given, exit_codes: Mapping[signal.Signals, int]) -> None:
     """Ends the process: with exit code 0 at the end of input, else with that of the signal."""
-    agent = Agent(given)
+    agent = AcpAgent(given)
     transport = Stdio()
     connection = sdk.connect(agent, transport, agent.more)
     serving = asyncio.create_task(connection.main_loop())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel
 from wolo.frontends.acp import acp_sdk as sdk
@@ -84,7 +84,7 @@ async def choose_model(conversation: Conversation, model: str) -> Conversation:
     """Raises WoloError, and the conversation continues as it was."""
     if not model.strip():
         raise UsageError("The model is empty.", hint="The option model lists some.")
-    return conversation if model == conversation.info.model else await conversation.reopen(Change(model=model))
+    return conversation if model == conversation.info.model else await conversation.reopen(ConversationChange(model=model))
 
 
 def choose_thinking(conversation: Conversation, level: str) -> None:

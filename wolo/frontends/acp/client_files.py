@@ -16,7 +16,7 @@ ANSWER_S = 5.0
 class ClientFiles:
     """The files of one session; `session_id` is known once it is open."""
 
-    def __init__(self, client: sdk.Client) -> None:
+    def __init__(self, client: sdk.AcpClient) -> None:
         self.session_id = ""
         self._client = client
         self._late: set[asyncio.Task[Any]] = set()

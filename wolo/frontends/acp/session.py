@@ -20,7 +20,7 @@ from wolo.frontends.acp import choices
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
 from wolo.frontends.question_forms import form_properties, form_text, replies_of
-from wolo.messages.message import Prompt
+from wolo.messages.message import UserPrompt
 from wolo.messages.parts import MediaPart
 from wolo.messages.unicode import whole_throughout
 from wolo.tools.tool_values import UNASKED, Diff, Question, Reply, View
@@ -34,7 +34,7 @@ _SKIP = "skip"
 class Session:
     """Prompts run one after another; a cancellation ends the running one."""
 
-    def __init__(self, conversation: Conversation, client: sdk.Client) -> None:
+    def __init__(self, conversation: Conversation, client: sdk.AcpClient) -> None:
         self.conversation = conversation
         self._client = client
         self._updates = Updates(conversation.choice.model.context or 0)
@@ -127,7 +127,7 @@ class Session:
                     self._continue_as(failed.conversation)
                 raise
 
-    async def _message(self, given: GivenPrompt) -> Prompt:
+    async def _message(self, given: GivenPrompt) -> UserPrompt:
         unread: list[str] = []
         conversation, typed, text = self.conversation, given.typed, given.text
         if text.startswith("/"):
@@ -188,7 +188,7 @@ class Session:
         self.conversation = conversation
         self._updates.window = conversation.choice.model.context or 0
 
-    async def _turn(self, message: Prompt, cancelled: int) -> TurnEnded:
+    async def _turn(self, message: UserPrompt, cancelled: int) -> TurnEnded:
         """`cancelled`: cancellations before the prompt; a later one may come before there is anything to interrupt."""
         ended: TurnEnded | None = None
         async with aclosing(cast("Any", self.conversation.prompt(message))) as events:

@@ -26,7 +26,7 @@ from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.progress_line import ProgressLine
 from wolo.frontends.streams import as_json, for_stdout, print_message, write
 from wolo.messages.call_arguments import SOME, call_line
-from wolo.messages.message import Prompt, Usage
+from wolo.messages.message import Usage, UserPrompt
 from wolo.messages.parts import IN_FENCE, ToolPart
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Headless:
         """Stops the running turn; its result still comes."""
         self._conversation.interrupt()
 
-    async def run(self, prompt: Prompt, *, last_message_file: Path | None = None, form: OutputForm | None = None) -> int:
+    async def run(self, prompt: UserPrompt, *, last_message_file: Path | None = None, form: OutputForm | None = None) -> int:
         """Returns the exit code. `form`: the answer must fit a JSON schema. Raises OutputLost when stdout cannot be written."""
         self._init_line()
         with self._progress.shown(self._format != "stream-json"):
@@ -82,7 +82,7 @@ class Headless:
         self._totals, self._help = self._new_totals(), {}
         return exit_code
 
-    async def _turn(self, prompt: Prompt) -> TurnEnded:
+    async def _turn(self, prompt: UserPrompt) -> TurnEnded:
         ended: TurnEnded | None = None
         async for event in self._conversation.prompt(prompt):
             if isinstance(event, TurnEnded):

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from wolo.errors import UsageError
 from wolo.frontends.headless.headless_run import Headless, print_json
 from wolo.frontends.streams import OutputLost
-from wolo.messages.message import Prompt
+from wolo.messages.message import UserPrompt
 from wolo.messages.parts import AnyPart, ImagePart, TextPart
 
 if TYPE_CHECKING:
     from wolo.conversation.structured_output import OutputForm
 
-Expand = Callable[[str], Awaitable[Prompt]]
+Expand = Callable[[str], Awaitable[UserPrompt]]
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _STRONGEST = (3, 75, 5, 1, 4)
 """Exit codes of runs, the one that counts first."""
@@ -48,7 +48,7 @@ async def run_lines(front: Headless, expanded: Expand, *, last_message_file: Pat
     return front.stopped_by or next((code for code in _STRONGEST if code in codes), max(codes))
 
 
-def read_prompt(line: bytes) -> Prompt:
+def read_prompt(line: bytes) -> UserPrompt:
     """The prompt of a line in the form of Claude Code; a program wrote it. Raises UsageError."""
     try:
         said = json.loads(line)
@@ -65,7 +65,7 @@ def read_prompt(line: bytes) -> Prompt:
     parts = tuple(map(_part, content))
     if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
         raise UsageError("A line on stdin has an empty prompt.")
-    return Prompt(role="user", parts=parts, finished=True, origin="file")
+    return UserPrompt(role="user", parts=parts, finished=True, origin="file")
 
 
 def _part(block: Any) -> AnyPart:

@@ -17,12 +17,12 @@ from wolo import __version__
 from wolo.errors import WoloError
 from wolo.frontends.mcp_server.forms import Form
 from wolo.frontends.mcp_server.session_reading import list_sessions, list_text, read_session, session_text
-from wolo.frontends.mcp_server.tasks import Task, Tasks
+from wolo.frontends.mcp_server.tasks import ServerTask, ServerTasks
 from wolo.frontends.mcp_server.tool_values import (
     READING,
     TOOLS,
     Cancel,
-    Cancelled,
+    CancelResult,
     ContinueTask,
     ListSessions,
     ReadSession,
@@ -41,7 +41,7 @@ Context = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
-def make_server(tasks: Tasks) -> Server[Any]:
+def make_server(tasks: ServerTasks) -> Server[Any]:
     return Server(
         "wolo",
         version=__version__,
@@ -72,7 +72,7 @@ def _tool(name: str, arguments: type[Struct], result: type[Struct]) -> types.Too
 
 
 class _Calls:
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: ServerTasks) -> None:
         self._tasks = tasks
         self._answering: dict[type[Struct], Callable[[Context, Any], Awaitable[Answer]]] = {
             RunTask: self._run,
@@ -128,12 +128,12 @@ class _Calls:
 
     async def _cancel(self, _: Context, asked: Cancel) -> Answer:
         session_id = await self._tasks.cancel(asked.session_id)
-        return _done(Cancelled(session_id=session_id, cancelled=True), f"Cancelled the task of session {session_id}.")
+        return _done(CancelResult(session_id=session_id, cancelled=True), f"Cancelled the task of session {session_id}.")
 
     def _is_running(self, session_id: str) -> bool:
         return self._tasks.of_session(session_id) is not None
 
-    async def _follow(self, context: Context, task: Task) -> Answer:
+    async def _follow(self, context: Context, task: ServerTask) -> Answer:
         """Tells the client about the task until it ends, or until it needs an answer that only a repeated call can carry."""
         asking: set[asyncio.Task[None]] = set()
         try:
@@ -183,7 +183,7 @@ def _shows_forms(context: Context) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-def _ended(task: Task) -> types.CallToolResult:
+def _ended(task: ServerTask) -> types.CallToolResult:
     if task.result is None:
         return _failed(task.error or WoloError("The task ended without a result."))
     result = as_result(task.result, task.session_id)

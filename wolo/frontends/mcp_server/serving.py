@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wolo.errors import UsageError
 from wolo.frontends.mcp_server.server import make_server
-from wolo.frontends.mcp_server.tasks import Tasks
+from wolo.frontends.mcp_server.tasks import ServerTasks
 from wolo.frontends.streams import flush, print_line
 
 LAST_CALLS_S: Final = 0.05
@@ -35,12 +35,12 @@ HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 _SIGNALS: Final = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
-async def serve_stdio(tasks: Tasks) -> int:
+async def serve_stdio(tasks: ServerTasks) -> int:
     """Returns the exit status at the end of input."""
     return await _until_stopped(_over_stdio(make_server(tasks), tasks), tasks)
 
 
-async def serve_http(tasks: Tasks, port: int) -> int:
+async def serve_http(tasks: ServerTasks, port: int) -> int:
     """Prints the address with its token; returns the exit status after a signal. Raises UsageError for a port in use."""
     try:
         listener = socket.create_server(("127.0.0.1", port))
@@ -99,7 +99,7 @@ class Guard:
         return None
 
 
-async def _over_stdio(server: Server[Any], tasks: Tasks) -> None:
+async def _over_stdio(server: Server[Any], tasks: ServerTasks) -> None:
     """The SDK drops what is unanswered at the end of input, so the server hears of the end later."""
     send, receive = anyio.create_memory_object_stream[SessionMessage | Exception]()
 
@@ -115,7 +115,7 @@ async def _over_stdio(server: Server[Any], tasks: Tasks) -> None:
         await server.run(receive, outgoing, server.create_initialization_options())
 
 
-async def _until_stopped(serving: Coroutine[Any, Any, None], tasks: Tasks) -> int:
+async def _until_stopped(serving: Coroutine[Any, Any, None], tasks: ServerTasks) -> int:
     """Ends with the input or a signal. Tasks are saved first; then the process ends, whatever its threads still wait for."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # errors are answered
     loop = asyncio.get_running_loop()

@@ -37,7 +37,7 @@ LOOSEST = "auto"
 _LOG = logging.getLogger(__name__)
 
 
-class Task:
+class ServerTask:
     """One run of an agent. It outlives the request that started it while the client answers a form."""
 
     def __init__(self, *, cwd: Path, mode: str, model: str, session: str = "", has_forms: bool) -> None:
@@ -124,7 +124,7 @@ class Task:
             del self.forms[form.id]
 
 
-class Tasks:
+class ServerTasks:
     """All tasks of the server."""
 
     def __init__(self, *, mode: str = "", model: str = "") -> None:
@@ -132,19 +132,19 @@ class Tasks:
         self._mode = find_mode(mode).name if mode else ""
         self._model = model
         self._cwd = Path.cwd()
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, ServerTask] = {}
         """By token."""
         self._running: set[asyncio.Task[None]] = set()
         self.brief: set[asyncio.Task[Any]] = set()
         """Calls that run no task, so their answers can be waited for."""
 
-    def run(self, prompt: str, *, cwd: str, mode: str, has_forms: bool) -> Task:
+    def run(self, prompt: str, *, cwd: str, mode: str, has_forms: bool) -> ServerTask:
         """Raises UsageError for a directory or a mode that cannot be had."""
         return self._start(
-            prompt, Task(cwd=self.directory(cwd), mode=self._allowed(mode), model=self._model, has_forms=has_forms)
+            prompt, ServerTask(cwd=self.directory(cwd), mode=self._allowed(mode), model=self._model, has_forms=has_forms)
         )
 
-    async def resume(self, session_id: str, prompt: str, *, has_forms: bool) -> Task:
+    async def resume(self, session_id: str, prompt: str, *, has_forms: bool) -> ServerTask:
         """Raises SessionError for an unknown session, or one that is in use."""
         info = await asyncio.to_thread(self._find, session_id, needs_directory=True)
         if self.of_session(info.id) is not None:
@@ -152,12 +152,14 @@ class Tasks:
                 f"A task of session {info.id} is running.", hint="Wait for its result, or cancel it; then continue the session."
             )
         mode = self._tightened(info.mode)
-        return self._start(prompt, Task(cwd=Path(info.cwd), mode=mode, model=self._model, session=info.id, has_forms=has_forms))
+        return self._start(
+            prompt, ServerTask(cwd=Path(info.cwd), mode=mode, model=self._model, session=info.id, has_forms=has_forms)
+        )
 
-    def of_token(self, token: str) -> Task | None:
+    def of_token(self, token: str) -> ServerTask | None:
         return self._tasks.get(token)
 
-    def of_session(self, session_id: str) -> Task | None:
+    def of_session(self, session_id: str) -> ServerTask | None:
         """The running task of a session."""
         return next((task for task in self._tasks.values() if task.session_id == session_id), None)
 
@@ -192,7 +194,7 @@ class Tasks:
             raise UsageError(f"There is no directory {clean_line(str(path))}.", hint="Give the path of an existing directory.")
         return path
 
-    def _start(self, prompt: str, task: Task) -> Task:
+    def _start(self, prompt: str, task: ServerTask) -> ServerTask:
         self._tasks[task.token] = task
         running = task.start(prompt)
         self._running.add(running)

@@ -128,7 +128,7 @@ class SessionContent(Struct, kw_only=True):
     """Number of earlier messages that were left out."""
 
 
-class Cancelled(Struct, kw_only=True):
+class CancelResult(Struct, kw_only=True):
     session_id: str
     cancelled: bool
 
@@ -138,7 +138,7 @@ TOOLS: Mapping[str, tuple[type[Struct], type[Struct]]] = {
     "continue_task": (ContinueTask, TaskResult),
     "list_sessions": (ListSessions, SessionList),
     "read_session": (ReadSession, SessionContent),
-    "cancel": (Cancel, Cancelled),
+    "cancel": (Cancel, CancelResult),
 }
 """Name to arguments and result."""
 READING = frozenset({"list_sessions", "read_session"})

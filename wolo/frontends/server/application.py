@@ -17,7 +17,7 @@ from wolo.errors import WoloError
 from wolo.frontends.server.access import PUBLIC, Access, error_response
 from wolo.frontends.server.http_errors import HttpError, as_http
 from wolo.frontends.server.openapi import document
-from wolo.frontends.server.routes import ROUTES, Call, Route, read_body
+from wolo.frontends.server.routes import ROUTES, Route, RouteCall, read_body
 from wolo.frontends.server.session_hub import SessionHub
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def _endpoint(hub: SessionHub, route: Route) -> Callable[[Request], Awaitable[Re
     async def answer(request: Request) -> Response:
         try:
             body = await read_body(request, route.body) if route.body is not None else None
-            return await route.run(Call(hub, request, body))
+            return await route.run(RouteCall(hub, request, body))
         except HttpError as error:
             return error_response(error)
         except WoloError as error:

@@ -17,9 +17,9 @@ from wolo.commands.expansion import answered_by, expand
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.history.turn_undo import Undo, Undoing, as_row
+from wolo.conversation.history.turn_undo import PreparedUndo, Undoing, as_row
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
-from wolo.conversation.resources.startup import Change, StartOptions
+from wolo.conversation.resources.startup import ConversationChange, StartOptions
 from wolo.errors import WoloError
 from wolo.frontends.server import request_bodies as bodies
 from wolo.frontends.server.event_log import EventLog
@@ -36,7 +36,7 @@ from wolo.frontends.server.session_lines import (
 )
 from wolo.frontends.stream_json import Line, RunTotals, init_line, result_head, usage_object
 from wolo.guard.modes import MODES
-from wolo.messages.message import Message, Origin, Prompt, Usage, user
+from wolo.messages.message import Message, Origin, Usage, UserPrompt, user
 from wolo.messages.parts import ImagePart
 from wolo.tools.tool_values import Replies
 
@@ -129,7 +129,7 @@ class LiveSession:
         if refusal := await asyncio.shield(saved):  # a client that hangs up changes nothing
             raise refusal
 
-    async def _message(self, conversation: Conversation, text: str, images: Sequence[ImagePart], origin: Origin) -> Prompt:
+    async def _message(self, conversation: Conversation, text: str, images: Sequence[ImagePart], origin: Origin) -> UserPrompt:
         typed = None
         if text.startswith("/") and (made := await expand(text, conversation, self._on_event, origin)):
             text, typed = made.text, made.typed
@@ -142,7 +142,7 @@ class LiveSession:
             self.emit(notice_line(notice))
         return must_be_sent(conversation.choice, replace(message, parts=(*message.parts, *images))) if images else message
 
-    async def _run(self, message: Prompt | None, saved: asyncio.Future[HttpError | None]) -> None:
+    async def _run(self, message: UserPrompt | None, saved: asyncio.Future[HttpError | None]) -> None:
         """Runs turns until no steering message is left. `saved` gets None, or the reason why the first one did not begin."""
         assert self.conversation is not None
         refusal = HttpError(500, "wolo failed before the turn began.", "The log file has the details.")
@@ -151,7 +151,7 @@ class LiveSession:
                 self.emit(self._status())
                 refusal = await self._run_turn(self.conversation, message, saved)
                 left = self.conversation.steering.take_all()
-                message = Prompt.from_message(user("\n\n".join(each.text for each in left)), message.origin) if left else None
+                message = UserPrompt.from_message(user("\n\n".join(each.text for each in left)), message.origin) if left else None
         finally:
             self.is_busy = False
             self._length, self.used = len(self.conversation.history), time.monotonic()
@@ -159,7 +159,9 @@ class LiveSession:
             if not saved.done():
                 saved.set_result(refusal)
 
-    async def _run_turn(self, conversation: Conversation, message: Prompt, saved: asyncio.Future[HttpError | None]) -> HttpError:
+    async def _run_turn(
+        self, conversation: Conversation, message: UserPrompt, saved: asyncio.Future[HttpError | None]
+    ) -> HttpError:
         """Returns the answer to a prompt with which no turn began."""
         totals, ended = RunTotals(conversation), None
         try:
@@ -189,7 +191,7 @@ class LiveSession:
 
     async def steer(self, text: str) -> None:
         """Returns once the message is saved. Raises HttpError and SessionError."""
-        message = Prompt.from_message(user(text), "network")
+        message = UserPrompt.from_message(user(text), "network")
         await self._require_busy().save_steering(message)
         self._require_busy().steer(message)
         self.emit({"type": "system", "subtype": "steered", "text": text})
@@ -245,7 +247,7 @@ class LiveSession:
             self._require_idle()
             self.is_busy = True
             try:
-                self.conversation = await (await self.open()).reopen(Change(model=model))
+                self.conversation = await (await self.open()).reopen(ConversationChange(model=model))
             except HandoverFailed as failed:
                 self.conversation = failed.conversation
                 raise
@@ -269,7 +271,7 @@ class LiveSession:
         """Raises as `undo` does, and UsageError where nothing can be redone."""
         return await self._revert(Undoing.redo, wanted)
 
-    async def _revert(self, plan: Callable[[Undoing], Undo], wanted: bodies.Redo) -> Line:
+    async def _revert(self, plan: Callable[[Undoing], PreparedUndo], wanted: bodies.Redo) -> Line:
         self._require_idle()
         self.is_busy = True
         try:

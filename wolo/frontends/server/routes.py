@@ -31,7 +31,7 @@ class Route(Struct, frozen=True):
     method: str
     path: str
     summary: str
-    run: Callable[[Call], Awaitable[Response]]
+    run: Callable[[RouteCall], Awaitable[Response]]
     body: type[Body] | None = None
     query: tuple[tuple[str, bool, str], ...] = ()
     """Name, required, description."""
@@ -40,7 +40,7 @@ class Route(Struct, frozen=True):
     """All types of a good response."""
 
 
-class Call(Struct, frozen=True):
+class RouteCall(Struct, frozen=True):
     """One request with its parsed body."""
 
     hub: SessionHub
@@ -67,19 +67,19 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
     return parse(kind, bytes(data))
 
 
-async def _list(call: Call) -> Response:
+async def _list(call: RouteCall) -> Response:
     return JSONResponse(await call.hub.rows())
 
 
-async def _create(call: Call) -> Response:
+async def _create(call: RouteCall) -> Response:
     return JSONResponse(await call.hub.create(call.body), 201)
 
 
-async def _choices(call: Call) -> Response:
+async def _choices(call: RouteCall) -> Response:
     return JSONResponse(await call.hub.choices(call.request.query_params.get("cwd", "")))
 
 
-async def _change(call: Call) -> Response:
+async def _change(call: RouteCall) -> Response:
     body: bodies.Change = call.body
     live = await call.session()
     if body.title:
@@ -87,15 +87,15 @@ async def _change(call: Call) -> Response:
     return JSONResponse(await live.change(body.model, body.mode))
 
 
-async def _commands(call: Call) -> Response:
+async def _commands(call: RouteCall) -> Response:
     return JSONResponse(await (await call.session()).commands())
 
 
-async def _describe(call: Call) -> Response:
+async def _describe(call: RouteCall) -> Response:
     return JSONResponse(await call.hub.describe(call.session_id))
 
 
-async def _prompt(call: Call) -> Response:
+async def _prompt(call: RouteCall) -> Response:
     body: bodies.Prompt = call.body
     if not body.text.strip() and not body.images:
         raise HttpError(422, "The prompt is empty.")
@@ -104,69 +104,69 @@ async def _prompt(call: Call) -> Response:
     return JSONResponse({"session_id": live.id, "last_event_id": live.log.last_id}, 202)
 
 
-async def _steer(call: Call) -> Response:
+async def _steer(call: RouteCall) -> Response:
     if not call.body.text.strip():
         raise HttpError(422, "The message is empty.")
     await (await call.session()).steer(call.body.text)
     return JSONResponse({"queued": True}, 202)
 
 
-async def _interrupt(call: Call) -> Response:
+async def _interrupt(call: RouteCall) -> Response:
     return JSONResponse({"interrupted": (await call.session()).interrupt()})
 
 
-async def _approve(call: Call) -> Response:
+async def _approve(call: RouteCall) -> Response:
     body: bodies.Approve = call.body
     (await call.session()).approve(body.call_id, body.decision, body.reason)
     return JSONResponse({"decision": body.decision})
 
 
-async def _answer(call: Call) -> Response:
+async def _answer(call: RouteCall) -> Response:
     (await call.session()).answer(call.body.call_id, bodies.replies(call.body.answers))
     return JSONResponse({"answered": True})
 
 
-async def _fork(call: Call) -> Response:
+async def _fork(call: RouteCall) -> Response:
     return JSONResponse(await call.hub.fork(call.session_id), 201)
 
 
-async def _undo(call: Call) -> Response:
+async def _undo(call: RouteCall) -> Response:
     return JSONResponse(await (await call.session()).undo(call.body))
 
 
-async def _redo(call: Call) -> Response:
+async def _redo(call: RouteCall) -> Response:
     return JSONResponse(await (await call.session()).redo(call.body))
 
 
-async def _diff(call: Call) -> Response:
+async def _diff(call: RouteCall) -> Response:
     return JSONResponse(await call.hub.diff(call.session_id))
 
 
-async def _export(call: Call) -> Response:
+async def _export(call: RouteCall) -> Response:
     format = call.request.query_params.get("format", "jsonl")
     data = await call.hub.export(call.session_id, format)
     headers = {"Content-Disposition": "attachment"}
     return Response(data, media_type=EXPORT_TYPES.get(format, JSON_LINES), headers=headers)
 
 
-async def _search(call: Call) -> Response:
+async def _search(call: RouteCall) -> Response:
     words = call.request.query_params.get("q", "").strip()
     if not words:
         raise HttpError(422, "Nothing to search for.", "Give words in q.")
     return JSONResponse(await call.hub.search(words))
 
 
-async def _runs(call: Call) -> Response:
+async def _runs(call: RouteCall) -> Response:
     return JSONResponse(await asyncio.to_thread(call.hub.runs.overview) if call.hub.runs else [])
 
 
-async def _run(call: Call) -> Response:
+async def _run(call: RouteCall) -> Response:
     if call.hub.runs is None or not call.session_id.isascii() or not call.session_id.isdecimal():
         raise HttpError(404, "There is no such run.", "GET /api/runs lists them; `wolo serve --run FOLDER` shows one.")
     return JSONResponse(await asyncio.to_thread(call.hub.runs.run, int(call.session_id[:9])))
 
 
-async def _events(call: Call) -> Response:
+async def _events(call: RouteCall) -> Response:
     given = call.request.headers.get("last-event-id", "").strip()
     position = int(given) if given.isascii() and given.isdecimal() and len(given) < 20 else -1
     body = stream(await call.session(), position)

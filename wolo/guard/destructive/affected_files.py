@@ -39,7 +39,7 @@ class ExecutionContext:
         self._roots = roots
 
     @cached_property
-    def index(self) -> Index:
+    def index(self) -> GitIndex:
         return read_index(self.directories[0] if self.directories else self._roots[0])
 
     def existing_files(self, word: str) -> list[str] | None:
@@ -66,14 +66,14 @@ Check = Callable[[Sequence[str], ExecutionContext], Loss | None]
 """Checks the words of one command, the program first."""
 
 
-def counted(paths: Sequence[str], index: Index) -> str:
+def counted(paths: Sequence[str], index: GitIndex) -> str:
     """Formats `3 files, 1 of them not in git`."""
     total, outside, more = _count(paths, index)
     files = f"{more}{total:,} file{'' if total == 1 else 's'}"
     return f"{files}, {outside:,} of them not in git" if index.root else f"{files}, and there is no git here"
 
 
-def untracked(index: Index) -> str:
+def untracked(index: GitIndex) -> str:
     """Number of files in the repository that git does not track."""
     if not index.root:
         return "no repository"
@@ -81,7 +81,7 @@ def untracked(index: Index) -> str:
     return f"{more}{outside:,} file{'' if outside == 1 else 's'}"
 
 
-def _count(paths: Sequence[str], index: Index) -> tuple[int, int, str]:
+def _count(paths: Sequence[str], index: GitIndex) -> tuple[int, int, str]:
     """Counts all files and those not in git; the text is `at least ` if the count was cut short."""
     total = outside = 0
     deadline = time.monotonic() + MAX_S
@@ -118,7 +118,7 @@ class TrackedFile(NamedTuple):
     mtime_ns: int
 
 
-class Index(NamedTuple):
+class GitIndex(NamedTuple):
     root: str
     """Directory that contains `.git`; empty if there is none."""
     files: Mapping[str, TrackedFile]
@@ -147,18 +147,18 @@ class Index(NamedTuple):
             return False
 
 
-def read_index(start: str) -> Index:
+def read_index(start: str) -> GitIndex:
     """Reads the index of the repository around `start`."""
     folder = resolve_path(start)
     while not os.path.lexists(f"{folder}/.git"):
         parent = os.path.dirname(folder)  # noqa: PTH120  # as above
         if parent == folder:
-            return Index("", {})
+            return GitIndex("", {})
         folder = parent
     try:
-        return Index(folder, _entries(_read(f"{folder}/.git/index")))
+        return GitIndex(folder, _entries(_read(f"{folder}/.git/index")))
     except (OSError, ValueError, struct.error):
-        return Index(folder, {})
+        return GitIndex(folder, {})
 
 
 def _read(path: str) -> bytes:

@@ -11,8 +11,8 @@ from itertools import islice
 
 from wolo.guard.destructive.affected_files import UNKNOWN, ExecutionContext, Loss
 from wolo.guard.destructive.command_effects import CHECKS, DELETERS, emptied
-from wolo.guard.shell.nested_commands import Found, commands_in
-from wolo.guard.shell.parser import Line
+from wolo.guard.shell.nested_commands import NestedCommand, commands_in
+from wolo.guard.shell.parser import ParsedLine
 from wolo.guard.shell.words import name_of, split_words, unquoted, unwrapped
 
 _SUSPECT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, CHECKS))}|mkfs|eval|\$')|[>*?]|\$\(|`|\\x", re.IGNORECASE)
@@ -20,7 +20,7 @@ _SUSPECT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, CHECKS))}|mkfs|e
 _MOVES = frozenset({"cd", "pushd", "popd"})
 
 
-def find_loss(line: Line, roots: Sequence[str], rules: Sequence[str]) -> str:
+def find_loss(line: ParsedLine, roots: Sequence[str], rules: Sequence[str]) -> str:
     """Reasons for the line to ask, a sentence per destructive part; empty if there is none.
 
     `rules` are those that allowed its parts. Raises TooComplex.
@@ -40,7 +40,7 @@ def _sentence(loss: Loss) -> str:
     return f"{command} cannot be undone: {loss.what}."
 
 
-def _context_of(line: Line, found: Sequence[Found], roots: Sequence[str]) -> ExecutionContext:
+def _context_of(line: ParsedLine, found: Sequence[NestedCommand], roots: Sequence[str]) -> ExecutionContext:
     if line.commands is not None:
         directories = tuple(dict.fromkeys(place for command in line.commands for place in command.directories))
         known = tuple(place for place in directories if place is not None)
@@ -49,14 +49,14 @@ def _context_of(line: Line, found: Sequence[Found], roots: Sequence[str]) -> Exe
     return ExecutionContext(() if moves else (str(line.cwd),), roots, is_alone=len(found) == 1)
 
 
-def _unnamed(found: Found, context: ExecutionContext, rules: Sequence[str]) -> Iterator[Loss]:
+def _unnamed(found: NestedCommand, context: ExecutionContext, rules: Sequence[str]) -> Iterator[Loss]:
     """Losses that no rule names. Of a wrapper and its inner programs only the first counts: the others repeat the command."""
     truncated = filter(None, (emptied(path, context) for path in found.emptied))
     yield from (loss for loss in truncated if not any(_names(rule, loss) for rule in rules))
     yield from islice((loss for loss in _losses(found, context) if not any(_names(rule, loss) for rule in rules)), 1)
 
 
-def _losses(found: Found, context: ExecutionContext) -> Iterator[Loss]:
+def _losses(found: NestedCommand, context: ExecutionContext) -> Iterator[Loss]:
     for words in unwrapped(found.words):
         program = name_of(words[0]) if words else ""
         if program.startswith("git-"):

@@ -15,7 +15,7 @@ from wolo.errors import ToolError
 from wolo.guard.protected_paths import ABOVE, fold, runs_code
 from wolo.guard.sandbox.mounts import is_below, topmost_missing
 from wolo.guard.sandbox.name_watch import Watch, Watched, WatchProcess
-from wolo.guard.sandbox.profile import Profile, hides
+from wolo.guard.sandbox.profile import SandboxProfile, hides
 from wolo.guard.sandbox.protected_names import Names, Nested, names_at_the_top, names_in
 from wolo.guard.sandbox_contract import Restored, Sandbox
 from wolo.places import make_private
@@ -23,7 +23,7 @@ from wolo.places import make_private
 if TYPE_CHECKING:
     from wolo.guard.sandbox.file_restore import FileSaver, Snapshot
 
-SandboxFactory = Callable[[Profile], Sandbox]
+SandboxFactory = Callable[[SandboxProfile], Sandbox]
 _LOCK = "in-use"
 
 
@@ -34,7 +34,7 @@ class Ending(Protocol):
 class Backend:
     """A sandbox of one conversation; `close` removes its private folder."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: SandboxProfile) -> None:
         self._profile = profile
         self._scratch = ScratchFolder(profile.state)
         self._nested = {root: Nested(root) for root in profile.writable}

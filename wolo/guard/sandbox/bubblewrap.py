@@ -17,7 +17,7 @@ from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
 from wolo.guard.sandbox.mounts import TEMPORARY, Tree, host_sockets, is_below
 from wolo.guard.sandbox.name_watch import Watch, never_ended
-from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.profile import SandboxProfile, environment
 from wolo.guard.sandbox.protected_names import Names, folders_between
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
 from wolo.guard.sandbox_contract import SandboxedCommand
@@ -97,7 +97,7 @@ class Bubblewrap(Backend):
     covers = COVERS
     not_covered = NOT_COVERED
 
-    def __init__(self, program: str, profile: Profile, *, of_others: bool = False, is_old: bool = False) -> None:
+    def __init__(self, program: str, profile: SandboxProfile, *, of_others: bool = False, is_old: bool = False) -> None:
         """`of_others`: root works on files of other users. `is_old`: this bwrap cannot set modes (before 0.5)."""
         super().__init__(profile)
         self._closes_by_mode = not of_others and not is_old
@@ -138,7 +138,7 @@ class Bubblewrap(Backend):
         if self._filter:
             descriptors.filter = in_memory(self._filter)
         line = self._line(descriptors)
-        cleanup = _Cleanup(descriptors.made, ending, status_fd=descriptors.status)
+        cleanup = _BubblewrapCleanup(descriptors.made, ending, status_fd=descriptors.status)
         why = never_ended if watch is None else watch.why_and_where if in_background else watch.why
         return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun, why_ended=why)
 
@@ -209,7 +209,7 @@ def _folder_of_link(path: str, root: str) -> str:
     return folder
 
 
-class _Cleanup:
+class _BubblewrapCleanup:
     """Releases the resources of one command; may be called twice."""
 
     def __init__(self, fds: Iterable[int], ending: Ending, *, status_fd: int = -1) -> None:
@@ -245,7 +245,7 @@ class Namespaces(Bubblewrap):
 
     backend = "namespaces"
 
-    def __init__(self, profile: Profile, *, of_others: bool = False) -> None:
+    def __init__(self, profile: SandboxProfile, *, of_others: bool = False) -> None:
         super().__init__("", profile, of_others=of_others)
         self._code = packed("calls", "namespace_launcher")
 

@@ -41,20 +41,20 @@ class Character(_ctypes._SimpleCData):  # type: ignore[type-arg]  # the same
     _type_ = "c"
 
 
-class Function(_ctypes.CFuncPtr):
+class LibraryFunction(_ctypes.CFuncPtr):
     """A function of the C library. Takes integers, `Long`, None, and bytes and buffers as pointers."""
 
     _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
     _restype_ = Integer
 
 
-functions: dict[str, Function] = {}
+functions: dict[str, LibraryFunction] = {}
 
 
-def function(name: str) -> Function:
+def function(name: str) -> LibraryFunction:
     """Raises OSError if the C library lacks it."""
     if name not in functions:
-        functions[name] = Function(_ctypes.dlsym(_ctypes.dlopen(None, NOW), name))  # type: ignore[arg-type]  # None: this program
+        functions[name] = LibraryFunction(_ctypes.dlsym(_ctypes.dlopen(None, NOW), name))  # type: ignore[arg-type]  # None: this program
     return functions[name]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox.backend import SandboxFactory, mark_in_use, remove, remove_abandoned
-from wolo.guard.sandbox.profile import Profile
+from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox.python_launcher import bare_python
 from wolo.guard.sandbox_contract import MOST_TRIES, SandboxedCommand
 from wolo.places import make_private
@@ -194,7 +194,9 @@ def _run(make: SandboxFactory, folder: Path, words: list[str]) -> str:
     """Error text if the attempts did not run."""
     work, own, state = (os.path.realpath(folder / name) for name in ("inside", "own", "state"))
     programs = tuple(os.path.realpath(place) for place in (sys.base_prefix, sys.prefix))
-    profile = Profile(home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=(), needed=programs, state=Path(state))
+    profile = SandboxProfile(
+        home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=(), needed=programs, state=Path(state)
+    )
     walls = make(profile)
     try:
         for _ in range(MOST_TRIES):

@@ -25,7 +25,7 @@ from wolo.places import make_private
 _MOST_FDS = 64
 
 
-class Change(NamedTuple):
+class ProtectedChange(NamedTuple):
     """A protected path that a command created, changed, moved or removed."""
 
     path: str
@@ -35,10 +35,10 @@ class Change(NamedTuple):
     """Path to which the command had moved it."""
 
 
-class Restored:
+class RestoredFiles:
     """The paths restored after a command."""
 
-    def __init__(self, changes: Sequence[Change], lost: Sequence[str]) -> None:
+    def __init__(self, changes: Sequence[ProtectedChange], lost: Sequence[str]) -> None:
         self._changes = changes
         self.lost = tuple(_topmost(lost))
         """Paths that are not what they were before the command."""
@@ -114,7 +114,7 @@ class Snapshot:
         self._missing = missing
         self._mounted = mounted
         self._folders = folders
-        self._changes: list[Change] = []
+        self._changes: list[ProtectedChange] = []
         self._lost: list[str] = []
         self._removed: set[str] = set()
         self._fds: dict[str, int] = {}
@@ -148,7 +148,7 @@ class Snapshot:
                     self._rename_back(place, top)
         return len(self._changes) > before
 
-    def restore(self, new: Iterable[str] = ()) -> Restored | None:
+    def restore(self, new: Iterable[str] = ()) -> RestoredFiles | None:
         """`new` are protected names that did not exist before. Must not raise; returns None if nothing was changed."""
         uncertain = [path for path in self._mounted if not self._folders.leads_to(path)]
         unwanted = [*self._missing, *new, *uncertain]
@@ -172,11 +172,11 @@ class Snapshot:
             return None
         self._lost += [path for path in unwanted if os.path.lexists(path) and not _is_empty(path)]
         self._lost += [path for path, saved in self._saved.items() if not self._is_right(path, saved)]
-        return Restored(self._changes, self._lost)
+        return RestoredFiles(self._changes, self._lost)
 
     def note_seized(self, seized: Iterable[tuple[str, str]], lost: Iterable[str]) -> None:
         """Takes the paths that were set aside while the command ran, with their places now, and those that could not be."""
-        self._changes += [Change(path, place) for path, place in dict(seized).items()]
+        self._changes += [ProtectedChange(path, place) for path, place in dict(seized).items()]
         self._lost += lost
 
     def mark_lost(self, path: str) -> None:
@@ -206,7 +206,7 @@ class Snapshot:
             self._set_aside(path)
         elif not _is_within(os.path.dirname(path), self._removed):
             self._removed.add(path)
-            self._changes.append(Change(path))
+            self._changes.append(ProtectedChange(path))
 
     def _is_right(self, path: str, saved: Saved) -> bool:
         try:
@@ -231,11 +231,11 @@ class Snapshot:
         except OSError:
             os.rename(between, place)
             raise
-        self._changes.append(Change(path, place=place))
+        self._changes.append(ProtectedChange(path, place=place))
 
     def _set_aside(self, path: str) -> None:
         self._removed.add(path)
-        self._changes.append(Change(path, self._saver.set_aside(path)))
+        self._changes.append(ProtectedChange(path, self._saver.set_aside(path)))
 
     @contextmanager
     def _recording(self, path: str) -> Iterator[None]:

@@ -12,7 +12,7 @@ from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
 from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.name_watch import Watch, never_ended
-from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.profile import SandboxProfile, environment
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.workspace import landlock
@@ -32,7 +32,7 @@ class Landlock(Backend):
         *("shared memory", "limits of other processes", "system calls", "kernel settings", "set-user-ID bits"),
     )
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: SandboxProfile) -> None:
         super().__init__(profile)
         self._filter = seccomp.program(in_namespaces=False)
         self._launcher = packed("calls", "launcher")
@@ -59,12 +59,12 @@ class Landlock(Backend):
                 for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in variables))
             ]
         except OSError as error:
-            _Cleanup((), ending)()
+            _LandlockCleanup((), ending)()
             raise cannot_apply(error) from error
         code, filter_fd, words = fds
         line = [*line_for(code), *map(str, (self._ruleset, filter_fd, ROOT_CAPABILITIES, words, watch.fd if watch else -1)), "--"]
         passed = (self._ruleset, *fds, *((watch.fd,) if watch else ()))
-        cleanup = _Cleanup(fds, ending)
+        cleanup = _LandlockCleanup(fds, ending)
         return SandboxedCommand((*line, *argv), passed, cleanup, why_ended=watch.why if watch else never_ended, is_alone=True)
 
     def _save(self) -> tuple[Watch, Ending]:
@@ -147,7 +147,7 @@ def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
         yield from _around(path, below)
 
 
-class _Cleanup:
+class _LandlockCleanup:
     def __init__(self, fds: Iterable[int], ending: Ending | None) -> None:
         self._fds = list(fds)
         self._ending = ending

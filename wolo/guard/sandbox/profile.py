@@ -41,7 +41,7 @@ _LOOKED_THROUGH = ("", ".config", ".local/share", ".docker")
 _MOST_ENTRIES = 2000
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class SandboxProfile(Struct, frozen=True, kw_only=True):
     """All paths are absolute and real, and may be missing."""
 
     home: str
@@ -65,7 +65,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     """The writable directories are copies that are thrown away: no name in them is protected."""
 
 
-def hides(profile: Profile, path: str) -> bool:
+def hides(profile: SandboxProfile, path: str) -> bool:
     """Tells whether a command sees nothing there, although the path or its folder exists."""
     real = os.path.realpath(path)
     return is_hidden(real, (*profile.closed, *profile.hidden, *profile.own), (*profile.needed, *profile.shown, *profile.writable))
@@ -79,13 +79,13 @@ def profile_for(
     shown: Iterable[Path] = (),
     home: Path | None = None,
     is_trusted: bool = False,
-) -> Profile:
+) -> SandboxProfile:
     """`own` are wolo's folders; `shown` the paths in them that the model may read. `is_trusted`: by the user, the workspace."""
     writable = tuple(dict.fromkeys(map(os.path.realpath, roots)))
     at_home = os.path.realpath(home or find_home())
     secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *secrets_of_tools(at_home), *OF_THE_SYSTEM]))
     needed = [path for path in needed_in(writable, at_home, is_trusted=is_trusted) if path not in secrets]
-    return Profile(
+    return SandboxProfile(
         home=at_home,
         writable=writable,
         hidden=tuple(path for path in secrets if path not in writable),

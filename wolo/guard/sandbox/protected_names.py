@@ -72,7 +72,7 @@ def names_at_the_top(root: str) -> list[str]:
     return [path for path in paths if is_protected(path) or stands_for_folder(path) or makes_repository(path)]
 
 
-def _at_the_top(root: str) -> Found:
+def _at_the_top(root: str) -> ProtectedPaths:
     paths: list[str] = []
     links: list[str] = []
     for path in names_at_the_top(root):
@@ -87,7 +87,7 @@ def _at_the_top(root: str) -> Found:
                 f"sandbox denied: {path} is a link, and the sandbox cannot prevent a link "
                 "from being replaced, so the command was not run."
             )
-    return Found(tuple(paths), tuple(links))
+    return ProtectedPaths(tuple(paths), tuple(links))
 
 
 def _is_protected_file_of(root: str, path: str) -> bool:
@@ -173,7 +173,7 @@ class _Seen(Struct, frozen=True):
     links: tuple[str, ...]
 
 
-class Found(Struct, frozen=True):
+class ProtectedPaths(Struct, frozen=True):
     paths: tuple[str, ...] = ()
     """Files, directories, and unreadable folders."""
     links: tuple[str, ...] = ()
@@ -188,12 +188,12 @@ class Nested:
         self._seen: dict[str, _Seen] = {}
         self._lock = threading.Lock()
 
-    def look(self) -> Found:
+    def look(self) -> ProtectedPaths:
         """Callable from any thread. Raises ToolError if the search is incomplete: then nothing may run."""
         with self._lock:
             return self._look()
 
-    def _look(self) -> Found:
+    def _look(self) -> ProtectedPaths:
         until = time.monotonic() + _MOST_S
         now: dict[str, _Seen] = {}
         paths: list[str] = []
@@ -219,7 +219,7 @@ class Nested:
             links += seen.links
             waiting += seen.folders
         self._seen = now
-        return Found(tuple(sorted(paths)), tuple(sorted(links)))
+        return ProtectedPaths(tuple(sorted(paths)), tuple(sorted(links)))
 
     def _see(self, folder: str) -> _Seen:
         known = self._seen.get(folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE
 from wolo.guard.sandbox.backend import Backend, cannot_apply
 from wolo.guard.sandbox.mounts import is_below
-from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.profile import SandboxProfile, environment
 from wolo.guard.sandbox_contract import SandboxedCommand
 
 BINARY = "/usr/bin/sandbox-exec"
@@ -56,7 +56,7 @@ class Seatbelt(Backend):
         )
 
 
-def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
+def profile_text(profile: SandboxProfile, present: Iterable[str], tmp: str) -> str:
     """`present` are existing protected names; names at the top of a directory are protected even if missing."""
     missing = [f"{root}/{name}" for root in profile.writable for name in sorted(RUNS_CODE.union(AT_THE_TOP))]
     patterns = [f"^{_literal(root)}/[^/]*[.]code-workspace$" for root in profile.writable]

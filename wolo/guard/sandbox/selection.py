@@ -37,7 +37,7 @@ _MACHINE_FILES = (
 _PROCESS_FIELDS = ("CapEff", "Seccomp", "NoNewPrivs")
 
 
-class Found(Struct, frozen=True):
+class SandboxSelection(Struct, frozen=True):
     make: SandboxFactory | None = None
     backend: str = "none"
     covers: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Found(Struct, frozen=True):
     """The reason why each better backend was rejected."""
 
 
-def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
+def find(writable: Sequence[Path], state: Path, cache: Path | None) -> SandboxSelection:
     """`writable` are the directories that commands may change: programs in them are not trusted.
 
     Without a `cache` every backend is probed now.
@@ -58,7 +58,7 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
     tried: list[str] = []
     roots = [os.path.realpath(path) for path in writable]
     if "/" in roots:
-        return Found(tried=("The workspace is the whole file system, so there is nothing to protect.",))
+        return SandboxSelection(tried=("The workspace is the whole file system, so there is nothing to protect.",))
     binary = find_binary(roots)
     if not binary:
         tried.append("bubblewrap: no bwrap is installed system-wide")
@@ -82,41 +82,41 @@ def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
     return (True, False) if is_of_others else (False,)
 
 
-def _seatbelt(state: Path, cache: Path | None) -> Found:
+def _seatbelt(state: Path, cache: Path | None) -> SandboxSelection:
     from wolo.guard.sandbox.seatbelt import BINARY, Seatbelt  # noqa: PLC0415  # only for macOS
 
     if not Path(BINARY).is_file():
-        return Found(tried=(f"Seatbelt: there is no {BINARY}",))
+        return SandboxSelection(tried=(f"Seatbelt: there is no {BINARY}",))
     proof = _prove(Seatbelt, f"seatbelt {_identity(BINARY)}", state, cache)
     if proof.why:
-        return Found(tried=(f"Seatbelt: {proof.why}",))
+        return SandboxSelection(tried=(f"Seatbelt: {proof.why}",))
     return proof.found(Seatbelt, Seatbelt, Seatbelt.not_covered)
 
 
-def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> Found:
+def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> SandboxSelection:
     """Appends the reason to `tried` if it cannot be used."""
     if not can_use_namespaces():
         tried.append("namespaces: this processor is unknown, or there is no Python to start")
-        return Found()
+        return SandboxSelection()
     for of_others in _ways(roots):
         make = partial(Namespaces, of_others=of_others)
         proof = _prove(make, f"namespaces {of_others}", state, cache)
         if not proof.why:
             return proof.found(make, Namespaces, Namespaces.not_covered, tried=tried)
         tried.append(f"namespaces: {proof.why}")
-    return Found()
+    return SandboxSelection()
 
 
-def _landlock(tried: list[str], state: Path, cache: Path | None) -> Found:
+def _landlock(tried: list[str], state: Path, cache: Path | None) -> SandboxSelection:
     from wolo.guard.sandbox import landlock_sandbox as landlock  # noqa: PLC0415  # loads ctypes, rarely needed
 
     if not landlock.is_possible():
         tried.append("Landlock: this kernel lacks it, or system call filters")
-        return Found(tried=tuple(tried))
+        return SandboxSelection(tried=tuple(tried))
     proof = _prove(landlock.Landlock, f"landlock {landlock.not_covered()}", state, cache)
     if proof.why:
         tried.append(f"Landlock: {proof.why}")
-        return Found(tried=tuple(tried))
+        return SandboxSelection(tried=tuple(tried))
     return proof.found(landlock.Landlock, landlock.Landlock, landlock.not_covered(), is_whole=False, tried=tried)
 
 
@@ -134,10 +134,10 @@ class _Proof(Struct, frozen=True):
         *,
         is_whole: bool = True,
         tried: Sequence[str] = (),
-    ) -> Found:
+    ) -> SandboxSelection:
         covers = tuple(each for each in backend.covers if each not in self.gaps)
         missing = dict.fromkeys((*self.gaps, *not_covered))
-        return Found(make, backend.backend, covers, tuple(missing), is_whole, tuple(tried))
+        return SandboxSelection(make, backend.backend, covers, tuple(missing), is_whole, tuple(tried))
 
 
 def _prove(make: SandboxFactory, what: str, state: Path, cache: Path | None) -> _Proof:

@@ -33,7 +33,7 @@ GRACE_S = 0.2
 """For a command that somebody waits for: it may finish what it writes, which is already set aside."""
 
 
-class Command:
+class WatchedCommand:
     """A sandboxed command. `channel` connects it to its launcher and to wolo."""
 
     def __init__(self, told: dict[str, Any], channel: socket.socket, inotify: int, aside: str) -> None:
@@ -268,7 +268,7 @@ def fields_of(process: str) -> dict[str, str]:
 class Watcher:
     def __init__(self, control: socket.socket, inotify: int, aside: str) -> None:
         self.control, self.inotify, self.aside = control, inotify, aside
-        self.commands: dict[int, Command] = {}
+        self.commands: dict[int, WatchedCommand] = {}
         """Commands by the descriptor of their channel."""
         self.poll = select.poll()
         self.poll.register(control, select.POLLIN)
@@ -302,11 +302,11 @@ class Watcher:
         channel = socket.socket(fileno=channel_fd)
         if not self.commands:
             self.poll.register(self.inotify, select.POLLIN)
-        self.commands[channel_fd] = Command(told, channel, self.inotify, self.aside)
+        self.commands[channel_fd] = WatchedCommand(told, channel, self.inotify, self.aside)
         self.poll.register(channel_fd, select.POLLIN)
         return True
 
-    def hear(self, command: Command) -> None:
+    def hear(self, command: WatchedCommand) -> None:
         data, ancillary, _, _ = command.channel.recvmsg(MOST_BYTES, socket.CMSG_SPACE(CREDENTIALS))
         if data == b"r":
             command.begin(struct.unpack("3i", ancillary[0][2])[0])
@@ -329,7 +329,7 @@ class Watcher:
                 command.has_ended = True
                 command.tell()
 
-    def finish(self, command: Command) -> None:
+    def finish(self, command: WatchedCommand) -> None:
         command.finish()
         self.read_events()
         fd = command.channel.fileno()

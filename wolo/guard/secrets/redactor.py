@@ -38,7 +38,7 @@ P = TypeVar("P", bound=AnyPart)
 S = TypeVar("S", bound=Struct)
 
 
-class Restored(Struct, frozen=True):
+class RestoredValue(Struct, frozen=True):
     value: Any
     names: tuple[str, ...] = ()
     """Names of the secrets inserted."""
@@ -169,11 +169,13 @@ class Secrets:
         self._is_explained = True
         return replace(part, output=f"{part.output}\n{HOW_TO_USE.format(found[0])}")
 
-    def restore(self, value: Any) -> Restored:
+    def restore(self, value: Any) -> RestoredValue:
         """Replaces placeholders with real values throughout a JSON value. Unknown ones stay as they are."""
         used: dict[str, str] = {}
         restored = _throughout(value, lambda text: self._restore_text(text, used))
-        return Restored(restored, tuple(dict.fromkeys(used.values())), any(re.search(_READ_BY_A_SHELL, each) for each in used))
+        return RestoredValue(
+            restored, tuple(dict.fromkeys(used.values())), any(re.search(_READ_BY_A_SHELL, each) for each in used)
+        )
 
     def _restore_text(self, text: str, used: dict[str, str]) -> str:
         if "SECRET_" not in text:
@@ -213,7 +215,7 @@ class Secrets:
         return self._exact.value(value)
 
 
-def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *, asks_nobody: bool) -> Verdict:
+def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: RestoredValue, *, asks_nobody: bool) -> Verdict:
     """Turns a verdict into a question if a secret would leave the machine.
 
     `asks_nobody`: the user wants no command to ask.

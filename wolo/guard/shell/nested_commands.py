@@ -30,20 +30,22 @@ _DOCUMENT_PARTS = frozenset({"heredoc_start", "heredoc_body", "heredoc_end", "fi
 _EMPTIES = frozenset({">", ">|", "&>"})
 
 
-class Found(NamedTuple):
+class NestedCommand(NamedTuple):
     words: tuple[str, ...]
     """Without quotes; `$` expansions stay as written."""
     emptied: tuple[str, ...] = ()
     """Files truncated by a redirection whose command writes nothing."""
 
 
-def commands_in(text: str, depth: int = 0) -> list[Found]:
+def commands_in(text: str, depth: int = 0) -> list[NestedCommand]:
     """Raises TooComplex."""
     root = parse(text)
     values = _values(root)
     found = [*_walk(root, values)]
     if root.has_error:
-        found += [Found(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()]
+        found += [
+            NestedCommand(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()
+        ]
     passed_on = {inner for each in found for inner in _passed_on(each)}
     if any(name_of(words[0]) in SHELLS for each in found for words in unwrapped(each.words) if words):
         passed_on |= set(_piped(root))
@@ -57,7 +59,7 @@ def commands_in(text: str, depth: int = 0) -> list[Found]:
 
 
 @lru_cache(maxsize=64)
-def all_commands(text: str) -> tuple[Found, ...] | None:
+def all_commands(text: str) -> tuple[NestedCommand, ...] | None:
     """All commands if it is certain that the list is complete and none passes text to a shell; otherwise None."""
     root = parse(text)
     found = tuple(_walk(root, _values(root)))
@@ -99,7 +101,7 @@ def _is_document(heredoc: Node) -> bool:
     return words[:1] in (("cat",), ("tee",))
 
 
-def _walk(node: Node, values: Mapping[str, str]) -> Iterator[Found]:
+def _walk(node: Node, values: Mapping[str, str]) -> Iterator[NestedCommand]:
     if node.type in ("command", "redirected_statement", "declaration_command", "unset_command"):
         yield _found(node, values)
     for child in node.children:
@@ -109,14 +111,14 @@ def _walk(node: Node, values: Mapping[str, str]) -> Iterator[Found]:
                 yield each
 
 
-def _found(node: Node, values: Mapping[str, str]) -> Found:
+def _found(node: Node, values: Mapping[str, str]) -> NestedCommand:
     if node.type != "redirected_statement":
-        return Found(_words(node, values))
+        return NestedCommand(_words(node, values))
     body = node.child_by_field_name("body")
     words = _words(body, values) if body is not None and body.type == "command" else ()
     writes_nothing = (body is None or body.type == "command") and _WRITES_NOTHING.fullmatch(" ".join(words))
     redirections = [child for child in node.children if child.type == "file_redirect" and writes_nothing]
-    return Found(words, tuple(filter(None, (_emptied(each, values) for each in redirections))))
+    return NestedCommand(words, tuple(filter(None, (_emptied(each, values) for each in redirections))))
 
 
 def _emptied(redirection: Node, values: Mapping[str, str]) -> str:
@@ -180,11 +182,11 @@ def _unescaped(found: re.Match[str]) -> str:
     return chr(int(code, 8) % 256) if code[0] in "01234567" else code
 
 
-def _takes_text(found: Found) -> bool:
+def _takes_text(found: NestedCommand) -> bool:
     return any(name_of(words[0]) in _TAKES_TEXT for words in unwrapped(found.words) if words)
 
 
-def _passed_on(found: Found) -> Iterator[str]:
+def _passed_on(found: NestedCommand) -> Iterator[str]:
     """Texts that may be read as a command line: arguments of a shell, `eval` or `xargs sh -c`."""
     if _takes_text(found):
         yield from (word for word in found.words[1:] if not _BARE.fullmatch(word))

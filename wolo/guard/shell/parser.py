@@ -49,7 +49,7 @@ class TooComplex(Exception):
     """The command line is too long or too deeply nested to be checked; the message is for the model."""
 
 
-class Command(Struct, frozen=True):
+class PlainCommand(Struct, frozen=True):
     words: tuple[Word, ...]
     directories: Directories
     """Real paths it may run in: after `cd x; ls`, `x` or, if that is missing, the start directory."""
@@ -61,10 +61,10 @@ class Command(Struct, frozen=True):
         return " ".join(word.text for word in self.words)
 
 
-class Line(Struct, frozen=True):
+class ParsedLine(Struct, frozen=True):
     text: str
     cwd: Path
-    commands: tuple[Command, ...] | None
+    commands: tuple[PlainCommand, ...] | None
     """None: not plain."""
     is_reviewable: bool
     """False: too long, or with characters that even a human could not judge."""
@@ -78,14 +78,14 @@ class _Joined(Struct, frozen=True):
     words: tuple[Word, ...] = ()
 
 
-def read_line(text: str, cwd: Path, home: str = "/") -> Line:
+def read_line(text: str, cwd: Path, home: str = "/") -> ParsedLine:
     """`home` is the target of `cd` alone. Raises TooComplex."""
     joined, is_reviewable = _read(text)
     if joined is None:
-        return Line(text, cwd, None, is_reviewable)
+        return ParsedLine(text, cwd, None, is_reviewable)
     walk = _Walk(home)
     walk.follow(joined, (str(cwd),))
-    return Line(text, cwd, tuple(walk.commands), is_reviewable)
+    return ParsedLine(text, cwd, tuple(walk.commands), is_reviewable)
 
 
 @cache
@@ -234,7 +234,7 @@ class _Walk:
     """Follows a line as bash would, and records where each command may run."""
 
     def __init__(self, home: str) -> None:
-        self.commands: list[Command] = []
+        self.commands: list[PlainCommand] = []
         self._home = home
         self._real: dict[Directory, Directory] = {None: None}
 
@@ -262,7 +262,7 @@ class _Walk:
         goals = start
         if words[0].text in _MOVES:
             goals = tuple(dict.fromkeys(_goal(words, directory, self._home) for directory in start))
-        self.commands.append(Command(words, self._as_real(start), self._as_real(goals) if goals != start else ()))
+        self.commands.append(PlainCommand(words, self._as_real(start), self._as_real(goals) if goals != start else ()))
         return goals, start
 
     def _as_real(self, directories: Directories) -> Directories:

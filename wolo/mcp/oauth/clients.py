@@ -32,7 +32,7 @@ from wolo.mcp.oauth.provider import (
     AssertionProvider,
     BrowserProvider,
     KeyProvider,
-    Provider,
+    OAuthProvider,
     SecretProvider,
     Storage,
     check_address,
@@ -52,7 +52,7 @@ def make_provider(
     on_refused: Callable[[str], None],
     callback: Callback | None = None,
     hosts: Hosts | None = None,
-) -> Provider:
+) -> OAuthProvider:
     """`oauth` with variables expanded; `on_refused` receives the scope that is missing; `hosts` for isolated networks.
 
     Raises ConfigError.
@@ -79,7 +79,7 @@ def revocations(url: str, oauth: OAuth, saved: SavedLogin) -> Iterator[httpx2.Re
             yield httpx2.Request("POST", str(metadata.revocation_endpoint), data=data, headers=headers)
 
 
-def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -> Provider:
+def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -> OAuthProvider:
     scope = " ".join(oauth.scopes) or None
     issuer = oauth.issuer or None
     with warnings.catch_warnings():
@@ -90,7 +90,7 @@ def _make(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -
                 issuer=oauth.client_id, subject=oauth.client_id, signing_key=key, signing_algorithm=algorithm
             )
             signed = parameters.create_assertion_provider()
-            provider: Provider = KeyProvider(url, storage, oauth.client_id, signed, scope, issuer)
+            provider: OAuthProvider = KeyProvider(url, storage, oauth.client_id, signed, scope, issuer)
         elif oauth.grant != "authorization_code":
             method: Any = oauth.auth_method or ("client_secret_basic" if oauth.client_secret else "none")
             kind = AssertionProvider if oauth.grant == "identity_assertion" else SecretProvider
@@ -110,7 +110,7 @@ async def _exchange(url: str, form: Mapping[str, str]) -> httpx2.Response:
         return await client.post(url, data=dict(form))
 
 
-def _browser_provider(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -> Provider:
+def _browser_provider(url: str, oauth: OAuth, storage: Storage, callback: Callback | None) -> OAuthProvider:
     metadata = OAuthClientMetadata(
         client_name="wolo",
         redirect_uris=[(callback.redirect_uri if callback else "http://127.0.0.1/callback")],  # type: ignore[list-item]  # converted

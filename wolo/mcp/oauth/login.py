@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from wolo.errors import ConfigError
 from wolo.mcp.connection import ADDRESSES, ConnectionLost, RequestRejected
-from wolo.mcp.listings import Listing
+from wolo.mcp.listings import ServerListing
 from wolo.mcp.logins import LoginStore, SavedLogin, login_key
 from wolo.mcp.oauth.callback import Callback, LoginFailed
 from wolo.mcp.oauth.run_auth import expanded
@@ -29,7 +29,7 @@ async def log_in(
     on_address: Callable[[str], None],
     on_listening: Callable[[Callback], None] = lambda callback: None,
     hosts: Hosts | None = None,
-) -> Listing | None:
+) -> ServerListing | None:
     """Returns what the server offers; None if it asked for no login. Raises LoginFailed and ConfigError.
 
     `on_address` receives the address to open in a browser; `hosts` for isolated networks.

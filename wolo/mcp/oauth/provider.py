@@ -84,7 +84,7 @@ class Storage(TokenStorage):
         await self.save(replace(self.saved, client=_plain(client_info)))
 
 
-class Provider(OAuthClientProvider):
+class OAuthProvider(OAuthClientProvider):
     """What all ways of logging in share."""
 
     storage: Storage
@@ -259,19 +259,19 @@ class Provider(OAuthClientProvider):
             super()._add_auth_header(request)
 
 
-class BrowserProvider(Provider):
+class BrowserProvider(OAuthProvider):
     """The authorization code grant."""
 
 
-class SecretProvider(Provider, ClientCredentialsOAuthProvider):
+class SecretProvider(OAuthProvider, ClientCredentialsOAuthProvider):
     """The client credentials grant with a secret."""
 
 
-class KeyProvider(Provider, PrivateKeyJWTOAuthProvider):
+class KeyProvider(OAuthProvider, PrivateKeyJWTOAuthProvider):
     """The client credentials grant with a signed assertion."""
 
 
-class AssertionProvider(Provider, ClientCredentialsOAuthProvider):
+class AssertionProvider(OAuthProvider, ClientCredentialsOAuthProvider):
     """The grant of an organisation: its identity provider vouches for the user (SEP-990) or the workload (RFC 7523)."""
 
     exchange: Callable[[str, Mapping[str, str]], Awaitable[httpx2.Response]]

@@ -17,10 +17,10 @@ from wolo.models.address import DEFAULT_PORTS
 from wolo.models.headers import may_be_set
 from wolo.models.http.transport import (
     PATIENCE,
-    Call,
     ConnectTimeout,
     FirstByteTimeout,
     HandshakeTimeout,
+    HttpCall,
     InvalidRequest,
     InvalidResponse,
     NetworkFailure,
@@ -52,9 +52,9 @@ class DirectConnections:
     """Opens connections, and keeps them for later requests."""
 
     def __init__(self) -> None:
-        self._idle: list[tuple[Place, float, _Connection]] = []
+        self._idle: list[tuple[Place, float, _HttpConnection]] = []
 
-    async def open(self, call: Call, headers: Mapping[str, str], context: ssl.SSLContext | None) -> DirectResponse:
+    async def open(self, call: HttpCall, headers: Mapping[str, str], context: ssl.SSLContext | None) -> DirectResponse:
         """Sends the request and reads the head of the response. Raises NetworkFailure or OSError.
 
         A kept connection may have been closed by the server: then the request is sent once more, on a new one.
@@ -76,7 +76,9 @@ class DirectConnections:
         self._idle.clear()
         await asyncio.sleep(0)  # sockets are closed in the next round of the loop
 
-    async def _ask(self, connection: _Connection, place: Place, request: tuple[bytes, bytes], call: Call) -> DirectResponse:
+    async def _ask(
+        self, connection: _HttpConnection, place: Place, request: tuple[bytes, bytes], call: HttpCall
+    ) -> DirectResponse:
         response = DirectResponse(self, place, connection, call)
         try:
             connection.send(*request, response)
@@ -86,7 +88,7 @@ class DirectConnections:
             raise
         return response
 
-    def _take(self, place: Place) -> _Connection | None:
+    def _take(self, place: Place) -> _HttpConnection | None:
         """The connection used last, without those that are closed, too old or of another event loop."""
         loop, oldest = asyncio.get_running_loop(), time.monotonic() - KEEP_ALIVE_S
         usable = [each for each in self._idle if each[2].is_usable(loop) and each[1] > oldest]
@@ -100,13 +102,13 @@ class DirectConnections:
         usable.remove(found)
         return found[2]
 
-    def keep(self, place: Place, connection: _Connection) -> None:
+    def keep(self, place: Place, connection: _HttpConnection) -> None:
         self._idle.append((place, time.monotonic(), connection))
         if len(self._idle) > KEPT_CONNECTIONS:
             self._idle.pop(0)[2].abort()
 
 
-class _Connection(asyncio.Protocol):
+class _HttpConnection(asyncio.Protocol):
     """Hands received bytes to the current response."""
 
     _transport: asyncio.Transport
@@ -178,7 +180,7 @@ class _Connection(asyncio.Protocol):
 class DirectResponse:
     """Response on a direct connection. Pieces that were received between two reads are read as one."""
 
-    def __init__(self, connections: DirectConnections, place: Place, connection: _Connection, call: Call) -> None:
+    def __init__(self, connections: DirectConnections, place: Place, connection: _HttpConnection, call: HttpCall) -> None:
         self.status = 0
         self._headers: dict[str, str] = {}
         self.headers: Mapping[str, str] = self._headers
@@ -342,13 +344,13 @@ class DirectResponse:
         return encoding != "chunked" and ("content-length" not in self.headers or bool(encoding))
 
 
-async def _connect(place: Place, context: ssl.SSLContext | None) -> _Connection:
+async def _connect(place: Place, context: ssl.SSLContext | None) -> _HttpConnection:
     loop = asyncio.get_running_loop()
     scheme, host, port = place
     try:
         async with asyncio.timeout(CONNECT_S):
             _, connection = await loop.create_connection(
-                lambda: _Connection(loop),
+                lambda: _HttpConnection(loop),
                 host,
                 port,
                 ssl=context,

@@ -14,7 +14,7 @@ from wolo.errors import BadAnswer, Unavailable
 from wolo.models.address import display_url, host_of
 from wolo.models.http.network_errors import PROXY_HINT
 from wolo.models.http.stream_framing import BYTE_ORDER_MARK, MEBIBYTE, LineSplitter, SseSplitter
-from wolo.models.http.transport import PATIENCE, Batch, Call, HttpStatusError, InvalidResponse, NetworkFailure, Response
+from wolo.models.http.transport import PATIENCE, Batch, HttpCall, HttpStatusError, InvalidResponse, NetworkFailure, Response
 
 if TYPE_CHECKING:
     import zlib
@@ -42,7 +42,7 @@ LINES_KINDS = ("application/x-ndjson", "application/jsonl", "application/json-li
 Shape = Literal["stream", "lines", "document", "page", "nothing"]
 
 
-async def read_batches(response: Response, call: Call) -> AsyncIterator[Batch]:
+async def read_batches(response: Response, call: HttpCall) -> AsyncIterator[Batch]:
     """Detect the kind of body. Raises for everything that is not a model response."""
     if call.tap:
         call.tap(_head(response))
@@ -71,7 +71,7 @@ async def read_batches(response: Response, call: Call) -> AsyncIterator[Batch]:
 class _Body:
     """Reads the body in pieces, up to a size limit."""
 
-    def __init__(self, response: Response, call: Call) -> None:
+    def __init__(self, response: Response, call: HttpCall) -> None:
         self._receive, self.begin = response.read, response.begin
         self._encoding = response.headers.get("content-encoding", "").strip().lower()
         self._unpacker = _unpacker(self._encoding)
@@ -161,7 +161,7 @@ async def _shape(body: _Body, kind: str) -> tuple[bytes, Shape]:
     return head, "stream"
 
 
-async def _payloads(head: bytes, body: _Body, call: Call, splitter: SseSplitter | LineSplitter) -> AsyncIterator[Batch]:
+async def _payloads(head: bytes, body: _Body, call: HttpCall, splitter: SseSplitter | LineSplitter) -> AsyncIterator[Batch]:
     patience_s = call.idle_s * PATIENCE or inf
     last_event = monotonic()
     piece = head
@@ -185,7 +185,7 @@ async def _document(head: bytes, body: _Body) -> AsyncIterator[Batch]:
     yield Batch(whole=await body.all(head))
 
 
-async def _refusal(response: Response, call: Call) -> Exception:
+async def _refusal(response: Response, call: HttpCall) -> Exception:
     status, headers = response.status, response.headers
     if 300 <= status < 400:
         target = display_url(urljoin(call.url, headers.get("location", "")))

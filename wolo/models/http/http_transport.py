@@ -16,7 +16,7 @@ from wolo.models.http.direct_connection import DirectConnections
 from wolo.models.http.http_body import read_batches
 from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.tls import load_certificates
-from wolo.models.http.transport import Batch, Call, HttpStatusError, Response
+from wolo.models.http.transport import Batch, HttpCall, HttpStatusError, Response
 
 if TYPE_CHECKING:
     from wolo.models.http.proxied_connection import ProxiedConnections
@@ -40,7 +40,7 @@ class HttpTransport:
         self._proxied: dict[tuple[str, bool], ProxiedConnections] = {}
         self._certificates = certificates
 
-    async def send(self, call: Call) -> AsyncGenerator[Batch, None]:
+    async def send(self, call: HttpCall) -> AsyncGenerator[Batch, None]:
         proxy = proxy_for(call.url, self._environ)
         try:
             response = await self._open(call, proxy)
@@ -64,7 +64,7 @@ class HttpTransport:
             await connections.close()
         self._proxied.clear()
 
-    async def _open(self, call: Call, proxy: str) -> Response:
+    async def _open(self, call: HttpCall, proxy: str) -> Response:
         headers = {
             "accept": ACCEPT[call.framing],
             "accept-encoding": "identity",

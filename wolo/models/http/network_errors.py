@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from wolo.errors import ProviderError, Unavailable, Unreachable
 from wolo.models.address import display_url, host_of
 from wolo.models.http.transport import (
-    Call,
     ConnectTimeout,
     FirstByteTimeout,
     HandshakeTimeout,
+    HttpCall,
     InvalidRequest,
     InvalidResponse,
     ProxyFailure,
@@ -22,7 +22,7 @@ from wolo.models.http.transport import (
 )
 
 
-def describe_network_error(error: Exception, call: Call, *, proxy: str, answering: bool) -> ProviderError:
+def describe_network_error(error: Exception, call: HttpCall, *, proxy: str, answering: bool) -> ProviderError:
     """`answering`: the response had started."""
     host = host_of(call.url)
     via = f" through the proxy {host_of(proxy)}" if proxy else ""
@@ -90,7 +90,7 @@ def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailabl
             return None
 
 
-def _silent(call: Call, host: str, answering: bool) -> ProviderError:
+def _silent(call: HttpCall, host: str, answering: bool) -> ProviderError:
     silence_s = call.idle_s if answering else call.first_byte_s
     when = "stopped sending in the middle of the response" if answering else "did not start to respond"
     setting = "retry.idle_s" if answering else "retry.first_byte_s"

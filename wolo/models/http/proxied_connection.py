@@ -12,10 +12,10 @@ import httpx2
 
 from wolo.models.http.direct_connection import AHEAD_BYTES, CONNECT_S, KEEP_ALIVE_S, KEPT_CONNECTIONS
 from wolo.models.http.transport import (
-    Call,
     ConnectTimeout,
     FirstByteTimeout,
     HandshakeTimeout,
+    HttpCall,
     InvalidRequest,
     InvalidResponse,
     NetworkFailure,
@@ -34,7 +34,7 @@ class ProxiedConnections:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S)
         self._engine = httpx2.AsyncHTTPTransport(verify=context, proxy=proxy, limits=limits)
 
-    async def open(self, call: Call, headers: Mapping[str, str]) -> ProxiedResponse:
+    async def open(self, call: HttpCall, headers: Mapping[str, str]) -> ProxiedResponse:
         """Send the request and read the response head. Raises NetworkFailure.
 
         The server may have closed a reused connection: then the request is sent again.

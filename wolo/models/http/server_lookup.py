@@ -12,7 +12,7 @@ from msgspec import Struct
 from wolo.models.address import join_url
 from wolo.models.catalog_files import PROVIDERS, in_format, load
 from wolo.models.format_selection import request_headers
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 
 LOOKUP_S = 5.0
 MOST_BYTES = 4 << 20
@@ -22,17 +22,17 @@ LEAST, MOST = 256, 100_000_000
 """Plausible window sizes."""
 
 
-def ask_window(choice: Choice) -> int | None:
+def ask_window(choice: ModelChoice) -> int | None:
     """Context window in tokens; None: not reported. Blocks."""
     return next((window for page in _pages(choice) if (window := _find_window(page))), None)
 
 
-def served_models(choice: Choice) -> list[str]:
+def served_models(choice: ModelChoice) -> list[str]:
     """Model ids listed by the server; empty if none. Blocks."""
     return [row["id"] for row in _rows(choice) if isinstance(row.get("id"), str) and row["id"]]
 
 
-def _pages(choice: Choice) -> Iterator[Any]:
+def _pages(choice: ModelChoice) -> Iterator[Any]:
     """llama.cpp and Ollama report the window outside `/v1`, others in the model list."""
     if choice.provider.loopback or choice.provider.name == "custom":
         yield _read(choice, _beside(choice, "/props"))
@@ -42,7 +42,7 @@ def _pages(choice: Choice) -> Iterator[Any]:
             yield row
 
 
-def _rows(choice: Choice) -> list[dict[str, Any]]:
+def _rows(choice: ModelChoice) -> list[dict[str, Any]]:
     """For a base URL without path, the list is where Chat Completions has it."""
     for path in ("/models", "/v1/models"):
         page = _read(choice, join_url(choice.base_url, path, choice.provider.query))
@@ -52,12 +52,12 @@ def _rows(choice: Choice) -> list[dict[str, Any]]:
     return []
 
 
-def _beside(choice: Choice, path: str) -> str:
+def _beside(choice: ModelChoice, path: str) -> str:
     parts = urlsplit(choice.base_url)
     return join_url(parts._replace(path=parts.path.rstrip("/").removesuffix("/v1")).geturl(), path, choice.provider.query)
 
 
-def _read(choice: Choice, url: str, question: Mapping[str, str] | None = None) -> Any:
+def _read(choice: ModelChoice, url: str, question: Mapping[str, str] | None = None) -> Any:
     """None for anything but a JSON document."""
     import http.client  # noqa: PLC0415  # loads the email package, which a prompt does not wait for
 
@@ -94,7 +94,7 @@ TIMEOUT_S = 0.5
 MAX_BYTES = 1 << 20
 
 
-class Server(Struct, frozen=True):
+class ModelServer(Struct, frozen=True):
     provider: str
     label: str
     base_url: str
@@ -102,7 +102,7 @@ class Server(Struct, frozen=True):
     """As accepted by `-m`; empty if not listed or a key is required."""
 
 
-def find_servers(environ: Mapping[str, str]) -> list[Server]:
+def find_servers(environ: Mapping[str, str]) -> list[ModelServer]:
     """Blocks until every server answered or timed out."""
     found = []
     for name in PROVIDERS:
@@ -111,7 +111,7 @@ def find_servers(environ: Mapping[str, str]) -> list[Server]:
             continue
         if (ids := _list_models(in_format(provider, CHAT).base_url)) is not None:
             models = tuple(f"{name}/{id}" for id in ids)
-            found.append(Server(name, provider.label, provider.base_url, models))
+            found.append(ModelServer(name, provider.label, provider.base_url, models))
     return found
 
 

@@ -20,7 +20,7 @@ PATIENCE = 4
 """Number of time limits during which interim responses and keep-alive comments are accepted without an event."""
 
 
-class Call(Struct, frozen=True):
+class HttpCall(Struct, frozen=True):
     """One HTTP request."""
 
     url: str
@@ -107,7 +107,7 @@ class HttpStatusError(Exception):
 
 
 class Transport(Protocol):
-    def send(self, call: Call) -> AsyncGenerator[Batch, None]:
+    def send(self, call: HttpCall) -> AsyncGenerator[Batch, None]:
         """Raises `HttpStatusError`, or a ProviderError (`Unavailable`, `BadAnswer`) for network errors.
 
         Closing the iterator closes the connection.

@@ -25,20 +25,20 @@ MAX_RESULT_CHARS: Final = 6_000
 CONTENTS: Final = ("content", "old", "new", "edits")
 
 
-class Entry(Struct, frozen=True):
+class HistoryEntry(Struct, frozen=True):
     role: str
     text: str
     short: str = ""
     """Text that replaces it when the window is full; empty: it stays."""
 
 
-class Conversation(Struct, frozen=True):
+class FittedHistory(Struct, frozen=True):
     turns: list[Turn]
     omitted: int
     """Number of results and messages that did not fit."""
 
 
-def conversation(messages: Sequence[Message], system: str, window: int, reserved: int) -> Conversation:
+def conversation(messages: Sequence[Message], system: str, window: int, reserved: int) -> FittedHistory:
     """Turns that leave `reserved` tokens of the window. Raises ContextOverflow if the last prompt alone is too long."""
     limit = min(MAX_RESULT_CHARS, window * CHARS_PER_TOKEN // RESULT_SHARE)
     entries = [entry for message in messages for entry in _entries(message, limit)]
@@ -48,7 +48,7 @@ def conversation(messages: Sequence[Message], system: str, window: int, reserved
         if _size(entries) <= room:
             break
         if entry.short:
-            entries[at] = Entry(entry.role, entry.short)
+            entries[at] = HistoryEntry(entry.role, entry.short)
             omitted += 1
     begins = max((at for at, entry in enumerate(entries) if entry.role == "prompt"), default=0)
     while _size(entries) > room and begins > 0:
@@ -59,33 +59,33 @@ def conversation(messages: Sequence[Message], system: str, window: int, reserved
         omitted += 1
     if _size(entries) > room:
         raise ContextOverflow("The prompt is too long for this model's window.", hint="Ask for less, or use a larger model.")
-    return Conversation(_merged(system, entries), omitted)
+    return FittedHistory(_merged(system, entries), omitted)
 
 
-def _size(entries: Sequence[Entry]) -> int:
+def _size(entries: Sequence[HistoryEntry]) -> int:
     return sum(estimate_text(entry.text) + 4 for entry in entries)
 
 
-def _entries(message: Message, limit: int) -> list[Entry]:
+def _entries(message: Message, limit: int) -> list[HistoryEntry]:
     if message.role == "user":
         text = "\n\n".join(part.text for part in message.of(TextPart))
-        return [Entry("prompt" if message.is_prompt else "user", text)] if text else []
-    entries: list[Entry] = []
+        return [HistoryEntry("prompt" if message.is_prompt else "user", text)] if text else []
+    entries: list[HistoryEntry] = []
     for part in message.parts:
         if isinstance(part, TextPart) and part.text.strip():
-            entries.append(Entry("assistant", as_json({"say": part.text})))
+            entries.append(HistoryEntry("assistant", as_json({"say": part.text})))
         elif isinstance(part, ToolPart):
-            entries += [Entry("assistant", as_json(shown_call(part))), _result(part, limit)]
+            entries += [HistoryEntry("assistant", as_json(shown_call(part))), _result(part, limit)]
     return entries
 
 
-def _result(call: ToolPart, limit: int) -> Entry:
+def _result(call: ToolPart, limit: int) -> HistoryEntry:
     head = f"Result of {call.tool}{' (failed)' if call.is_error else ''}:\n"
     text = head + shorten(call.output.strip() or "(no output)", limit)
     content = call.input.get("content")
     if call.tool == "write" and isinstance(content, str) and not call.is_error:
-        return Entry("user", f"{text}\nIts content:\n{shorten(content, limit)}", text)
-    return Entry("user", text, head + OMITTED)
+        return HistoryEntry("user", f"{text}\nIts content:\n{shorten(content, limit)}", text)
+    return HistoryEntry("user", text, head + OMITTED)
 
 
 def shown_call(call: ToolPart) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _merged(system: str, entries: Sequence[Entry]) -> list[Turn]:
+def _merged(system: str, entries: Sequence[HistoryEntry]) -> list[Turn]:
     """Alternating roles, which many chat templates require."""
     turns: list[Turn] = [("system", system)]
     for entry in entries:
@@ -132,7 +132,7 @@ def known_file(messages: Sequence[Message], path: str) -> Known | None:
     return None
 
 
-class Answer(Struct, frozen=True):
+class StepAnswer(Struct, frozen=True):
     """One step: `say`, or a call."""
 
     say: str = ""
@@ -140,7 +140,7 @@ class Answer(Struct, frozen=True):
     arguments: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-def read_answer(text: str, tools: Sequence[str]) -> Answer | None:
+def read_answer(text: str, tools: Sequence[str]) -> StepAnswer | None:
     """None: not one of the objects that were asked for."""
     try:
         said = msgspec.json.decode(text.strip().encode("utf-8", "replace"))
@@ -149,11 +149,11 @@ def read_answer(text: str, tools: Sequence[str]) -> Answer | None:
     if not isinstance(said, dict):
         return None
     if isinstance(say := said.get("say"), str):
-        return Answer(say=say)
+        return StepAnswer(say=say)
     tool = said.pop("call", None)
     if tool not in tools or any(name not in ARGUMENTS[tool] for name in said):
         return None
-    return Answer(tool=tool, arguments=said)
+    return StepAnswer(tool=tool, arguments=said)
 
 
 def fenced_text(said: str, start: str, fence: str) -> str:

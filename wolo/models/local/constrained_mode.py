@@ -25,9 +25,9 @@ from wolo.models.local import constrained_texts as texts
 from wolo.models.local.code_check import loses_content, restore_definitions, syntax_problem
 from wolo.models.local.constrained_history import (
     CHARS_PER_TOKEN,
-    Answer,
-    Conversation,
+    FittedHistory,
     Known,
+    StepAnswer,
     as_json,
     conversation,
     fenced_text,
@@ -37,8 +37,8 @@ from wolo.models.local.constrained_history import (
 from wolo.models.local.local_chat import WINDOW_TOKENS, Completion, LocalChat, Sampling, Turn, sentence
 from wolo.models.local.simple_context import ProjectNames, list_names
 from wolo.models.local.simple_texts import one_of, shorten
-from wolo.models.protocol import Listener, ModelClient, Question
-from wolo.models.provider import Choice
+from wolo.models.protocol import Listener, ModelClient, ModelQuestion
+from wolo.models.provider import ModelChoice
 from wolo.models.requested_work import asks_for_files, was_done
 from wolo.models.tokens import estimate_text
 
@@ -64,7 +64,7 @@ OTHER_WAYS: Final = "Try --drive simple, a smaller step, or a larger model with 
 class ConstrainedMode:
     """Remembers only how often the turn at hand was pushed, and a server that ignores schemas."""
 
-    def __init__(self, chat: LocalChat, choice: Choice, cwd: Path, open_plain: Callable[[Choice], ModelClient]) -> None:
+    def __init__(self, chat: LocalChat, choice: ModelChoice, cwd: Path, open_plain: Callable[[ModelChoice], ModelClient]) -> None:
         self._chat = chat
         self._choice = choice
         self._cwd = cwd
@@ -75,7 +75,7 @@ class ConstrainedMode:
         self._noted: set[str] = set()
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         return self._written.choice if self._written else self._choice
 
     def think(self, level: ThinkingLevel) -> None:
@@ -84,11 +84,11 @@ class ConstrainedMode:
     async def close(self) -> None:
         """The owner of the chat closes the connection."""
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         """Next step of the turn. Raises ProviderError."""
         if self._written is None:
             names = await asyncio.to_thread(list_names, self._cwd)
-            step = _Step(self._chat, self._choice, names, question, listener)
+            step = _ConstrainedStep(self._chat, self._choice, names, question, listener)
             try:
                 return await self._next(step, question, listener)
             except IgnoresSchema:
@@ -98,7 +98,7 @@ class ConstrainedMode:
                 self._written = self._open_plain(msgspec.structs.replace(as_written(self._choice), drive="written"))
         return await self._written.ask(question, listener)
 
-    async def _next(self, step: _Step, question: Question, listener: Listener) -> Message:
+    async def _next(self, step: _ConstrainedStep, question: ModelQuestion, listener: Listener) -> Message:
         if not question.tools:
             return await step.talk()
         if step.num_answers >= MAX_STEPS:
@@ -119,10 +119,12 @@ class IgnoresSchema(Exception):
     """The server answered something that the schema forbids."""
 
 
-class _Step:
+class _ConstrainedStep:
     """One response: a request for the step, and often one for a content."""
 
-    def __init__(self, chat: LocalChat, choice: Choice, names: ProjectNames, question: Question, listener: Listener) -> None:
+    def __init__(
+        self, chat: LocalChat, choice: ModelChoice, names: ProjectNames, question: ModelQuestion, listener: Listener
+    ) -> None:
         self._chat = chat
         self._choice = choice
         self._names = names
@@ -172,7 +174,7 @@ class _Step:
                 f"The window of {self.label} ({self._window} tokens) is full; its oldest results are omitted."
             )
 
-    def _fit(self, system: str) -> Conversation:
+    def _fit(self, system: str) -> FittedHistory:
         return conversation(self._question.messages, system, self._window, self._content_tokens + STEP_TOKENS // 2)
 
     async def talk(self) -> Message:
@@ -185,7 +187,7 @@ class _Step:
 
     # The step
 
-    async def choose(self, *, push: bool = False) -> Answer:
+    async def choose(self, *, push: bool = False) -> StepAnswer:
         """The next step, a call in any case if the model has to be pushed. Raises IgnoresSchema."""
         if push:
             self._add(texts.NOTHING_DONE)
@@ -203,7 +205,7 @@ class _Step:
             fault = "its step did not come to an end" if completion.cut_off else "it said nothing"
         raise BadAnswer(f"{self.label} made no step that can be used in {TRIES} tries: {fault}.", hint=OTHER_WAYS)
 
-    async def choose_new(self) -> Answer:
+    async def choose_new(self) -> StepAnswer:
         """A step that is not the repetition of a call whose result is known."""
         answer = await self.choose()
         while answer.tool and self._repeats(answer):
@@ -211,7 +213,7 @@ class _Step:
             answer = await self.choose()
         return answer
 
-    def _repeats(self, answer: Answer) -> bool:
+    def _repeats(self, answer: StepAnswer) -> bool:
         for call in (call for message in reversed(self._since) for call in message.calls):
             if call.tool == answer.tool and (call.tool == "todo" or call.input == answer.arguments):
                 return not call.is_error
@@ -247,7 +249,7 @@ class _Step:
         completion = await self._complete(turns, Sampling(max_tokens=8, schema=one_of(("yes", "no"))))
         return "yes" in completion.text
 
-    async def carry_out(self, answer: Answer) -> Message:
+    async def carry_out(self, answer: StepAnswer) -> Message:
         if not answer.tool:
             return await self._end(self._done if answer.say.strip() == texts.PLACEHOLDER else answer.say, "stop")
         path = str(answer.arguments.get("path", ""))
@@ -264,7 +266,7 @@ class _Step:
 
     # Contents
 
-    async def _change(self, answer: Answer, path: str, known: Known | None) -> Message:
+    async def _change(self, answer: StepAnswer, path: str, known: Known | None) -> Message:
         lines = known.text.count("\n") if known else 0
         is_small = (self._chat.server.facts.parameters or 0) < PRECISE or lines <= SHORT_FILE
         can_edit = "edit" in self._tools and known is not None and bool(known.text.strip())
@@ -273,7 +275,7 @@ class _Step:
             return await self._replace(answer, path)
         return await self._rewrite(answer, path, known)
 
-    async def _rewrite(self, answer: Answer, path: str, known: Known | None) -> Message:
+    async def _rewrite(self, answer: StepAnswer, path: str, known: Known | None) -> Message:
         """The whole file; an existing one is shown, and keeps what is not meant."""
         language = texts.language_of(path)
         fence = texts.fence_of(language)
@@ -306,7 +308,7 @@ class _Step:
         self._tools = [each for each in self._tools if each not in ("write", "edit")]
         return await self.carry_out(await self.choose_new())
 
-    async def _replace(self, answer: Answer, path: str) -> Message:
+    async def _replace(self, answer: StepAnswer, path: str) -> Message:
         """Lines of a long file."""
         turns: list[Turn] = [
             *self._turns,

@@ -10,11 +10,11 @@ from wolo.models.local.local_chat import LocalChat, server_of
 from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.probe_cache import ServerFacts
 from wolo.models.protocol import ModelClient
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 
 
 def driver_of(
-    choice: Choice, facts: ServerFacts, transport: Transport, cwd: Path, open_plain: Callable[[Choice], ModelClient]
+    choice: ModelChoice, facts: ServerFacts, transport: Transport, cwd: Path, open_plain: Callable[[ModelChoice], ModelClient]
 ) -> ModelClient:
     """Open the driver of `choice.drive`. It does not close the transport. `open_plain` opens a client without a driver."""
     chat = LocalChat(transport, server_of(choice, facts))

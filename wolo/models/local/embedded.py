@@ -27,8 +27,8 @@ from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.weight_sources import Progress, WeightSpec
 from wolo.models.local.weights import MissingWeights, cached, ensure_weights, find_weights, format_size, is_available, own_file
 from wolo.models.probe_cache import ServerFacts
-from wolo.models.protocol import Listener, ModelClient, Question
-from wolo.models.provider import DRIVEN, Choice, Price
+from wolo.models.protocol import Listener, ModelClient, ModelQuestion
+from wolo.models.provider import DRIVEN, ModelChoice, Price
 from wolo.places import Places, make_private
 
 STOP_S: Final = 1.0
@@ -178,7 +178,7 @@ class EmbeddedModel:
 
     def __init__(
         self,
-        choice: Choice,
+        choice: ModelChoice,
         places: Places,
         cwd: Path | None = None,
         *,
@@ -203,7 +203,7 @@ class EmbeddedModel:
         self._attachment_notices = AttachmentNotices()
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         return self._choice
 
     @property
@@ -220,7 +220,7 @@ class EmbeddedModel:
             self._process = EmbeddedProcess(self._weights, self._places.state / "embedded.log")
             self._client = None
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         if notice := self._attachment_notices.notice(self._choice, question.messages):
             await listener.on_notice(notice)
         if self._weights is None:
@@ -273,16 +273,18 @@ class EmbeddedModel:
 
         return driver_of(choice, facts, self._transport, self._cwd, self._plain)
 
-    def _plain(self, choice: Choice) -> ModelClient:
+    def _plain(self, choice: ModelChoice) -> ModelClient:
         from wolo.models import retry  # noqa: PLC0415
         from wolo.models.client import ClientOptions, HttpModelClient  # noqa: PLC0415  # only for large models
         from wolo.models.format_selection import format_of  # noqa: PLC0415
 
-        around = ClientOptions(retries=retry.Settings(tries=retry.SERVER_FAILURE.tries))  # a process that ended does not return
+        around = ClientOptions(
+            retries=retry.RetrySettings(tries=retry.SERVER_FAILURE.tries)
+        )  # a process that ended does not return
         return HttpModelClient(choice, format_of(choice), self._transport, around)
 
 
-class _Abandoned(Exception):
+class _PreparationAbandoned(Exception):
     """Preparation was cancelled."""
 
 
@@ -296,7 +298,7 @@ def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[Wei
     return wanted, cached(wanted, places.cache)
 
 
-def _own_file_choice(choice: Choice) -> Choice:
+def _own_file_choice(choice: ModelChoice) -> ModelChoice:
     """Add price and window, since the user's own file is in no catalogue."""
     return replace(choice, model=replace(choice.model, context=CONTEXT_TOKENS, price=FREE))
 
@@ -304,7 +306,7 @@ def _own_file_choice(choice: Choice) -> Choice:
 def _stoppable(progress: Progress | None, stop: threading.Event) -> Callable[[int, int], None]:
     def on_progress(done: int, total: int) -> None:
         if stop.is_set():
-            raise _Abandoned
+            raise _PreparationAbandoned
         if progress:
             progress(done, total)
 

@@ -13,9 +13,9 @@ from msgspec import Struct, field
 from wolo.errors import AuthError, BadAnswer, ContextOverflow, ProviderError, Unavailable
 from wolo.models.driving import root_of
 from wolo.models.format_selection import request_headers
-from wolo.models.http.transport import Call, HttpStatusError, Transport
+from wolo.models.http.transport import HttpCall, HttpStatusError, Transport
 from wolo.models.probe_cache import ServerFacts
-from wolo.models.provider import Choice
+from wolo.models.provider import ModelChoice
 
 TEMPERATURES: Final = (0.0, 0.4, 0.8)
 """By attempt; at temperature 0 another seed would repeat the text."""
@@ -79,7 +79,7 @@ class ChatServer(Struct, frozen=True, kw_only=True):
         return self.facts.kind in ("llama.cpp", "ollama", "vllm")
 
 
-def server_of(choice: Choice, facts: ServerFacts) -> ChatServer:
+def server_of(choice: ModelChoice, facts: ServerFacts) -> ChatServer:
     headers, label = request_headers(choice), EMBEDDED if choice.provider.name == "local" else choice.label
     return ChatServer(url=root_of(choice.base_url), headers=headers, model=choice.model.id, label=label, facts=facts)
 
@@ -134,14 +134,14 @@ class LocalChat:
             output_tokens=usage.completion_tokens,
         )
 
-    def _call(self, turns: Sequence[Turn], sampling: Sampling) -> Call:
+    def _call(self, turns: Sequence[Turn], sampling: Sampling) -> HttpCall:
         server = self.server
         if turns[-1][0] == "assistant" and not server.continues:
             turns = turns[:-1]
         is_ollama = server.facts.kind == "ollama"
         body = _for_ollama(server, turns, sampling) if is_ollama else _for_chat(server, turns, sampling)
         path = "/api/chat" if is_ollama else "/v1/chat/completions"
-        return Call(
+        return HttpCall(
             url=f"{server.url}{path}",
             body=json.dumps(body).encode(),
             headers=server.headers,
@@ -150,7 +150,7 @@ class LocalChat:
             framing="lines" if is_ollama else "sse",
         )
 
-    async def _chunks(self, call: Call) -> AsyncGenerator[_Chunk, None]:
+    async def _chunks(self, call: HttpCall) -> AsyncGenerator[_Chunk, None]:
         try:
             async with contextlib.aclosing(self._transport.send(call)) as batches:
                 async for batch in batches:
@@ -263,13 +263,13 @@ class _Usage(Struct):
     prompt_tokens_details: _Cached | None = None
 
 
-class _Text(Struct):
+class _CompletionText(Struct):
     content: str | None = None
 
 
 class _Choice(Struct):
-    delta: _Text | None = None
-    message: _Text | None = None
+    delta: _CompletionText | None = None
+    message: _CompletionText | None = None
     finish_reason: str | None = None
 
 
@@ -284,7 +284,7 @@ class _Chunk(Struct):
     choices: list[_Choice] = field(default_factory=list)
     usage: _Usage | None = None
     error: _ServerError | str | None = None
-    message: _Text | None = None
+    message: _CompletionText | None = None
     done: bool = False
     done_reason: str | None = None
     prompt_eval_count: int | None = None

@@ -21,7 +21,7 @@ SEARCH, MIDDLE, REPLACE = "<<<<<<< SEARCH\n", "\n=======\n", "\n>>>>>>> REPLACE"
 _EXAMPLE: Final = "def limit():\n    return 10\n\n\ndef name():\n    return 'a'\n"
 
 
-class Replacement(Struct, frozen=True):
+class BlockReplacement(Struct, frozen=True):
     old: str
     """Lines as they stand in the file, once."""
     new: str
@@ -29,7 +29,7 @@ class Replacement(Struct, frozen=True):
 
 async def ask_replacement(
     complete: Complete, server: ChatServer, path: str, text: str, request: str, error: str = ""
-) -> Replacement:
+) -> BlockReplacement:
     """Raises BadAnswer if no attempt names lines of the file."""
     fault = ""
     turns = _turns(path, _excerpt(text, f"{request} {error}"), request, error)
@@ -70,7 +70,7 @@ def _excerpt(text: str, request: str) -> str:
     return "\n".join(lines[max(0, best - WINDOW_LINES) : best + WINDOW_LINES])[:EXCERPT_CHARS]
 
 
-def _find(text: str, said: str) -> Replacement | None:
+def _find(text: str, said: str) -> BlockReplacement | None:
     """The block of an answer, with the lines of the file that it means; None if they are not there exactly once."""
     block = said.partition(SEARCH)[2] if SEARCH in said else said
     old, middle, new = block.partition(MIDDLE)
@@ -80,11 +80,11 @@ def _find(text: str, said: str) -> Replacement | None:
     return _exact(text, old.strip("\n"), new) or _ignoring_indentation(text, old, new)
 
 
-def _exact(text: str, old: str, new: str) -> Replacement | None:
-    return Replacement(old, new) if old.strip() and text.count(old) == 1 else None
+def _exact(text: str, old: str, new: str) -> BlockReplacement | None:
+    return BlockReplacement(old, new) if old.strip() and text.count(old) == 1 else None
 
 
-def _ignoring_indentation(text: str, old: str, new: str) -> Replacement | None:
+def _ignoring_indentation(text: str, old: str, new: str) -> BlockReplacement | None:
     lines = text.splitlines()
     wanted = [line.strip() for line in old.strip("\n").splitlines()]
     if not any(wanted):

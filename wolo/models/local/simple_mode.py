@@ -56,8 +56,8 @@ from wolo.models.local.simple_texts import (
     listing_of,
 )
 from wolo.models.local.simple_writer import OTHER_MODEL, FileRequest, FileWriter
-from wolo.models.protocol import Listener, Question
-from wolo.models.provider import Choice
+from wolo.models.protocol import Listener, ModelQuestion
+from wolo.models.provider import ModelChoice
 
 ACTION_TOKENS: Final = 8
 PATH_TOKENS: Final = 24
@@ -85,13 +85,13 @@ _MAKING: Final = re.compile(r"\b(new|create|make|write|generate)\b", re.IGNORECA
 class SimpleMode:
     """A stateless `ModelClient`."""
 
-    def __init__(self, chat: LocalChat, choice: Choice, cwd: Path) -> None:
+    def __init__(self, chat: LocalChat, choice: ModelChoice, cwd: Path) -> None:
         self._chat = chat
         self._choice = choice
         self._cwd = cwd
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ModelChoice:
         return self._choice
 
     def think(self, level: ThinkingLevel) -> None:
@@ -100,16 +100,16 @@ class SimpleMode:
     async def close(self) -> None:
         """The owner of the chat closes the connection."""
 
-    async def ask(self, question: Question, listener: Listener) -> Message:
+    async def ask(self, question: ModelQuestion, listener: Listener) -> Message:
         """Next step of the turn: a message with one call, or the final text. Raises ProviderError."""
         turn = read_turn(question.messages)
         names = await asyncio.to_thread(list_names, self._cwd)
-        step = _Step(self._chat, self._choice, turn, names, question, listener)
+        step = _SimpleStep(self._chat, self._choice, turn, names, question, listener)
         await step.announce()
         return await (step.follow_up(turn.calls[-1]) if turn.calls else step.start())
 
 
-class _Step(SimpleResponse):
+class _SimpleStep(SimpleResponse):
     """One response: several questions to the model, one message."""
 
     async def announce(self) -> None:

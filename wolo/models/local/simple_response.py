@@ -15,8 +15,8 @@ from wolo.models.local import simple_texts as texts
 from wolo.models.local.local_chat import Completion, LocalChat, Sampling, Turn
 from wolo.models.local.simple_context import PLAN_KEY, Plan, ProjectNames, SimpleTurn
 from wolo.models.local.simple_writer import FILE_TOKENS, CallStream
-from wolo.models.protocol import Listener, Question
-from wolo.models.provider import Choice
+from wolo.models.protocol import Listener, ModelQuestion
+from wolo.models.provider import ModelChoice
 from wolo.models.tokens import estimate_text
 
 ANSWER_TOKENS: Final = 300
@@ -28,7 +28,13 @@ class SimpleResponse:
     """Asks the model, counts its tokens, and builds the message."""
 
     def __init__(
-        self, chat: LocalChat, choice: Choice, turn: SimpleTurn, names: ProjectNames, question: Question, listener: Listener
+        self,
+        chat: LocalChat,
+        choice: ModelChoice,
+        turn: SimpleTurn,
+        names: ProjectNames,
+        question: ModelQuestion,
+        listener: Listener,
     ) -> None:
         self._chat = chat
         self._choice = choice

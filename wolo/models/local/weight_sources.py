@@ -57,7 +57,7 @@ class WrongBytes(WoloError):
     """The source has different content."""
 
 
-class Source(Protocol):
+class WeightSource(Protocol):
     name: str
     """Subject of error messages."""
     suffix: str
@@ -124,7 +124,7 @@ def _slice_in(archive: Path) -> Iterator[bytes]:
         raise SourceIncomplete(f"{archive} cannot be read: {error}.") from error
 
 
-class Repository:
+class WeightRepository:
     """Downloads from the publisher's repository or HF_ENDPOINT; resumes partial downloads."""
 
     suffix = ".part"

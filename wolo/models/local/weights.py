@@ -22,9 +22,9 @@ from wolo.errors import ConfigError, SessionError
 from wolo.models.local.weight_sources import (
     PartArchives,
     Progress,
-    Repository,
-    Source,
     SourceIncomplete,
+    WeightRepository,
+    WeightSource,
     WeightSpec,
     WrongBytes,
     hash_file,
@@ -128,7 +128,7 @@ def ensure_weights(
     path = _cached_path(wanted, cache)
     if found := cached(wanted, cache):
         return found
-    source = PartArchives(archives) if archives else Repository(environ) if download else None
+    source = PartArchives(archives) if archives else WeightRepository(environ) if download else None
     try:
         make_private(path.parent)
         with _lock(path, wanted, progress):
@@ -137,7 +137,7 @@ def ensure_weights(
         raise _cannot_store(error, wanted, path.parent) from error
 
 
-def _prepare_locked(wanted: WeightSpec, path: Path, source: Source | None, progress: Progress) -> Path:
+def _prepare_locked(wanted: WeightSpec, path: Path, source: WeightSource | None, progress: Progress) -> Path:
     if cached(wanted, path.parent.parent) or _verify(wanted, path, progress):
         return path
     if source is None:
@@ -151,11 +151,11 @@ def _prepare_locked(wanted: WeightSpec, path: Path, source: Source | None, progr
     scratch.replace(path)
     _sync_folder(path.parent)
     _write_stamp(path, wanted)
-    path.with_name(path.name + Repository.suffix).unlink(missing_ok=True)
+    path.with_name(path.name + WeightRepository.suffix).unlink(missing_ok=True)
     return path
 
 
-def _fetch_verified(source: Source, wanted: WeightSpec, scratch: Path, progress: Progress) -> None:
+def _fetch_verified(source: WeightSource, wanted: WeightSpec, scratch: Path, progress: Progress) -> None:
     """Store exactly the pinned bytes in `scratch`; data that cannot be resumed is deleted."""
     try:
         found = source.fetch(wanted, scratch, progress)

@@ -38,7 +38,7 @@ class ImportSource(Struct, frozen=True, kw_only=True):
     """The directory named in the file."""
     skipped: int
     notices: tuple[str, ...]
-    origin: jsonl.Origin
+    origin: jsonl.ImportOrigin
     facts: SessionFields
     """With the preferred id, or an empty one."""
     survey: jsonl_import.Survey | None = None
@@ -119,8 +119,8 @@ def _read_own(path: Path) -> ImportSource:
     found = jsonl_import.survey(path)
     if not found.kept:
         raise SessionError(f"{path} has no readable entry.", hint="It may be truncated; export it again.")
-    header = found.header or jsonl.Header(version=jsonl.VERSION, id="")
-    origin = jsonl.Origin(format=jsonl.FORMAT, digest=found.digest)
+    header = found.header or jsonl.JsonlHeader(version=jsonl.VERSION, id="")
+    origin = jsonl.ImportOrigin(format=jsonl.FORMAT, digest=found.digest)
     if found.is_exact:
         origin = msgspec.structs.replace(origin, header=found.header_line, last=len(found.kept))
     facts = SessionFields(
@@ -174,7 +174,7 @@ def _read_foreign(path: Path, shape: ImportFormat) -> ImportSource:
         cwd=imported.cwd,
         skipped=imported.skipped,
         notices=imported.notices,
-        origin=jsonl.Origin(format=shape.name, digest=_digest(imported.messages)),
+        origin=jsonl.ImportOrigin(format=shape.name, digest=_digest(imported.messages)),
         facts=facts,
         imported=imported,
         path=path,

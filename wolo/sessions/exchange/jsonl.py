@@ -27,7 +27,7 @@ FORMAT = "jsonl"
 VERSION = 1
 
 
-class Header(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="session", tag_field="wolo"):
+class JsonlHeader(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="session", tag_field="wolo"):
     version: int
     id: str
     name: str | None = None
@@ -43,7 +43,7 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="session
     entries: int = 0
 
 
-class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class JsonlEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An entry. Hashes are hexadecimal."""
 
     seq: int
@@ -58,7 +58,7 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base64 of a body that is not JSON."""
 
 
-class Output(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OutputFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file of the session; its name begins with the hash of its content."""
 
     blob: str
@@ -66,7 +66,7 @@ class Output(Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: bytes
 
 
-class Origin(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ImportOrigin(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Stored with an imported session."""
 
     format: str
@@ -107,13 +107,13 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
             continue  # `sessions verify` reports it
         clean = redactor.data(data) if redactor else data
         seal = "" if clean == data else seals.next(path.name.encode(), clean)
-        out(encode(Output(blob=path.name, seal=seal, data=clean)) + b"\n")
+        out(encode(OutputFile(blob=path.name, seal=seal, data=clean)) + b"\n")
 
 
-def origin_of(store: Store, session_id: str) -> Origin | None:
+def origin_of(store: Store, session_id: str) -> ImportOrigin | None:
     """None for a session that was not imported."""
     try:
-        return msgspec.json.decode(store.raw.origin(session_id), type=Origin)
+        return msgspec.json.decode(store.raw.origin(session_id), type=ImportOrigin)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
@@ -121,14 +121,14 @@ def origin_of(store: Store, session_id: str) -> Origin | None:
 def _header(store: Store, info: SessionInfo, redactor: Redactor | None) -> bytes:
     head, last = store.raw.ends(info.id)
     origin = origin_of(store, info.id)
-    known = {field: getattr(info, field) for field in Header.__struct_fields__ if hasattr(info, field)}
-    line = msgspec.json.encode(Header(version=VERSION, head=head, entries=last, **known))
-    if origin and origin.last == last and msgspec.json.decode(origin.header, type=Header).id == info.id:
+    known = {field: getattr(info, field) for field in JsonlHeader.__struct_fields__ if hasattr(info, field)}
+    line = msgspec.json.encode(JsonlHeader(version=VERSION, head=head, entries=last, **known))
+    if origin and origin.last == last and msgspec.json.decode(origin.header, type=JsonlHeader).id == info.id:
         line = origin.header.encode()  # unchanged since the import
     return redactor.body(line) if redactor else line
 
 
-def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], seals: Seals) -> Line:
+def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], seals: Seals) -> JsonlEntry:
     facts: dict[str, Any] = {
         "seq": row.seq,
         "parent": row.parent,
@@ -137,15 +137,15 @@ def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], sea
         "hash": row.hash.hex(),
     }
     if row.body is None:
-        return Line(**facts)
+        return JsonlEntry(**facts)
     body = row.body
     if redactor is not None:
         body = _with_text(body, pieces[row.seq]) if row.seq in pieces else redactor.body(body)
     if body != row.body:
         facts["seal"] = seals.next(row.hash, body)
     if not _is_json(body):
-        return Line(**facts, damaged=base64.b64encode(body).decode())
-    return Line(**facts, body=Raw(body))
+        return JsonlEntry(**facts, damaged=base64.b64encode(body).decode())
+    return JsonlEntry(**facts, body=Raw(body))
 
 
 def _whole_pieces(rows: Iterator[StoredRow], redactor: Redactor) -> dict[int, str]:

@@ -23,7 +23,7 @@ from wolo.sessions.entries import (
     link_row,
 )
 from wolo.sessions.exchange.json_files import END_OF_TIME, FilePreview, read_lines
-from wolo.sessions.exchange.jsonl import ChainCheck, ChainReport, Header, Line, Output, is_own
+from wolo.sessions.exchange.jsonl import ChainCheck, ChainReport, JsonlEntry, JsonlHeader, OutputFile, is_own
 
 DIGEST_BYTES = 16
 NAME_HEX = 32
@@ -33,21 +33,21 @@ class _Cassette(Struct, tag="cassette", tag_field="wolo"):
     """Header line of a cassette, which contains a session."""
 
 
-class _File(Struct, tag="file", tag_field="wolo"):
+class _CassetteFile(Struct, tag="file", tag_field="wolo"):
     """A file of a cassette's workspace."""
 
 
 _LINES, _OUTPUTS, _TOLD = (
-    msgspec.json.Decoder(Line),
-    msgspec.json.Decoder(Output),
-    msgspec.json.Decoder(Header | _Cassette | _File),
+    msgspec.json.Decoder(JsonlEntry),
+    msgspec.json.Decoder(OutputFile),
+    msgspec.json.Decoder(JsonlHeader | _Cassette | _CassetteFile),
 )
 
 
 class Survey(Struct, frozen=True, kw_only=True):
     """Result of the first pass."""
 
-    header: Header | None
+    header: JsonlHeader | None
     """None when the line is damaged."""
     header_line: str
     digest: str
@@ -88,9 +88,9 @@ def survey(path: Path) -> Survey:
     for number, line in enumerate(read_lines(path), 1):
         digest.update((line or b"") + b"\n")
         match _read(line):
-            case Header() as found if header is None and line is not None:
+            case JsonlHeader() as found if header is None and line is not None:
                 header, header_line = found, line.decode()
-            case Line() as found if (row := row_of(found)) is not None and row.seq > (kept[-1] if kept else 0):
+            case JsonlEntry() as found if (row := row_of(found)) is not None and row.seq > (kept[-1] if kept else 0):
                 walk.add(row, found.seal)
                 match _entry(row):
                     case None:
@@ -101,9 +101,9 @@ def survey(path: Path) -> Survey:
                     case ResultsEntry(message_id=message_id):
                         results.append((row.seq, message_id))
                 kept.append(row.seq)
-            case Output() as found:
+            case OutputFile() as found:
                 walk.add_output(found.blob, found.data, found.seal, is_own(found.blob, found.data))
-            case _Cassette() | _File():
+            case _Cassette() | _CassetteFile():
                 pass
             case _:
                 skipped += 1
@@ -135,7 +135,7 @@ def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
     last = 0
     for line in read_lines(path):
         read = _read(line)
-        if not isinstance(read, Line) or read.seq <= last or (row := row_of(read)) is None:
+        if not isinstance(read, JsonlEntry) or read.seq <= last or (row := row_of(read)) is None:
             continue
         if found.is_exact:
             yield row
@@ -150,11 +150,11 @@ def outputs(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yields name, without the hash, and content."""
     for line in read_lines(path):
         read = _read(line)
-        if isinstance(read, Output):
+        if isinstance(read, OutputFile):
             yield read.blob[NAME_HEX:].lstrip("-"), read.data
 
 
-def row_of(line: Line) -> StoredRow | None:
+def row_of(line: JsonlEntry) -> StoredRow | None:
     """None for a line that wolo cannot have written."""
     if not 0 <= line.time < END_OF_TIME:
         return None
@@ -165,7 +165,7 @@ def row_of(line: Line) -> StoredRow | None:
         return None
 
 
-def _read(line: bytes | None) -> Header | Line | Output | _Cassette | _File | None:
+def _read(line: bytes | None) -> JsonlHeader | JsonlEntry | OutputFile | _Cassette | _CassetteFile | None:
     """None for a damaged line or an unknown kind."""
     for decoder in (_LINES, _OUTPUTS, _TOLD):
         try:

@@ -143,7 +143,7 @@ PlacedRow = tuple[int | None, Row]
 """A row and its index in the imported file; None for a new row."""
 
 
-class Origin:
+class RowOrigin:
     """The rows that a message was imported from."""
 
     def __init__(self, at: int, row: Row) -> None:
@@ -249,7 +249,7 @@ def read(source: Path) -> Imported:
         raise SessionError(f"{source} holds no thread rows.", hint="A row has at least `type` and `content`.")
     rows = [row for row in found if _is_row(row)]
     strays = _strays(rows)
-    reading = _Reading()
+    reading = _RowReader()
     for at, row in enumerate(rows):
         if at not in strays:
             reading.add(row, at)
@@ -261,13 +261,13 @@ def read(source: Path) -> Imported:
     )
 
 
-class _Reading:
+class _RowReader:
     """Turns rows into messages; a row not meant for the model becomes a custom message."""
 
     def __init__(self) -> None:
         self._reader = ChatReader()
         self._differences: list[tuple[int, Any]] = []
-        self._origins: dict[int, Origin] = {}
+        self._origins: dict[int, RowOrigin] = {}
 
     @property
     def skipped(self) -> int:
@@ -288,7 +288,7 @@ class _Reading:
 
     def _note(self, place: int, at: int, row: Row, *, is_result: bool) -> None:
         if not is_result:
-            self._origins[place] = Origin(at, row)
+            self._origins[place] = RowOrigin(at, row)
         elif place in self._origins:
             self._origins[place].add_result(self._reader.answered, at, row)
 
@@ -305,7 +305,7 @@ class _Reading:
 def _with_difference(rows: list[Row], message: Message) -> Iterator[Row]:
     """Adds the difference to what an importer would read, to the first row."""
     if message.custom_type != STATUS:
-        reading = _Reading()
+        reading = _RowReader()
         for row in rows:
             reading.add(row)
         (base, *_) = reading.finish()

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from wolo.errors import SessionError
 from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.index.indexed_text import Answer, Call, Passage, clean, extract, pieces, spaced
+from wolo.sessions.index.indexed_text import IndexedAnswer, IndexedCall, Passage, clean, extract, pieces, spaced
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.sessions.storage import storage_error
 from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
@@ -208,7 +208,7 @@ def _add_passage(connection: sqlite3.Connection, session_id: str, passage: Passa
     return added.lastrowid
 
 
-def _add_call(connection: sqlite3.Connection, session_id: str, call: Call) -> None:
+def _add_call(connection: sqlite3.Connection, session_id: str, call: IndexedCall) -> None:
     """Replaces what an earlier entry said of the call."""
     key = (session_id, call.part_id)
     before = connection.execute("SELECT passage FROM calls WHERE session = ? AND part = ?", key).fetchone()
@@ -220,7 +220,7 @@ def _add_call(connection: sqlite3.Connection, session_id: str, call: Call) -> No
     connection.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
-def _answer_row(session_id: str, answer: Answer) -> tuple[object, ...]:
+def _answer_row(session_id: str, answer: IndexedAnswer) -> tuple[object, ...]:
     usage = answer.usage
     counts = (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens, usage.reasoning_tokens)
     return (session_id, answer.message_id, answer.at, answer.model, *counts, usage.cost.total if usage.cost else None)

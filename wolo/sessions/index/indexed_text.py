@@ -93,7 +93,7 @@ class Passage(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class IndexedAnswer(Struct, frozen=True, kw_only=True):
     message_id: str
     at: float
     model: str
@@ -101,7 +101,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class IndexedCall(Struct, frozen=True, kw_only=True):
     part_id: str
     passage: Passage
     failed: bool
@@ -111,8 +111,8 @@ class Extracted(Struct):
     said: list[Passage]
     prompts: list[tuple[str, float]]
     """Id and time."""
-    answers: list[Answer]
-    calls: dict[str, Call]
+    answers: list[IndexedAnswer]
+    calls: dict[str, IndexedCall]
     """By part id, in their last state."""
 
 
@@ -132,7 +132,7 @@ def extract(entries: Iterable[tuple[int, float, AnyEntry]]) -> Extracted:
             asked_id = f"aside_{seq}_{time_utc}"
             if isinstance(entry, CompactionEntry):
                 asked_id = entry.summary.id if entry.summary else f"compaction_{seq}_{time_utc}"
-            found.answers.append(Answer(message_id=asked_id, at=time_utc, model=model, usage=usage))
+            found.answers.append(IndexedAnswer(message_id=asked_id, at=time_utc, model=model, usage=usage))
     return found
 
 
@@ -142,7 +142,7 @@ def _add_message(found: Extracted, seq: int, at: float, message: Message) -> Non
     if message.usage is not None:
         wrote = message.producer
         model = f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider else wrote.model if wrote else ""
-        found.answers.append(Answer(message_id=message.id, at=at, model=model, usage=message.usage))
+        found.answers.append(IndexedAnswer(message_id=message.id, at=at, model=model, usage=message.usage))
     text = message.text
     if message.role in ROLES and text.strip():
         found.said.append(Passage(seq=seq, at=at, role=ROLES[message.role], text=_both_ends(text, TEXT_CHARS)))
@@ -156,7 +156,7 @@ def _add_calls(found: Extracted, seq: int, at: float, parts: Iterable[ToolPart])
         passage = Passage(
             seq=seq, at=at, role="tool", text=said, tool=one_line(clean(part.tool)), paths=tuple(_paths(part.input))
         )
-        found.calls[part.id] = Call(part_id=part.id, passage=passage, failed=part.status == "failed")
+        found.calls[part.id] = IndexedCall(part_id=part.id, passage=passage, failed=part.status == "failed")
 
 
 def _both_ends(text: str, most: int) -> str:

@@ -26,7 +26,7 @@ _CALLS = (
 )
 
 
-class Totals(Struct):
+class UsageTotals(Struct):
     name: str = ""
     """A model, a directory or a day; empty for the total."""
     turns: int = 0
@@ -72,21 +72,21 @@ class Totals(Struct):
             self.known_cost += cost
 
 
-class ToolUse(Struct, frozen=True):
+class ToolUsage(Struct, frozen=True):
     name: str
     calls: int
     failed: int
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    total: Totals
+    total: UsageTotals
     sessions: int
-    models: tuple[Totals, ...]
+    models: tuple[UsageTotals, ...]
     """Most tokens first, like `projects`."""
-    projects: tuple[Totals, ...]
-    days: tuple[Totals, ...]
+    projects: tuple[UsageTotals, ...]
+    days: tuple[UsageTotals, ...]
     """In order, in local time."""
-    tools: tuple[ToolUse, ...]
+    tools: tuple[ToolUsage, ...]
 
 
 def count(index: Index, sessions: Sequence[SessionInfo], since: float = 0.0) -> Stats:
@@ -99,11 +99,11 @@ def count(index: Index, sessions: Sequence[SessionInfo], since: float = 0.0) -> 
 class _Counting:
     def __init__(self, directories: Mapping[str, str]) -> None:
         self._directories = directories
-        self._total = Totals()
+        self._total = UsageTotals()
         self._sessions: set[str] = set()
-        self._models: dict[str, Totals] = {}
-        self._projects: dict[str, Totals] = {}
-        self._days: dict[str, Totals] = {}
+        self._models: dict[str, UsageTotals] = {}
+        self._projects: dict[str, UsageTotals] = {}
+        self._days: dict[str, UsageTotals] = {}
 
     def of(self, connection: sqlite3.Connection, since: float) -> Stats:
         for session, at, model, *counts, cost in connection.execute(_ANSWERS, (since,)):
@@ -118,18 +118,18 @@ class _Counting:
             models=_largest_first(self._models),
             projects=_largest_first(self._projects),
             days=tuple(self._days[day] for day in sorted(self._days)),
-            tools=tuple(ToolUse(*row) for row in connection.execute(_CALLS, (since,))),
+            tools=tuple(ToolUsage(*row) for row in connection.execute(_CALLS, (since,))),
         )
 
-    def _where_and_when(self, session: str, at: float) -> tuple[Totals, Totals]:
+    def _where_and_when(self, session: str, at: float) -> tuple[UsageTotals, UsageTotals]:
         self._sessions.add(session)
         day = datetime.fromtimestamp(at).astimezone().date().isoformat()
         return _named(self._projects, self._directories.get(session, "?")), _named(self._days, day)
 
 
-def _named(totals: dict[str, Totals], name: str) -> Totals:
-    return totals.setdefault(name, Totals(name=name))
+def _named(totals: dict[str, UsageTotals], name: str) -> UsageTotals:
+    return totals.setdefault(name, UsageTotals(name=name))
 
 
-def _largest_first(totals: Mapping[str, Totals]) -> tuple[Totals, ...]:
+def _largest_first(totals: Mapping[str, UsageTotals]) -> tuple[UsageTotals, ...]:
     return tuple(sorted(totals.values(), key=lambda each: (-each.tokens, -each.turns, each.name)))

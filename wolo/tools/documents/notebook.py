@@ -16,7 +16,7 @@ from wolo.errors import ToolError
 from wolo.messages.media import image_type
 from wolo.messages.parts import ImagePart
 from wolo.tools.clipping import clean, clip
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 
 SUFFIX = ".ipynb"
 MOST_BYTES = 20 * 1024 * 1024
@@ -54,10 +54,10 @@ def cells_of(text: str | bytes) -> list[Cell] | None:
     return [Cell(number, str(row.get("cell_type", "?")), _joined(row.get("source")), row) for number, row in enumerate(rows, 1)]
 
 
-def show(cells: Sequence[Cell], offset: int, limit: int | None, shown: str) -> Result:
+def show(cells: Sequence[Cell], offset: int, limit: int | None, shown: str) -> CallResult:
     """`offset`: first cell from 1, negative counts from the end. Raises ToolError past the end."""
     if not cells:
-        return Result(f"[{shown} is a notebook without cells.]")
+        return CallResult(f"[{shown} is a notebook without cells.]")
     first = offset if offset > 0 else max(len(cells) + offset + 1, 1) if offset < 0 else 1
     if first > len(cells):
         raise ToolError(f"`{shown}` has {len(cells)} cells; cell {first} is past its end.")
@@ -76,7 +76,7 @@ def show(cells: Sequence[Cell], offset: int, limit: int | None, shown: str) -> R
     if last < len(cells):
         notes.append(f"Continue with offset={last + 1}.")
     notes.append("`edit` replaces text in the source of cells.")
-    return Result("\n\n".join((*rows, f"[{' '.join(notes)}]")), media=tuple(images))
+    return CallResult("\n\n".join((*rows, f"[{' '.join(notes)}]")), media=tuple(images))
 
 
 def _described(cell: Cell, images: list[ImagePart]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.guard.secrets.redactor import Secrets
 from wolo.tools.clipping import clean
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 
 MAGIC = b"%PDF-"
 MOST_BYTES = 100 * 1024 * 1024
@@ -46,7 +46,7 @@ class _Found(Struct):
     timed_out: bool = False
 
 
-async def read_pdf(handle: int, ranges: str, shown: str, secrets: Secrets) -> Result:
+async def read_pdf(handle: int, ranges: str, shown: str, secrets: Secrets) -> CallResult:
     """`ranges`: pages such as `1-5` or `3,7-`. Raises ToolError."""
     if (size := os.fstat(handle).st_size) > MOST_BYTES:
         raise ToolError(f"`{shown}` is a PDF of {size:,} bytes; at most {MOST_BYTES >> 20} MiB can be read.")
@@ -65,7 +65,7 @@ async def read_pdf(handle: int, ranges: str, shown: str, secrets: Secrets) -> Re
             )
         raise ToolError(f"`{shown}` has {found.total} page{'' if found.total == 1 else 's'}; there is no page {ranges}.")
     rows = [f"[page {each['page']}]\n{_text(each, secrets) or '(no text)'}" for each in found.pages]
-    return Result("\n\n".join((*rows, f"[{' '.join(_notes(found, ranges))}]")))
+    return CallResult("\n\n".join((*rows, f"[{' '.join(_notes(found, ranges))}]")))
 
 
 def checked_ranges(pages: str) -> str:

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.editing.matching import Passage, line_number, with_line_endings_of
+from wolo.tools.editing.matching import EditPassage, line_number, with_line_endings_of
 from wolo.tools.editing.patch_hunks import PlacedHunks, place_hunks
 from wolo.tools.editing.patch_parser import AddFile, DeleteFile, Hunk, Section, UpdateFile, read_patch
 from wolo.tools.editing.write import finish, intends_to_write, links_note, text_change, view_diff
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import missing
-from wolo.tools.tool_values import Diff, Result
-from wolo.workspace.files.atomic_write import FileChanged, Written, content_hash
+from wolo.tools.tool_values import CallResult, Diff
+from wolo.workspace.files.atomic_write import FileChanged, WrittenFile, content_hash
 from wolo.workspace.files.encodings import UTF8, find_encoding, splice
 from wolo.workspace.files.file_reading import FileLedger, TextFile, read_file, read_whole
 from wolo.workspace.files.multi_file_write import MultiFileError, Put, Removal, Step, apply_changes
@@ -74,7 +74,7 @@ class ApplyPatch:
         plan = _plan(_sections(args.patch, services), services.for_call("", lambda text: None))
         return _together([each.diff() for each in plan.files])
 
-    async def run(self, args: ApplyPatchArgs, call: CallContext) -> Result:
+    async def run(self, args: ApplyPatchArgs, call: CallContext) -> CallResult:
         return await finish(lambda: _apply(args, call))
 
 
@@ -110,7 +110,7 @@ def _twice(path: str) -> ToolError:
     return ToolError(f"`{path}` occurs twice in the patch; nothing was changed.")
 
 
-def _apply(args: ApplyPatchArgs, call: CallContext) -> Result:
+def _apply(args: ApplyPatchArgs, call: CallContext) -> CallResult:
     sections = _sections(args.patch, call.services)
     for _ in range(_TRIES):
         plan = _plan(sections, call)
@@ -124,9 +124,9 @@ def _apply(args: ApplyPatchArgs, call: CallContext) -> Result:
     raise FileChanged("Another program keeps changing the files; nothing was written.")
 
 
-def _plan(sections: Sequence[Section], call: CallContext) -> Plan:
+def _plan(sections: Sequence[Section], call: CallContext) -> PatchPlan:
     """Raises ToolError that reports every file."""
-    planned: list[Changed] = []
+    planned: list[PatchedFile] = []
     wrong: list[str] = []
     for section in sections:
         try:
@@ -137,7 +137,7 @@ def _plan(sections: Sequence[Section], call: CallContext) -> Plan:
         except OSError as error:
             wrong.append(explain(error, section.path).message)
     if not wrong:
-        return Plan(planned)
+        return PatchPlan(planned)
     if len(sections) == 1:
         raise ToolError(wrong[0])
     head = f"Nothing was changed: the patch does not fit {len(wrong)} of {len(sections)} files."
@@ -146,7 +146,7 @@ def _plan(sections: Sequence[Section], call: CallContext) -> Plan:
     raise ToolError("\n\n".join((head, *wrong, *rest)))
 
 
-def _report(failed: MultiFileError, plan: Plan, services: ToolServices) -> str:
+def _report(failed: MultiFileError, plan: PatchPlan, services: ToolServices) -> str:
     """Reports for each file how far the patch was applied."""
     name = services.workspace.relative
     said = [f"`{name(failed.failed)}`: {_reason(failed.cause, name(failed.failed))}"]
@@ -167,7 +167,7 @@ def _reason(error: Exception, shown: str) -> str:
     return error.message if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
 
 
-def _result(plan: Plan, written: Mapping[Path, Written | None], services: ToolServices) -> Result:
+def _result(plan: PatchPlan, written: Mapping[Path, WrittenFile | None], services: ToolServices) -> CallResult:
     lines: list[str] = []
     diffs: list[Diff] = []
     for each in plan.files:
@@ -177,7 +177,7 @@ def _result(plan: Plan, written: Mapping[Path, Written | None], services: ToolSe
         links = "".join(links_note(done) for step in each.steps if (done := written[step.path]) is not None)
         lines.append(f"{each.report_line(diff.added, diff.removed)}{links}")
     rules = sorted({rule for each in plan.files for rule in each.rules})
-    return Result(
+    return CallResult(
         "\n".join(lines),
         view=_together(diffs),
         files_changed=tuple(str(step.path) for step in plan.steps),
@@ -194,7 +194,7 @@ def _together(diffs: Sequence[Diff]) -> Diff:
     return Diff(path=", ".join(diff.path for diff in diffs), text=text, added=added, removed=removed, changes=changes)
 
 
-class Changed(Struct, frozen=True, kw_only=True):
+class PatchedFile(Struct, frozen=True, kw_only=True):
     """A planned change of one file."""
 
     verb: str
@@ -244,7 +244,7 @@ class Changed(Struct, frozen=True, kw_only=True):
     def is_stale(self) -> bool:
         return self.knew is not None and self.knew != self.was
 
-    def remember(self, ledger: FileLedger, written: Mapping[Path, Written | None]) -> None:
+    def remember(self, ledger: FileLedger, written: Mapping[Path, WrittenFile | None]) -> None:
         """Records the new content of a file that the session knew or created."""
         for step in self.steps:
             ledger.found(step.path)
@@ -255,15 +255,15 @@ class Changed(Struct, frozen=True, kw_only=True):
                 ledger.record(step.path, done.hash)
 
 
-class Plan(Struct, frozen=True):
-    files: Sequence[Changed]
+class PatchPlan(Struct, frozen=True):
+    files: Sequence[PatchedFile]
 
     @property
     def steps(self) -> tuple[Step, ...]:
         return tuple(step for each in self.files for step in each.steps)
 
 
-def plan_one(section: Section, call: CallContext) -> Changed:
+def plan_one(section: Section, call: CallContext) -> PatchedFile:
     """Raises ToolError or OSError."""
     resolved = call.resolve(section.path)
     shown = call.services.workspace.relative(resolved.path)
@@ -276,7 +276,7 @@ def plan_one(section: Section, call: CallContext) -> Changed:
             return _checked(_update(section, resolved, shown, call), resolved)
 
 
-def _checked(changed: Changed, resolved: Resolved) -> Changed:
+def _checked(changed: PatchedFile, resolved: Resolved) -> PatchedFile:
     """Raises ToolError for a change after which a notebook would be none."""
     if resolved.path.suffix.lower() == ".ipynb":
         from wolo.tools.editing.notebook_edit import check_notebook  # noqa: PLC0415  # notebooks only
@@ -285,30 +285,30 @@ def _checked(changed: Changed, resolved: Resolved) -> Changed:
     return changed
 
 
-def _add(section: AddFile, resolved: Resolved, shown: str, services: ToolServices) -> Changed:
+def _add(section: AddFile, resolved: Resolved, shown: str, services: ToolServices) -> PatchedFile:
     _refuse_folder_name(section.path)
     knew = services.ledger.seen(resolved.path)
     try:
         old = read_file(resolved.path)
     except FileNotFoundError:
         put = Put(resolved.path, UTF8.encode(section.content), None)
-        return Changed(verb="Added", shown=shown, steps=(put,), after=section.content)
+        return PatchedFile(verb="Added", shown=shown, steps=(put,), after=section.content)
     if old.data and knew != old.hash and not (section.replaces and knew is None):
         state = "exists, and you have not read it" if knew is None else "has changed since you last read it"
         raise ToolError(f"`{shown}` {state}; nothing was written. Read it first, or change parts of it with `*** Update File`.")
     text = with_line_endings_of(old.text, section.content.removeprefix("\ufeff"))
     put = Put(resolved.path, old.encoding.bom + old.encoding.encode(text), old.hash)
-    return Changed(verb="Updated", shown=shown, steps=(put,), before=old.text, after=text, knew=old.hash, was=old.hash)
+    return PatchedFile(verb="Updated", shown=shown, steps=(put,), before=old.text, after=text, knew=old.hash, was=old.hash)
 
 
-def _delete(resolved: Resolved, shown: str, services: ToolServices) -> Changed:
+def _delete(resolved: Resolved, shown: str, services: ToolServices) -> PatchedFile:
     _refuse_link(resolved, shown, services)
     data = _whole(resolved, services)
     was, knew = content_hash(data), services.ledger.seen(resolved.path)
     if knew not in (None, was):
         raise ToolError(f"`{shown}` has changed since you last read it; it was not deleted. Read it first.")
     before = _decoded(data)
-    return Changed(verb="Deleted", shown=shown, steps=(Removal(resolved.path, was),), before=before, knew=knew, was=was)
+    return PatchedFile(verb="Deleted", shown=shown, steps=(Removal(resolved.path, was),), before=before, knew=knew, was=was)
 
 
 def _decoded(data: bytes) -> str:
@@ -317,13 +317,13 @@ def _decoded(data: bytes) -> str:
     return encoding.decode(data) if encoding else ""
 
 
-def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallContext) -> Changed:
+def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallContext) -> PatchedFile:
     knew = call.services.ledger.seen(resolved.path)
     if not section.hunks:
         data = _whole(resolved, call.services)
         was, text = content_hash(data), _decoded(data)
         steps, moved_to = _steps(section, resolved, shown, was, data, call)
-        return Changed(verb="Moved", shown=shown, steps=steps, before=text, after=text, knew=knew, was=was, moved_to=moved_to)
+        return PatchedFile(verb="Moved", shown=shown, steps=steps, before=text, after=text, knew=knew, was=was, moved_to=moved_to)
     file = _text(resolved, call.services)
     placed = _in_notebook(file.text, section.hunks, resolved, shown) or place_hunks(
         file.text, section.hunks, shown, call.services.ledger, resolved.path
@@ -332,7 +332,7 @@ def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallConte
     if data == file.data and not section.move_to:
         raise ToolError(f"The patch would leave `{shown}` as it is.")
     steps, moved_to = _steps(section, resolved, shown, file.hash, data, call)
-    return Changed(
+    return PatchedFile(
         verb="Moved" if moved_to else "Updated",
         shown=shown,
         steps=steps,
@@ -355,7 +355,7 @@ def _in_notebook(text: str, hunks: Sequence[Hunk], resolved: Resolved, shown: st
 
     edits = [Replacement(each.old.removesuffix("\n"), each.new.removesuffix("\n")) for each in hunks]
     edited = edit_cells(text, edits, shown) if all(each.old for each in edits) else None
-    return None if edited is None else PlacedHunks([Passage(0, len(text), edited.text)], list(edited.rules))
+    return None if edited is None else PlacedHunks([EditPassage(0, len(text), edited.text)], list(edited.rules))
 
 
 def _steps(

@@ -12,12 +12,12 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.editing.matching import Passage, describe_ambiguity, describe_miss, find, line_number
+from wolo.tools.editing.matching import EditPassage, describe_ambiguity, describe_miss, find, line_number
 from wolo.tools.editing.write import finish, intends_to_write, links_note, view_diff
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FILE_ALIASES, missing
-from wolo.tools.tool_values import Diff, Result
-from wolo.workspace.files.atomic_write import FileChanged, Written, write_atomic
+from wolo.tools.tool_values import CallResult, Diff
+from wolo.workspace.files.atomic_write import FileChanged, WrittenFile, write_atomic
 from wolo.workspace.files.encodings import splice
 from wolo.workspace.files.file_reading import TextFile, read_file
 from wolo.workspace.files.safe_open import explain
@@ -82,12 +82,12 @@ class Edit:
         plan = _plan_notebook(file, edits, path, shown) or _plan(file, edits, path, shown, services)
         return view_diff(path, shown, file.text, _joined(file.text, plan.passages))
 
-    async def run(self, args: EditArgs, call: CallContext) -> Result:
+    async def run(self, args: EditArgs, call: CallContext) -> CallResult:
         return await finish(lambda: _edit(args, call))
 
 
 class _Plan(NamedTuple):
-    passages: list[Passage]
+    passages: list[EditPassage]
     """In file order, without overlaps."""
     rules: list[str]
     cells: tuple[int, ...] = ()
@@ -114,7 +114,7 @@ def _replacements(args: EditArgs) -> tuple[Replacement, ...]:
     return edits
 
 
-def _edit(args: EditArgs, call: CallContext) -> Result:
+def _edit(args: EditArgs, call: CallContext) -> CallResult:
     edits = _replacements(args)
     resolved = call.resolve(args.path)
     path, shown = resolved.path, call.services.workspace.relative(resolved.path)
@@ -148,7 +148,7 @@ def _plan_notebook(file: TextFile, edits: tuple[Replacement, ...], path: Path, s
     edited = edit_cells(file.text, edits, shown)
     if edited is None:
         return None
-    return _Plan([Passage(0, len(file.text), edited.text)], list(edited.rules), edited.cells)
+    return _Plan([EditPassage(0, len(file.text), edited.text)], list(edited.rules), edited.cells)
 
 
 def _check_notebook(path: Path, file: TextFile, data: bytes, shown: str) -> None:
@@ -159,7 +159,7 @@ def _check_notebook(path: Path, file: TextFile, data: bytes, shown: str) -> None
 
 def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str, services: ToolServices) -> _Plan:
     """Finds all passages in the current text, so that edits do not depend on each other."""
-    passages: list[Passage] = []
+    passages: list[EditPassage] = []
     rules: list[str] = []
     for number, edit in enumerate(edits, start=1):
         name = f"edits[{number}]: " if len(edits) > 1 else ""
@@ -180,16 +180,16 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
     return _Plan(passages, rules)
 
 
-def _apart(passages: list[Passage]) -> list[Passage]:
+def _apart(passages: list[EditPassage]) -> list[EditPassage]:
     """Drops occurrences that overlap an earlier one (`aa` in `aaa`)."""
-    free: list[Passage] = []
+    free: list[EditPassage] = []
     for passage in passages:
         if not free or passage.start >= free[-1].end:
             free.append(passage)
     return free
 
 
-def _result(file: TextFile, plan: _Plan, written: Written, path: Path, shown: str, services: ToolServices) -> Result:
+def _result(file: TextFile, plan: _Plan, written: WrittenFile, path: Path, shown: str, services: ToolServices) -> CallResult:
     seen = services.ledger.seen(path)
     services.ledger.found(path)
     stale = ""
@@ -206,10 +206,10 @@ def _result(file: TextFile, plan: _Plan, written: Written, path: Path, shown: st
         where = f"cell{'s' if len(plan.cells) > 1 else ''} {', '.join(map(str, plan.cells[:10]))}"
     forgiven = f" Matched despite different {' and '.join(plan.rules)}." if plan.rules else ""
     text = f"Edited {shown} at {where} (+{diff.added} -{diff.removed}).{forgiven}{stale}{links_note(written)}"
-    return Result(text, view=diff, files_changed=(str(path),), metadata={"matched_by": plan.rules or ["exact"]})
+    return CallResult(text, view=diff, files_changed=(str(path),), metadata={"matched_by": plan.rules or ["exact"]})
 
 
-def _joined(text: str, passages: list[Passage]) -> str:
+def _joined(text: str, passages: list[EditPassage]) -> str:
     out, position = [], 0
     for passage in passages:
         out += [text[position : passage.start], passage.new]

@@ -25,25 +25,25 @@ _NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
 _NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
 
 
-class Passage(NamedTuple):
+class EditPassage(NamedTuple):
     start: int
     end: int
     new: str
     """Replacement with the line ends and indentation of the passage."""
 
 
-class Found(NamedTuple):
-    passages: list[Passage]
+class PassageMatches(NamedTuple):
+    passages: list[EditPassage]
     rule: str
     """Description of the tolerated difference; empty for an exact match."""
 
 
-def find(text: str, old: str, new: str, *, fits: Callable[[Passage], bool] = lambda passage: True) -> Found:
+def find(text: str, old: str, new: str, *, fits: Callable[[EditPassage], bool] = lambda passage: True) -> PassageMatches:
     """Returns all passages that match `old` under the strictest rule that finds one."""
     for rule, finder in _LADDER:
         if passages := [passage for passage in finder(text, old, new) if fits(passage)]:
-            return Found(passages, rule)
-    return Found([], "")
+            return PassageMatches(passages, rule)
+    return PassageMatches([], "")
 
 
 def line_number(text: str, position: int) -> int:
@@ -86,11 +86,11 @@ class _Places:
         self._text = text
         self._next = _ENDING.search(text)
 
-    def passage(self, start: int, end: int, new: str) -> Passage:
+    def passage(self, start: int, end: int, new: str) -> EditPassage:
         if self._next and self._next.start() < end:
             self._next = _ENDING.search(self._text, end)
         default = self._next[0] if self._next else self._last
-        return Passage(start, end, with_line_endings_of(self._text[start:end], new, default))
+        return EditPassage(start, end, with_line_endings_of(self._text[start:end], new, default))
 
     @cached_property
     def _last(self) -> str:
@@ -111,7 +111,7 @@ def _positions(text: str, wanted: str) -> Iterator[int]:
         position = text.find(wanted, position + 1 if count < _MANY else free)
 
 
-def _exact(text: str, old: str, new: str) -> list[Passage]:
+def _exact(text: str, old: str, new: str) -> list[EditPassage]:
     places = _Places(text)
     found = []
     for position in _positions(text, old):
@@ -123,15 +123,15 @@ def _exact(text: str, old: str, new: str) -> list[Passage]:
     return found
 
 
-def _blind_to_endings(text: str, old: str, new: str) -> list[Passage]:
+def _blind_to_endings(text: str, old: str, new: str) -> list[EditPassage]:
     return _by_lines(text, old, new, lambda line: line) if _ENDING.search(old) else []
 
 
-def _blind_to_trailing_spaces(text: str, old: str, new: str) -> list[Passage]:
+def _blind_to_trailing_spaces(text: str, old: str, new: str) -> list[EditPassage]:
     return _by_lines(text, old, new, lambda line: line.rstrip(" \t")) if old.strip() else []
 
 
-def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list[Passage]:
+def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list[EditPassage]:
     """Compares trimmed lines; both ends may lie within a line."""
     if not all(trim(line) in text for line in _ENDING.split(old)):
         return []
@@ -157,7 +157,7 @@ def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list
     return found
 
 
-def _shifted(text: str, old: str, new: str) -> list[Passage]:
+def _shifted(text: str, old: str, new: str) -> list[EditPassage]:
     """Finds lines that are all indented by the same amount more or less than in `old`."""
     wanted = _ENDING.split(old)
     closed = len(wanted) > 1 and not wanted[-1].strip()
@@ -174,7 +174,7 @@ def _shifted(text: str, old: str, new: str) -> list[Passage]:
     anchor = [line.strip() for line in wanted].index(rarest)
     starts = list(accumulate(map(len, lines), initial=0))
     places = _Places(text)
-    found: list[Passage] = []
+    found: list[EditPassage] = []
     free = 0
     for place in (at - anchor for at, line in enumerate(bare) if line == rarest):
         if place < 0 or (len(found) >= _MANY and starts[place] < free):
@@ -223,7 +223,7 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _without_numbers(text: str, old: str, new: str) -> list[Passage]:
+def _without_numbers(text: str, old: str, new: str) -> list[EditPassage]:
     """Removes line numbers that were copied from `read` or a search."""
     bare_old = _strip_numbers(old)
     if not bare_old:
@@ -248,7 +248,7 @@ def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:
     return "".join(pattern.sub("", line, count=1) for line in lines)
 
 
-_LADDER: tuple[tuple[str, Callable[[str, str, str], list[Passage]]], ...] = (
+_LADDER: tuple[tuple[str, Callable[[str, str, str], list[EditPassage]]], ...] = (
     ("", _exact),
     ("line endings", _blind_to_endings),
     ("trailing spaces", _blind_to_trailing_spaces),
@@ -277,7 +277,7 @@ _MAX_REGION_LINES = 60
 _MAX_WIDTH = 400
 
 
-def describe_ambiguity(what: str, text: str, found: Found, shown: str, remedy: str) -> str:
+def describe_ambiguity(what: str, text: str, found: PassageMatches, shown: str, remedy: str) -> str:
     """`what` names the searched text at the start of the sentence."""
     lines = ", ".join(str(line_number(text, passage.start)) for passage in found.passages[:10])
     lines += ", …" if len(found.passages) > 10 else ""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.tools.documents.notebook import SUFFIX, Cell, cells_of, with_sources
-from wolo.tools.editing.matching import Found, Passage, find
+from wolo.tools.editing.matching import EditPassage, PassageMatches, find
 
 
 class Wanted(Protocol):
@@ -50,7 +50,7 @@ def edit_cells(text: str, edits: Sequence[Wanted], shown: str) -> EditedNotebook
     cells = cells_of(text)
     if cells is None:
         return None
-    passages: dict[int, list[Passage]] = {}
+    passages: dict[int, list[EditPassage]] = {}
     rules: dict[str, None] = {}
     for number, edit in enumerate(edits, start=1):
         found = _find(cells, edit)
@@ -71,13 +71,13 @@ def edit_cells(text: str, edits: Sequence[Wanted], shown: str) -> EditedNotebook
     return EditedNotebook(with_sources(text, changed), tuple(changed), tuple(rules))
 
 
-def _find(cells: Sequence[Cell], edit: Wanted) -> dict[int, Found]:
+def _find(cells: Sequence[Cell], edit: Wanted) -> dict[int, PassageMatches]:
     found = {cell.number: find(cell.source, edit.old, edit.new) for cell in cells if cell.source}
     exact = {number: each for number, each in found.items() if each.passages and not each.rule}
     return exact or {number: each for number, each in found.items() if each.passages}
 
 
-def _replaced(source: str, passages: list[Passage], cell: int, shown: str) -> str:
+def _replaced(source: str, passages: list[EditPassage], cell: int, shown: str) -> str:
     passages.sort()
     for one, next_one in pairwise(passages):
         if next_one.start < one.end:

@@ -14,7 +14,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.tools.editing.matching import with_line_endings_of
 from wolo.tools.tool import CallContext, Editor
-from wolo.tools.tool_values import Result
+from wolo.tools.tool_values import CallResult
 from wolo.workspace.files.atomic_write import write_atomic
 from wolo.workspace.files.file_reading import TextFile, read_file
 
@@ -24,8 +24,8 @@ _NOT_ANSWERED = "\n[The editor did not answer in time: this is the file on disk,
 
 
 async def run_in_editor(
-    editor: Editor, context: CallContext, call: Callable[[CallContext], Awaitable[Result]], *, is_edit: bool
-) -> Result:
+    editor: Editor, context: CallContext, call: Callable[[CallContext], Awaitable[CallResult]], *, is_edit: bool
+) -> CallResult:
     """Runs a call that reads or edits files. An editor that does not answer changes nothing."""
     unsaved = await _unsaved(editor, context)
     if not is_edit:

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.tools.editing.matching import Found, Passage, describe_ambiguity, describe_miss, find, line_number, with_line_endings_of
+from wolo.tools.editing.matching import (
+    EditPassage,
+    PassageMatches,
+    describe_ambiguity,
+    describe_miss,
+    find,
+    line_number,
+    with_line_endings_of,
+)
 from wolo.tools.editing.patch_parser import Hunk
 from wolo.workspace.files.encodings import newline_name, split_lines
 from wolo.workspace.files.file_reading import FileLedger
@@ -24,7 +32,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class PlacedHunks(NamedTuple):
-    pieces: list[Passage]
+    pieces: list[EditPassage]
     """In file order, without overlaps."""
     rules: list[str]
     """Differences that were tolerated."""
@@ -33,7 +41,7 @@ class PlacedHunks(NamedTuple):
 def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, ledger: FileLedger, path: Path) -> PlacedHunks:
     """Locates all hunks in the current text. Raises ToolError for the first that is missing or ambiguous."""
     sheet = _Sheet(text, shown, ledger, path)
-    pieces: list[Passage] = []
+    pieces: list[EditPassage] = []
     rules: list[str] = []
     free = 0
     for hunk in hunks:
@@ -62,7 +70,7 @@ class _Sheet:
         self._shown = shown
         self._ledger, self._path = ledger, path
 
-    def find(self, hunk: Hunk, free: int) -> Found:
+    def find(self, hunk: Hunk, free: int) -> PassageMatches:
         """Returns the one matching passage. `free` is the end of the previous hunk, which this one usually follows."""
         what = f"What the hunk at line {hunk.line} of the patch shows"
         anchors = list(self._anchored(hunk.anchors, free)) or list(self._anchored(hunk.anchors, 0))
@@ -85,17 +93,17 @@ class _Sheet:
         if len(passages) > 1 and anchors:
             passages = sorted({min(each for each in passages if each.start >= at) for at in anchors if at <= passages[-1].start})
         if len(passages) > 1:
-            raise ToolError(describe_ambiguity(what, self._text, Found(passages, found.rule), self._shown, _MORE_LINES))
-        return Found(passages, found.rule)
+            raise ToolError(describe_ambiguity(what, self._text, PassageMatches(passages, found.rule), self._shown, _MORE_LINES))
+        return PassageMatches(passages, found.rule)
 
-    def pieces(self, hunk: Hunk, passage: Passage) -> Iterator[Passage]:
+    def pieces(self, hunk: Hunk, passage: EditPassage) -> Iterator[EditPassage]:
         """Returns the runs of lines that are removed and added."""
         before = split_lines(self._text[passage.start : passage.end])
         after = split_lines(passage.new)
         if len(before) != hunk.count("-") or len(after) != hunk.count("+"):
             yield self._clipped(*passage)  # a lone CR was treated as a line end
             return
-        run = _Run(passage.start, passage.start, self._ending_before(passage.start))
+        run = _LineRun(passage.start, passage.start, self._ending_before(passage.start))
         at_old = at_new = 0
         for sign, _ in hunk.lines:
             if sign == "+":
@@ -111,7 +119,7 @@ class _Sheet:
             at_new += 1
             if not run.is_empty:
                 yield self._clipped(run.start, run.end, run.text())
-            run = _Run(run.end + len(line), run.end + len(line), _end_of(line))
+            run = _LineRun(run.end + len(line), run.end + len(line), _end_of(line))
         if not run.is_empty:
             yield self._clipped(run.start, run.end, run.text())
 
@@ -120,16 +128,16 @@ class _Sheet:
         found = _LINE_END.search(self._text, max(position - 2, 0), position)
         return found[0] if found and found.end() == position else self._ending
 
-    def _clipped(self, start: int, end: int, new: str) -> Passage:
+    def _clipped(self, start: int, end: int, new: str) -> EditPassage:
         """Removes the final line end again that the file does not have."""
         if end <= self._length:
-            return Passage(start, end, new)
+            return EditPassage(start, end, new)
         last = list(_LINE_END.finditer(new))[-1] if new else None
         bare = new[: last.start()] if last else ""
         return (
-            Passage(self._length, self._length, self._ending + bare)
+            EditPassage(self._length, self._length, self._ending + bare)
             if start > self._length
-            else Passage(start, self._length, bare)
+            else EditPassage(start, self._length, bare)
         )
 
     @cached_property
@@ -140,14 +148,14 @@ class _Sheet:
     def _starts(self) -> list[int]:
         return list(accumulate(map(len, self._lines), initial=0))
 
-    def _look(self, hunk: Hunk, begin: int) -> Found | None:
+    def _look(self, hunk: Hunk, begin: int) -> PassageMatches | None:
         found = find(self._text, hunk.old, hunk.new, fits=lambda each: each.start >= begin and self._begins_line(each.start))
         return found if found.passages else None
 
     def _begins_line(self, position: int) -> bool:
         return position == 0 or self._text[position - 1] in "\r\n"
 
-    def _insertion(self, hunk: Hunk, anchors: list[int]) -> Found:
+    def _insertion(self, hunk: Hunk, anchors: list[int]) -> PassageMatches:
         """Places lines without context after the line named by `@@`, otherwise at the end of the file."""
         if hunk.anchors and not hunk.at_end:
             if len(anchors) != 1:
@@ -156,7 +164,7 @@ class _Sheet:
             place = anchors[0] + len(split_lines(self._text[anchors[0] :])[0])
         else:
             place = len(self._text)
-        return Found([Passage(place, place, with_line_endings_of("", hunk.new, self._ending))], "")
+        return PassageMatches([EditPassage(place, place, with_line_endings_of("", hunk.new, self._ending))], "")
 
     def _anchored(self, anchors: tuple[str, ...], begin: int) -> Iterator[int]:
         """Returns the position of the innermost anchor whose outer anchors precede it in order."""
@@ -174,7 +182,7 @@ class _Sheet:
         yield from (starts[at] for at in found)
 
 
-class _Run:
+class _LineRun:
     """A run of removed lines and their replacement."""
 
     def __init__(self, start: int, end: int, ending: str) -> None:

@@ -74,7 +74,7 @@ def read_patch(patch: str) -> list[Section]:
     lines = patch.split("\n")
     if all(line.endswith("\r") for line in lines[:-1]):
         lines = [line.removesuffix("\r") for line in lines]
-    return _Reader(_without_padding(lines)).read()
+    return _PatchReader(_without_padding(lines)).read()
 
 
 def _without_padding(lines: list[str]) -> list[str]:
@@ -118,7 +118,7 @@ def _may_be_kept(lines: list[str], at: int) -> bool:
     return lines[at].strip().startswith("*** Delete") and before[:1] in ("+", "-", " ") and after.startswith("***")
 
 
-class _Reader:
+class _PatchReader:
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._at = 0

@@ -17,8 +17,8 @@ from wolo.messages.parts import ToolKind
 from wolo.tools.editing.matching import with_line_endings_of
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FILE_ALIASES
-from wolo.tools.tool_values import Diff, Result, TextChange
-from wolo.workspace.files.atomic_write import Written, content_hash, write_atomic
+from wolo.tools.tool_values import CallResult, Diff, TextChange
+from wolo.workspace.files.atomic_write import WrittenFile, content_hash, write_atomic
 from wolo.workspace.files.encodings import UTF8, printable, split_lines
 from wolo.workspace.files.file_reading import TextFile, read_file
 from wolo.workspace.files.line_diff import diff_lines
@@ -67,11 +67,11 @@ class Write:
             return view_diff(path, shown, None, args.content)
         return view_diff(path, shown, old.text, with_line_endings_of(old.text, args.content.removeprefix("\ufeff")))
 
-    async def run(self, args: WriteArgs, call: CallContext) -> Result:
+    async def run(self, args: WriteArgs, call: CallContext) -> CallResult:
         return await finish(lambda: _write(args, call))
 
 
-def _write(args: WriteArgs, call: CallContext) -> Result:
+def _write(args: WriteArgs, call: CallContext) -> CallResult:
     resolved = call.resolve(args.path)
     shown = call.services.workspace.relative(resolved.path)
     if args.path.endswith("/"):
@@ -98,22 +98,22 @@ def _refuse_once_deleted(resolved: Resolved, shown: str, services: ToolServices)
         raise ToolError(f"`{shown}` was deleted since you last saw it; nothing was written. Write it again to recreate it.")
 
 
-def _create(content: str, resolved: Resolved, shown: str, call: CallContext) -> Result:
+def _create(content: str, resolved: Resolved, shown: str, call: CallContext) -> CallResult:
     written = write_atomic(
         resolved.path, UTF8.encode(content), locks=call.services.ledger.locks, expected=None, note=call.note_change
     )
     call.services.ledger.record(resolved.path, written.hash)
     diff = view_diff(resolved.path, shown, None, content)
     lines = f"{diff.added} line{'' if diff.added == 1 else 's'}"
-    return Result(f"Created {shown} ({lines}).", view=diff, files_changed=(str(resolved.path),))
+    return CallResult(f"Created {shown} ({lines}).", view=diff, files_changed=(str(resolved.path),))
 
 
-def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: CallContext) -> Result:
+def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: CallContext) -> CallResult:
     text = with_line_endings_of(old.text, content.removeprefix("\ufeff"))
     data = old.encoding.bom + old.encoding.encode(text)
     if data == old.data:
         call.services.ledger.record(resolved.path, old.hash)
-        return Result(f"{shown} has exactly this content already; nothing was written.")
+        return CallResult(f"{shown} has exactly this content already; nothing was written.")
     seen = call.services.ledger.seen(resolved.path)
     # Replacing an empty file loses nothing.
     if seen != old.hash and old.data:
@@ -122,7 +122,7 @@ def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: 
     written = write_atomic(resolved.path, data, locks=call.services.ledger.locks, expected=old.hash, note=call.note_change)
     call.services.ledger.record(resolved.path, content_hash(data))
     diff = view_diff(resolved.path, shown, old.text, text)
-    return Result(
+    return CallResult(
         f"Replaced {shown} (+{diff.added} -{diff.removed}).{links_note(written)}",
         view=diff,
         files_changed=(str(resolved.path),),
@@ -141,7 +141,7 @@ def intends_to_write(resolved: Resolved) -> WriteIntent:
     return WriteIntent(resolved.path, resolved.given, resolved.inside, links=status.st_nlink, in_place=in_place)
 
 
-async def finish(work: Callable[[], Result]) -> Result:
+async def finish(work: Callable[[], CallResult]) -> CallResult:
     """Runs a short write in a thread; a cancellation takes effect after it."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
@@ -173,7 +173,7 @@ def text_change(path: Path, before: str | None, after: str | None) -> TextChange
     )
 
 
-def links_note(written: Written) -> str:
+def links_note(written: WrittenFile) -> str:
     if written.links < 2:
         return ""
     return f" The file had {written.links} names (hard links); the others keep the old content."

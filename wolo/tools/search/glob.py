@@ -10,10 +10,10 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
+from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, FileSelection, find_files, shown
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
-from wolo.tools.tool_values import Listing, Result
+from wolo.tools.tool_values import CallResult, Listing
 from wolo.workspace.search.walk import WalkLimits
 
 _MAX_NAMES = 500
@@ -42,7 +42,7 @@ class Glob:
         resolved = services.workspace.resolve(args.path)
         return (ReadIntent(resolved.path, args.path, resolved.inside),)
 
-    async def run(self, args: GlobArgs, call: CallContext) -> Result:
+    async def run(self, args: GlobArgs, call: CallContext) -> CallResult:
         if not args.pattern.strip():
             raise ToolError("The pattern is empty.")
         resolved = call.resolve(args.path)
@@ -54,10 +54,10 @@ class Glob:
         elif not names:
             notes.insert(0, f"No file matches {args.pattern}.{_hint(args.pattern)}")
         text = "\n".join([*names, *(f"[{note}]" for note in notes)])
-        return Result(text, Listing(args.pattern, tuple(names), len(found.files), found.incomplete))
+        return CallResult(text, Listing(args.pattern, tuple(names), len(found.files), found.incomplete))
 
 
-def _names(found: Found, services: ToolServices) -> list[str]:
+def _names(found: FileSelection, services: ToolServices) -> list[str]:
     names: list[str] = []
     room = MAX_TEXT_BYTES
     for path in found.files[:_MAX_NAMES]:

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.search.ripgrep import Hit, Mode, Query, Searched, find_hits, find_names, find_program
+from wolo.tools.search.ripgrep import GrepHit, GrepQuery, Mode, Searched, find_hits, find_names, find_program
 from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, shown
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
-from wolo.tools.tool_values import Listing, Result
+from wolo.tools.tool_values import CallResult, Listing
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.search.walk import WalkLimits
 
@@ -99,13 +99,13 @@ class Grep:
         resolved = services.workspace.resolve(args.path)
         return (ReadIntent(resolved.path, args.path, resolved.inside),)
 
-    async def run(self, args: GrepArgs, call: CallContext) -> Result:
+    async def run(self, args: GrepArgs, call: CallContext) -> CallResult:
         _refuse_unusable(args)
         bounds, looking = WalkLimits(max_s=MAX_S), WalkLimits(max_s=MAX_S * _LOOKING)
         of_type = compile_type(args.type) if args.type else None
         resolved = call.resolve(args.path)
         found, files = await asyncio.to_thread(look_for_files, resolved, args.glob, call.services, looking, of_type)
-        lines = _Lines(args, call.services, found.start)
+        lines = _ResultLines(args, call.services, found.start)
         program = self._program or find_program(call.services.workspace)
         batches = _FoundBatches(files, looking)
         try:
@@ -118,7 +118,7 @@ class Grep:
             more = " after the skipped lines" if lines.skipped else ""
             notes.insert(0, f"No matches{more} in what was searched." if notes else f"No matches{more}.")
         text = "\n".join([*lines.shown, *(f"[{note}]" for note in notes)])
-        return Result(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown), found.incomplete))
+        return CallResult(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown), found.incomplete))
 
 
 class _FoundBatches:
@@ -152,7 +152,7 @@ async def _search(
     batches: _FoundBatches,
     start: Path,
     bounds: WalkLimits,
-    lines: _Lines,
+    lines: _ResultLines,
 ) -> list[Gap]:
     """Searches batches in parallel, with hits in order, until the limit or the time is reached."""
     running: deque[asyncio.Task[Searched]] = deque()
@@ -184,8 +184,8 @@ async def _search(
     return [*gaps, Gap("Some files could not be searched.", "some files could not be searched")] if has_failed else gaps
 
 
-def _query(args: GrepArgs) -> Query:
-    return Query(
+def _query(args: GrepArgs) -> GrepQuery:
+    return GrepQuery(
         args.pattern,
         args.output_mode,
         before=args.context if args.before is None else args.before,
@@ -197,7 +197,7 @@ def _query(args: GrepArgs) -> Query:
 
 
 async def _search_batch(
-    program: Sequence[str], query: Query, batch: Sequence[str], start: Path, processes: Processes, bounds: WalkLimits
+    program: Sequence[str], query: GrepQuery, batch: Sequence[str], start: Path, processes: Processes, bounds: WalkLimits
 ) -> Searched:
     likely, not_read = await asyncio.to_thread(text_files, start, batch, unopened_bytes=_UNOPENED_BYTES)
     named = await find_names(program, query, likely, start=start, processes=processes, timeout_s=bounds.seconds_left())
@@ -220,7 +220,7 @@ def _processors() -> int:
     return min(count, _MAX_AT_ONCE)
 
 
-class _Lines:
+class _ResultLines:
     """Collects the lines of the result up to the limit."""
 
     def __init__(self, args: GrepArgs, services: ToolServices, start: Path) -> None:
@@ -232,13 +232,13 @@ class _Lines:
         self._secrets = services.secrets
         self._start = start
         self._room_bytes = MAX_TEXT_BYTES
-        self._last: Hit | None = None
+        self._last: GrepHit | None = None
 
-    def add_all(self, hits: Sequence[Hit]) -> bool:
+    def add_all(self, hits: Sequence[GrepHit]) -> bool:
         """False when some did not fit."""
         return all(self._add(hit) for hit in hits)
 
-    def _add(self, hit: Hit) -> bool:
+    def _add(self, hit: GrepHit) -> bool:
         more = [*self._separator(hit), self._line(hit)]
         if (skipping := min(self._args.offset - self.skipped, len(more))) > 0:
             self.skipped += skipping
@@ -251,11 +251,11 @@ class _Lines:
         self._last = hit
         return True
 
-    def _separator(self, hit: Hit) -> list[str]:
+    def _separator(self, hit: GrepHit) -> list[str]:
         follows = self._last is None or (self._last.path == hit.path and self._last.line == hit.line - 1)
         return [] if follows or not self._has_neighbours or not hit.line else ["--"]
 
-    def _line(self, hit: Hit) -> str:
+    def _line(self, hit: GrepHit) -> str:
         name = shown(self._workspace.relative(self._start / hit.path))
         if hit.line:
             mark = ":" if hit.column else "-"

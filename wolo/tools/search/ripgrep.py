@@ -53,7 +53,7 @@ _NAME = rb"(?:\./|/dev/fd/)([^\0]*)\0"
 _CUT_MARK = r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$"
 
 
-class Query(Struct, frozen=True):
+class GrepQuery(Struct, frozen=True):
     pattern: str
     mode: Mode = "content"
     before: int = 0
@@ -72,7 +72,7 @@ class Query(Struct, frozen=True):
         return self.multiline or re.search(_LINE_BREAK, self.pattern) is not None
 
 
-class Hit(Struct, frozen=True):
+class GrepHit(Struct, frozen=True):
     """A matching or neighbouring line; or a matching file, with the number of its matches if requested."""
 
     path: str
@@ -88,7 +88,7 @@ class Hit(Struct, frozen=True):
 class Searched(Struct, frozen=True):
     """Result of searching some files."""
 
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[GrepHit, ...] = ()
     has_more: bool = False
     """Output was truncated."""
     not_read: int = 0
@@ -115,7 +115,7 @@ def stand_in() -> list[str]:
 
 
 async def find_names(
-    program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
+    program: Sequence[str], query: GrepQuery, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
 ) -> Searched:
     """Returns the files that match, in the order of `files`. Raises ToolError for an invalid pattern.
 
@@ -128,11 +128,11 @@ async def find_names(
 
 
 async def find_hits(
-    program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
+    program: Sequence[str], query: GrepQuery, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
 ) -> Searched:
     """Searches files through handles opened without following links. Returns hits in the order of `files`."""
     deadline = time.monotonic() + timeout_s
-    hits: list[Hit] = []
+    hits: list[GrepHit] = []
     has_more = has_failed = False
     for at in range(0, len(files), _MOST_HANDLES):
         with _opened(start, files[at : at + _MOST_HANDLES]) as opened:
@@ -168,7 +168,7 @@ def _opened(start: Path, names: Sequence[str]) -> Iterator[dict[int, str]]:
 
 async def _run(
     program: Sequence[str],
-    query: Query,
+    query: GrepQuery,
     paths: Sequence[str],
     start: Path,
     processes: Processes,
@@ -194,7 +194,7 @@ async def _run(
     return Searched(tuple(_read(query, output)), bool(tail), has_failed=has_failed)
 
 
-def _options(query: Query) -> list[str]:
+def _options(query: GrepQuery) -> list[str]:
     options = [f"--regexp={query.pattern}"]
     if query.ignore_case:
         options.append("--ignore-case")
@@ -211,21 +211,21 @@ def _options(query: Query) -> list[str]:
     return options
 
 
-def _read(query: Query, output: bytes) -> Iterator[Hit]:
+def _read(query: GrepQuery, output: bytes) -> Iterator[GrepHit]:
     """Drops a last line that was cut off."""
     if query.names_only:
-        return (Hit(os.fsdecode(match[1])) for match in re.finditer(_NAME, output))
+        return (GrepHit(os.fsdecode(match[1])) for match in re.finditer(_NAME, output))
     if query.mode == "content":
         return _read_lines(output)
     if not query.crosses_lines:
-        return (Hit(os.fsdecode(match[1]), count=int(match[2])) for match in re.finditer(_COUNT, output))
+        return (GrepHit(os.fsdecode(match[1]), count=int(match[2])) for match in re.finditer(_COUNT, output))
     counts: dict[str, int] = {}
     for hit in _read_lines(output):
         counts[hit.path] = counts.get(hit.path, 0) + 1
-    return (Hit(path, count=count) for path, count in counts.items())
+    return (GrepHit(path, count=count) for path, count in counts.items())
 
 
-def _read_lines(output: bytes) -> Iterator[Hit]:
+def _read_lines(output: bytes) -> Iterator[GrepHit]:
     for match in re.finditer(_LINE, output):
         # An empty match at the end of the file has no column.
         path, line, column, no_column, text = match.groups()
@@ -233,7 +233,7 @@ def _read_lines(output: bytes) -> Iterator[Hit]:
         is_cut = len(text) >= _MAX_COLUMNS
         if is_cut:
             shown = re.sub(_CUT_MARK, "", shown)[:_MAX_COLUMNS]
-        yield Hit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)), is_cut=is_cut)
+        yield GrepHit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)), is_cut=is_cut)
 
 
 def _reason(output: bytes) -> str:

@@ -36,7 +36,7 @@ class Gap(NamedTuple):
     """A few words for the user."""
 
 
-class Found(Struct):
+class FileSelection(Struct):
     start: Path
     """The searched folder."""
     files: list[str] = []
@@ -67,10 +67,10 @@ def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
         raise ToolError(f"`{glob}` is not a usable glob: {error}") from error
 
 
-async def find_files(resolved: Resolved, glob: str, services: ToolServices, bounds: WalkLimits) -> Found:
+async def find_files(resolved: Resolved, glob: str, services: ToolServices, bounds: WalkLimits) -> FileSelection:
     """Lists the readable files at or below a path that git does not ignore. Raises ToolError."""
 
-    def find() -> Found:
+    def find() -> FileSelection:
         found, files = look_for_files(resolved, glob, services, bounds)
         found.files += files
         return found
@@ -94,25 +94,25 @@ def not_read(count: int, kind: str) -> Gap:
 
 def look_for_files(
     resolved: Resolved, glob: str | None, services: ToolServices, bounds: WalkLimits, of_type: re.Pattern[str] | None = None
-) -> tuple[Found, Iterator[str]]:
-    """The iterator yields the files of `find_files` and completes the counts and gaps of `Found`. Raises ToolError.
+) -> tuple[FileSelection, Iterator[str]]:
+    """The iterator yields the files of `find_files` and completes the counts and gaps of `FileSelection`. Raises ToolError.
 
     A file of a folder must match `glob` and `of_type`.
     """
     mode = _mode(resolved, services)
     if stat.S_ISREG(mode):
-        found = Found(resolved.path.parent)
+        found = FileSelection(resolved.path.parent)
         return found, _readable([resolved.path.name], found, services)
     if not stat.S_ISDIR(mode):
         raise ToolError(f"`{resolved.given}` is neither a file nor a folder.")
-    found = Found(resolved.path)
+    found = FileSelection(resolved.path)
     filters = [*([compile_filter(glob, resolved.path)] if glob else []), *([of_type] if of_type else [])]
     top = services.workspace.root if resolved.inside else None
     paths = _walked(walk(resolved.path, bounds, top=top), bounds, found)
     return found, _readable((path for path in paths if all(wanted.fullmatch(path) for wanted in filters)), found, services)
 
 
-def _walked(paths: Iterator[str], bounds: WalkLimits, found: Found) -> Iterator[str]:
+def _walked(paths: Iterator[str], bounds: WalkLimits, found: FileSelection) -> Iterator[str]:
     try:
         yield from paths
     except WalkStopped as stopped:
@@ -130,7 +130,7 @@ def _mode(resolved: Resolved, services: ToolServices) -> int:
         raise explain(error, services.workspace.relative(resolved.path)) from error
 
 
-def _readable(paths: Iterable[str], found: Found, services: ToolServices) -> Iterator[str]:
+def _readable(paths: Iterable[str], found: FileSelection, services: ToolServices) -> Iterator[str]:
     for path in paths:
         if services.is_readable(found.start / path):
             yield path

@@ -16,7 +16,7 @@ from wolo.tools import background_jobs as background
 from wolo.tools.background_jobs import Job
 from wolo.tools.clipping import clip
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Listing, Output, Result
+from wolo.tools.tool_values import CallResult, Listing, Output
 
 MAX_WAIT_S = 600.0
 _PATIENCE_S = 1.0
@@ -46,7 +46,7 @@ class Jobs:
             raise ToolError(f"wait_s is in seconds, {MAX_WAIT_S:g} at most.")
         return ()
 
-    async def run(self, args: JobsArgs, call: CallContext) -> Result:
+    async def run(self, args: JobsArgs, call: CallContext) -> CallResult:
         if call.services.shell.jobs is None:
             raise ToolError("Nothing can run in the background here.")
         if args.action == "list":
@@ -61,7 +61,7 @@ class Jobs:
         return job_report(job, call.services)
 
 
-def job_report(job: Job, services: ToolServices) -> Result:
+def job_report(job: Job, services: ToolServices) -> CallResult:
     """Returns new output and the state of a job."""
     output = job.spool.read_new()
     shown = clip(output)
@@ -72,7 +72,7 @@ def job_report(job: Job, services: ToolServices) -> Result:
     text = shown.text or "(nothing new was printed)\n"
     lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]
     code = None if job.ending is None else job.ending.shell_code
-    return Result("".join(lines), Output(job.command, shown.text, code, job.seconds))
+    return CallResult("".join(lines), Output(job.command, shown.text, code, job.seconds))
 
 
 def _file(job: Job, services: ToolServices) -> Path:
@@ -83,8 +83,8 @@ def _file(job: Job, services: ToolServices) -> Path:
     return job.spool.path
 
 
-def _listed(jobs: background.Jobs) -> Result:
+def _listed(jobs: background.BackgroundJobs) -> CallResult:
     for job in jobs.all:
         job.is_reported = job.ending is not None
     lines = tuple(f"{job.name}: {job.state}" for job in jobs.all)
-    return Result("".join(f"{line}\n" for line in lines) or "There are no jobs.\n", Listing("jobs", lines, len(lines)))
+    return CallResult("".join(f"{line}\n" for line in lines) or "There are no jobs.\n", Listing("jobs", lines, len(lines)))

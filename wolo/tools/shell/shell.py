@@ -22,7 +22,7 @@ from wolo.tools.clipping import clean, clip_and_keep
 from wolo.tools.shell.command_tracking import ChangeTracking, LiveOutput, changes_metadata, shell_report
 from wolo.tools.shell.jobs import job_report
 from wolo.tools.tool import CallContext, ToolServices
-from wolo.tools.tool_values import Interrupted, Output, Result
+from wolo.tools.tool_values import CallResult, Interrupted, Output
 from wolo.workspace.checkpoints.path_state import ChangedPaths
 from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
@@ -68,9 +68,9 @@ class Shell:
     def preview(self, args: ShellArgs, services: ToolServices) -> Output:
         return Output(args.command, "", None, 0.0)
 
-    async def run(self, args: ShellArgs, call: CallContext) -> Result:
+    async def run(self, args: ShellArgs, call: CallContext) -> CallResult:
         _refuse_unusable(args)
-        run, looks = _Run(args, call), ChangeTracking(call)
+        run, looks = _ShellRun(args, call), ChangeTracking(call)
         await looks.before()
         try:
             await call.prepare()
@@ -87,7 +87,7 @@ class Shell:
             looks.after()
 
 
-class _Run:
+class _ShellRun:
     """Runs one command and reports its result."""
 
     def __init__(self, args: ShellArgs, call: CallContext) -> None:
@@ -138,7 +138,7 @@ class _Run:
                 self._progress.close()
                 self._moved_to, self._left_running = report.read()
 
-    async def as_job(self) -> Result:
+    async def as_job(self) -> CallResult:
         """Starts the job and waits a moment, so that early failures are reported at once."""
         if self._services.shell.jobs is None:
             raise ToolError("Nothing can run in the background here.")
@@ -153,12 +153,12 @@ class _Run:
         except asyncio.CancelledError as error:
             if job.is_detached:
                 raise Interrupted(
-                    Result(f"[interrupted: {job.name} was detached and continues]\n", outcome="interrupted")
+                    CallResult(f"[interrupted: {job.name} was detached and continues]\n", outcome="interrupted")
                 ) from error
             await jobs.stop(job)
             job.is_reported = True
             raise Interrupted(
-                Result("[interrupted: the job was ended; it may have had effects]\n", outcome="interrupted")
+                CallResult("[interrupted: the job was ended; it may have had effects]\n", outcome="interrupted")
             ) from error
         begun = job_report(job, self._services)
         first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
@@ -180,7 +180,7 @@ class _Run:
             is_alone=enclosed.is_alone,
         )
 
-    def result(self, finished: Finished, changes: ChangedPaths) -> Result:
+    def result(self, finished: Finished, changes: ChangedPaths) -> CallResult:
         ended = [f"the sandbox ended it: {self._why_ended}"] if self._why_ended else []
         notes = [*_ending(finished, self._timeout_s), *ended, *_leftovers(finished), *self._lost(finished), *self._directory()]
         code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
@@ -192,11 +192,11 @@ class _Run:
             return ["the sandbox ended the processes that it left running with &; use background for that"]
         return []
 
-    def interrupted(self, changes: ChangedPaths) -> Result:
+    def interrupted(self, changes: ChangedPaths) -> CallResult:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
         return replace(self._result(notes, None, changes), outcome="interrupted")
 
-    def _result(self, notes: list[str], code: int | None, changes: ChangedPaths) -> Result:
+    def _result(self, notes: list[str], code: int | None, changes: ChangedPaths) -> CallResult:
         body = clip_and_keep(
             self._services.secrets.hide_data(self._output()),
             name=f"shell-{self._call.call_id or 'output'}.txt",
@@ -207,7 +207,7 @@ class _Run:
         text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
         view = Output(self._command, body, code, time.monotonic() - self._started)
         files = {FILES: kept} if (kept := changes_metadata(changes)) else {}
-        return Result(text, view, is_error=code != 0, files_changed=changes.paths, metadata=files)
+        return CallResult(text, view, is_error=code != 0, files_changed=changes.paths, metadata=files)
 
     def _output(self) -> bytes:
         omitted = self._printed.omitted_bytes

@@ -16,7 +16,7 @@ from wolo.errors import ConfigError, ToolError
 from wolo.models.address import proxy_for
 from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.tls import ssl_context
-from wolo.models.http.transport import Call
+from wolo.models.http.transport import HttpCall
 from wolo.tools.web.address import Hosts, WebAddress
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _AUTOMATIC_HEADER = 32
 """Lets zlib detect gzip and zlib headers."""
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class WebPage(Struct, frozen=True, kw_only=True):
     address: WebAddress
     """After redirects."""
     status: int
@@ -70,7 +70,9 @@ class Web:
         self._environ = environ
         self._trusting: ssl.SSLContext | None = None
 
-    async def get(self, address: WebAddress, may_go: Callable[[str], bool], is_read: Callable[[str], bool]) -> Page | Elsewhere:
+    async def get(
+        self, address: WebAddress, may_go: Callable[[str], bool], is_read: Callable[[str], bool]
+    ) -> WebPage | Elsewhere:
         """`may_go` decides on redirects to other servers, `is_read` on media types.
 
         Raises ToolError.
@@ -151,14 +153,14 @@ class Web:
             pass  # only the proxy knows the name
 
 
-async def _read(response: httpx2.Response, address: WebAddress, is_read: Callable[[str], bool]) -> Page:
+async def _read(response: httpx2.Response, address: WebAddress, is_read: Callable[[str], bool]) -> WebPage:
     kind, charset = _content_type(response.headers.get("content-type", ""))
     if not is_read(kind):
         size = response.headers.get("content-length", "")
         described = f", {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else ""
         raise ToolError(f"{address.url} is not text: {kind}{described}.")
     data, is_cut = await _body(response, address)
-    return Page(
+    return WebPage(
         address=address,
         status=response.status_code,
         kind=kind,
@@ -188,7 +190,7 @@ async def _body(response: httpx2.Response, address: WebAddress) -> tuple[bytes, 
 def _broken(error: Exception, address: WebAddress, *, proxy: str, answering: bool) -> ToolError:
     from wolo.models.http.proxied_connection import network_failure  # noqa: PLC0415  # loads httpx2
 
-    described = describe_network_error(network_failure(error), Call(address.url, b""), proxy=proxy, answering=answering)
+    described = describe_network_error(network_failure(error), HttpCall(address.url, b""), proxy=proxy, answering=answering)
     return ToolError(described.message)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 from msgspec import Struct
 
 from wolo.tools.web.html_tokenizer import Tag, tokens
-from wolo.tools.web.markdown import Layout, Paragraph
+from wolo.tools.web.markdown import MarkdownBuilder, Paragraph
 
 LONGEST_TARGET_CHARS = 1_000
 ENOUGH_CHARS = 200
@@ -77,11 +77,11 @@ class Readable(Struct, frozen=True):
 
 def readable(source: str, url: str, is_stopped: Callable[[], bool] = lambda: False) -> Readable:
     """Converts the main part of a page if it is marked and long enough, otherwise all of it."""
-    page = _Page(url, _UNSEEN | _AROUND, is_stopped)
+    page = _HtmlPage(url, _UNSEEN | _AROUND, is_stopped)
     page.walk(source)
     if len(page.text) >= ENOUGH_CHARS:
         return Readable(page.title, page.text, page.names_main)
-    whole = _Page(url, _UNSEEN, is_stopped)
+    whole = _HtmlPage(url, _UNSEEN, is_stopped)
     whole.walk(source)
     return Readable(page.title, max(page.text, whole.text, key=len), False)
 
@@ -102,7 +102,7 @@ class _Region:
             self.depth, self.end = self.depth - 1, at
 
 
-class _Page:
+class _HtmlPage:
     """State of the conversion: open elements and output."""
 
     def __init__(self, url: str, unseen: frozenset[str], is_stopped: Callable[[], bool]) -> None:
@@ -110,7 +110,7 @@ class _Page:
         self._base = url
         self._unseen = unseen
         self._is_stopped = is_stopped
-        self._layout = Layout()
+        self._layout = MarkdownBuilder()
         self._paragraph = Paragraph()
         self._skipped = ""
         self._skipped_depth = 0

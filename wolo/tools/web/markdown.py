@@ -13,7 +13,7 @@ LONGEST_CELL_CHARS = 1_000
 _FENCE = re.compile(r"`{3,}")
 
 
-class Layout:
+class MarkdownBuilder:
     """The text written so far. Depth is counted, nothing is nested."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.workspace.checkpoints.checkpoint_store import RunningCommand
-from wolo.workspace.checkpoints.path_state import Change, ChangedPaths, Source, State
+from wolo.workspace.checkpoints.path_state import ChangedPaths, PathChange, Source, State
 from wolo.workspace.processes.process_table import is_dead_owner
 
 _SCRIPT = 'read -r word || : > "$1"'
@@ -86,7 +86,7 @@ def find_command(running: Sequence[RunningCommand], asking: ScanOwner) -> tuple[
     return (running[0], "unclear") if running else (None, "unclear")
 
 
-def source_after_kill(change: Change, end_ns: int) -> Source | None:
+def source_after_kill(change: PathChange, end_ns: int) -> Source | None:
     """Attributes a change after the kill of its wolo at `end_ns`; None for a change by someone else.
 
     A file created later was not created by a command that died with its wolo; some commands live on, so a changed one is unclear.
@@ -103,12 +103,12 @@ def source_after_kill(change: Change, end_ns: int) -> Source | None:
     return "command" if changed_ns < end_ns + _TICK_NS else None
 
 
-def is_recorded(told: Change, now: State) -> bool:
+def is_recorded(told: PathChange, now: State) -> bool:
     """A tool has already recorded this change."""
     return now.is_like(told.after)
 
 
-def summed_changes(changes: Iterable[Change]) -> ChangedPaths:
+def summed_changes(changes: Iterable[PathChange]) -> ChangedPaths:
     """Sums up the changes to files and links, from first to last state."""
     first: dict[str, State] = {}
     last: dict[str, State] = {}

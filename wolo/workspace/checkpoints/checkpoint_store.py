@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from wolo.errors import ToolError
 from wolo.places import make_private
-from wolo.workspace.checkpoints.path_state import Change, RecordedChange, State, digest
+from wolo.workspace.checkpoints.path_state import PathChange, RecordedChange, State, digest
 from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite
 
 BUSY_MS = 20_000
@@ -237,7 +237,7 @@ class CheckpointStore:
             (
                 id,
                 RecordedChange(
-                    Change(os.fsdecode(path), State(*states[:3]), State(*states[3:])), session, turn, call, source, step
+                    PathChange(os.fsdecode(path), State(*states[:3]), State(*states[3:])), session, turn, call, source, step
                 ),
             )
             for id, session, turn, call, source, step, path, *states in found

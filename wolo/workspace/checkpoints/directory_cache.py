@@ -21,7 +21,7 @@ Stamp = tuple[int, ...]
 """Times, size, identity and mode; empty for an entry that must be read again."""
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     kind: Kind
     """Empty for entries not covered."""
     stamp: Stamp = ()
@@ -34,19 +34,19 @@ class Entry(NamedTuple):
         return State(self.kind, self.hash, self.mode)
 
 
-class Listing:
+class DirectoryListing:
     """A folder as of the last scan."""
 
     __slots__ = ("entries", "mode", "rules", "stamp")
 
-    def __init__(self, stamp: Stamp, mode: int, rules: Stamp, entries: dict[str, Entry]) -> None:
+    def __init__(self, stamp: Stamp, mode: int, rules: Stamp, entries: dict[str, DirectoryEntry]) -> None:
         self.stamp = stamp
         self.mode = mode
         self.rules = rules
         """Stamps of the files with ignore rules."""
         self.entries = entries
 
-    def is_like(self, other: Listing) -> bool:
+    def is_like(self, other: DirectoryListing) -> bool:
         mine, theirs = ((each.stamp, each.mode, each.rules, each.entries) for each in (self, other))
         return mine == theirs
 
@@ -55,16 +55,16 @@ class Listing:
         return msgpack.encode((self.stamp, self.mode, self.rules, names, list(self.entries.values())))
 
 
-_DECODER = msgpack.Decoder(tuple[Stamp, int, Stamp, bytes, list[Entry]])
+_DECODER = msgpack.Decoder(tuple[Stamp, int, Stamp, bytes, list[DirectoryEntry]])
 
 
-def decode(data: bytes) -> Listing:
+def decode(data: bytes) -> DirectoryListing:
     """Raises msgspec.DecodeError."""
     stamp, mode, rules, names, entries = _DECODER.decode(data)
-    return Listing(stamp, mode, rules, dict(zip(os.fsdecode(names).split("/"), entries, strict=False)))
+    return DirectoryListing(stamp, mode, rules, dict(zip(os.fsdecode(names).split("/"), entries, strict=False)))
 
 
-def hashes(listing: Listing) -> Iterator[bytes]:
+def hashes(listing: DirectoryListing) -> Iterator[bytes]:
     return (entry.hash for entry in listing.entries.values() if entry.hash)
 
 

@@ -41,7 +41,7 @@ class State(NamedTuple):
 ABSENT = State()
 
 
-class Change(NamedTuple):
+class PathChange(NamedTuple):
     path: str
     """Absolute and real."""
     before: State
@@ -55,7 +55,7 @@ class Change(NamedTuple):
 class RecordedChange(NamedTuple):
     """A change as stored."""
 
-    change: Change
+    change: PathChange
     session: str
     turn: str
     call: str
@@ -76,7 +76,7 @@ class ChangedPaths(NamedTuple):
         return tuple(sorted({*self.made, *self.changed, *self.gone}))
 
 
-def modes(change: Change) -> tuple[int, int]:
+def modes(change: PathChange) -> tuple[int, int]:
     return change.before.mode, change.after.mode
 
 

@@ -18,14 +18,14 @@ from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
 from wolo.workspace.checkpoints.path_state import (
     NOT_STORED,
     UNKNOWN_MODE,
-    Change,
+    PathChange,
     RecordedChange,
     State,
     content,
     digest,
     observe_in,
 )
-from wolo.workspace.checkpoints.undo_plan import CHANGED_SINCE, NOT_KEPT, Conflict, Plan
+from wolo.workspace.checkpoints.undo_plan import CHANGED_SINCE, NOT_KEPT, PathConflict, UndoPlan
 from wolo.workspace.files.atomic_write import FileChanged, sync_folder, write_locked
 from wolo.workspace.files.file_locks import locked, new_temporary_name, note_temporary
 from wolo.workspace.files.safe_open import explain, open_folder, open_regular_in
@@ -34,15 +34,15 @@ _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _OWNER = stat.S_IRWXU
 
 
-class Outcome(NamedTuple):
+class RestoreOutcome(NamedTuple):
     number: int
     """Id of the undo, for redo."""
     restored: tuple[str, ...]
     removed: tuple[str, ...]
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[PathConflict, ...]
 
 
-def restore(store: CheckpointStore, plan: Plan, locks: Path, *, session: str, turns: Sequence[str]) -> Outcome:
+def restore(store: CheckpointStore, plan: UndoPlan, locks: Path, *, session: str, turns: Sequence[str]) -> RestoreOutcome:
     """Carries out a plan. After a kill at any moment the same plan can be made and completed; `store.end_step` marks it done.
 
     Raises ToolError, before any change, when the present contents cannot be stored.
@@ -60,7 +60,7 @@ def restore(store: CheckpointStore, plan: Plan, locks: Path, *, session: str, tu
     failed = work.run(steps)
     bad = {conflict.path for conflict in failed}
     done = [step for step in steps if step.path not in bad and step.path not in work.not_removed]
-    return Outcome(
+    return RestoreOutcome(
         number,
         tuple(step.path for step in done if step.after.kind),
         tuple(step.path for step in done if not step.after.kind),
@@ -68,7 +68,7 @@ def restore(store: CheckpointStore, plan: Plan, locks: Path, *, session: str, tu
     )
 
 
-def _store_replaced(store: CheckpointStore, steps: Sequence[Change]) -> tuple[list[Change], list[Conflict]]:
+def _store_replaced(store: CheckpointStore, steps: Sequence[PathChange]) -> tuple[list[PathChange], list[PathConflict]]:
     """Stores the present content of each path; returns the steps that can be reverted and the conflicts."""
     kept, lost = [], []
     for step in steps:
@@ -78,7 +78,7 @@ def _store_replaced(store: CheckpointStore, steps: Sequence[Change]) -> tuple[li
             except OSError:
                 data = None
             if data is None or digest(data) != step.before.hash:
-                lost.append(Conflict(step.path, CHANGED_SINCE))
+                lost.append(PathConflict(step.path, CHANGED_SINCE))
                 continue
             store.save(data)
         kept.append(step)
@@ -91,12 +91,12 @@ class _Restoring:
         """Folders not removed because they hold other files."""
         self._store = store
         self._locks = locks
-        self._failed: dict[str, Conflict] = {}
+        self._failed: dict[str, PathConflict] = {}
         self._files: dict[str, tuple[int, int]] = {}
         """Device and inode of each file with several names, before any change."""
-        self._done: dict[tuple[int, int], Change] = {}
+        self._done: dict[tuple[int, int], PathChange] = {}
 
-    def run(self, steps: Sequence[Change]) -> list[Conflict]:
+    def run(self, steps: Sequence[PathChange]) -> list[PathConflict]:
         """Orders the steps: removals before replacements, folders before their content."""
         self._files = dict(_with_several_names(steps))
         top_down = sorted(steps, key=lambda step: step.path.count("/"))
@@ -118,7 +118,7 @@ class _Restoring:
                 self._attempt(step, lambda each: _set_mode(each, each.after.mode))
         return list(self._failed.values())
 
-    def _attempt(self, step: Change, work: Callable[[Change], None]) -> None:
+    def _attempt(self, step: PathChange, work: Callable[[PathChange], None]) -> None:
         if step.path in self._failed:
             return
         try:
@@ -128,14 +128,14 @@ class _Restoring:
                 with _unlocked(Path(step.path).parent):
                     work(step)
         except FileChanged:
-            self._failed[step.path] = Conflict(step.path, CHANGED_SINCE)
+            self._failed[step.path] = PathConflict(step.path, CHANGED_SINCE)
         except ToolError as error:
-            self._failed[step.path] = Conflict(step.path, error.message)
+            self._failed[step.path] = PathConflict(step.path, error.message)
         except OSError as error:
             reason = explain(error, "it").message.removeprefix("`it` ").removesuffix(".")
-            self._failed[step.path] = Conflict(step.path, f"it {reason}")
+            self._failed[step.path] = PathConflict(step.path, f"it {reason}")
 
-    def _remove(self, step: Change) -> None:
+    def _remove(self, step: PathChange) -> None:
         path = Path(step.path)
         with locked(path, self._locks):
             folder = open_folder(path.parent)
@@ -153,7 +153,7 @@ class _Restoring:
             finally:
                 os.close(folder)
 
-    def _make_folder(self, step: Change) -> None:
+    def _make_folder(self, step: PathChange) -> None:
         folder = open_folder(Path(step.path).parent, created=[])
         try:
             with suppress(FileExistsError):
@@ -162,7 +162,7 @@ class _Restoring:
         finally:
             os.close(folder)
 
-    def _restore(self, step: Change) -> None:
+    def _restore(self, step: PathChange) -> None:
         path, after = Path(step.path), step.after
         data = self._store.content(after.hash)
         if data is None:
@@ -183,7 +183,7 @@ class _Restoring:
             finally:
                 os.close(folder)
 
-    def _replace(self, step: Change, data: bytes, journal: int | None) -> None:
+    def _replace(self, step: PathChange, data: bytes, journal: int | None) -> None:
         """Replaces a file's content, mode or both."""
         file = self._files.get(step.path)
         if file is not None and self._link_again(step, self._done.get(file), journal):
@@ -197,7 +197,7 @@ class _Restoring:
         if file is not None:
             self._done[file] = step
 
-    def _link_again(self, step: Change, done: Change | None, journal: int | None) -> bool:
+    def _link_again(self, step: PathChange, done: PathChange | None, journal: int | None) -> bool:
         """Links a path to another name of the same file that was restored before; False when they are to differ."""
         if done is None or done.after != step.after:
             return False
@@ -222,7 +222,7 @@ class _Restoring:
         return True
 
 
-def _with_several_names(steps: Iterable[Change]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _with_several_names(steps: Iterable[PathChange]) -> Iterator[tuple[str, tuple[int, int]]]:
     for step in steps:
         if step.before.kind == step.after.kind == "file":
             with suppress(OSError):
@@ -238,7 +238,7 @@ def _unlocked(folder: Path) -> Iterator[None]:
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & _OWNER == _OWNER:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    change = Change(str(folder), State("folder", NOT_STORED, mode), State("folder", NOT_STORED, mode | _OWNER))
+    change = PathChange(str(folder), State("folder", NOT_STORED, mode), State("folder", NOT_STORED, mode | _OWNER))
     _set_mode(change, mode | _OWNER)
     try:
         yield
@@ -246,7 +246,7 @@ def _unlocked(folder: Path) -> Iterator[None]:
         _set_mode(change, mode)
 
 
-def _stays(step: Change) -> bool:
+def _stays(step: PathChange) -> bool:
     """Only the content or the mode changes."""
     return step.before.kind == step.after.kind != "link"
 
@@ -257,7 +257,7 @@ def _require(folder: int, name: str, state: State) -> None:
         raise FileChanged(CHANGED_SINCE)
 
 
-def _set_mode(step: Change, mode: int) -> None:
+def _set_mode(step: PathChange, mode: int) -> None:
     path = Path(step.path)
     folder = open_folder(path.parent)
     try:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from msgspec import json
 
-from wolo.workspace.checkpoints.directory_cache import Entry, Listing, Stamp, rule_stamps, stamp_of, trusted
-from wolo.workspace.checkpoints.path_state import ABSENT, NOT_STORED, Change, State, as_text
+from wolo.workspace.checkpoints.directory_cache import DirectoryEntry, DirectoryListing, Stamp, rule_stamps, stamp_of, trusted
+from wolo.workspace.checkpoints.path_state import ABSENT, NOT_STORED, PathChange, State, as_text
 from wolo.workspace.search.walk import Rules, WalkLimits, WalkStopped, is_ignored, rules_in
 
 MAX_FILE_BYTES = 10 << 20
@@ -54,11 +54,13 @@ class Scan:
     Raises walk.WalkStopped on a limit; `known` must then be discarded.
     """
 
-    def __init__(self, known: dict[str, Listing], leave_out: Iterable[str], store_content: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self, known: dict[str, DirectoryListing], leave_out: Iterable[str], store_content: Callable[[bytes], bytes]
+    ) -> None:
         self.known = known
-        self.changes: list[Change] = []
+        self.changes: list[PathChange] = []
         """In a possible order: a removed entry precedes what replaced it."""
-        self.renewed: dict[str, Listing | None] = {}
+        self.renewed: dict[str, DirectoryListing | None] = {}
         """Changed listings; None for a removed folder."""
         self._excluded = frozenset(leave_out)
         self._store_content = store_content
@@ -110,40 +112,40 @@ class Scan:
             return []
         return self._relist(visit, old, status, entries)
 
-    def _keep_unreadable(self, visit: _Visit, old: Listing | None, mode: int) -> None:
+    def _keep_unreadable(self, visit: _Visit, old: DirectoryListing | None, mode: int) -> None:
         """Handles a folder that became unreadable: its content is not known to be gone."""
         if old is not None and old.mode != mode and visit.inner:
-            self.changes.append(Change(visit.path, State("folder", NOT_STORED, old.mode), State("folder", NOT_STORED, mode)))
-            self._set_listing(visit.path, Listing((), mode, old.rules, old.entries))
+            self.changes.append(PathChange(visit.path, State("folder", NOT_STORED, old.mode), State("folder", NOT_STORED, mode)))
+            self._set_listing(visit.path, DirectoryListing((), mode, old.rules, old.entries))
 
     def _relist(
-        self, visit: _Visit, old: Listing | None, status: os.stat_result, entries: dict[str, os.DirEntry[str]]
+        self, visit: _Visit, old: DirectoryListing | None, status: os.stat_result, entries: dict[str, os.DirEntry[str]]
     ) -> list[_Visit]:
         path, mode = visit.path, stat.S_IMODE(status.st_mode)
         state = State("folder", NOT_STORED, mode)
         if visit.is_new:
-            self.changes.append(Change(path, ABSENT, state))
+            self.changes.append(PathChange(path, ABSENT, state))
         elif old is not None and old.mode != mode and visit.inner:
-            self.changes.append(Change(path, State("folder", NOT_STORED, old.mode), state))
+            self.changes.append(PathChange(path, State("folder", NOT_STORED, old.mode), state))
         before = old.entries if old is not None else {}
         for name in before.keys() - entries.keys():
             self._record_removal(f"{path}/{name}", before[name])
         rules = rules_in(path, visit.inner, self._rules_above(visit), entries, self._bounds)
         stamps = rule_stamps(path, entries)
         is_fresh = visit.is_fresh or (old is not None and old.rules != stamps)
-        listing = Listing(trusted(stamp_of(status)), mode, stamps, {})
+        listing = DirectoryListing(trusted(stamp_of(status)), mode, stamps, {})
         following = []
         for name, entry in entries.items():
             was = before.get(name)
             is_made = visit.is_new or (old is not None and was is None)
             inner = f"{visit.inner}{name}{'/' if entry.is_dir(follow_symlinks=False) else ''}"
             if self._is_not_covered(entry, was, inner, rules, is_fresh=is_fresh):
-                listing.entries[name] = Entry("")
+                listing.entries[name] = DirectoryEntry("")
             elif inner.endswith("/"):
                 if was is not None and was.kind in ("file", "link"):
                     self._record_removal(entry.path, was)
                     is_made = True
-                listing.entries[name] = Entry("folder")
+                listing.entries[name] = DirectoryEntry("folder")
                 following.append(_Visit(entry.path, inner, rules, visit, is_made, is_fresh))
             else:
                 listing.entries[name] = self._enter(entry.path, was, is_made=is_made)
@@ -160,7 +162,7 @@ class Scan:
         return rules_in(above.path, above.inner, self._rules_above(above), self.known[above.path].entries, self._bounds)
 
     def _is_not_covered(
-        self, entry: os.DirEntry[str], was: Entry | None, inner: str, rules: tuple[Rules, ...], *, is_fresh: bool
+        self, entry: os.DirEntry[str], was: DirectoryEntry | None, inner: str, rules: tuple[Rules, ...], *, is_fresh: bool
     ) -> bool:
         """Covered entries stay covered, and uncovered ones are never taken for new."""
         if entry.name == ".git" or entry.path in self._excluded:
@@ -169,7 +171,7 @@ class Scan:
             return not was.kind
         return is_ignored(inner, rules)
 
-    def _enter(self, path: str, was: Entry | None, *, is_made: bool) -> Entry:
+    def _enter(self, path: str, was: DirectoryEntry | None, *, is_made: bool) -> DirectoryEntry:
         """Compares an entry that is not a folder."""
         if was is not None and was.kind == "folder":
             self._record_removal(path, was)
@@ -178,12 +180,12 @@ class Scan:
             return self._compare(path, was)
         now, _ = self._read(path)
         if is_made and now.kind:
-            self.changes.append(Change(path, ABSENT, now.state))
+            self.changes.append(PathChange(path, ABSENT, now.state))
         return now
 
-    def _recheck(self, path: str, listing: Listing) -> None:
+    def _recheck(self, path: str, listing: DirectoryListing) -> None:
         """Checks the files of a folder whose names did not change."""
-        renewed: dict[str, Entry] = {}
+        renewed: dict[str, DirectoryEntry] = {}
         lstat, lead = os.lstat, f"{path}/"
         for name, entry in listing.entries.items():
             kind, stamp, key, _ = entry  # the hot loop over all files
@@ -204,55 +206,55 @@ class Scan:
             if (now := self._compare(lead + name, entry)) != entry:
                 renewed[name] = now
         if renewed:
-            self._set_listing(path, Listing(listing.stamp, listing.mode, listing.rules, {**listing.entries, **renewed}))
+            self._set_listing(path, DirectoryListing(listing.stamp, listing.mode, listing.rules, {**listing.entries, **renewed}))
 
-    def _compare(self, path: str, was: Entry) -> Entry:
+    def _compare(self, path: str, was: DirectoryEntry) -> DirectoryEntry:
         now, stamp = self._read(path)
         if now.kind != was.kind:
-            self.changes.append(Change(path, was.state, ABSENT))
+            self.changes.append(PathChange(path, was.state, ABSENT))
             if now.kind:
-                self.changes.append(Change(path, ABSENT, now.state))
+                self.changes.append(PathChange(path, ABSENT, now.state))
         elif stamp != was.stamp and (now.mode != was.mode or not _is_same(was, now, stamp)):
-            self.changes.append(Change(path, was.state, now.state))
+            self.changes.append(PathChange(path, was.state, now.state))
         return now
 
-    def _record_removal(self, path: str, was: Entry) -> None:
+    def _record_removal(self, path: str, was: DirectoryEntry) -> None:
         if was.kind in _FILES:
-            self.changes.append(Change(path, was.state, ABSENT))
+            self.changes.append(PathChange(path, was.state, ABSENT))
         elif was.kind == "folder" and (listing := self.known.get(path)):
             for name, entry in listing.entries.items():
                 self._record_removal(f"{path}/{name}", entry)
-            self.changes.append(Change(path, State("folder", NOT_STORED, listing.mode), ABSENT))
+            self.changes.append(PathChange(path, State("folder", NOT_STORED, listing.mode), ABSENT))
             self._set_listing(path, None)
 
-    def _set_listing(self, path: str, listing: Listing | None) -> None:
+    def _set_listing(self, path: str, listing: DirectoryListing | None) -> None:
         self.renewed[path] = listing
         if listing is None:
             self.known.pop(path, None)
         else:
             self.known[path] = listing
 
-    def _count(self, path: str, listing: Listing) -> None:
+    def _count(self, path: str, listing: DirectoryListing) -> None:
         self._entries += len(listing.entries)
         if self._entries > MAX_ENTRIES:
             raise WalkStopped(f"after {MAX_ENTRIES:,} files and folders")
         self._ignored += [f"{path}/{name}" for name, entry in listing.entries.items() if not entry.kind and name != ".git"]
 
-    def _read(self, path: str) -> tuple[Entry, Stamp]:
+    def _read(self, path: str) -> tuple[DirectoryEntry, Stamp]:
         """Reads the present state, storing the content, and the stamp; kind is empty for an uncovered entry."""
         try:
             status = os.lstat(path)
             stamp = stamp_of(status)
             if stat.S_ISLNK(status.st_mode):
                 key = self._store_content(os.fsencode(os.readlink(path)))  # noqa: PTH115  # bytes of any kind
-                return Entry("link", trusted(stamp), key), stamp
+                return DirectoryEntry("link", trusted(stamp), key), stamp
         except OSError:
-            return Entry(""), ()
+            return DirectoryEntry(""), ()
         if not stat.S_ISREG(status.st_mode):
             self._special.append(path)
-            return Entry(""), ()
+            return DirectoryEntry(""), ()
         remembered, key = self._content(path, stamp)
-        return Entry("file", remembered, key, stat.S_IMODE(status.st_mode)), stamp
+        return DirectoryEntry("file", remembered, key, stat.S_IMODE(status.st_mode)), stamp
 
     def _content(self, path: str, stamp: Stamp) -> tuple[Stamp, bytes]:
         """Returns the stamp to remember and the hash of the stored content."""
@@ -290,7 +292,7 @@ class _Visit(NamedTuple):
     """Ignore rules above it have changed."""
 
 
-def _is_same(was: Entry, now: Entry, stamp: Stamp) -> bool:
+def _is_same(was: DirectoryEntry, now: DirectoryEntry, stamp: Stamp) -> bool:
     """Compares contents; by time, size and identity where the content is not stored."""
     if was.hash and now.hash:
         return was.hash == now.hash

@@ -27,20 +27,20 @@ from wolo.workspace.checkpoints.attribution import (
     summed_changes,
 )
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore, Damaged, store_path
-from wolo.workspace.checkpoints.directory_cache import Listing, decode, hashes
+from wolo.workspace.checkpoints.directory_cache import DirectoryListing, decode, hashes
 from wolo.workspace.checkpoints.path_state import (
     ABSENT,
     NOT_STORED,
     UNKNOWN_MODE,
-    Change,
     ChangedPaths,
+    PathChange,
     RecordedChange,
     Source,
     State,
     as_line,
 )
 from wolo.workspace.checkpoints.scan import LeftOut, Scan
-from wolo.workspace.files.atomic_write import FileChange
+from wolo.workspace.files.atomic_write import PendingChange
 from wolo.workspace.processes.process_table import owner_name
 from wolo.workspace.search.walk import WalkStopped
 
@@ -50,7 +50,7 @@ _PRUNE_EVERY_S = 24 * 3600.0
 _KEPT_S = 30 * 24 * 3600.0
 
 
-def prune(store: CheckpointStore, listings: Mapping[str, Listing]) -> None:
+def prune(store: CheckpointStore, listings: Mapping[str, DirectoryListing]) -> None:
     """Removes old changes and contents, once a day or when the store is large. Raises ToolError."""
     now, pruned = time.time(), store.fact(_PRUNED)
     if pruned and now - float(pruned) < _PRUNE_EVERY_S and store.size_bytes() < MAX_STORE_BYTES:
@@ -97,7 +97,7 @@ class FileTracker:
         self._lock = RLock()
         self._store: CheckpointStore | None = None
         self._is_closed = self._is_broken = False
-        self._known: dict[str, Listing] | None = None
+        self._known: dict[str, DirectoryListing] | None = None
         self._generation = ""
         self._running: dict[str, int] = {}
         """Calls that have not ended or left processes running."""
@@ -107,7 +107,7 @@ class FileTracker:
         self._notices: list[str] = []
         self._notified: set[str] = set()
 
-    def note(self, call: str, change: FileChange) -> None:
+    def note(self, call: str, change: PendingChange) -> None:
         """Records a change right before a tool makes it. Raises ToolError when it cannot be stored; the tool must then not make
         it.
         """
@@ -215,7 +215,7 @@ class FileTracker:
             store.close()
             self._store = None
 
-    def _noted(self, call: str, change: FileChange, store: CheckpointStore) -> list[RecordedChange]:
+    def _noted(self, call: str, change: PendingChange, store: CheckpointStore) -> list[RecordedChange]:
         path = str(change.path)
         before, after = ABSENT, ABSENT
         if change.before is not None:
@@ -224,8 +224,10 @@ class FileTracker:
             mode = change.before_mode if change.before is not None else UNKNOWN_MODE
             after = State("file", store.save(change.after), mode)
         source: Source = "in place" if change.in_place else "tool"
-        folders = [Change(str(folder), ABSENT, State("folder", NOT_STORED)) for folder in change.folders]
-        return [RecordedChange(each, self.session, self.turn, call, source) for each in (*folders, Change(path, before, after))]
+        folders = [PathChange(str(folder), ABSENT, State("folder", NOT_STORED)) for folder in change.folders]
+        return [
+            RecordedChange(each, self.session, self.turn, call, source) for each in (*folders, PathChange(path, before, after))
+        ]
 
     def _scan(self, store: CheckpointStore, call: str = "") -> ChangedPaths:
         """Scans and attributes the differences to `call` or to a running command. Needs a `writing` block."""
@@ -256,7 +258,7 @@ class FileTracker:
         self._notify_coverage(look.left_out, time.monotonic() - began, is_first=is_first)
         return summed_changes(look.changes)
 
-    def _listings(self, store: CheckpointStore) -> dict[str, Listing]:
+    def _listings(self, store: CheckpointStore) -> dict[str, DirectoryListing]:
         """Returns the listings of the last scan by any process."""
         generation = store.fact(GENERATION)
         if self._known is None or generation != self._generation:
@@ -267,7 +269,7 @@ class FileTracker:
             self._generation = generation
         return self._known
 
-    def _attribute(self, store: CheckpointStore, changes: Sequence[Change], call: str) -> None:
+    def _attribute(self, store: CheckpointStore, changes: Sequence[PathChange], call: str) -> None:
         """Attributes changes to a running command. Changes recorded by tools are left out; those that no command can have made
         are the user's.
         """

@@ -13,44 +13,44 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore
-from wolo.workspace.checkpoints.path_state import UNKNOWN_MODE, Change, RecordedChange, State, content, observe
+from wolo.workspace.checkpoints.path_state import UNKNOWN_MODE, PathChange, RecordedChange, State, content, observe
 
 CHANGED_SINCE = "changed since by someone else"
 NOT_KEPT = "its previous content is not saved"
 UNCLEAR = "unclear whether a command or someone else changed it"
 
 
-class Conflict(NamedTuple):
+class PathConflict(NamedTuple):
     path: str
     reason: str
 
 
-class Plan(NamedTuple):
-    steps: tuple[Change, ...] = ()
+class UndoPlan(NamedTuple):
+    steps: tuple[PathChange, ...] = ()
     """From the present to the restored state."""
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[PathConflict, ...] = ()
     """Changed paths that cannot be restored."""
 
 
-def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterable[Path] = ()) -> Plan:
+def plan(store: CheckpointStore, changes: Sequence[RecordedChange], only: Iterable[Path] = ()) -> UndoPlan:
     """`only` limits it to these paths and below."""
     wanted = tuple(only)
-    steps: list[Change] = []
-    conflicts: list[Conflict] = []
+    steps: list[PathChange] = []
+    conflicts: list[PathConflict] = []
     unfinished = {noted.change.path: noted.change for noted in store.of_unfinished_steps()}
     for path, noted in _by_path(changes).items():
         if wanted and not any(place == Path(path) or place in Path(path).parents for place in wanted):
             continue
         sure = [each for each in noted if each.source != "unclear"]
         if not sure:
-            conflicts.append(Conflict(path, UNCLEAR))
+            conflicts.append(PathConflict(path, UNCLEAR))
             continue
         result = _undo_one(store, path, sure, unfinished.get(path))
-        if isinstance(result, Conflict):
+        if isinstance(result, PathConflict):
             conflicts.append(result)
         elif result is not None:
             steps.append(result)
-    return Plan(tuple(steps), tuple(conflicts))
+    return UndoPlan(tuple(steps), tuple(conflicts))
 
 
 def _by_path(changes: Iterable[RecordedChange]) -> dict[str, list[RecordedChange]]:
@@ -61,27 +61,27 @@ def _by_path(changes: Iterable[RecordedChange]) -> dict[str, list[RecordedChange
 
 
 def _undo_one(
-    store: CheckpointStore, path: str, noted: Sequence[RecordedChange], unfinished: Change | None
-) -> Change | Conflict | None:
+    store: CheckpointStore, path: str, noted: Sequence[RecordedChange], unfinished: PathChange | None
+) -> PathChange | PathConflict | None:
     """None when nothing has to change. `begun` is what a killed undo was about to do."""
     try:
         now = state = observe(path)
         if unfinished is not None and _is_partly_done(unfinished, now):
             target = unfinished.after
-            return None if now.is_like(target) and target.mode in (now.mode, UNKNOWN_MODE) else Change(path, now, target)
+            return None if now.is_like(target) and target.mode in (now.mode, UNKNOWN_MODE) else PathChange(path, now, target)
         for each in reversed(noted):
             before = _before(store, each, state)
             if before is None:
                 unkept = not each.change.after.is_known or not each.change.before.is_known
-                return Conflict(path, NOT_KEPT if unkept else CHANGED_SINCE)
+                return PathConflict(path, NOT_KEPT if unkept else CHANGED_SINCE)
             state = before
     except OSError as error:
-        return Conflict(path, f"cannot read it: {error.strerror}")
+        return PathConflict(path, f"cannot read it: {error.strerror}")
     if state == now:
         return None
     if state.kind in ("file", "link") and (not state.is_known or store.content(state.hash) is None):
-        return Conflict(path, NOT_KEPT)
-    return Change(path, now, state)
+        return PathConflict(path, NOT_KEPT)
+    return PathChange(path, now, state)
 
 
 def _before(store: CheckpointStore, noted: RecordedChange, state: State) -> State | None:
@@ -95,7 +95,7 @@ def _before(store: CheckpointStore, noted: RecordedChange, state: State) -> Stat
     return state if was_not_made else None
 
 
-def _is_partly_done(unfinished: Change, now: State) -> bool:
+def _is_partly_done(unfinished: PathChange, now: State) -> bool:
     """The step is done, or half done: the old entry is gone, or a folder is still made accessible."""
     before, target = unfinished.before, unfinished.after
     if not now.kind and before.kind and target.kind and before.kind != target.kind:

@@ -27,14 +27,14 @@ class FileChanged(ToolError):
     """The file has changed since it was read; nothing was written."""
 
 
-class Written(Struct, frozen=True):
+class WrittenFile(Struct, frozen=True):
     hash: str
     created: bool
     links: int
     """More than 1: other names of the old file have the old content."""
 
 
-class FileChange(Struct, frozen=True):
+class PendingChange(Struct, frozen=True):
     """A change about to be made; `before` and `after` are the whole content, None for no file."""
 
     path: Path
@@ -48,11 +48,11 @@ class FileChange(Struct, frozen=True):
     """Written in place: while it lasts, the content may be neither."""
 
 
-ChangeListener = Callable[[FileChange], None]
+ChangeListener = Callable[[PendingChange], None]
 """Called under the file's lock, right before a change."""
 
 
-def ignore_change(change: FileChange) -> None:
+def ignore_change(change: PendingChange) -> None:
     pass
 
 
@@ -60,7 +60,9 @@ def content_hash(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def write_atomic(path: Path, data: bytes, *, locks: Path, expected: str | None, note: ChangeListener = ignore_change) -> Written:
+def write_atomic(
+    path: Path, data: bytes, *, locks: Path, expected: str | None, note: ChangeListener = ignore_change
+) -> WrittenFile:
     """Writes `data` to the real `path`, whose content must have the hash `expected` (None: must not exist).
 
     Mode, owner and extended attributes are preserved; a new file gets the umask, missing folders are created. Raises FileChanged,
@@ -79,7 +81,7 @@ def write_locked(
     note: ChangeListener = ignore_change,
     like: int | None = None,
     created: list[Path] | None = None,
-) -> Written:
+) -> WrittenFile:
     """As `write_atomic`, under the file's lock `journal`.
 
     A new file gets mode, owner and attributes of the open file `like`. `created` collects the folders made.
@@ -156,24 +158,24 @@ class _Write:
         self.like = like
         self.made = made
 
-    def run(self) -> Written:
+    def run(self) -> WrittenFile:
         old = self._open_expected()
         if old is None:
-            self.note(FileChange(self.path, None, 0, self.data, self.made))
+            self.note(PendingChange(self.path, None, 0, self.data, self.made))
             self._write_temporary(self.like, is_new=True)
-            return Written(content_hash(self.data), True, 1)
+            return WrittenFile(content_hash(self.data), True, 1)
         try:
             status = os.fstat(old)
             refuse_read_only(self.folder, self.name, status)
-            self.note(FileChange(self.path, read_all(old, UNLIMITED), stat.S_IMODE(status.st_mode), self.data))
+            self.note(PendingChange(self.path, read_all(old, UNLIMITED), stat.S_IMODE(status.st_mode), self.data))
             try:
                 self._write_temporary(old, is_new=False)
-                return Written(content_hash(self.data), False, status.st_nlink)
+                return WrittenFile(content_hash(self.data), False, status.st_nlink)
             except OSError as error:
                 if error.errno not in _NO_RENAME:
                     raise
             self._overwrite()
-            return Written(content_hash(self.data), False, 1)
+            return WrittenFile(content_hash(self.data), False, 1)
         finally:
             os.close(old)
 
@@ -237,7 +239,7 @@ class _Write:
             before = read_all(handle, UNLIMITED)
             if content_hash(before) != self.expected:
                 raise FileChanged("The file was changed meanwhile.")
-            self.note(FileChange(self.path, before, stat.S_IMODE(status.st_mode), self.data, in_place=True))
+            self.note(PendingChange(self.path, before, stat.S_IMODE(status.st_mode), self.data, in_place=True))
             try:
                 _write_over(handle, self.data)
             except BaseException:
@@ -309,7 +311,7 @@ def remove_locked(path: Path, *, expected: str, note: ChangeListener = ignore_ch
         try:
             status = os.fstat(handle)
             refuse_read_only(folder, path.name, status)
-            note(FileChange(path, read_all(handle, UNLIMITED), stat.S_IMODE(status.st_mode), None))
+            note(PendingChange(path, read_all(handle, UNLIMITED), stat.S_IMODE(status.st_mode), None))
             os.unlink(path.name, dir_fd=folder)
             sync_folder(folder)
         except BaseException:

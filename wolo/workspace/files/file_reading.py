@@ -99,7 +99,7 @@ _SAMPLE_BYTES = 64 * 1024
 _HIGH_BYTES = bytes(range(128, 256))
 
 
-class Limits(Struct, frozen=True):
+class PageLimits(Struct, frozen=True):
     lines: int
     width: int
     """In characters; longer lines are cut."""
@@ -107,7 +107,7 @@ class Limits(Struct, frozen=True):
     """Size of the page."""
 
 
-class Line(Struct, frozen=True):
+class NumberedLine(Struct, frozen=True):
     number: int
     """From 1; negative, from the end, in a file too large to count."""
     text: str
@@ -115,8 +115,8 @@ class Line(Struct, frozen=True):
     """Size of the whole line when it is cut."""
 
 
-class Page(Struct, frozen=True):
-    lines: list[Line]
+class FilePage(Struct, frozen=True):
+    lines: list[NumberedLine]
     total: int | None
     """Lines of the file; None when it is too large to count."""
     hash: str | None
@@ -126,7 +126,7 @@ class Page(Struct, frozen=True):
     """See `newline_name`; judged by the beginning of a large file."""
 
 
-def read_page(handle: int, offset: int, limits: Limits) -> Page:
+def read_page(handle: int, offset: int, limits: PageLimits) -> FilePage:
     """Reads lines from `offset` (1-based; negative counts from the end), within `limits`.
 
     Raises ToolError for binary data, and for lines too deep in a huge file.
@@ -144,10 +144,10 @@ def read_page(handle: int, offset: int, limits: Limits) -> Page:
     newline = newline_name(sample.decode("latin-1"))
     if size <= MAX_TEXT_BYTES:
         total, whole_hash = _count(handle)
-        return Page(_scan(handle, _first(offset, total), limits, encoding), total, whole_hash, encoding, newline)
+        return FilePage(_scan(handle, _first(offset, total), limits, encoding), total, whole_hash, encoding, newline)
     if offset < 0:
-        return Page(_tail(handle, size, -offset, limits, encoding), None, None, encoding, newline)
-    return Page(_scan(handle, max(offset, 1), limits, encoding), None, None, encoding, newline)
+        return FilePage(_tail(handle, size, -offset, limits, encoding), None, None, encoding, newline)
+    return FilePage(_scan(handle, max(offset, 1), limits, encoding), None, None, encoding, newline)
 
 
 def _encoding(data: bytes, size: int) -> Encoding:
@@ -157,23 +157,23 @@ def _encoding(data: bytes, size: int) -> Encoding:
     return encoding
 
 
-def _page_of_whole(data: bytes, offset: int, limits: Limits) -> Page:
+def _page_of_whole(data: bytes, offset: int, limits: PageLimits) -> FilePage:
     encoding = _encoding(data, len(data))
     text = encoding.decode(data)
     every = split_lines(text)
     first = _first(offset, len(every))
     wanted = every[first - 1 : first - 1 + limits.lines]
     cut = (_line(number, line, 0, limits) for number, line in enumerate(wanted, start=first))
-    return Page(_fill(cut, limits), len(every), content_hash(data), encoding, newline_name(text))
+    return FilePage(_fill(cut, limits), len(every), content_hash(data), encoding, newline_name(text))
 
 
 def _first(offset: int, total: int) -> int:
     return max(offset if offset >= 0 else total + offset + 1, 1)
 
 
-def _fill(lines: Iterable[Line], limits: Limits) -> list[Line]:
+def _fill(lines: Iterable[NumberedLine], limits: PageLimits) -> list[NumberedLine]:
     """Takes as many lines as the page holds, at least one."""
-    page: list[Line] = []
+    page: list[NumberedLine] = []
     room = limits.size_bytes
     for line in lines:
         room -= len(line.text.encode())
@@ -185,13 +185,13 @@ def _fill(lines: Iterable[Line], limits: Limits) -> list[Line]:
     return page
 
 
-def _line(number: int, text: str, full_bytes: int, limits: Limits) -> Line:
+def _line(number: int, text: str, full_bytes: int, limits: PageLimits) -> NumberedLine:
     """`full_bytes` is given when `text` is only the beginning of the line."""
     text = text.rstrip("\r\n")
     shown = printable(text[: limits.width])
     if len(text) > limits.width:
         full_bytes = full_bytes or len(text.encode(errors="replace"))
-    return Line(number, shown, full_bytes)
+    return NumberedLine(number, shown, full_bytes)
 
 
 def _count(handle: int) -> tuple[int, str]:
@@ -203,7 +203,7 @@ def _count(handle: int) -> tuple[int, str]:
     return total + (last != b"\n"), digest.hexdigest()
 
 
-def _scan(handle: int, first: int, limits: Limits, encoding: Encoding) -> list[Line]:
+def _scan(handle: int, first: int, limits: PageLimits, encoding: Encoding) -> list[NumberedLine]:
     """Splits at LF only: a large file with other endings is one line."""
     position = _find_line(handle, first)
     if position is None:
@@ -212,7 +212,7 @@ def _scan(handle: int, first: int, limits: Limits, encoding: Encoding) -> list[L
     return _fill((_decode(number, *line, limits, encoding) for number, line in enumerate(raw, start=first)), limits)
 
 
-def _tail(handle: int, size: int, count: int, limits: Limits, encoding: Encoding) -> list[Line]:
+def _tail(handle: int, size: int, count: int, limits: PageLimits, encoding: Encoding) -> list[NumberedLine]:
     start = max(size - _TAIL_BYTES, 0)
     parts = os.pread(handle, _TAIL_BYTES, start).removesuffix(b"\n").split(b"\n")
     if start and len(parts) > 1:
@@ -222,7 +222,7 @@ def _tail(handle: int, size: int, count: int, limits: Limits, encoding: Encoding
     return _fill((_decode(number, part[: 4 * limits.width], len(part), limits, encoding) for number, part in numbered), limits)
 
 
-def _decode(number: int, kept: bytes, length: int, limits: Limits, encoding: Encoding) -> Line:
+def _decode(number: int, kept: bytes, length: int, limits: PageLimits, encoding: Encoding) -> NumberedLine:
     text = kept.decode(encoding.codec, "replace")
     return _line(number, text, length if length > len(kept) else 0, limits)
 

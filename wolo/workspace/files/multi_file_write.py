@@ -14,9 +14,9 @@ from typing import NamedTuple
 from wolo.errors import ToolError
 from wolo.workspace.files.atomic_write import (
     ChangeListener,
-    FileChange,
     FileChanged,
-    Written,
+    PendingChange,
+    WrittenFile,
     content_hash,
     ignore_change,
     open_expected,
@@ -61,7 +61,7 @@ class MultiFileError(Exception):
         """Files that could not be reverted, and why."""
 
 
-def apply_changes(steps: Sequence[Step], *, locks: Path, note: ChangeListener = ignore_change) -> dict[Path, Written | None]:
+def apply_changes(steps: Sequence[Step], *, locks: Path, note: ChangeListener = ignore_change) -> dict[Path, WrittenFile | None]:
     """Applies steps on different files, writes first. The result is None for a removed file.
 
     `note` is also called for changes that revert earlier ones. Raises FileChanged, before any change, or MultiFileError.
@@ -106,12 +106,12 @@ class _Changes:
         self._journals = journals
         self._note = note
         self._held = held
-        self._recorded: dict[Path, FileChange] = {}
+        self._recorded: dict[Path, PendingChange] = {}
         self._folders: dict[Path, list[Path]] = {}
         self._removed: dict[Path, int] = {}
 
-    def make(self, steps: Sequence[Step]) -> dict[Path, Written | None]:
-        done: dict[Path, Written | None] = {}
+    def make(self, steps: Sequence[Step]) -> dict[Path, WrittenFile | None]:
+        done: dict[Path, WrittenFile | None] = {}
         for step in sorted(steps, key=lambda each: isinstance(each, Removal)):
             try:
                 done[step.path] = self._apply(step)
@@ -120,7 +120,7 @@ class _Changes:
                 raise MultiFileError(step.path, error, put_back, not_reverted) from error
         return done
 
-    def _apply(self, step: Step) -> Written | None:
+    def _apply(self, step: Step) -> WrittenFile | None:
         if isinstance(step, Put):
             return self._put(step)
         handle = remove_locked(step.path, expected=step.expected, note=self._record)
@@ -128,7 +128,7 @@ class _Changes:
         self._removed[step.path] = handle
         return None
 
-    def _put(self, step: Put) -> Written:
+    def _put(self, step: Put) -> WrittenFile:
         like = None if step.like is None else open_regular(step.like)
         try:
             return write_locked(
@@ -144,11 +144,11 @@ class _Changes:
             if like is not None:
                 os.close(like)
 
-    def _record(self, change: FileChange) -> None:
+    def _record(self, change: PendingChange) -> None:
         self._recorded[change.path] = change
         self._note(change)
 
-    def _revert_all(self, done: dict[Path, Written | None]) -> tuple[list[Path], list[tuple[Path, Exception]]]:
+    def _revert_all(self, done: dict[Path, WrittenFile | None]) -> tuple[list[Path], list[tuple[Path, Exception]]]:
         put_back: list[Path] = []
         not_reverted: list[tuple[Path, Exception]] = []
         for path in reversed(done):
@@ -160,7 +160,7 @@ class _Changes:
                 put_back.append(path)
         return put_back, not_reverted
 
-    def _revert(self, change: FileChange) -> None:
+    def _revert(self, change: PendingChange) -> None:
         path = change.path
         now = None if change.after is None else content_hash(change.after)
         if change.before is None:

@@ -24,7 +24,7 @@ _CANNOT = {errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG, errno.EAGAIN}
 """The call is missing, forbidden by a sandbox, or was disturbed: the path is walked instead."""
 
 
-class _Call(Protocol):
+class _OpenAt(Protocol):
     def __call__(self, folder: int, path: bytes, flags: int) -> int:
         """Returns the descriptor, or a negative error number."""
         ...
@@ -51,7 +51,7 @@ def open_at_once(path: Path, flags: int) -> int | None:
 
 
 @cache
-def _openat2() -> _Call | None:
+def _openat2() -> _OpenAt | None:
     if sys.platform != "linux":
         return None
     import ctypes  # noqa: PLC0415  # 2 ms that only a call which opens a file need pay

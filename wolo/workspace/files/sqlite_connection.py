@@ -17,7 +17,7 @@ def open_sqlite(path: Path | str, *, wait_s: float = 5.0) -> sqlite3.Connection:
     """`path` may be a `file:` URI. For any thread, without implicit transactions; bytes that are not UTF-8 become U+FFFD."""
     is_uri = isinstance(path, str) and path.startswith("file:")
     connection = sqlite3.connect(
-        path, uri=is_uri, timeout=wait_s, isolation_level=None, check_same_thread=False, factory=_Connection
+        path, uri=is_uri, timeout=wait_s, isolation_level=None, check_same_thread=False, factory=_SqliteConnection
     )
     connection.text_factory = _read_text
     return connection
@@ -72,7 +72,7 @@ class _Cursor(sqlite3.Cursor):
                 raise
 
 
-class _Connection(sqlite3.Connection):
+class _SqliteConnection(sqlite3.Connection):
     def execute(self, *args: Any) -> _Cursor:
         return self.cursor(_Cursor).execute(*args)
 

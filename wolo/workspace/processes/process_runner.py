@@ -29,8 +29,8 @@ from wolo.workspace.processes.process_table import (
     uptime_s,
 )
 from wolo.workspace.processes.process_tree import (
-    Member,
     ProcessTree,
+    TreeProcess,
     detached,
     end_family,
     end_leftovers,
@@ -92,7 +92,7 @@ class Finished(Struct, frozen=True):
     """The program's code; minus the signal's number after a signal."""
     seconds: float
     cause: Cause = "exited"
-    leftovers: tuple[Member, ...] = ()
+    leftovers: tuple[TreeProcess, ...] = ()
     """Processes left running; they end with wolo."""
     overrun: bool = False
     """It left more than the limit; all of them were ended."""
@@ -266,7 +266,7 @@ class Processes:
         self._running.append(program)
         return program
 
-    async def finish(self, program: Program) -> tuple[tuple[Member, ...], bool]:
+    async def finish(self, program: Program) -> tuple[tuple[TreeProcess, ...], bool]:
         """After the end: drains the output; returns the processes left running, and whether they were too many and ended."""
         await program.output.drain(_DRAIN_S)
         program.tree.leader_has_ended()
@@ -341,7 +341,7 @@ class Processes:
             program.close_output()
 
 
-async def _remaining_members(tree: ProcessTree) -> tuple[Member, ...]:
+async def _remaining_members(tree: ProcessTree) -> tuple[TreeProcess, ...]:
     """The remaining processes, after a short wait for a namespace that is ending."""
     until = time.monotonic() + _FADING_S
     members = tree.members()

@@ -50,7 +50,7 @@ _TICK_S = 0.02
 """Start times are rounded down to the kernel's ticks."""
 
 
-class Member(Struct, frozen=True):
+class TreeProcess(Struct, frozen=True):
     pid: int
     command: str
     """Command line, on one line and shortened."""
@@ -78,11 +78,13 @@ class ProcessTree:
         if self._orphans is not None:
             self._orphans.leaders.discard(self.leader)
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[TreeProcess]:
         """All living processes."""
         if not has_table():
-            return [Member(self.leader, "and its group")] if self.is_alive() else []
-        return sorted((Member(status.pid, command_line(status.pid)) for status in self._family()), key=lambda member: member.pid)
+            return [TreeProcess(self.leader, "and its group")] if self.is_alive() else []
+        return sorted(
+            (TreeProcess(status.pid, command_line(status.pid)) for status in self._family()), key=lambda member: member.pid
+        )
 
     def is_alive(self) -> bool:
         return bool(self._family()) if has_table() else _group_is_alive(self.leader)

@@ -88,7 +88,7 @@ def walk(start: Path, bounds: WalkLimits, *, top: Path | None = None) -> Iterato
             yield path
 
 
-class _Lines(Struct, frozen=True):
+class _IgnoreLines(Struct, frozen=True):
     """The lines of an ignore file, last ones first, because they win.
 
     Neighbouring lines of one kind are joined into one expression: a group per line would cost time that grows with the square of
@@ -107,7 +107,7 @@ class _Lines(Struct, frozen=True):
 class Rules(Struct, frozen=True):
     """The rules of one ignore file, for paths relative to the start of the walk."""
 
-    lines: _Lines
+    lines: _IgnoreLines
     above: str = ""
     """Path from the ignore file's folder to the start of the walk, when the file is above it."""
     below: int = 0
@@ -167,7 +167,7 @@ def _rules_above(start: Path, top: Path, bounds: WalkLimits) -> tuple[Rules, ...
     """Rules of the ignore files between `top` and `start`; none when they ignore the start itself."""
     if top not in start.parents:
         return ()
-    found: list[tuple[Path, _Lines]] = []
+    found: list[tuple[Path, _IgnoreLines]] = []
     folder = top
     for name in start.relative_to(top).parts:
         names = {known for known in (".git", ".gitignore") if os.path.lexists(folder / known)}
@@ -180,7 +180,7 @@ def _rules_above(start: Path, top: Path, bounds: WalkLimits) -> tuple[Rules, ...
     return tuple(Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in found)
 
 
-def _read_lines(folder: str, names: Container[str], bounds: WalkLimits) -> list[_Lines]:
+def _read_lines(folder: str, names: Container[str], bounds: WalkLimits) -> list[_IgnoreLines]:
     """Reads a folder's ignore file, after the repository's private excludes."""
     texts = []
     if ".git" in names:
@@ -190,7 +190,7 @@ def _read_lines(folder: str, names: Container[str], bounds: WalkLimits) -> list[
     return [lines for text in texts if (lines := _compile(text, bounds)).pieces]
 
 
-def _compile(text: str, bounds: WalkLimits) -> _Lines:
+def _compile(text: str, bounds: WalkLimits) -> _IgnoreLines:
     lines = text.removeprefix("\ufeff").split("\n")
     pieces: list[tuple[re.Pattern[str], bool]] = []
     for end in range(len(lines), 0, -_MAX_JOINED):
@@ -198,7 +198,7 @@ def _compile(text: str, bounds: WalkLimits) -> _Lines:
         read = filter(None, map(ignore_line, reversed(lines[max(end - _MAX_JOINED, 0) : end])))
         for ignores, group in groupby(read, key=lambda line: line[1]):
             pieces.append((re.compile("|".join(f"(?:{expression})" for expression, _ in group)), ignores))
-    return _Lines(tuple(pieces))
+    return _IgnoreLines(tuple(pieces))
 
 
 def _read_regular(path: str) -> str:

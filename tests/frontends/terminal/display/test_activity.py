@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from wolo.frontends.terminal.display.activity import Activity, Line, fitted
+from wolo.frontends.terminal.display.activity import Activity, ActivityLine, fitted
 from wolo.frontends.terminal.repl.todo_panel import TodoPanel
 from wolo.tools.tool_values import TodoItem
 
@@ -75,10 +75,10 @@ async def test_one_call_shows_the_newest_lines_of_its_output(running: Activity) 
     running.start_call("a", "shell make")
     running.add_output("a", "one\ntwo\n\nthree\n 10%\r 20%\r")
     assert running.lines(80, rows=5) == [
-        Line("spinner", "shell make · 0 s"),
-        Line("rail", "three"),
-        Line("rail", "10%"),
-        Line("rail", "20%"),
+        ActivityLine("spinner", "shell make · 0 s"),
+        ActivityLine("rail", "three"),
+        ActivityLine("rail", "10%"),
+        ActivityLine("rail", "20%"),
     ]
     assert texts(running, 80, rows=3) == ["shell make · 0 s", "10%", "20%"]
     assert texts(running, 80) == ["20% · 0 s"]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.frontends.terminal.drawn_terminal import DrawnTerminal, drawn_terminal
 from wolo.agent.events import ApprovalAsked
-from wolo.frontends.terminal.panels.approval_preview import Answer, proposal
+from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer, proposal
 from wolo.frontends.terminal.panels.choice_panels import ApprovalPanel
 from wolo.guard.intents import Intent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
@@ -30,7 +30,7 @@ def running(command: str = TOUCH) -> ApprovalAsked:
 
 
 class Asked:
-    def __init__(self, drawn: DrawnTerminal, answer: asyncio.Task[Answer]) -> None:
+    def __init__(self, drawn: DrawnTerminal, answer: asyncio.Task[PreviewAnswer]) -> None:
         self.drawn, self.answer = drawn, answer
 
     async def scope(self) -> str:

@@ -12,14 +12,16 @@ import pytest
 from tests.frontends.terminal.drawn_terminal import DrawnTerminal, drawn_terminal
 from wolo.agent.events import QuestionsAsked
 from wolo.frontends.terminal.dialogs.turn_dialogs import ask_questions
-from wolo.tools.tool_values import Option, Question, Replies, Reply
+from wolo.tools.tool_values import AnswerOption, Question, Replies, Reply
 
 DATABASE = Question(
     text="Which database?",
     header="Storage",
-    options=(Option(label="Postgres", description="on the server"), Option(label="SQLite")),
+    options=(AnswerOption(label="Postgres", description="on the server"), AnswerOption(label="SQLite")),
 )
-PARTS = Question(text="Which parts?", options=tuple(Option(label=each) for each in ("auth", "billing", "mail")), several=True)
+PARTS = Question(
+    text="Which parts?", options=tuple(AnswerOption(label=each) for each in ("auth", "billing", "mail")), several=True
+)
 FREE = Question(text="Anything else?")
 
 
@@ -99,7 +101,9 @@ async def test_a_paste_is_an_answer_in_words_that_is_not_sent_yet(monkeypatch: p
 
 
 async def test_in_the_smallest_window_one_question_at_a_time_and_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = Question(text="Which one of these?", options=tuple(Option(label=f"choice number {number}") for number in range(1, 9)))
+    many = Question(
+        text="Which one of these?", options=tuple(AnswerOption(label=f"choice number {number}") for number in range(1, 9))
+    )
     async with asked(monkeypatch, many, DATABASE, rows=5, columns=20) as (drawn, answer):
         assert "? Question 1/2\nWhich one of these?" in drawn.visible
         for number in range(1, 9):
@@ -116,7 +120,7 @@ async def test_in_the_smallest_window_one_question_at_a_time_and_all_of_it(monke
 
 async def test_a_question_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = Question(
-        text="a\x1b[2J\x1b]0;t\x07b\nwolo: all is well", options=(Option(label="c\x9b5n\u202ed"), Option(label="e"))
+        text="a\x1b[2J\x1b]0;t\x07b\nwolo: all is well", options=(AnswerOption(label="c\x9b5n\u202ed"), AnswerOption(label="e"))
     )
     async with asked(monkeypatch, hostile) as (drawn, _):
         assert "ab\nwolo: all is well\n" in drawn.visible

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from wolo.agent.tool_execution import NOT_ANSWERED
-from wolo.frontends.terminal.render.tool_calls import Layout, headline, result, whole_call
+from wolo.frontends.terminal.render.tool_calls import ResultLayout, headline, result, whole_call
 from wolo.messages.parts import ToolPart
 from wolo.tools.tool_values import Answered, Diff, Listing, Output, TodoItem, TodoList
 
@@ -35,14 +35,14 @@ def test_an_answer_from_elsewhere_is_seen_from_its_beginning() -> None:
     assert folded.is_folded
     assert folded.text.plain.startswith("  line 0\n")
     assert folded.text.plain.endswith("  line 7\n  … 4 more lines\n")
-    assert result(part, long, layout=Layout(is_whole=True)).text.plain.endswith("  line 11\n")
+    assert result(part, long, layout=ResultLayout(is_whole=True)).text.plain.endswith("  line 11\n")
     assert not result(part, Answered(" \n", 0.1)).text
 
 
 def test_why_a_call_failed_wraps_at_spaces() -> None:
     reason = "`old` occurs 2 times in `calc.py`; nothing was changed. Add lines around it.\n1→x"
     part = ToolPart(tool="edit", input={"path": "calc.py"}, status="failed", outcome="error", output=reason)
-    seen = result(part, None, layout=Layout(40)).text.plain
+    seen = result(part, None, layout=ResultLayout(40)).text.plain
     assert seen == "  `old` occurs 2 times in `calc.py`;\n  nothing was changed. Add lines around\n  it.\n  1→x\n"
     assert whole_call(part, None).plain.endswith("Add lines around it.\n  1→x\n")
 
@@ -58,7 +58,7 @@ def test_a_todo_list_is_drawn_as_one() -> None:
     assert headline(part, TodoList(items)).plain == "● todo 1 of 4 done"
     assert result(part, TodoList(items)).text.plain == "  ☑ a\n  ▶ b\\u{202e}\n  ☐ c\n  ☒ d\n"
     long = TodoList((TodoItem("change the parser so that it takes long titles", "pending"),))
-    assert result(part, long, Layout(30, has_rail=True)).text.plain == (
+    assert result(part, long, ResultLayout(30, has_rail=True)).text.plain == (
         "  │ ☐ change the parser so\n  │   that it takes long\n  │   titles\n"
     )
     assert headline(part, TodoList(())).plain == "● todo cleared"
@@ -112,7 +112,7 @@ def test_a_patch_goes_by_the_files_it_touches() -> None:
 
 def test_a_result_stays_on_its_rail_and_a_cut_line_can_be_expanded() -> None:
     part = ToolPart(tool="shell", status="completed")
-    layout = Layout(columns=20, has_rail=True, hint=" · Ctrl-O expands")
+    layout = ResultLayout(columns=20, has_rail=True, hint=" · Ctrl-O expands")
     shown = result(part, Output("x", "short\n" + "y" * 40, 0, 1.0), layout)
     assert shown.text.plain == "  │ … long lines are cut · Ctrl-O expands\n  │ short\n  │ yyyyyyyyyyyyyyy…\n"
     assert shown.is_folded

@@ -9,7 +9,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.composer.pastes import Pastes
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.live.component import Row
-from wolo.messages.message import Message, Prompt
+from wolo.messages.message import Message, UserPrompt
 from wolo.messages.terminal_text import clean_line
 
 
@@ -28,7 +28,7 @@ class MessageQueue:
         steered = (f"  ↪ {self._line(self.typed(message))}" for message in self._conversation.steering.waiting)
         return [[("class:dim", line)] for line in (*steered, *(f"  ⧗ {self._line(text)}" for text in self.later))]
 
-    def steer(self, message: Prompt, typed: str) -> None:
+    def steer(self, message: UserPrompt, typed: str) -> None:
         self._steered[message.id] = typed
         self._state.typed_texts[message.id] = self._pastes.shown(typed)
         self._conversation.steer(message)

@@ -35,7 +35,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-class Written(TypedDict, total=False):
+class SavedText(TypedDict, total=False):
     """A text as it is saved."""
 
     text: str
@@ -86,12 +86,12 @@ class Pastes:
         number = self._numbers.setdefault(character, len(self._numbers) + 1)
         return f"[Pasted #{number}: {size}]"
 
-    def pack(self, text: str) -> Written:
+    def pack(self, text: str) -> SavedText:
         """The text and its pastes, for another process."""
         folded = {character: self._whole[character] for character in _PRIVATE.findall(text) if character in self._whole}
         return {"text": text, "pastes": folded} if folded else {"text": text}
 
-    def unpack(self, written: Written) -> str:
+    def unpack(self, written: SavedText) -> str:
         """Adds the pastes of a saved text to those of this process."""
         renamed = {old: self._character(whole) for old, whole in written.get("pastes", {}).items()}
         return _PRIVATE.sub(lambda found: renamed.get(found[0], found[0]), written.get("text", ""))

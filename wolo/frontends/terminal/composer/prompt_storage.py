@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from prompt_toolkit.history import FileHistory, History
 
-from wolo.frontends.terminal.composer.pastes import MOST_KEPT_CHARS, Pastes, Written
+from wolo.frontends.terminal.composer.pastes import MOST_KEPT_CHARS, Pastes, SavedText
 from wolo.places import make_private
 from wolo.workspace.files.unfinished import write_whole
 
@@ -44,7 +44,7 @@ class DirectoryHistory(History):
             lines = _lines(path)
             for line in reversed(lines):
                 with suppress(msgspec.DecodeError):
-                    if text := self._pastes.unpack(msgspec.json.decode(line, type=Written)):
+                    if text := self._pastes.unpack(msgspec.json.decode(line, type=SavedText)):
                         yield text
 
     def store_string(self, string: str) -> None:
@@ -87,7 +87,7 @@ def _lines(path: Path) -> list[bytes]:
     return lines[1:] if size > MOST_READ_BYTES else lines
 
 
-def _append(path: Path, entries: Iterable[Written]) -> None:
+def _append(path: Path, entries: Iterable[SavedText]) -> None:
     lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -134,7 +134,7 @@ class Drafts:
         if self._path is None:
             return ""
         with suppress(OSError, msgspec.DecodeError):
-            return self._pastes.unpack(msgspec.json.decode(self._path.read_bytes(), type=Written))
+            return self._pastes.unpack(msgspec.json.decode(self._path.read_bytes(), type=SavedText))
         return ""
 
     def save(self, text: str) -> None:

@@ -41,7 +41,7 @@ async def offer_embedded(terminal: Terminal) -> str:
     return f"local/{DEFAULT}"
 
 
-class _Abandoned(Exception):
+class _DownloadAbandoned(Exception):
     """Ends the thread of a cancelled download."""
 
 
@@ -52,7 +52,7 @@ async def _download(terminal: Terminal) -> None:
 
     def report(done: int, total: int) -> None:
         if stopped.is_set():
-            raise _Abandoned
+            raise _DownloadAbandoned
         if progress is not None:
             progress(done, total)
 

@@ -30,7 +30,7 @@ from wolo.frontends.terminal.display.line_prompt import Dismissed, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.models import catalog
 from wolo.models.catalog_files import key_variable
-from wolo.models.http.server_lookup import Server, find_servers
+from wolo.models.http.server_lookup import ModelServer, find_servers
 from wolo.models.local.embedded import has_engine
 from wolo.models.provider import Provider
 from wolo.places import Notices, find_places
@@ -38,10 +38,10 @@ from wolo.places import Notices, find_places
 MOST_SHOWN = 9
 
 
-class Offer(NamedTuple):
+class ModelOffer(NamedTuple):
     """Ways to a model; where lines are typed, numbered in this order."""
 
-    servers: tuple[Server, ...]
+    servers: tuple[ModelServer, ...]
     """Model servers on this machine."""
     has_embedded: bool
     """The engine of the embedded model is installed."""
@@ -90,7 +90,7 @@ async def _offer_in_panels(terminal: Terminal) -> str:
 
 async def _offer(terminal: Terminal) -> str:
     """The model that was chosen and saved; empty: none."""
-    offer = Offer(
+    offer = ModelOffer(
         servers=tuple(await asyncio.to_thread(find_servers, os.environ)),
         has_embedded=has_engine(),
         providers=tuple(each for each in login_providers() if each.default_model),
@@ -114,7 +114,7 @@ async def _offer(terminal: Terminal) -> str:
 # Choosing from a list
 
 
-async def _choose_from_list(offer: Offer, terminal: Terminal) -> str:
+async def _choose_from_list(offer: ModelOffer, terminal: Terminal) -> str:
     """The model, with a ? if it is to be tried out; empty: ask again. Raises EOFError when the user cancels."""
     variables = {each.name: _key_variable(each) for each in offer.providers}
     items = [Item(model, model, f"{server.label}, on this machine") for server in offer.servers for model in server.models]
@@ -141,7 +141,7 @@ async def _choose_from_list(offer: Offer, terminal: Terminal) -> str:
 # Choosing by a typed line
 
 
-def _print_offer(offer: Offer, terminal: Terminal) -> None:
+def _print_offer(offer: ModelOffer, terminal: Terminal) -> None:
     screen = terminal.screen
     if offer.models:
         running = " and ".join(server.label for server in offer.servers if server.models)
@@ -158,7 +158,7 @@ def _print_offer(offer: Offer, terminal: Terminal) -> None:
     print_numbered([Item(setup, SETUPS[setup]) for setup in offer.setups], terminal, first=behind)
 
 
-async def _choose_by_line(offer: Offer, terminal: Terminal) -> str:
+async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
     """As `_choose_from_list`: a number, a provider's name, or a URL."""
     typed = (await ask_line("Which one? Enter for none › ", terminal.screen, terminal.keyboard)).strip()
     if not typed:

@@ -17,8 +17,8 @@ from wolo.models.catalog import find
 from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.server_lookup import ask_window
 from wolo.models.probe import Probe
-from wolo.models.probe_cache import SIGNS, Finding
-from wolo.models.provider import Choice
+from wolo.models.probe_cache import SIGNS, ProbeFinding
+from wolo.models.provider import ModelChoice
 from wolo.places import find_places
 
 MOST_SHOWN = 20
@@ -43,7 +43,7 @@ async def add_server(terminal: Terminal, url: str = "") -> str:
         return ""
 
 
-async def try_out(choice: Choice, terminal: Terminal) -> bool:
+async def try_out(choice: ModelChoice, terminal: Terminal) -> bool:
     """Sends a few tiny requests and saves the findings. False: the model did not answer."""
     transport = HttpTransport()
     terminal.screen.status.start("trying out")
@@ -60,7 +60,7 @@ async def try_out(choice: Choice, terminal: Terminal) -> bool:
     return True
 
 
-def _show(finding: Finding, terminal: Terminal) -> None:
+def _show(finding: ProbeFinding, terminal: Terminal) -> None:
     terminal.screen.say(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip(), "dim")
 
 

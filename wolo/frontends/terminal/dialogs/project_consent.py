@@ -113,9 +113,9 @@ async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> s
 
 async def _choose(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> str:
     from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
-    from wolo.frontends.terminal.panels.choice_panels import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+    from wolo.frontends.terminal.panels.choice_panels import PanelChoice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
-    choices = (Choice("n", "Not now"), Choice("y", wording.yes), Choice("d", "No, and don't ask again"))
+    choices = (PanelChoice("n", "Not now"), PanelChoice("y", wording.yes), PanelChoice("d", "No, and don't ask again"))
     chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal)
     answers = {"y": ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
     answer, words = answers.get(chosen, ("", f"not {wording.refused} now"))

@@ -12,7 +12,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.line_prompt import PassedOver, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.panels.approval_preview import Answer, outcome
+from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer, outcome
 from wolo.frontends.terminal.panels.question_answers import as_line, read_reply
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.tool_values import Question, Replies, Reply
@@ -22,7 +22,7 @@ _HOW = "The model asks. Type a number or your own words; Enter skips a question,
 
 async def ask_approval(
     asked: ApprovalAsked, lines: Sequence[Text], terminal: Terminal, conversation: Conversation, *, may_accept_edits: bool
-) -> Answer:
+) -> PreviewAnswer:
     """Anything but a yes is a no. `lines` describe the call. Raises Dismissed for Ctrl-C.
 
     `may_accept_edits`: offers not to ask about later edits.
@@ -44,7 +44,7 @@ async def ask_approval(
 
 async def _approve_by_line(
     asked: ApprovalAsked, terminal: Terminal, conversation: Conversation, may_accept_edits: bool
-) -> Answer:
+) -> PreviewAnswer:
     """Only an offered letter is a yes; any other text is a no with that reason."""
     rule, screen = asked.rule, terminal.screen
     if may_accept_edits:
@@ -57,12 +57,12 @@ async def _approve_by_line(
         try:
             typed = await ask_line(_choices(asked, rule), screen, terminal.keyboard)
             if may_accept_edits and typed.strip().lower() == "f":
-                return Answer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
+                return PreviewAnswer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
             if typed.strip().lower() not in ("e", "edit") or asked.only_once or asked.walls in ("again", "restored"):
-                return Answer(_read_answer(asked, typed, rule))
+                return PreviewAnswer(_read_answer(asked, typed, rule))
             rule = await _edit_rule(asked, rule, terminal, conversation)
         except EOFError:
-            return Answer(ApprovalGiven(id=asked.id, allowed=False, is_dismissed=True))
+            return PreviewAnswer(ApprovalGiven(id=asked.id, allowed=False, is_dismissed=True))
 
 
 async def _edit_rule(asked: ApprovalAsked, rule: str, terminal: Terminal, conversation: Conversation) -> str:

@@ -39,7 +39,7 @@ _HINT = " · Ctrl-C stops"
 _ROOM_FOR_HINT = 60
 
 
-class Line(NamedTuple):
+class ActivityLine(NamedTuple):
     mark: Literal["spinner", "rail", ""]
     text: str
 
@@ -174,7 +174,7 @@ class Activity:
         if self._main is not None:
             self._main.is_announced = True
 
-    def lines(self, columns: int, *, rows: int = 1, alongside: str = "", hint: str = "") -> list[Line]:
+    def lines(self, columns: int, *, rows: int = 1, alongside: str = "", hint: str = "") -> list[ActivityLine]:
         """Lines that fit the width; `alongside` and `hint` are at the end of the first one."""
         end = f"{f' · {alongside}' if alongside else ''}{{}}{hint}"
         if self._calls:
@@ -186,10 +186,12 @@ class Activity:
         second -= second % 2 if self.is_streaming else 0  # text that streams in moves enough: every frame costs bytes
         words, seconds = self._words_at(self._main, second), _seconds(second)
         if self._data_at is None or now - self._data_at <= QUIET_S:
-            return [Line("spinner", _with_end(words, end, seconds, columns))]
+            return [ActivityLine("spinner", _with_end(words, end, seconds, columns))]
         silent = f"no data for {now - self._data_at:.0f} s"
         candidates = (f"{words} · {silent}{end.format(seconds)}", f"{silent}{end.format(seconds)}")
-        return [Line("spinner", next((text for text in candidates if cell_len(text) <= columns), fitted(silent, "", columns)))]
+        return [
+            ActivityLine("spinner", next((text for text in candidates if cell_len(text) <= columns), fitted(silent, "", columns)))
+        ]
 
     @property
     def is_streaming(self) -> bool:
@@ -204,22 +206,27 @@ class Activity:
             self._shown, self._shown_at = escaped_line(_text(work.words)), second
         return self._shown
 
-    def _call_lines(self, columns: int, rows: int, end: str) -> list[Line]:
+    def _call_lines(self, columns: int, rows: int, end: str) -> list[ActivityLine]:
         calls, now = list(self._calls.values()), self._clock()
         if rows == 1:
             words = (newest_lines(calls[-1].output, 1) or [_text(calls[-1].words)])[0]
             count = f"{len(calls)} calls · " if len(calls) > 1 else ""
-            return [Line("spinner", _with_end(count + words, end, _seconds(now - calls[0].began), columns))]
+            return [ActivityLine("spinner", _with_end(count + words, end, _seconds(now - calls[0].began), columns))]
         if len(calls) == 1:
             first = _with_end(_text(calls[0].words), end, _seconds(now - calls[0].began), columns)
             newest = newest_lines(calls[0].output, min(TAIL_LINES, rows - 1))
-            return [Line("spinner", first), *(Line("rail", fitted(line, "", max(columns - 2, 1))) for line in newest)]
-        lines: list[Line] = []
+            return [
+                ActivityLine("spinner", first),
+                *(ActivityLine("rail", fitted(line, "", max(columns - 2, 1))) for line in newest),
+            ]
+        lines: list[ActivityLine] = []
         most = min(MOST_CALLS, rows - (len(calls) > rows))
         for call in calls[:most]:
             words = _text(call.words) + "".join(f" · {line}" for line in newest_lines(call.output, 1))
-            lines.append(Line("spinner", _with_end(words, end if not lines else "{}", _seconds(now - call.began), columns)))
-        return [*lines, *([Line("", f"and {len(calls) - most} more")] if len(calls) > most else [])]
+            lines.append(
+                ActivityLine("spinner", _with_end(words, end if not lines else "{}", _seconds(now - call.began), columns))
+            )
+        return [*lines, *([ActivityLine("", f"and {len(calls) - most} more")] if len(calls) > most else [])]
 
 
 class BottomLine:

@@ -336,14 +336,14 @@ class Screen:
         if event.part.terminate and not event.part.is_error:
             self.answer(event.part.output)  # it is the answer of the turn
 
-    def _layout(self) -> tool_calls.Layout:
+    def _layout(self) -> tool_calls.ResultLayout:
         """A change gets half the window, with the line of its call, where the rest can be expanded."""
         columns, rows = self.stdout.columns, tool_calls.MAX_DIFF_LINES
         if self.folded.hint:
             taken = 2  # the call, and how much is left
             rows = max(min(self.stdout.rows // 2 - taken, rows), 1)
         has_rail = self.stdout.can_move and columns >= tool_calls.RAIL_FROM_COLUMNS
-        return tool_calls.Layout(columns, rows, has_rail, self.folded.hint)
+        return tool_calls.ResultLayout(columns, rows, has_rail, self.folded.hint)
 
     # The turn
 

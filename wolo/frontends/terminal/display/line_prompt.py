@@ -30,7 +30,7 @@ class Dismissed(Exception):
     """Ctrl-C instead of an answer. A KeyboardInterrupt would end the event loop."""
 
 
-class Interrupted(Dismissed):
+class LineInterrupted(Dismissed):
     """Ctrl-C where a second one quits."""
 
 

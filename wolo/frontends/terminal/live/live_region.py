@@ -36,7 +36,7 @@ from prompt_toolkit.layout.processors import AfterInput, BeforeInput, Processor
 from prompt_toolkit.output.color_depth import ColorDepth
 
 from wolo.agent.events import Event
-from wolo.frontends.terminal.display.line_prompt import Dismissed, Interrupted
+from wolo.frontends.terminal.display.line_prompt import Dismissed, LineInterrupted
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
@@ -256,7 +256,7 @@ class LiveRegion:
         self._uncover()
         try:
             return await panel.answer
-        except Interrupted:
+        except LineInterrupted:
             self._state.interrupted_at = time.monotonic()
             raise
         finally:

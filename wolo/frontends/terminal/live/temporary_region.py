@@ -13,7 +13,7 @@ from rich.text import Text
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.io.terminal_signals import suspend
 from wolo.frontends.terminal.live.live_region import LiveRegion
-from wolo.frontends.terminal.panels.choice_panels import Choice, ChoicePanel
+from wolo.frontends.terminal.panels.choice_panels import ChoicePanel, PanelChoice
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def temporary_region(terminal: Terminal, *, is_stoppable: bool = False) ->
         screen.detach()
 
 
-async def choose(lines: Sequence[Text], choices: Sequence[Choice], terminal: Terminal) -> str:
+async def choose(lines: Sequence[Text], choices: Sequence[PanelChoice], terminal: Terminal) -> str:
     """The key of the selected choice. Raises Dismissed for Ctrl-C."""
     async with temporary_region(terminal):
         assert terminal.screen.dialog_host is not None  # callers ask so only where panels can stand

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.errors import ToolError
-from wolo.frontends.terminal.render.file_diffs import Line, replaced, rewritten, signed_lines, spelled
+from wolo.frontends.terminal.render.file_diffs import DiffLine, replaced, rewritten, signed_lines, spelled
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.call_arguments import call_line, named_arguments
 from wolo.messages.parts import ToolPart
@@ -52,7 +52,7 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     return lines + _pending(waiting)
 
 
-class Answer(NamedTuple):
+class PreviewAnswer(NamedTuple):
     given: ApprovalGiven
     accepts_edits: bool = False
     """Later edits need no approval."""
@@ -65,7 +65,7 @@ def is_edit(asked: ApprovalAsked) -> bool:
     return bool(changed) and not others and not asked.agent and all(intent.inside for intent in changed)
 
 
-def outcome(asked: ApprovalAsked, answer: Answer) -> Text | None:
+def outcome(asked: ApprovalAsked, answer: PreviewAnswer) -> Text | None:
     """The line that records the answer. None: the line of the denied call says it."""
     given = answer.given
     owner = f"{escaped_line(asked.agent)}: " if asked.agent else ""
@@ -189,7 +189,7 @@ def _changes(given: Any, before: str | None) -> Iterator[Text]:
                     yield Text("every occurrence:", "dim")
                 yield from replaced(each.old, each.new, first=_first_line(before, each.old))
         case ApplyPatchArgs():
-            yield from signed_lines(Line(line[:1] or " ", line[1:]) for line in given.patch.strip("\n").split("\n"))
+            yield from signed_lines(DiffLine(line[:1] or " ", line[1:]) for line in given.patch.strip("\n").split("\n"))
 
 
 def _first_line(before: str | None, old: str) -> int | None:

@@ -12,7 +12,7 @@ from prompt_toolkit.application.current import get_app
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
-from wolo.frontends.terminal.panels.approval_preview import Answer
+from wolo.frontends.terminal.panels.approval_preview import PreviewAnswer
 from wolo.frontends.terminal.panels.panel import FRAME_FROM_ROWS, NARROW_COLUMNS, Complaint, Panel, key_hints, one_row
 from wolo.frontends.terminal.render.file_diffs import spelled
 from wolo.messages.terminal_text import clean_line
@@ -20,7 +20,7 @@ from wolo.messages.terminal_text import clean_line
 _STEPS = {"left": -1, "up": -1, "back-tab": -1, "right": 1, "down": 1, "tab": 1}
 
 
-class Choice(NamedTuple):
+class PanelChoice(NamedTuple):
     key: str
     label: str
 
@@ -34,11 +34,11 @@ RULE = "rule › "
 
 _YES = "y"
 """Key of a yes, which counts once all of the quoted text was visible, or the second time."""
-_NO = Choice("n", "No")
-_ACCEPT_EDITS = Choice("f", "Yes, and accept edits from now on")
-_BECAUSE = Choice("r", "No, because…")
-_EDIT = Choice("e", "Edit the rule")
-_NEVER = Choice("v", "Never here")
+_NO = PanelChoice("n", "No")
+_ACCEPT_EDITS = PanelChoice("f", "Yes, and accept edits from now on")
+_BECAUSE = PanelChoice("r", "No, because…")
+_EDIT = PanelChoice("e", "Edit the rule")
+_NEVER = PanelChoice("v", "Never here")
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "always", "w": "everywhere", _NEVER.key: "always"}
 """The scope of an answer, by its key; any other one counts once."""
 
@@ -46,11 +46,11 @@ _SCOPES: dict[str, Scope] = {"s": "session", "a": "always", "w": "everywhere", _
 class ChoiceRow:
     """`selected` is the default choice; without it the first one."""
 
-    def __init__(self, choices: Sequence[Choice], selected: Choice | None = None) -> None:
+    def __init__(self, choices: Sequence[PanelChoice], selected: PanelChoice | None = None) -> None:
         self.choices = tuple(choices)
         self.selected = selected or self.choices[0]
 
-    def find(self, key: str) -> Choice | None:
+    def find(self, key: str) -> PanelChoice | None:
         """Finds a choice by its letter or its number."""
         if key.isdecimal() and 1 <= int(key) <= len(self.choices[:NUMBERED]):
             return self.choices[int(key) - 1]
@@ -69,14 +69,14 @@ class ChoiceRow:
         keys = one_row([self._cell(each, each.key) for each in self.choices], columns, between="")
         return [*keys, Text(self.selected.label[:columns], "bold")]
 
-    def _cell(self, choice: Choice, shown: str) -> tuple[str, str]:
+    def _cell(self, choice: PanelChoice, shown: str) -> tuple[str, str]:
         return (f"›{shown}", "selection") if choice == self.selected else (f" {shown}", "")
 
 
 class ChoicePanel(Panel[str]):
     """Answers with the key of the choice; Esc and Ctrl-D choose the first one. The first line is the title."""
 
-    def __init__(self, lines: Sequence[Text], choices: Sequence[Choice]) -> None:
+    def __init__(self, lines: Sequence[Text], choices: Sequence[PanelChoice]) -> None:
         self._title, *self._lines = lines
         self._row = ChoiceRow(choices)
         super().__init__()
@@ -120,7 +120,7 @@ def with_hints(choices: Sequence[Text], *hints: tuple[str, str], columns: int) -
     return [Text(), *choices, Text(), key_hints(*hints)]
 
 
-class ApprovalPanel(Panel[Answer]):
+class ApprovalPanel(Panel[PreviewAnswer]):
     """`may_accept_edits`: offers to allow later edits, too. The first of the `lines` is the title."""
 
     def __init__(self, asked: ApprovalAsked, lines: Sequence[Text], complaint: Complaint, *, may_accept_edits: bool) -> None:
@@ -164,7 +164,7 @@ class ApprovalPanel(Panel[Answer]):
 
     def submit(self, written: str) -> None:
         if self._label == REASON:
-            self.resolve(Answer(ApprovalGiven(id=self._asked.id, allowed=False, reason=written.strip())))
+            self.resolve(PreviewAnswer(ApprovalGiven(id=self._asked.id, allowed=False, reason=written.strip())))
         elif not (wrong := self._complaint(written.strip())) or not written.strip():
             self._rule = written.strip() or self._asked.rule
             self._row = self._new_row()
@@ -178,7 +178,7 @@ class ApprovalPanel(Panel[Answer]):
         written = self.field.text.strip()
         self._wrong = self._complaint(written) if written and self._label == RULE else ""
 
-    def _take(self, chosen: Choice) -> None:
+    def _take(self, chosen: PanelChoice) -> None:
         if chosen == _EDIT:
             self.write(RULE, self._rule)
         elif chosen == _BECAUSE:
@@ -188,19 +188,23 @@ class ApprovalPanel(Panel[Answer]):
             allowed = chosen.key not in (_NO.key, _NEVER.key)
             edited = self._rule if allowed and self._rule != self._asked.rule and scope != "once" else ""
             given = ApprovalGiven(id=self._asked.id, allowed=allowed, scope=scope, rule=edited)
-            self.resolve(Answer(given, chosen == _ACCEPT_EDITS))
+            self.resolve(PreviewAnswer(given, chosen == _ACCEPT_EDITS))
 
     def _new_row(self) -> ChoiceRow:
         if self._asked.walls == "again":
             no = _NO._replace(label="No, keep it sandboxed")
-            return ChoiceRow((Choice("y", "Yes, outside the sandbox"), Choice("s", "Outside, this session"), no, _BECAUSE), no)
+            return ChoiceRow(
+                (PanelChoice("y", "Yes, outside the sandbox"), PanelChoice("s", "Outside, this session"), no, _BECAUSE), no
+            )
         if self._asked.walls == "restored":
             no = _NO._replace(label="No, keep them restored")
-            return ChoiceRow((Choice("y", "Yes, keep the changes"), no, _BECAUSE), no)
+            return ChoiceRow((PanelChoice("y", "Yes, keep the changes"), no, _BECAUSE), no)
         if self._asked.only_once:
-            return ChoiceRow((Choice("y", "Yes, run it"), _NO, _BECAUSE), _NO)
-        yes, session = Choice("y", "Yes, once"), Choice("s", "This session")
-        here, everywhere = ((Choice("a", "Always here"),), (Choice("w", "Always everywhere"),)) if self._rule else ((), ())
+            return ChoiceRow((PanelChoice("y", "Yes, run it"), _NO, _BECAUSE), _NO)
+        yes, session = PanelChoice("y", "Yes, once"), PanelChoice("s", "This session")
+        here, everywhere = (
+            ((PanelChoice("a", "Always here"),), (PanelChoice("w", "Always everywhere"),)) if self._rule else ((), ())
+        )
         never = (_NEVER,) if self._asked.denial else ()
         if self._may_accept_edits:
             return ChoiceRow((yes, _ACCEPT_EDITS, *here, _NO, session, *everywhere, _EDIT, _BECAUSE, *never), _NO)

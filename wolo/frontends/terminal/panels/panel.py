@@ -32,7 +32,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 from rich.text import Text
 
-from wolo.frontends.terminal.display.line_prompt import Dismissed, Interrupted
+from wolo.frontends.terminal.display.line_prompt import Dismissed, LineInterrupted
 from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import Stack
 from wolo.frontends.terminal.io.terminal_signals import suspend
@@ -341,7 +341,7 @@ class Panel(ABC, Generic[T]):
         def escape(event: KeyPressEvent) -> None:
             self.escape()
 
-        keys.add("c-c", eager=True)(lambda event: self.dismiss(Interrupted))
+        keys.add("c-c", eager=True)(lambda event: self.dismiss(LineInterrupted))
         return keys
 
     def _step_aside(self) -> None:
@@ -378,7 +378,7 @@ class Panel(ABC, Generic[T]):
         def drop(event: KeyPressEvent) -> None:
             self._key_guard.handle_key("")
 
-        keys.add("c-c", eager=True)(lambda event: self.dismiss(Interrupted))
+        keys.add("c-c", eager=True)(lambda event: self.dismiss(LineInterrupted))
         return keys
 
 

@@ -20,7 +20,7 @@ WIDE_COLUMNS = 56
 
 
 @dataclass(slots=True)
-class _Page:
+class _QuestionPage:
     question: Question
     chosen: tuple[int, ...] = ()
     """Options in the order they were selected."""
@@ -62,7 +62,7 @@ class QuestionsPanel(Panel[Replies | None]):
     """None when the questions are skipped."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
-        self._pages = [_Page(question) for question in questions]
+        self._pages = [_QuestionPage(question) for question in questions]
         self._at = 0
         """The page; behind the last question: all answers."""
         super().__init__()
@@ -111,7 +111,7 @@ class QuestionsPanel(Panel[Replies | None]):
             row.append(f"{'›' if at == self._at else ' '}{words}", "selection" if at == self._at else "dim")
         return [row, Text()]
 
-    def _question(self, page: _Page) -> list[Text]:
+    def _question(self, page: _QuestionPage) -> list[Text]:
         question = page.question
         first, *rest = clean(question.text).split("\n")
         indent = "" if self.is_framed else "  "  # without a border no line may pass for one of wolo's own
@@ -177,10 +177,10 @@ class QuestionsPanel(Panel[Replies | None]):
         return self._at == len(self._pages)
 
     @property
-    def _page_now(self) -> _Page:
+    def _page_now(self) -> _QuestionPage:
         return self._pages[self._at]
 
-    def _answer(self, key: str, page: _Page) -> None:
+    def _answer(self, key: str, page: _QuestionPage) -> None:
         last = len(page.question.options)
         if key in ("up", "down"):
             page.at = (0 if key == "down" else last) if page.at is None else (page.at + (1 if key == "down" else -1)) % (last + 1)

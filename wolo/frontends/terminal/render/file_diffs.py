@@ -38,7 +38,7 @@ Pieces = list[tuple[str, bool]]
 """A line in pieces; True marks those that the line it is compared with does not have."""
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     sign: str
     """`-`, `+` or another first character."""
     text: str
@@ -68,7 +68,7 @@ def diff_lines(view: Diff, most_rows: int | None, columns: int = 80) -> tuple[li
     return drawn, len(lines) - len(drawn)
 
 
-def _parse(view: Diff) -> Iterator[Line]:
+def _parse(view: Diff) -> Iterator[DiffLine]:
     """The lines of a unified diff; hunk headers become line numbers."""
     before = after = 1
     is_first = True
@@ -77,20 +77,20 @@ def _parse(view: Diff) -> Iterator[Line]:
         if hunk := _HUNK.match(line):
             before, after = max(int(hunk[1]), 1), max(int(hunk[2]), 1)
             if not is_first:
-                yield Line(HUNK_GAP, "")
+                yield DiffLine(HUNK_GAP, "")
         elif sign == "-":
-            yield Line(sign, rest, before)
+            yield DiffLine(sign, rest, before)
             before += 1
         elif sign in ("+", " "):
-            yield Line(sign, rest, after)
+            yield DiffLine(sign, rest, after)
             after += 1
             before += sign == " "
         else:
-            yield Line(sign, rest)
+            yield DiffLine(sign, rest)
         is_first = False
 
 
-def _draw(line: Line, gutter: Gutter, code: Text | None) -> Text:
+def _draw(line: DiffLine, gutter: Gutter, code: Text | None) -> Text:
     text = gutter.begin(line, LINE_STYLES.get(line.sign, "dim"))
     match line.sign:
         case "+":
@@ -134,11 +134,11 @@ def rewritten(old: str, new: str) -> list[Text]:
     return signed_lines(_folded(list(_without_ends(_compared_lines(before, after, 1), hidden))))
 
 
-def _compared_lines(before: list[str], after: list[str], first: int | None) -> list[Line]:
-    def lines(sign: str, texts: list[str], at: int) -> list[Line]:
-        return [Line(sign, text, None if first is None else first + at + step) for step, text in enumerate(texts)]
+def _compared_lines(before: list[str], after: list[str], first: int | None) -> list[DiffLine]:
+    def lines(sign: str, texts: list[str], at: int) -> list[DiffLine]:
+        return [DiffLine(sign, text, None if first is None else first + at + step) for step, text in enumerate(texts)]
 
-    found: list[Line] = []
+    found: list[DiffLine] = []
     position = shift = 0
     for a, b, c, d in compare(before, after):
         found += lines(" ", before[position:a], position + shift)
@@ -147,7 +147,7 @@ def _compared_lines(before: list[str], after: list[str], first: int | None) -> l
     return [*found, *lines(" ", before[position:], position + shift)]
 
 
-def _folded(lines: Sequence[Line]) -> Iterator[Line]:
+def _folded(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
     at = 0
     for is_unchanged, run in groupby(lines, key=lambda each: each.sign == " "):
         shown = list(run)
@@ -156,19 +156,19 @@ def _folded(lines: Sequence[Line]) -> Iterator[Line]:
         at += len(shown)
         left = len(shown) - head - tail
         if is_unchanged and left > 1:
-            shown = [*shown[:head], Line("…", f"{left:,} unchanged lines"), *shown[len(shown) - tail :]]
+            shown = [*shown[:head], DiffLine("…", f"{left:,} unchanged lines"), *shown[len(shown) - tail :]]
         yield from shown
 
 
-def _without_ends(lines: Iterable[Line], hidden: str) -> Iterator[Line]:
+def _without_ends(lines: Iterable[DiffLine], hidden: str) -> Iterator[DiffLine]:
     """Hides the line end that all lines share; shows any other, and a missing one."""
     for each in lines:
         yield each._replace(text=each.text.removesuffix(hidden))
         if each.sign != " " and not each.text.endswith(("\n", "\r")):
-            yield Line("\\", "no newline at end of file")
+            yield DiffLine("\\", "no newline at end of file")
 
 
-def signed_lines(lines: Iterable[Line]) -> list[Text]:
+def signed_lines(lines: Iterable[DiffLine]) -> list[Text]:
     """Returns one text per line, not to be wrapped at spaces."""
     lines = list(lines)
     gutter = Gutter(lines)
@@ -176,7 +176,7 @@ def signed_lines(lines: Iterable[Line]) -> list[Text]:
     return [_spelled_line(each, gutter, marked.get(row)) for row, each in enumerate(lines)]
 
 
-def _spelled_line(line: Line, gutter: Gutter, pieces: Pieces | None) -> Text:
+def _spelled_line(line: DiffLine, gutter: Gutter, pieces: Pieces | None) -> Text:
     style = LINE_STYLES.get(line.sign, "dim")
     text = gutter.begin(line, style)
     for piece, is_changed in pieces or [(line.text, False)]:
@@ -195,11 +195,11 @@ def spelled(shown: str, style: str) -> Text:
 class Gutter:
     """Draws the number of a line, as wide as the widest, and its sign."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
+    def __init__(self, lines: Iterable[DiffLine]) -> None:
         self._width = len(str(max((each.number or 0 for each in lines), default=0)))
         self._has_numbers = any(each.number is not None for each in lines)
 
-    def begin(self, line: Line, style: str) -> Text:
+    def begin(self, line: DiffLine, style: str) -> Text:
         number = "" if line.number is None else str(line.number)
         shown = f"{number:>{self._width}} " if self._has_numbers else ""
         return Text(no_wrap=True).append(f"{shown}{line.sign} ", style)
@@ -208,7 +208,7 @@ class Gutter:
 # Words that differ
 
 
-def changed_words(lines: Sequence[Line]) -> Iterator[tuple[int, Pieces]]:
+def changed_words(lines: Sequence[DiffLine]) -> Iterator[tuple[int, Pieces]]:
     """Rows of removed lines, and of the added lines in their place, in pieces, where the two are similar."""
     row = 0
     while row < len(lines):
@@ -220,7 +220,7 @@ def changed_words(lines: Sequence[Line]) -> Iterator[tuple[int, Pieces]]:
         row = max(added, row + 1)
 
 
-def _run_end(lines: Sequence[Line], start: int, sign: str) -> int:
+def _run_end(lines: Sequence[DiffLine], start: int, sign: str) -> int:
     end = start
     while end < len(lines) and lines[end].sign == sign:
         end += 1

@@ -43,7 +43,7 @@ _TODO_MARKS: Mapping[TodoStatus, tuple[str, str]] = {
 }
 
 
-class Layout(NamedTuple):
+class ResultLayout(NamedTuple):
     """Layout of results in this terminal."""
 
     columns: int = 80
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
         return RAIL if self.has_rail and not self.is_whole else INDENT
 
 
-class Result(NamedTuple):
+class DrawnResult(NamedTuple):
     text: Text
     """Each line with its newline; empty when there is nothing to see."""
     is_folded: bool = False
@@ -86,28 +86,28 @@ def _mark(part: ToolPart) -> tuple[str, str]:
     return DONE if part.status == "completed" else FAILED
 
 
-def result(part: ToolPart, view: View | None, layout: Layout | None = None) -> Result:
+def result(part: ToolPart, view: View | None, layout: ResultLayout | None = None) -> DrawnResult:
     """The lines below the headline."""
-    layout = layout or Layout()
+    layout = layout or ResultLayout()
     if part.outcome in ("denied_by_person", "denied_by_rule"):
-        return Result(Text())
+        return DrawnResult(Text())
     if isinstance(view, Delegated):
         return _delegated(part, view, layout)
     if part.is_error and not isinstance(view, Output):
         return _end_of(part.output, "error", layout, wraps=True)
     match view:
         case None | Listing() | Fetched():
-            return Result(Text())
+            return DrawnResult(Text())
         case Diff():
             rows = None if layout.is_whole else layout.diff_rows
             lines, left = diff_lines(view, rows, layout.columns - len(layout.indent))
-            return Result(_on_rail([*lines, *_more(left, layout)], layout), left > 0)
+            return DrawnResult(_on_rail([*lines, *_more(left, layout)], layout), left > 0)
         case Output():
             return _end_of(view.text, "dim", layout)
         case Answered():
             return _start_of(view.text, layout)
         case TodoList():
-            return Result(_on_rail((row for item in view.items for row in _todo_rows(item, layout)), layout))
+            return DrawnResult(_on_rail((row for item in view.items for row in _todo_rows(item, layout)), layout))
         case _:
             assert_never(view)
 
@@ -115,7 +115,7 @@ def result(part: ToolPart, view: View | None, layout: Layout | None = None) -> R
 def whole_call(part: ToolPart, view: View | None) -> Text:
     """A call with all its arguments and its whole result."""
     line = headline(part, view, is_whole=not isinstance(view, Diff)).append("\n")
-    line.append_text(result(part, view, Layout(is_whole=True)).text).no_wrap = True
+    line.append_text(result(part, view, ResultLayout(is_whole=True)).text).no_wrap = True
     return line
 
 
@@ -149,41 +149,41 @@ def _summary(view: View | None) -> Text:
             assert_never(view)
 
 
-def _delegated(part: ToolPart, view: Delegated, layout: Layout) -> Result:
+def _delegated(part: ToolPart, view: Delegated, layout: ResultLayout) -> DrawnResult:
     """The answer of a subagent; expanded, its calls come first."""
     answer = clean(part.output).strip("\n").split("\n")
     calls = [f"● {clean_line(line)}" for line in view.calls]
     if layout.is_whole:
-        return Result(_on_rail(_lines([*calls, *answer], "dim", layout)[0], layout))
+        return DrawnResult(_on_rail(_lines([*calls, *answer], "dim", layout)[0], layout))
     shown, _ = _lines(answer[:MAX_TASK_LINES], "dim", layout)
     left = len(answer) - len(shown) + len(calls)
-    return Result(_on_rail([*shown, *_more(left, layout)], layout), left > 0)
+    return DrawnResult(_on_rail([*shown, *_more(left, layout)], layout), left > 0)
 
 
-def _start_of(output: str, layout: Layout) -> Result:
+def _start_of(output: str, layout: ResultLayout) -> DrawnResult:
     """The first lines of an answer from elsewhere."""
     shown = clean(output).strip("\n")
     lines = shown.split("\n") if shown.strip() else []
     left = 0 if layout.is_whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
     seen, is_cut = _lines(lines[: len(lines) - left], "dim", layout)
-    return Result(_on_rail([*seen, *_more(left, layout, is_cut=is_cut)], layout), left > 0 or is_cut)
+    return DrawnResult(_on_rail([*seen, *_more(left, layout, is_cut=is_cut)], layout), left > 0 or is_cut)
 
 
-def _end_of(output: str, style: str, layout: Layout, *, wraps: bool = False) -> Result:
+def _end_of(output: str, style: str, layout: ResultLayout, *, wraps: bool = False) -> DrawnResult:
     """The last lines, where commands report their result. `wraps`: at spaces; otherwise the terminal wraps them."""
     shown = clean(output).strip("\n")
     if not shown.strip():
-        return Result(Text())
+        return DrawnResult(Text())
     lines = shown.split("\n")
     left = 0 if layout.is_whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
     seen = lines[left:]
     if wraps and not layout.is_whole:
         seen = wrapped("\n".join(map(_shortened, seen)), max(layout.columns - len(layout.indent), 1)).split("\n")
     drawn, is_cut = _lines(seen, style, layout)
-    return Result(_on_rail([*_more(left, layout, is_cut=is_cut), *drawn], layout), left > 0 or is_cut)
+    return DrawnResult(_on_rail([*_more(left, layout, is_cut=is_cut), *drawn], layout), left > 0 or is_cut)
 
 
-def _todo_rows(item: TodoItem, layout: Layout) -> list[Text]:
+def _todo_rows(item: TodoItem, layout: ResultLayout) -> list[Text]:
     mark, style = _TODO_MARKS[item.status]
     words = _shortened(clean_line(item.text))
     if not layout.is_whole:
@@ -192,7 +192,7 @@ def _todo_rows(item: TodoItem, layout: Layout) -> list[Text]:
     return [Text(f"{mark} {first}", style), *(Text(f"{TODO_INDENT}{row}", style) for row in others)]
 
 
-def _lines(lines: Iterable[str], style: str, layout: Layout) -> tuple[list[Text], bool]:
+def _lines(lines: Iterable[str], style: str, layout: ResultLayout) -> tuple[list[Text], bool]:
     """The lines, and whether one was cut: a line that would leave the rail is, where it can be expanded."""
     room = layout.columns - len(layout.indent) if layout.has_rail and layout.hint and not layout.is_whole else MAX_LINE_CHARS
     given = list(lines)
@@ -200,13 +200,13 @@ def _lines(lines: Iterable[str], style: str, layout: Layout) -> tuple[list[Text]
     return [Text(line, style) for line in drawn], drawn != given
 
 
-def _more(number: int, layout: Layout, *, is_cut: bool = False) -> Sequence[Text]:
+def _more(number: int, layout: ResultLayout, *, is_cut: bool = False) -> Sequence[Text]:
     if number > 0:
         return [Text(f"… {counted(number, 'more line')}{layout.hint}", "dim")]
     return [Text(f"… long lines are cut{layout.hint}", "dim")] if is_cut else []
 
 
-def _on_rail(lines: Iterable[Text], layout: Layout) -> Text:
+def _on_rail(lines: Iterable[Text], layout: ResultLayout) -> Text:
     text = Text()
     for line in lines:
         text.append(layout.indent, "dim").append_text(line).append("\n")

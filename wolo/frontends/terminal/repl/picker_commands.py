@@ -13,7 +13,7 @@ from prompt_toolkit.buffer import Buffer
 
 from wolo.commands import undo
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation, find
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.frontends.terminal.composer.completion import mention
 from wolo.frontends.terminal.dialogs.menu_sources import (
     files_menu,
@@ -102,7 +102,11 @@ async def _model(terminal: Terminal, command: Command, context: CommandContext) 
         spec = await ways[picked.value](terminal)
     except EOFError:
         return NOTHING
-    return SwitchConversation(await context.conversation.reopen(Change(model=spec, at_own_address=True))) if spec else NOTHING
+    return (
+        SwitchConversation(await context.conversation.reopen(ConversationChange(model=spec, at_own_address=True)))
+        if spec
+        else NOTHING
+    )
 
 
 CHOSEN_AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {

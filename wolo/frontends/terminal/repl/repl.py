@@ -38,7 +38,7 @@ from wolo.frontends.terminal.repl.submissions import (
 )
 from wolo.frontends.terminal.repl.todo_panel import TodoPanel
 from wolo.frontends.terminal.repl.turn_runner import ask_for_tasks, print_jobs_left, run_turn, run_work
-from wolo.messages.message import Prompt
+from wolo.messages.message import UserPrompt
 from wolo.messages.terminal_text import escape_hidden
 
 MODES = ("plan", "ask", "edit", "auto")
@@ -258,7 +258,7 @@ class Repl:
             if message is None or all(each.id != message.id for each in reversed(self.conversation.history)):
                 self._composer.give_back(line)
 
-    def _compose(self, submitted: str | SendPrompt) -> Prompt:
+    def _compose(self, submitted: str | SendPrompt) -> UserPrompt:
         message = make_message(submitted, self.conversation, self._composer.pastes, self._ran, self._screen)
         self._ran.clear()
         return message

@@ -16,13 +16,13 @@ from wolo.commands.command import SendPrompt, SwitchConversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.prompt_attachments import write_prompt
-from wolo.conversation.resources.startup import Change
+from wolo.conversation.resources.startup import ConversationChange
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.composer.pastes import Pastes
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.line_prompt import Dismissed, PassedOver, ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.messages.message import Prompt
+from wolo.messages.message import UserPrompt
 from wolo.places import find_places
 
 NOTES = "AGENTS.md"
@@ -36,7 +36,7 @@ _NOTE = re.compile(r"#+(?![\d#])[^\S\n]*[^#\s][^\n]*\Z")
 
 def make_message(
     submitted: str | SendPrompt, conversation: Conversation, pastes: Pastes, ran: Sequence[str], screen: Screen
-) -> Prompt:
+) -> UserPrompt:
     """`ran`: output of the user's own commands. Raises UsageError for a file that cannot be attached."""
     if isinstance(submitted, SendPrompt):
         text, typed = submitted.text, submitted.text if submitted.typed is None else submitted.typed
@@ -72,7 +72,7 @@ async def answered_by(model: str, conversation: Conversation, switch: Conversati
         f"{conversation.info.model}:{conversation.choice.thinking}" if conversation.choice.thinking else conversation.info.model
     )
     try:
-        other = await conversation.reopen(Change(model=model))
+        other = await conversation.reopen(ConversationChange(model=model))
     except HandoverFailed:
         raise
     except WoloError as error:
@@ -83,7 +83,9 @@ async def answered_by(model: str, conversation: Conversation, switch: Conversati
     try:
         yield
     finally:
-        switch.change_to(SwitchConversation(await other.reopen(Change(model=before)), text=f"Back to {conversation.info.model}."))
+        switch.change_to(
+            SwitchConversation(await other.reopen(ConversationChange(model=before)), text=f"Back to {conversation.info.model}.")
+        )
 
 
 # Commands and notes

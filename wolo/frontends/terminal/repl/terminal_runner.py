@@ -18,7 +18,7 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.model_selection import NO_MODEL
-from wolo.conversation.resources.startup import Change, StartOptions
+from wolo.conversation.resources.startup import ConversationChange, StartOptions
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.input_prompts import confirm
 from wolo.frontends.terminal.dialogs.project_consent import ask_project_consent
@@ -30,7 +30,7 @@ from wolo.places import find_places, make_private
 from wolo.workspace.files.unfinished import write_whole
 
 
-class Task(Struct, frozen=True, kw_only=True):
+class TerminalTask(Struct, frozen=True, kw_only=True):
     """The task given on the command line."""
 
     prompt: str = ""
@@ -41,7 +41,7 @@ class Task(Struct, frozen=True, kw_only=True):
     """Opens the REPL, after the prompt if there is one."""
 
 
-async def start(opening: StartOptions, task: Task) -> int:
+async def start(opening: StartOptions, task: TerminalTask) -> int:
     """Returns the exit status. Raises WoloError for errors that the user can fix."""
     with hold_terminal() as terminal:
         terminal.screen.make_plain(bool(opening.given.get("plain")))
@@ -59,7 +59,7 @@ async def start(opening: StartOptions, task: Task) -> int:
             return terminal.signals.exit_status
 
 
-async def _run(opening: StartOptions, task: Task, terminal: Terminal) -> int:
+async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) -> int:
     conversation = await _follow_directory(await _open(opening, terminal), opening, terminal)
     terminal.screen.dress(conversation.info.ui)
     gc.enable()
@@ -196,7 +196,7 @@ async def _follow_directory(conversation: Conversation, opening: StartOptions, t
         await conversation.close()
         raise
     try:
-        return await conversation.reopen(Change())
+        return await conversation.reopen(ConversationChange())
     except HandoverFailed as failed:
         if failed.conversation is None:
             raise

@@ -31,17 +31,17 @@ from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.panels.approval_preview import is_edit, proposal
 from wolo.guard.intents import WriteIntent
-from wolo.messages.message import Prompt
+from wolo.messages.message import UserPrompt
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import escaped_line
-from wolo.tools.background_jobs import Job, Jobs
+from wolo.tools.background_jobs import BackgroundJobs, Job
 
 T = TypeVar("T")
 
 Asked = ApprovalAsked | QuestionsAsked
 
 
-async def run_turn(conversation: Conversation, message: Prompt, terminal: Terminal) -> TurnEnded:
+async def run_turn(conversation: Conversation, message: UserPrompt, terminal: Terminal) -> TurnEnded:
     """The returned `exit_code` also accounts for signals and for denied calls."""
     turn = _Turn(conversation, terminal)
     try:
@@ -88,7 +88,7 @@ async def run_work(conversation: Conversation, events: AsyncIterator[Event], ter
         screen.status.stop()
 
 
-def print_jobs_left(jobs: Jobs, running: Iterable[Job], screen: Screen) -> None:
+def print_jobs_left(jobs: BackgroundJobs, running: Iterable[Job], screen: Screen) -> None:
     """Reports jobs that ended with their conversation, and detached ones that continue."""
     for job in running:
         screen.say(f"Ended with the conversation: {escaped_line(job.name)}.", "dim")
@@ -180,7 +180,7 @@ class _Turn:
         if self._question is not None:
             self._question.cancel()
 
-    async def run(self, message: Prompt) -> TurnEnded:
+    async def run(self, message: UserPrompt) -> TurnEnded:
         ended = await self.follow(self._conversation.prompt(message))
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
         if not self._is_stopping:

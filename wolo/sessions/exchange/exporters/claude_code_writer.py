@@ -27,7 +27,7 @@ VERSION = "2.1.40"
 STOPS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "refused": "refusal", "paused": "pause_turn"}
 
 
-class _Writer:
+class _ClaudeWriter:
     id_policy: IdPolicy = "anthropic"
 
     def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
@@ -58,7 +58,7 @@ class _Writer:
         return [_line("assistant", body, message.timestamp)]
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        return read_records(claude_code.RecordReader(), records)
+        return read_records(claude_code.ClaudeReader(), records)
 
     def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
         session = stable_uuid(header.id)
@@ -116,4 +116,4 @@ def _usage(usage: Usage) -> Record:
     }
 
 
-write = line_export(_Writer)
+write = line_export(_ClaudeWriter)

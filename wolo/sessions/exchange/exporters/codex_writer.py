@@ -29,7 +29,7 @@ VERSION = "0.128.0"
 """The Codex version whose files these resemble."""
 
 
-class _Writer:
+class _CodexWriter:
     id_policy: IdPolicy = "responses"
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _Writer:
         return [*lines, *self._token_count(message.usage, at)] if lines else []
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        return read_records(codex.RecordReader(), records)
+        return read_records(codex.CodexReader(), records)
 
     def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
         provider, _, model = header.model.partition("/")
@@ -130,4 +130,4 @@ def _input(part: TextPart | MediaPart) -> Record:
     return {"type": "input_image", "image_url": address(part)}
 
 
-write = line_export(_Writer)
+write = line_export(_CodexWriter)

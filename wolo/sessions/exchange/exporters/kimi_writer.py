@@ -14,7 +14,7 @@ from wolo.sessions.exchange.importers import kimi
 from wolo.sessions.exchange.json_files import Record
 
 
-class _Writer:
+class _KimiWriter:
     id_policy: IdPolicy = "anthropic"
 
     def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
@@ -40,7 +40,7 @@ class _Writer:
         return [line] if content or calls else []
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        return read_records(kimi.RecordReader(), records)
+        return read_records(kimi.KimiReader(), records)
 
     def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
         """Begins with one of Kimi's checkpoint records, which tell the file from other lists of messages."""
@@ -62,4 +62,4 @@ def _block(part: TextPart | MediaPart) -> Record:
     return {"type": kind, kind: {"url": address(part)}}
 
 
-write = line_export(_Writer)
+write = line_export(_KimiWriter)

@@ -51,7 +51,7 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
         "time": {"created": milliseconds(info.created), "updated": milliseconds(info.updated)},
     }
     between = b'{"info": ' + encoded(head) + b',\n"messages": [\n'
-    for number, record in enumerate(session_records(MessageStream(store, info.id, redactor), _Writer(header.cwd))):
+    for number, record in enumerate(session_records(MessageStream(store, info.id, redactor), _OpenCodeWriter(header.cwd))):
         message = _id("msg", info.id, f"{number:08}")
         named = {**record["info"], "id": message, "sessionID": session}
         parts = [
@@ -63,7 +63,7 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     out(b"\n]}\n")
 
 
-class _Writer:
+class _OpenCodeWriter:
     id_policy: IdPolicy = "anthropic"
 
     def __init__(self, cwd: str) -> None:

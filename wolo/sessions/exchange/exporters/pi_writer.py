@@ -29,7 +29,7 @@ APIS = {format: api for api, format in pi.FORMATS.items()}
 STOPS = {"stop": "stop", "length": "length", "tool_calls": "toolUse"}
 
 
-class _Writer:
+class _PiWriter:
     id_policy: IdPolicy = "openai"
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _Writer:
         return [_entry(body, message.timestamp)]
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        return read_records(pi.RecordReader(), records)
+        return read_records(pi.PiReader(), records)
 
     def frame(self, records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
         yield {"type": "session", "version": 3, "id": stable_uuid(header.id), "timestamp": iso(header.created), "cwd": header.cwd}
@@ -116,4 +116,4 @@ def _usage(usage: Usage) -> Record:
     return {**counts, "totalTokens": usage.context_tokens, "cost": {**prices, "total": cost.total}}
 
 
-write = line_export(_Writer)
+write = line_export(_PiWriter)

@@ -95,7 +95,7 @@ class Draft(Struct, eq=False):
     own: OwnData | None = None
 
 
-class CallResult(Struct, frozen=True):
+class ImportedResult(Struct, frozen=True):
     output: str = ""
     outcome: Outcome = "ok"
     media: tuple[MediaPart, ...] = ()
@@ -143,7 +143,7 @@ class ConversationBuilder:
         draft.parts.append(part)
         self._waiting.setdefault(part.call_id, []).append((draft, len(draft.parts) - 1))
 
-    def add_result(self, call_id: str, result: CallResult) -> bool:
+    def add_result(self, call_id: str, result: ImportedResult) -> bool:
         """False, and counted as skipped, when no such call is waiting."""
         places = self._waiting.get(call_id)
         if not places:
@@ -354,7 +354,7 @@ def _as_json(arguments: object) -> str:
         return ""
 
 
-def _with_result(part: ToolPart, result: CallResult) -> ToolPart:
+def _with_result(part: ToolPart, result: ImportedResult) -> ToolPart:
     status: Any = "completed" if result.outcome == "ok" else "failed"
     end = max(result.at, part.start_time)
     return replace(part, status=status, outcome=result.outcome, output=result.output, output_parts=result.media, end_time=end)
@@ -383,5 +383,5 @@ def _message(draft: Draft, now: float) -> Message:
 def _ended(part: AnyPart) -> AnyPart:
     """Marks a call without a result as interrupted: it may have had effects."""
     if isinstance(part, ToolPart) and part.status in ("pending", "running"):
-        return _with_result(part, CallResult(outcome="interrupted"))
+        return _with_result(part, ImportedResult(outcome="interrupted"))
     return part

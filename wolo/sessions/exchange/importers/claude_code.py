@@ -18,9 +18,9 @@ from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.messages.message import FinishReason, Producer, Usage
 from wolo.messages.parts import AnyPart, Outcome, TextPart
 from wolo.sessions.exchange.importers.builder import (
-    CallResult,
     ConversationBuilder,
     Draft,
+    ImportedResult,
     counted,
     is_reminder,
     medium,
@@ -75,7 +75,7 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9]")
 FOLDER_CHARACTERS = 200
 
 
-class Node(Struct, frozen=True):
+class ClaudeNode(Struct, frozen=True):
     """A line in the tree."""
 
     place: int
@@ -88,10 +88,10 @@ class Node(Struct, frozen=True):
     results: tuple[str, ...]
 
 
-class Index(Struct):
+class TreeIndex(Struct):
     """Result of the first pass."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, ClaudeNode] = field(default_factory=dict)
     titles: list[Record] = field(default_factory=list)
     cwd: str = ""
     skipped: int = 0
@@ -110,7 +110,7 @@ def read(source: Path) -> Imported:
     if not is_subagent:
         index.nodes = {uuid: node for uuid, node in index.nodes.items() if uuid not in asides}
     chosen = _chosen_lines(index.nodes)
-    reader = RecordReader()
+    reader = ClaudeReader()
     for each in lines.at_offsets(sorted(index.nodes[uuid].place for uuid in chosen)):
         reader.add(each)
     left = sum(node.is_message for uuid, node in index.nodes.items() if uuid not in chosen)
@@ -164,8 +164,8 @@ def _prompts(records: list[Record]) -> Iterator[str]:
                 yield said.strip()
 
 
-def _index(lines: JsonLines) -> Index:
-    index = Index()
+def _index(lines: JsonLines) -> TreeIndex:
+    index = TreeIndex()
     before = before_aside = ""
     for place, each in lines.with_offsets():
         kind, uuid = text(each, "type"), text(each, "uuid")
@@ -191,10 +191,10 @@ def _index(lines: JsonLines) -> Index:
     return index
 
 
-def _node(place: int, each: Record, parent: str, *, is_sidechain: bool) -> Node:
+def _node(place: int, each: Record, parent: str, *, is_sidechain: bool) -> ClaudeNode:
     kind, message = each.get("type"), record(each, "message")
     blocks = content(message) if kind in ("user", "assistant") else []
-    return Node(
+    return ClaudeNode(
         place=place,
         parent=parent,
         is_message=kind in ("user", "assistant"),
@@ -205,7 +205,7 @@ def _node(place: int, each: Record, parent: str, *, is_sidechain: bool) -> Node:
     )
 
 
-def _chosen_lines(nodes: dict[str, Node]) -> set[str]:
+def _chosen_lines(nodes: dict[str, ClaudeNode]) -> set[str]:
     """The path to the last message, with all pieces of its answers and the results of their calls.
 
     Parallel calls hang on different lines of an answer, so the path alone misses some.
@@ -221,7 +221,7 @@ def _chosen_lines(nodes: dict[str, Node]) -> set[str]:
     return chosen | {uuid for uuid, node in nodes.items() if calls.intersection(node.results)}
 
 
-class RecordReader:
+class ClaudeReader:
     """Reads the chosen lines in file order."""
 
     def __init__(self) -> None:
@@ -301,7 +301,7 @@ class RecordReader:
             outcome = outcome_of(output, REFUSALS, otherwise="error")
         elif came.get("interrupted") is True:
             outcome = "interrupted"
-        self.builder.add_result(text(block, "tool_use_id"), CallResult(output, outcome, media, at))
+        self.builder.add_result(text(block, "tool_use_id"), ImportedResult(output, outcome, media, at))
 
     def _summary(self, words: str, at: float) -> None:
         """With a preserved segment, the summary is inserted before the messages that remain."""
@@ -334,12 +334,12 @@ def _part(block: Record) -> AnyPart | None:
     return None
 
 
-def _hosted_result(block: Record, at: float) -> CallResult:
+def _hosted_result(block: Record, at: float) -> ImportedResult:
     """Results of the provider's own tools: titles and URLs of pages; the rest is encrypted."""
     failed = text(record(block, "content"), "error_code")
     pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]
     found = "\n".join(filter(None, pages)) or FOUND
-    return CallResult(failed, "error", at=at) if failed else CallResult(found, at=at)
+    return ImportedResult(failed, "error", at=at) if failed else ImportedResult(found, at=at)
 
 
 def _producer(model: str) -> Producer:

@@ -73,7 +73,7 @@ def read(source: Path) -> Imported:
     if source.suffix == ".zst":
         raise SessionError(f"{source} is compressed.", hint=f"Unpack it with `zstd -d {source.name}` and import the result.")
     lines = JsonLines(source)
-    reader = RecordReader()
+    reader = CodexReader()
     for each in lines:
         reader.add(each)
     return reader.finish().imported(
@@ -126,7 +126,7 @@ def _names(home: Path) -> dict[str, str]:
     return {text(each, "id"): text(each, "thread_name") for each in records_of(home / "session_index.jsonl")}
 
 
-class RecordReader:
+class CodexReader:
     def __init__(self) -> None:
         self.id = self.title = self.cwd = ""
         self.created = 0.0

@@ -12,9 +12,9 @@ from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, Outcome, ToolPart
 from wolo.sessions.exchange.importers import kimi_v2
 from wolo.sessions.exchange.importers.builder import (
-    CallResult,
     ConversationBuilder,
     Draft,
+    ImportedResult,
     counted,
     is_reminder,
     medium,
@@ -80,7 +80,7 @@ def read(source: Path) -> Imported:
     path = folder / CONTEXT if source.is_dir() or source.name == WIRE else source
     wire = _wire(folder / WIRE)
     lines = JsonLines(path)
-    reader = RecordReader(wire)
+    reader = KimiReader(wire)
     for each in lines:
         reader.add(each)
     return reader.builder.imported(
@@ -150,7 +150,7 @@ def _wire(path: Path) -> Wire:
     return wire
 
 
-class RecordReader:
+class KimiReader:
     def __init__(self, wire: Wire | None = None) -> None:
         self.builder = ConversationBuilder()
         self._wire = wire or Wire()
@@ -198,7 +198,7 @@ class RecordReader:
         output, media = text_and_media(_parts(line))
         failed = output.lstrip().startswith(ERROR)
         outcome = outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
-        self.builder.add_result(text(line, "tool_call_id"), CallResult(output, outcome, media, self._now))
+        self.builder.add_result(text(line, "tool_call_id"), ImportedResult(output, outcome, media, self._now))
 
 
 def _parts(line: Record) -> list[AnyPart]:

@@ -10,9 +10,9 @@ from wolo.messages import media
 from wolo.messages.message import FinishReason, Producer
 from wolo.messages.parts import AnyPart, Outcome, ToolPart
 from wolo.sessions.exchange.importers.builder import (
-    CallResult,
     ConversationBuilder,
     Draft,
+    ImportedResult,
     counted,
     medium,
     missing_note,
@@ -87,7 +87,7 @@ def wire_of(source: Path) -> Path | None:
 def read(source: Path) -> Imported:
     """Raises SessionError without a conversation."""
     lines = JsonLines(source)
-    reader = RecordReader(source.parent / "blobs")
+    reader = KimiCodeReader(source.parent / "blobs")
     for each in lines:
         reader.add(each)
     agents = source.absolute().parent.parent
@@ -123,7 +123,7 @@ def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     return newest_first(found)
 
 
-class RecordReader:
+class KimiCodeReader:
     def __init__(self, blobs: Path) -> None:
         self.builder = ConversationBuilder()
         self.created = 0.0
@@ -204,7 +204,7 @@ class RecordReader:
     def _ended(self, call_id: str, blocks: list[Record], is_error: bool, at: float) -> None:
         output, media_parts = text_and_media(self._parts(blocks))
         outcome = outcome_of(output, REFUSALS, otherwise="error") if is_error else "ok"
-        self.builder.add_result(call_id, CallResult(output, outcome, media_parts, at))
+        self.builder.add_result(call_id, ImportedResult(output, outcome, media_parts, at))
         self._open_calls.discard(call_id)
         if not self._open_calls:
             self._flush_deferred()

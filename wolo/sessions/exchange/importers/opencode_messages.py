@@ -14,9 +14,9 @@ from wolo.formats.openai_responses.encode import ENCRYPTED, SUMMARY
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, MediaPart, Outcome, TextPart, ThinkingPart
 from wolo.sessions.exchange.importers.builder import (
-    CallResult,
     ConversationBuilder,
     Draft,
+    ImportedResult,
     medium,
     outcome_of,
     producer,
@@ -50,7 +50,7 @@ class MessageRow(Struct):
 
 def gather(rows: Iterable[MessageRow], reverted: str) -> tuple[ConversationBuilder, int]:
     """Reads messages up to the one with id `reverted`; returns the builder and the number of undone messages."""
-    reader = RecordReader()
+    reader = OpenCodeReader()
     undone = 0
     for each in rows:
         if undone or (reverted and text(each.info, "id") == reverted):
@@ -60,7 +60,7 @@ def gather(rows: Iterable[MessageRow], reverted: str) -> tuple[ConversationBuild
     return reader.builder, undone
 
 
-class RecordReader:
+class OpenCodeReader:
     def __init__(self) -> None:
         self.builder = ConversationBuilder()
         self._by_id: dict[str, Draft] = {}
@@ -137,15 +137,15 @@ class RecordReader:
         if state.get("status") == "completed":
             media = [_file(each) for each in records(state, "attachments") if text(each, "mime") not in NOT_CARRIED]
             attached = tuple(each for each in media if isinstance(each, MediaPart))
-            self.builder.add_result(call_id, CallResult(text(state, "output"), "ok", attached, ended_at))
+            self.builder.add_result(call_id, ImportedResult(text(state, "output"), "ok", attached, ended_at))
         elif state.get("status") == "error":
             said = record(state, "metadata")
             is_stopped = said.get("interrupted") is True
             output = text(said, "output") if is_stopped and text(said, "output") else text(state, "error")
             outcome = "interrupted" if is_stopped else outcome_of(output, REFUSALS, otherwise="error")
-            self.builder.add_result(call_id, CallResult(output, outcome, (), ended_at))
+            self.builder.add_result(call_id, ImportedResult(output, outcome, (), ended_at))
         else:
-            self.builder.add_result(call_id, CallResult(outcome="interrupted", at=ended_at))
+            self.builder.add_result(call_id, ImportedResult(outcome="interrupted", at=ended_at))
 
     def _summary(self, row: MessageRow, at: float) -> None:
         words = "\n\n".join(text(part, "text") for part in row.parts if part.get("type") == "text").strip()

@@ -14,9 +14,9 @@ from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange.importers.builder import (
-    CallResult,
     ConversationBuilder,
     Draft,
+    ImportedResult,
     counted,
     medium,
     outcome_of,
@@ -73,7 +73,7 @@ REFUSALS: Mapping[str, Outcome] = {
 }
 
 
-class Node(NamedTuple):
+class PiNode(NamedTuple):
     place: int
     parent: str
     is_message: bool
@@ -87,7 +87,7 @@ def read(source: Path) -> Imported:
     """Raises SessionError without a conversation."""
     lines = JsonLines(source)
     header: Record = {}
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, PiNode] = {}
     before = title = ""
     for place, each in lines.with_offsets():
         if each.get("type") == "session":
@@ -97,10 +97,10 @@ def read(source: Path) -> Imported:
         # The oldest files have no ids; a line after a damaged one follows the line before that.
         id, parent = text(each, "id") or f"at {place}", text(each, "parentId")
         is_lost = parent not in nodes if parent else "id" not in each
-        nodes.setdefault(id, Node(place, before if is_lost else parent, each.get("type") in ("message", "custom_message")))
+        nodes.setdefault(id, PiNode(place, before if is_lost else parent, each.get("type") in ("message", "custom_message")))
         before = id
     way = _path_to_head(nodes)
-    reader = RecordReader()
+    reader = PiReader()
     for each in lines.at_offsets([nodes[id].place for id in way]):
         reader.add(each)
     chosen = set(way)
@@ -139,7 +139,7 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
             yield words.strip()
 
 
-def _path_to_head(nodes: dict[str, Node]) -> list[str]:
+def _path_to_head(nodes: dict[str, PiNode]) -> list[str]:
     way: dict[str, None] = {}
     at = next(reversed(nodes), "")
     while at in nodes and at not in way:
@@ -148,7 +148,7 @@ def _path_to_head(nodes: dict[str, Node]) -> list[str]:
     return list(reversed(way))
 
 
-class RecordReader:
+class PiReader:
     """Reads the lines of the path in order."""
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ class RecordReader:
                 call = _call(block, at)
                 self.builder.add_call(draft, call)
                 if draft.finish_reason in ("error", "interrupted"):
-                    self.builder.add_result(call.call_id, CallResult(outcome="never_started", at=at))
+                    self.builder.add_result(call.call_id, ImportedResult(outcome="never_started", at=at))
             elif (part := _part(block, wrote.format)) is not None:
                 draft.parts.append(part)
 
@@ -227,7 +227,7 @@ class RecordReader:
         output, media = text_and_media(_said(message))
         outcome = outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
         call_id = text(message, "toolCallId").partition("|")[0]
-        self.builder.add_result(call_id, CallResult(output, outcome, media, at))
+        self.builder.add_result(call_id, ImportedResult(output, outcome, media, at))
 
     def _compacted(self, line: Record, at: float) -> None:
         """Inserts the summary before the first message that remains."""

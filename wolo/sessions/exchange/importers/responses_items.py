@@ -9,7 +9,7 @@ from typing import Any
 
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, SUMMARY, blobs_of, pieces_of
 from wolo.messages.parts import AnyPart, ImagePart, Outcome, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange.importers.builder import CallResult, medium, outcome_of, text_and_media, tool_part
+from wolo.sessions.exchange.importers.builder import ImportedResult, medium, outcome_of, text_and_media, tool_part
 from wolo.sessions.exchange.json_files import Record, content, parse_object, record, text
 
 HOSTED = ("web_search_call", "image_generation_call")
@@ -70,12 +70,12 @@ def call(item: Record, at: float, otherwise_id: str) -> ToolPart | None:
     return tool_part(tool, arguments or "", call_id, item_id=text(item, "id"), at=at)
 
 
-def hosted_result(item: Record, at: float) -> CallResult:
+def hosted_result(item: Record, at: float) -> ImportedResult:
     made = medium(text(item, "result"), "image/png") if text(item, "result") else None
-    return CallResult("", "ok", (made,), at) if isinstance(made, ImagePart) else CallResult(SEARCHED, at=at)
+    return ImportedResult("", "ok", (made,), at) if isinstance(made, ImagePart) else ImportedResult(SEARCHED, at=at)
 
 
-def result(item: Record, at: float) -> CallResult:
+def result(item: Record, at: float) -> ImportedResult:
     """The output is text, a list of blocks, or either one in an object or its JSON."""
     given = item.get("output") if "tools" not in item else json.dumps(item["tools"], ensure_ascii=False)
     inner = _inner(given)
@@ -83,11 +83,11 @@ def result(item: Record, at: float) -> CallResult:
         given = next((inner[name] for name in ("output", "content", "content_items") if name in inner), "")
     output, media = text_and_media(part for block in content({"content": given}) if (part := said(block)) is not None)
     if output.strip() == "aborted":
-        return CallResult("", "interrupted", media, at)
+        return ImportedResult("", "interrupted", media, at)
     left = _EXIT.search(output[:400])
     failed = inner.get("success") is False or record(inner, "metadata").get("exit_code") not in (None, 0)
     failed = failed or (left is not None and left[1] != "0")
-    return CallResult(output, outcome_of(output, REFUSALS, otherwise="error" if failed else "ok"), media, at)
+    return ImportedResult(output, outcome_of(output, REFUSALS, otherwise="error" if failed else "ok"), media, at)
 
 
 def _inner(given: object) -> Record:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from wolo.messages.parts import AnyPart, Outcome, TextPart, ThinkingPart
 from wolo.sessions.exchange.importers.builder import (
-    CallResult,
     ConversationBuilder,
     Draft,
+    ImportedResult,
     counted,
     medium,
     outcome_of,
@@ -108,7 +108,7 @@ def _add(gathered: ConversationBuilder, line: Record, began: float) -> None:
         case "tool":
             output = "\n".join(part.text for part in said if isinstance(part, TextPart))
             outcome = outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
-            gathered.add_result(text(line, "tool_call_id"), CallResult(output, outcome))
+            gathered.add_result(text(line, "tool_call_id"), ImportedResult(output, outcome))
         case "user" | "system":
             return
         case _:
