@@ -4,9 +4,9 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wolo.api.agent import Agent, RunError
+    from wolo.api.agent import Agent
     from wolo.api.function_tools import ToolContext, tool
-    from wolo.api.run_events import RunEvent, RunResult, TypedResult
+    from wolo.api.run_events import RunError, RunEvent, RunResult, TypedResult
     from wolo.conversation.structured_output import OutputError
     from wolo.formats.encoding.cached_blocks import (
         format_conversation_for_cache,
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from wolo.models.tokens import ConversationMemory, estimate_message
 
 _ROOMS = {
-    "api.agent": ("Agent", "RunError"),
+    "api.agent": ("Agent",),
     "api.function_tools": ("ToolContext", "tool"),
-    "api.run_events": ("RunEvent", "RunResult", "TypedResult"),
+    "api.run_events": ("RunError", "RunEvent", "RunResult", "TypedResult"),
     "conversation.structured_output": ("OutputError",),
     "formats.encoding.cached_blocks": ("format_conversation_for_cache", "is_cached_block", "without_embedded_results"),
     "formats.openai_chat": ("to_llm_messages",),

@@ -29,8 +29,7 @@ from wolo import (
     UserMessage,
     tool,
 )
-from wolo.api.agent import RunError
-from wolo.api.run_events import Notice, Result
+from wolo.api.run_events import Notice, Result, RunError
 from wolo.conversation.structured_output import OutputError
 from wolo.errors import BadRequest, SessionError, UsageError
 from wolo.places import find_places

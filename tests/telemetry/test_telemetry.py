@@ -24,7 +24,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, error, text, usage
 from wolo import Agent
-from wolo.api.agent import RunError
+from wolo.api.run_events import RunError
 from wolo.telemetry import otlp_exporter
 
 

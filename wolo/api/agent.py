@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import warnings
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, nullcontext
-from inspect import isawaitable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import finalize, ref
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
-from wolo.agent.budget import add
-from wolo.agent.events import ApprovalAsked, Event, QuestionsAsked, Scope
 from wolo.api.function_tools import as_tool
+from wolo.api.program_answers import OnApproval, OnQuestion, ProgramAnswers, turn_events, value_of
 from wolo.api.program_input import (
-    Answers,
     History,
     Prompt,
     check_function,
@@ -30,17 +26,15 @@ from wolo.api.program_input import (
     to_history,
     to_hooks,
     to_message,
-    to_replies,
     to_tools,
 )
-from wolo.api.run_events import MessagesCompleted, Notice, Result, RunEvent, RunResult, TypedResult
+from wolo.api.run_events import MessagesCompleted, Notice, Result, RunError, RunEvent, RunResult, TypedResult, join_results
 from wolo.api.run_recorder import RunRecorder
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.startup import StartOptions
-from wolo.errors import UsageError, WoloError
+from wolo.errors import UsageError
 from wolo.messages.message import Message, Origin, UserPrompt
-from wolo.tools.tool_values import Question
 
 if TYPE_CHECKING:
     from wolo.conversation.conversation import Conversation
@@ -48,28 +42,11 @@ if TYPE_CHECKING:
     from wolo.tools.tool import ExternalTool
 
 T = TypeVar("T")
-Decision = bool | str | None
-OnApproval = Callable[[ApprovalAsked], Decision | Awaitable[Decision]]
-"""Returns True or `once`, `session` or `always`; `never` saves a deny rule, `dismiss` decides nothing, anything else denies."""
-OnQuestion = Callable[[Sequence[Question]], Answers | Awaitable[Answers]]
 ORIGIN: Origin = "network"
 """A program's words: no slash command, and only mentions of what lies in the workspace."""
 MEMORY = "memory"
 """Name of a session that is not saved."""
 _RAISED = frozenset(("model_error", "unavailable", "session_error"))
-_SCOPES = frozenset(("once", "session", "always", "everywhere"))
-
-
-class RunError(WoloError):
-    """The model or the session failed; `result` is what was done until then."""
-
-    def __init__(self, result: RunResult) -> None:
-        assert result.error is not None
-        super().__init__(result.error.message, hint=result.error.hint)
-        self.result = result
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RunError, (self.result,)
 
 
 class _Running:
@@ -135,28 +112,17 @@ class Agent:
         self._session = session
         check_function(on_approval, "on_approval")
         check_function(on_question, "on_question")
-        self._on_approval, self._on_question = on_approval, on_question
+        self._answers = ProgramAnswers(on_approval, on_question)
         self._tools = to_tools(tools)
         self._hooks = to_hooks(hooks)
         check_function(None if transport is None else getattr(transport, "send", transport), "transport.send")
         self._transport = transport
         self._trust = trust
+        limits = {"max_turns": max_turns, "max_cost": max_cost, "max_tokens": max_tokens, "max_seconds": max_seconds}
+        endpoint = {"model": model, "base_url": base_url, "api_key": api_key, "api": api}
+        options = {**endpoint, "system_prompt": literal(system), "mode": mode, "name": name, **limits}
         self._given: dict[str, str | bool | list[str]] = {
-            name: str(value)
-            for name, value in {
-                "model": model,
-                "system_prompt": literal(system),
-                "mode": mode,
-                "name": name,
-                "base_url": base_url,
-                "api_key": api_key,
-                "api": api,
-                "max_turns": max_turns,
-                "max_cost": max_cost,
-                "max_tokens": max_tokens,
-                "max_seconds": max_seconds,
-            }.items()
-            if value not in (None, "")
+            option: str(value) for option, value in options.items() if value not in (None, "")
         }
         self._given["set"] = [f"{key}={setting(value)}" for key, value in (settings or {}).items()]
         self._open = _OpenConversation(self)
@@ -220,7 +186,7 @@ class Agent:
         await self._begin(running)
         try:
             message = UserPrompt.from_message(to_message(prompt), ORIGIN)
-            conversation = await self._opened(history)
+            conversation = await self._open_conversation(history)
             if isinstance(prompt, str):
                 notices: list[str] = []
                 message = await asyncio.to_thread(write_prompt, prompt, conversation, origin=ORIGIN, notify=notices.append)
@@ -230,10 +196,10 @@ class Agent:
                 message = must_be_sent(conversation.choice, message)
             message = changed(message)
             recorder = RunRecorder(conversation)
-            async with aclosing(self._events(conversation, message)) as events:
+            async with aclosing(turn_events(conversation, message, self._answers)) as events:
                 async for event in events:
-                    for told in recorder.on_event(event):
-                        yield told
+                    for run_event in recorder.on_event(event):
+                        yield run_event
             self._history = conversation.history
             if rest := recorder.rest():
                 yield MessagesCompleted(messages=rest)
@@ -277,12 +243,12 @@ class Agent:
         form = OutputForm(output)
         first = await self._run_to_end(self._stream(prompt, history, form.asking))
         try:
-            return _typed(first, form.parse(first.answer))
+            return TypedResult(**{**asdict(first), "output": form.parse(first.answer)})
         except OutputError as error:
             if first.is_error:
                 raise OutputError(f"the run ended early ({first.cause}).", first.answer) from error
             repaired = await self.run(form.repair(error, ORIGIN))
-        return _typed(_joined(first, repaired), form.parse(repaired.answer))
+        return TypedResult(**{**asdict(join_results(first, repaired)), "output": form.parse(repaired.answer)})
 
     def run_sync(self, prompt: Prompt, *, history: History | None = None) -> RunResult:
         """Like `run`, for scripts without an event loop. Servers and background commands end with each call."""
@@ -340,7 +306,7 @@ class Agent:
         function, info = self._hooks.get("SessionEnd"), conversation.info
         if function is not None and conversation.history:
             fields = {"hook_event_name": "SessionEnd", "session_id": info.session_id, "cwd": str(info.cwd), "reason": "other"}
-            await _value(function(fields))
+            await value_of(function(fields))
 
     async def __aenter__(self) -> Agent:
         return self
@@ -348,12 +314,12 @@ class Agent:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _opened(self, history: History | None) -> Conversation:
-        wanted = None if history is None else to_history(history)
-        if wanted is not None and [each.id for each in wanted] != [each.id for each in self.history]:
+    async def _open_conversation(self, history: History | None) -> Conversation:
+        messages = self.history if history is None else to_history(history)
+        if [message.id for message in messages] != [message.id for message in self.history]:
             await self.close()
             self._session = MEMORY if self._session == MEMORY else None
-            self._fork, self._history = False, wanted
+            self._fork, self._history = False, messages
         if self._conversation is None:
             conversation = await open_conversation(self._options())
             if not conversation.history and self._history:
@@ -373,7 +339,8 @@ class Agent:
         if self._tools is not None:
             names = [each for each in self._tools if isinstance(each, str)]
             functions = tuple(as_tool(each) for each in self._tools if not isinstance(each, str))
-            if twice := [name for name, count in Counter((*names, *(each.name for each in functions))).items() if count > 1]:
+            num_by_name = Counter((*names, *(function.name for function in functions)))
+            if twice := [name for name, num in num_by_name.items() if num > 1]:
                 raise UsageError(f"Two tools are named {twice[0]}.", hint="@tool(name=…) gives a function another name.")
             if names or not functions:
                 given["tools"] = ",".join((*names, *(each.name for each in functions)))
@@ -386,106 +353,9 @@ class Agent:
             given=given,
             attended=False,
             cwd=cwd,
-            answers_approvals=self._on_approval is not None,
-            answers_questions=self._on_question is not None,
+            answers_approvals=self._answers.on_approval is not None,
+            answers_questions=self._answers.on_question is not None,
             transport=self._transport,
             tools=functions,
             hook_functions=self._hooks,
         )
-
-    async def _events(self, conversation: Conversation, prompt: UserPrompt) -> AsyncGenerator[Event, None]:
-        """Reads the turn in a task of its own, so that a cancellation of the caller cannot cut its end short."""
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-
-        async def read() -> None:
-            try:
-                async for event in conversation.prompt(prompt):
-                    queue.put_nowait(event)
-            finally:
-                queue.put_nowait(None)
-
-        reading = asyncio.create_task(read())
-        answering: list[asyncio.Task[None]] = []
-        try:
-            while (event := await queue.get()) is not None:
-                if isinstance(event, ApprovalAsked | QuestionsAsked):
-                    answering.append(asyncio.create_task(self._answer(conversation, event)))
-                yield event
-            await reading
-            for answer in answering:
-                answer.cancel()  # only one whose call was interrupted still waits
-                if answer.done():
-                    answer.result()
-        finally:
-            conversation.interrupt()
-            for answer in answering:
-                answer.cancel()  # the function may wait for a person
-            with _shield():
-                await _ended(reading, *answering)
-
-    async def _answer(self, conversation: Conversation, asked: ApprovalAsked | QuestionsAsked) -> None:
-        """Asks the caller's function. An exception in it denies the call and ends the run, which raises it."""
-        try:
-            if isinstance(asked, QuestionsAsked):
-                assert self._on_question is not None
-                answers = await _value(self._on_question(asked.questions))
-                conversation.questions.answer(asked.id, to_replies(answers, asked.questions))
-            else:
-                assert self._on_approval is not None
-                _decide(conversation, asked, await _value(self._on_approval(asked)))
-        except Exception:
-            conversation.interrupt()
-            raise
-
-
-def _decide(conversation: Conversation, asked: ApprovalAsked, decision: Decision) -> None:
-    scope = "once" if decision is True else decision
-    if isinstance(scope, str) and scope in _SCOPES:
-        conversation.answer(asked.id, allowed=True, scope=cast("Scope", scope))
-    elif scope == "dismiss":
-        conversation.dismiss(asked.id)
-    elif scope in (False, None, "no", "deny", "never"):
-        lasting: Scope = "always" if scope == "never" else "once"
-        conversation.answer(asked.id, allowed=False, scope=lasting, reason="the program that runs wolo denied it")
-    else:
-        hint = 'It may return True, False, "once", "session", "always", "never" or "dismiss".'
-        raise UsageError(f"on_approval returned {scope!r}.", hint=hint)
-
-
-async def _value(result: T | Awaitable[T]) -> T:
-    return await result if isawaitable(result) else result
-
-
-def _typed(result: RunResult, value: T) -> TypedResult[T]:
-    return TypedResult(**{**asdict(result), "output": value})
-
-
-def _joined(first: RunResult, second: RunResult) -> RunResult:
-    """Both runs as one; its answer is the second one's."""
-    costs = (first.cost_usd, second.cost_usd)
-    return replace(
-        second,
-        messages=first.messages + second.messages,
-        usage=add(first.usage, second.usage),
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-        changes=first.changes + second.changes,
-        denials=first.denials + second.denials,
-    )
-
-
-def _shield() -> AbstractContextManager[object]:
-    """Keeps a cancelled scope of anyio, where the program uses it, from cancelling every wait again."""
-    anyio = sys.modules.get("anyio")
-    return anyio.CancelScope(shield=True) if anyio else nullcontext()
-
-
-async def _ended(*tasks: asyncio.Task[None]) -> None:
-    """Waits for the end of tasks, also when cancelled again, and raises the cancellation then."""
-    cancelled: asyncio.CancelledError | None = None
-    while pending := [task for task in tasks if not task.done()]:
-        try:
-            await asyncio.wait(pending)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled

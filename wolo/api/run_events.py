@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from wolo.agent.budget import add
 from wolo.agent.events import ErrorInfo, StopCause
+from wolo.errors import WoloError
 from wolo.messages.message import Message, Usage
 
 T = TypeVar("T")
@@ -144,6 +147,31 @@ class RunResult(Struct, frozen=True, kw_only=True):
     @property
     def is_error(self) -> bool:
         return self.cause != "done"
+
+
+def join_results(first: RunResult, second: RunResult) -> RunResult:
+    """Both runs as one; its answer is the second one's."""
+    costs = (first.cost_usd, second.cost_usd)
+    return replace(
+        second,
+        messages=first.messages + second.messages,
+        usage=add(first.usage, second.usage),
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        changes=first.changes + second.changes,
+        denials=first.denials + second.denials,
+    )
+
+
+class RunError(WoloError):
+    """The model or the session failed; `result` is what was done until then."""
+
+    def __init__(self, result: RunResult) -> None:
+        assert result.error is not None
+        super().__init__(result.error.message, hint=result.error.hint)
+        self.result = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RunError, (self.result,)
 
 
 class TypedResult(RunResult, Generic[T], frozen=True, kw_only=True):

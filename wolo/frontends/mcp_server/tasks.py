@@ -11,8 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from wolo.agent.events import ApprovalAsked
-from wolo.api.agent import Agent, RunError
-from wolo.api.run_events import Compaction, Denied, Fallback, Notice, Result, Retry, RunEvent, RunResult, ToolResult, ToolUse
+from wolo.api.agent import Agent
+from wolo.api.run_events import (
+    Compaction,
+    Denied,
+    Fallback,
+    Notice,
+    Result,
+    Retry,
+    RunError,
+    RunEvent,
+    RunResult,
+    ToolResult,
+    ToolUse,
+)
 from wolo.errors import SessionError, UsageError, WoloError
 from wolo.frontends.mcp_server.forms import Form, approval_form, decision_of, question_form
 from wolo.frontends.mcp_server.session_reading import find_session
