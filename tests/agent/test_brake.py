@@ -9,7 +9,7 @@ import pytest
 from wolo.agent.cancellation import Cancellation, Cancelled, wait_for_clean_end
 
 
-async def test_a_pull_cancels_every_step_that_runs_and_none_begins_after_it() -> None:
+async def test_pull_cancels_running_steps_and_prevents_later_ones() -> None:
     cancellation, begun, ended = Cancellation(), asyncio.Event(), list[str]()
 
     async def work(name: str) -> None:
@@ -73,7 +73,7 @@ async def test_work_that_catches_the_cancellation_gives_its_result() -> None:
     assert await step == "half"
 
 
-async def test_a_step_that_has_ended_is_cancelled_no_more() -> None:
+async def test_ended_step_is_cancelled_no_more() -> None:
     cancellation, done = Cancellation(), asyncio.Event()
 
     async def quick() -> str:
@@ -102,7 +102,7 @@ async def test_a_cancellation_from_elsewhere_is_no_stop() -> None:
     assert cancellation.cause is None
 
 
-async def test_whoever_cancels_the_waiting_pulls_the_brake_also_twice() -> None:
+async def test_cancelling_the_wait_pulls_the_brake_twice_too() -> None:
     cancellation, cleaning = Cancellation(), asyncio.Event()
     books: list[str] = []
 

@@ -15,7 +15,7 @@ def test_sums_keep_the_four_counts_apart() -> None:
     assert total.context_tokens == 20
 
 
-def test_a_cost_is_unknown_as_soon_as_one_is() -> None:
+def test_cost_is_unknown_once_one_is_unknown() -> None:
     priced = Usage(cost=UsageCost(total=0.5))
     total = add(add(NOTHING, priced), priced)
     assert total.cost is not None
@@ -35,12 +35,12 @@ def test_a_cost_is_unknown_as_soon_as_one_is() -> None:
         (Limits(max_cost=0.51), None),
     ],
 )
-def test_a_limit_is_reached_when_it_is_used_up(limits: Limits, reached: Spent | None) -> None:
+def test_limit_is_reached_when_used_up(limits: Limits, reached: Spent | None) -> None:
     usage = Usage(input_tokens=60, output_tokens=40, cost=UsageCost(total=0.5))
     assert spent(limits, usage, 3) == reached
     if reached:
         assert f"--{reached.replace('_', '-')}" in describe(limits, reached)
 
 
-def test_a_price_nobody_knows_cannot_be_kept_under_a_limit() -> None:
+def test_unknown_price_cannot_stay_under_a_limit() -> None:
     assert spent(Limits(max_cost=10.0), Usage(), 1) == "max_cost"

@@ -40,7 +40,7 @@ def test_each_runner_is_understood(line: str, name: str) -> None:
     assert failures(f"collecting\n{line}\n1 failed in 0.3s\n") == (name,)
 
 
-def test_another_place_and_another_time_are_the_same_failure() -> None:
+def test_moved_failure_is_the_same_failure() -> None:
     one = "src/calc.py:10:4: error: bad\nFAIL\tcalc\t0.1s\n"
     other = "src/calc.py:12:4: error: bad\nFAIL\tcalc\t9.3s\n"
     assert failures(one) == failures(other)
@@ -58,7 +58,7 @@ def test_an_unknown_runner_is_known_by_its_words() -> None:
     assert failures("running 4 checks\ncheck 3 failed after 12 ms\n0 errors\n") == ("check … failed after … ms",)
 
 
-def test_what_passes_has_no_failures() -> None:
+def test_passing_output_has_no_failures() -> None:
     assert failures("....\n4 passed in 0.02s\n0 failed, 0 errors\n") == ()
 
 
@@ -84,7 +84,7 @@ def test_a_long_line_is_read_in_no_time() -> None:
 
 
 @pytest.mark.parametrize(("count", "more"), [(MAX_LISTED, ""), (MAX_LISTED + 2, "… and 2 more")])
-async def test_the_model_reads_the_first_failures_and_the_number_of_the_others(count: int, more: str) -> None:
+async def test_model_reads_first_failures_and_the_remaining_count(count: int, more: str) -> None:
     checks = iter([Check(exit_code=0), Check(exit_code=1, failures=tuple(f"test_{number}" for number in range(count)))])
 
     async def check() -> Check:

@@ -41,7 +41,7 @@ async def test_headless_it_does_not_run_in_any_mode(harness: AgentHarness, mode:
 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "plan"])
-async def test_a_person_is_asked_in_every_mode_and_each_time(harness: AgentHarness, mode: str) -> None:
+async def test_person_is_asked_in_every_mode_each_time(harness: AgentHarness, mode: str) -> None:
     harness.mode = mode
     harness.rules = [parse_rule("shell:make", "allow")]
     asked = asked_for(harness, allowed=True)
@@ -52,7 +52,7 @@ async def test_a_person_is_asked_in_every_mode_and_each_time(harness: AgentHarne
     assert {question.rule for question in asked} == {""}, "no rule would hold for the next one"
 
 
-async def test_also_for_tools_that_only_read_or_change_nothing(harness: AgentHarness) -> None:
+async def test_reading_tools_are_asked_about_too(harness: AgentHarness) -> None:
     harness.mode = "yolo"
     for tool in ("look", "say"):
         fenced = FENCED.replace("command", tool)
@@ -61,7 +61,7 @@ async def test_also_for_tools_that_only_read_or_change_nothing(harness: AgentHar
     assert harness.look.ran == harness.say.ran == []
 
 
-async def test_a_no_leaves_the_answer_as_it_was_written(harness: AgentHarness) -> None:
+async def test_no_leaves_the_answer_as_written(harness: AgentHarness) -> None:
     asked = asked_for(harness, allowed=False)
     harness.provider.script(text(FENCED), text("As you like."))
     turn = await harness.turn()
@@ -77,7 +77,7 @@ async def test_once_made_by_itself_the_mode_decides(harness: AgentHarness) -> No
     assert harness.command.ran == ["make", "ls"]
 
 
-async def test_values_that_swallowed_a_mark_are_told_and_never_run(harness: AgentHarness) -> None:
+async def test_value_with_swallowed_mark_is_reported_and_skipped(harness: AgentHarness) -> None:
     harness.mode = "yolo"
     swallowed = "<function=write><parameter=path>a.txt\n<parameter=content>x</parameter></function>"
     harness.provider.script(text(swallowed), text("I see."))

@@ -18,7 +18,7 @@ async def interrupt_on(harness: AgentHarness, kind: type[Event]) -> None:
     harness.on_event = lambda event: None
 
 
-async def test_the_text_that_had_come_is_kept_and_the_connection_closed(harness: AgentHarness) -> None:
+async def test_received_text_is_kept_and_the_connection_closed(harness: AgentHarness) -> None:
     harness.provider.script(sse(delta("Half a sen"), Hold()))
     await interrupt_on(harness, TextStreamed)
     assert await asyncio.to_thread(harness.provider.requests[0].client_gone.wait, 10)
@@ -29,7 +29,7 @@ async def test_the_text_that_had_come_is_kept_and_the_connection_closed(harness:
     assert harness.provider.requests[-1].messages[-2] == {"role": "assistant", "content": "Half a sen"}
 
 
-async def test_a_call_that_was_being_written_leaves_no_trace(harness: AgentHarness) -> None:
+async def test_half_written_call_leaves_no_trace(harness: AgentHarness) -> None:
     begun = delta(tool_calls=[{"index": 0, "id": "call_x", "function": {"name": "say", "arguments": '{"te'}}])
     harness.provider.script(sse(delta("Writing."), begun, Hold()))
     await interrupt_on(harness, TextStreamed)
@@ -51,7 +51,7 @@ async def test_a_silent_provider_can_be_left_at_once(harness: AgentHarness, sile
     await harness.turn("go on")
 
 
-async def test_the_wait_for_another_attempt_can_be_left_at_once(harness: AgentHarness) -> None:
+async def test_wait_for_another_attempt_ends_at_once(harness: AgentHarness) -> None:
     harness.provider.script(error(429, {"error": {"message": "slow down"}}, {"retry-after": "60"}))
     harness.longest_wait_s = 3600
     await interrupt_on(harness, AttemptFailed)

@@ -77,7 +77,7 @@ async def test_while_shortening_is_enough_nobody_is_asked() -> None:
     assert not compactor.cut.left_out
 
 
-async def test_outputs_of_a_protected_tool_are_not_shortened_on_the_first_rung() -> None:
+async def test_protected_outputs_are_not_shortened_on_first_rung() -> None:
     outputs = [ran("skill" if at == 0 else "read", f"{at}", "x" * 8_000) for at in range(12)]
     history = [each for part in outputs for each in (user("on"), answer("", part))]
     shown = await fit(Compactor(), history)
@@ -85,7 +85,7 @@ async def test_outputs_of_a_protected_tool_are_not_shortened_on_the_first_rung()
     assert shown[3].calls[0].output != outputs[1].output
 
 
-async def test_in_one_long_turn_its_own_old_outputs_are_shortened_too() -> None:
+async def test_own_old_outputs_of_long_turn_are_shortened() -> None:
     history = [user("the task"), *(answer("", ran("read", f"{at}", "x" * 8_000)) for at in range(14))]
     model, compactor = Model(), Compactor()
     shown = await fit(compactor, history, model)
@@ -97,7 +97,7 @@ async def test_in_one_long_turn_its_own_old_outputs_are_shortened_too() -> None:
 # The second rung
 
 
-async def test_the_summary_stands_first_and_the_newest_messages_stay_as_they_are() -> None:
+async def test_summary_stands_first_and_newest_messages_stay() -> None:
     history = [system("Be kind."), *prose(40), user("the task of now, word for word")]
     model = Model()
     shown = await fit(Compactor(), history, model)
@@ -110,7 +110,7 @@ async def test_the_summary_stands_first_and_the_newest_messages_stay_as_they_are
     assert Compactor().window.size(shown, FIXED) <= WINDOW * 0.9 * 0.6
 
 
-async def test_in_one_long_turn_its_prompt_stays_and_what_followed_is_summed_up() -> None:
+async def test_long_turn_keeps_its_prompt_and_sums_rest() -> None:
     history = [user("the task"), *(answer(f"step {at} " + "word " * 800, ran("read", f"{at}")) for at in range(40))]
     model, compactor = Model(), Compactor()
     shown = await fit(compactor, history, model)
@@ -120,7 +120,7 @@ async def test_in_one_long_turn_its_prompt_stays_and_what_followed_is_summed_up(
     assert list(shown[2:]) == history[-len(shown[2:]) :]
 
 
-async def test_what_the_user_said_stays_word_for_word_whatever_the_summary_says() -> None:
+async def test_user_words_survive_any_summary() -> None:
     history = prose(40)
     history[4] = user("Always use tabs: SENTINEL-B.")
     shown = await fit(Compactor(), history, Model("I forgot everything."))
@@ -129,7 +129,7 @@ async def test_what_the_user_said_stays_word_for_word_whatever_the_summary_says(
     assert "Always use tabs: SENTINEL-B." in cut_only[0].text
 
 
-async def test_files_and_the_todo_list_are_told_by_code() -> None:
+async def test_files_and_todo_list_are_reported_by_code() -> None:
     todo = ToolPart(tool="todo", input={"items": [{"text": "ship it"}]}, status="completed", outcome="ok", output="ok")
     failed = replace(ran("write", "never.py"), status="failed", outcome="error")
     begin = answer("work", ran("read", "a.py"), ran("read", "b.py"), ran("edit", "b.py"), failed, todo)
@@ -140,7 +140,7 @@ async def test_files_and_the_todo_list_are_told_by_code() -> None:
     assert "never.py" not in shown[0].text
 
 
-async def test_a_todo_list_that_was_cleared_is_told_no_more() -> None:
+async def test_cleared_todo_list_is_reported_no_more() -> None:
     made, cleared = (
         ToolPart(tool="todo", input={"todos": items}, status="completed", outcome="ok")
         for items in ([{"content": "ship it"}], [])
@@ -151,7 +151,7 @@ async def test_a_todo_list_that_was_cleared_is_told_no_more() -> None:
     assert "todo list" not in shown[0].text
 
 
-async def test_the_next_summary_goes_on_from_the_one_before() -> None:
+async def test_next_summary_continues_the_one_before() -> None:
     model, compactor, history = Model(), Compactor(), prose(40)
     await fit(compactor, history, model)
     history += prose(40, first=40)
@@ -162,7 +162,7 @@ async def test_the_next_summary_goes_on_from_the_one_before() -> None:
     assert [message.role for message in shown].count("compaction_summary") == 1
 
 
-async def test_what_was_left_out_without_a_summary_gets_into_the_next_one() -> None:
+async def test_unsummarized_remainder_enters_the_next_summary() -> None:
     model, compactor, history = Model(), Compactor(), prose(40)
     await fit(compactor, history, Model(""))
     assert not summary_in(compactor.cut.lead)[0]
@@ -179,13 +179,13 @@ async def test_a_small_window_is_not_worth_a_summary() -> None:
     assert "messages were left out" in shown[0].text
 
 
-async def test_a_summary_that_is_switched_off_is_not_asked_for() -> None:
+async def test_disabled_summary_is_not_requested() -> None:
     model = Model()
     await fit(Compactor(settings=CompactionSettings(summary=False)), prose(40), model)
     assert not model.orders
 
 
-async def test_a_summary_that_came_to_nothing_is_not_asked_for_again_before_a_good_answer() -> None:
+async def test_failed_summary_waits_for_a_good_answer() -> None:
     nothing, compactor, history = Model(""), Compactor(), prose(40)
     await fit(compactor, history, nothing)
     await compactor.overflowed(history, FIXED, None, nothing)
@@ -196,7 +196,7 @@ async def test_a_summary_that_came_to_nothing_is_not_asked_for_again_before_a_go
 
 
 @given(st.lists(st.integers(0, 40_000), min_size=1, max_size=40), st.integers(200, 20_000))
-def test_what_is_to_be_summed_up_fits_into_few_requests(sizes: list[int], most: int) -> None:
+def test_summary_of_much_fits_into_few_requests(sizes: list[int], most: int) -> None:
     told = pieces([answer("w" * size, ran("read", "a", "o" * size)) for size in sizes], most)
     assert 1 <= len(told) <= MOST_PIECES
     assert all(estimate_text(piece) <= most + 50 for piece in told)
@@ -232,9 +232,7 @@ def told(kind: str, size: int) -> Message:
 
 
 @given(histories, st.integers(3_000, 30_000), st.sampled_from(["", SUMMARY, "long " * 3_000]), st.integers(1, 3))
-async def test_whatever_the_history_each_rung_makes_it_smaller_and_it_ends(
-    kinds: list[Kind], window: int, summary: str, keep_turns: int
-) -> None:
+async def test_each_rung_shrinks_any_history_and_ends(kinds: list[Kind], window: int, summary: str, keep_turns: int) -> None:
     history = [user("first"), *(told(kind, size) for kind, size in kinds)]
     fixed, model = Fixed("You are Wolo.", (), window), Model(summary)
     compactor = Compactor(settings=CompactionSettings(keep_turns=keep_turns))
@@ -277,7 +275,7 @@ async def test_taking_back_never_overfills_the_window(kinds: list[Kind], window:
         assert compactor.cut.is_empty
 
 
-async def test_before_anything_was_said_there_is_nothing_to_compact_and_nothing_to_preview() -> None:
+async def test_empty_conversation_has_nothing_to_compact_or_preview() -> None:
     compactor = Compactor()
     assert preview(compactor, (), FIXED).requests == 0
     assert await compactor.compact((), FIXED, Model()) is None
@@ -293,7 +291,7 @@ async def test_a_preview_changes_nothing_and_asks_nobody() -> None:
     assert abs(seen.before.total - compactor.window.size(history, FIXED)) < 20
 
 
-def test_what_the_tools_of_servers_take_is_told_apart() -> None:
+def test_arguments_of_server_tools_are_told_apart() -> None:
     own, remote = (ToolSpec(name, "It does. " * 50, {"type": "object"}) for name in ("read", "mcp__notes__add"))
     counted = context_usage(Compactor(), [user("go")], Fixed("You are Wolo.", (own, remote), WINDOW)).tokens
     assert counted["tools"] > 100
@@ -344,7 +342,7 @@ SUMMARIES: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("summary", SUMMARIES)
-async def test_whatever_becomes_of_the_summary_the_turn_goes_on(harness: AgentHarness, summary: str) -> None:
+async def test_turn_continues_after_any_summary_result(harness: AgentHarness, summary: str) -> None:
     narrow(harness, SUMMARIES[summary])
     harness.compactor = Compactor(settings=CompactionSettings(timeout_s=1))
     said = harness.history
@@ -359,7 +357,7 @@ async def test_whatever_becomes_of_the_summary_the_turn_goes_on(harness: AgentHa
     assert (await harness.turn("and more")).ended.answer == "Done."
 
 
-async def test_a_summary_is_asked_for_without_tools_and_counts(harness: AgentHarness) -> None:
+async def test_summary_is_requested_without_tools_and_counts(harness: AgentHarness) -> None:
     narrow(harness, text(SUMMARY, usage=usage(5_000, 70)))
     turn = await harness.turn("finish it")
     (asked,) = [asked for asked in harness.provider.requests if asked.is_summary]
@@ -378,7 +376,7 @@ async def test_a_summary_is_asked_for_without_tools_and_counts(harness: AgentHar
     assert SUMMARY in str(harness.provider.requests[-1].messages[1]["content"])
 
 
-async def test_a_summary_that_uses_up_the_budget_ends_the_turn(harness: AgentHarness) -> None:
+async def test_summary_using_up_the_budget_ends_the_turn(harness: AgentHarness) -> None:
     narrow(harness, text(SUMMARY, usage=usage(5_000, 70)))
     harness.limits = Limits(max_tokens=5_000)
     turn = await harness.turn("finish it")
@@ -386,7 +384,7 @@ async def test_a_summary_that_uses_up_the_budget_ends_the_turn(harness: AgentHar
     assert harness.told(Compacted)
 
 
-async def test_the_way_back_is_offered_once_something_is_left_out(harness: AgentHarness) -> None:
+async def test_way_back_is_offered_after_an_omission(harness: AgentHarness) -> None:
     narrow(harness, text(SUMMARY))
     await harness.turn("finish it")
     asked = [request for request in harness.provider.requests if not request.is_summary]
@@ -404,7 +402,7 @@ async def test_instructions_are_read_again_after_a_compaction(harness: AgentHarn
     assert "SENTINEL-B" in str(harness.provider.requests[-1].messages[1:])
 
 
-async def test_an_interrupt_while_summing_up_leaves_everything_as_it_was(harness: AgentHarness) -> None:
+async def test_interrupted_summary_leaves_everything_unchanged(harness: AgentHarness) -> None:
     narrow(harness, sse(ending="stall", done=False))
     turning = asyncio.ensure_future(harness.turn("finish it"))
     async with asyncio.timeout(20):
@@ -418,7 +416,7 @@ async def test_an_interrupt_while_summing_up_leaves_everything_as_it_was(harness
     assert (await harness.turn("again")).ended.answer == "Done."
 
 
-async def test_a_compaction_in_the_middle_of_a_turn_splits_no_call_from_its_result(harness: AgentHarness) -> None:
+async def test_compaction_midway_splits_no_call_from_result(harness: AgentHarness) -> None:
     count = 0
 
     def work() -> Reply:
@@ -437,7 +435,7 @@ async def test_a_compaction_in_the_middle_of_a_turn_splits_no_call_from_its_resu
     assert not harness.provider.problems
 
 
-async def test_a_prompt_that_fits_nowhere_does_not_stop_the_next_one(harness: AgentHarness) -> None:
+async def test_unfittable_prompt_does_not_stop_the_next(harness: AgentHarness) -> None:
     narrow(harness, text(SUMMARY))
     turn = await harness.turn("far too long " * 10_000)
     assert turn.ended.error is not None
@@ -445,7 +443,7 @@ async def test_a_prompt_that_fits_nowhere_does_not_stop_the_next_one(harness: Ag
     assert (await harness.turn("a short one")).ended.answer == "Done."
 
 
-async def test_where_bytes_are_counted_large_attachments_go_first(harness: AgentHarness) -> None:
+async def test_large_attachments_go_first_when_bytes_count(harness: AgentHarness) -> None:
     picture = ImagePart(media_type="image/png", data=b"x" * 300_000)
     looked = answer("I look.", replace(ran("read", "p.png"), output_parts=(picture,)))
     harness.history = (user("go"), *(answer(f"{at}", ran("read", "a.py", "x" * 3_000)) for at in range(3)), looked)
@@ -461,7 +459,7 @@ async def test_where_bytes_are_counted_large_attachments_go_first(harness: Agent
 # Because a person asks
 
 
-async def test_a_person_may_ask_for_it_and_say_what_matters(harness: AgentHarness) -> None:
+async def test_person_may_request_it_and_name_the_focus(harness: AgentHarness) -> None:
     harness.history = tuple(prose(20, size=8_000))
     harness.provider.script(text(SUMMARY))
     await harness.agent.compact(harness.history, "the tests")
@@ -475,7 +473,7 @@ async def test_a_person_may_ask_for_it_and_say_what_matters(harness: AgentHarnes
     assert harness.compactor.cut.is_empty
 
 
-async def test_nothing_is_left_out_when_a_person_asks_and_the_summary_fails(harness: AgentHarness) -> None:
+async def test_failed_requested_summary_omits_nothing(harness: AgentHarness) -> None:
     harness.history = tuple(prose(20, size=8_000))
     harness.provider.script(MAX_LENGTH_FACTOR)
     await harness.agent.compact(harness.history)

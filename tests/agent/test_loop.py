@@ -32,7 +32,7 @@ from wolo.messages.message import user
 PARAGRAPH = " ".join(f"word{number}" for number in range(50))
 
 
-async def test_a_plain_answer_is_one_request_and_one_stream_of_events(harness: AgentHarness) -> None:
+async def test_plain_answer_is_one_request_and_event_stream(harness: AgentHarness) -> None:
     harness.provider.script(text("Hello there.", usage=usage(100, 7, cached=40)))
     turn = await harness.turn("hi")
     assert [type(event) for event in harness.events if not isinstance(event, TextStreamed)] == [
@@ -49,7 +49,7 @@ async def test_a_plain_answer_is_one_request_and_one_stream_of_events(harness: A
     assert len(harness.provider.requests) == 1
 
 
-async def test_a_call_is_run_and_its_result_goes_back(harness: AgentHarness) -> None:
+async def test_call_runs_and_its_result_returns(harness: AgentHarness) -> None:
     Path("a.txt").write_text("the first line\n")
     harness.provider.script(call("read", {"path": "a.txt"}, content="Let me look."), text("It has one line."))
     turn = await harness.turn()
@@ -76,7 +76,7 @@ async def test_a_refused_answer_is_not_sent_again(harness: AgentHarness) -> None
     assert sent[-3:] == ["something bad", "(no answer was given)", "something good"]
 
 
-async def test_what_is_told_comes_before_what_it_allows(harness: AgentHarness) -> None:
+async def test_announcement_precedes_its_effect(harness: AgentHarness) -> None:
     """A recorder that keeps each event before it returns has everything on disk in time."""
     kinds_by_request: list[set[type[Event]]] = []
 
@@ -118,7 +118,7 @@ async def test_a_second_turn_goes_on_from_the_first(harness: AgentHarness) -> No
     assert len(turn.new) == 2
 
 
-async def test_an_attempt_that_breaks_is_taken_back_and_nothing_of_it_runs(harness: AgentHarness) -> None:
+async def test_broken_attempt_is_withdrawn_and_never_runs(harness: AgentHarness) -> None:
     broken = call("say", {"text": "never"}).cut_at(400, "reset")
     harness.provider.script(broken, text("The whole answer."))
     turn = await harness.turn()
@@ -128,7 +128,7 @@ async def test_an_attempt_that_breaks_is_taken_back_and_nothing_of_it_runs(harne
     assert len(turn.new) == 2
 
 
-async def test_a_refusing_provider_ends_the_turn_with_its_reason(harness: AgentHarness) -> None:
+async def test_refusing_provider_ends_the_turn_with_its_reason(harness: AgentHarness) -> None:
     harness.provider.script(error(401, {"error": {"message": "bad key"}}))
     turn = await harness.turn()
     assert (turn.ended.cause, turn.ended.exit_code) == ("model_error", 1)
@@ -143,7 +143,7 @@ async def test_a_provider_that_stays_away_is_unavailable(harness: AgentHarness) 
     assert (turn.ended.cause, turn.ended.exit_code) == ("unavailable", 75)
 
 
-async def test_the_provider_saying_stop_beside_a_call_does_not_lose_the_call(harness: AgentHarness) -> None:
+async def test_stop_beside_a_call_keeps_the_call(harness: AgentHarness) -> None:
     harness.provider.script(call("say", {"text": "x"}, finish_reason="stop"), text("done"))
     await harness.turn()
     assert harness.say.ran == ["x"]
@@ -161,7 +161,7 @@ async def test_the_provider_saying_stop_beside_a_call_does_not_lose_the_call(har
     ],
     ids=["nothing", "announced", "thinking", "blanks", "preamble", "thought too long"],
 )
-async def test_an_empty_answer_gets_one_nudge_and_then_fails(harness: AgentHarness, empty: Reply) -> None:
+async def test_empty_answer_gets_one_nudge_then_fails(harness: AgentHarness, empty: Reply) -> None:
     harness.provider.script(*[empty] * 5)
     turn = await harness.turn()
     assert len(harness.provider.requests) == 2
@@ -178,7 +178,7 @@ async def test_a_nudge_can_help(harness: AgentHarness) -> None:
     await harness.turn("more")
 
 
-async def test_a_call_cut_off_at_the_limit_is_not_run(harness: AgentHarness) -> None:
+async def test_call_cut_at_the_limit_does_not_run(harness: AgentHarness) -> None:
     Path("kept.txt").write_text("kept")
     cut = call("write", '{"path": "kept.txt", "content": "half of', finish_reason="length", usage=usage(10, 4096))
     harness.provider.script(*[cut] * 5)
@@ -189,14 +189,14 @@ async def test_a_call_cut_off_at_the_limit_is_not_run(harness: AgentHarness) -> 
     assert (turn.ended.cause, turn.ended.exit_code) == ("model_error", 1)
 
 
-async def test_a_parsable_call_cut_off_at_the_limit_is_not_run_either(harness: AgentHarness) -> None:
+async def test_parsable_call_cut_at_limit_does_not_run(harness: AgentHarness) -> None:
     harness.provider.script(call("say", {"text": "x"}, finish_reason="length"), text("I will split it."))
     turn = await harness.turn()
     assert harness.say.ran == []
     assert turn.ended.cause == "done"
 
 
-async def test_a_text_cut_off_at_the_limit_is_kept(harness: AgentHarness) -> None:
+async def test_text_cut_at_the_limit_is_kept(harness: AgentHarness) -> None:
     harness.provider.script(text("Half of the sto", finish_reason="length"))
     turn = await harness.turn()
     assert (turn.ended.answer, turn.ended.exit_code, turn.ended.finish_reason) == ("Half of the sto", 1, "length")
@@ -213,7 +213,7 @@ async def test_a_content_filter_runs_nothing(harness: AgentHarness) -> None:
     await harness.turn("something else")
 
 
-async def test_the_same_call_over_and_over_is_told_and_stopped(harness: AgentHarness) -> None:
+async def test_repeated_call_is_reported_and_stopped(harness: AgentHarness) -> None:
     shuffled = [{"path": "a", "limit": 1}, {"limit": 1, "path": "a"}]
     harness.provider.script(*[call("read", shuffled[number % 2]) for number in range(8)])
     turn = await harness.turn()
@@ -238,7 +238,7 @@ async def test_ten_different_calls_trip_nothing(harness: AgentHarness) -> None:
     assert not harness.told(Noticed)
 
 
-async def test_a_passage_that_repeats_in_every_answer_is_told_and_stopped(harness: AgentHarness) -> None:
+async def test_passage_repeated_in_every_answer_is_stopped(harness: AgentHarness) -> None:
     harness.provider.script(*[call("say", {"text": str(number)}, content=PARAGRAPH) for number in range(8)])
     turn = await harness.turn()
     assert len(harness.provider.requests) == 5
@@ -265,7 +265,7 @@ async def test_answers_are_limited_by_number(harness: AgentHarness) -> None:
     assert harness.say.ran == ["0", "1"]
 
 
-async def test_an_answer_that_ends_the_work_at_the_limit_is_a_success(harness: AgentHarness) -> None:
+async def test_finished_answer_at_the_limit_is_a_success(harness: AgentHarness) -> None:
     harness.limits = Limits(max_turns=1)
     harness.provider.script(text("done"))
     assert (await harness.turn()).ended.cause == "done"
@@ -311,9 +311,7 @@ async def test_an_answer_without_end_is_stopped(harness: AgentHarness, field: st
     assert "same passage" in (turn.ended.error.message if turn.ended.error else "")
 
 
-async def test_time_is_limited_also_within_an_answer_and_within_a_call(
-    harness: AgentHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_time_limit_covers_answers_and_calls(harness: AgentHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     harness.limits = Limits(max_seconds=20)
     loop, skipped_s = asyncio.get_running_loop(), 0.0
     clock = loop.time
@@ -343,7 +341,7 @@ async def test_a_result_may_end_the_turn(harness: AgentHarness) -> None:
     assert len(harness.provider.requests) == 1
 
 
-async def test_a_store_that_fails_ends_the_turn_before_anything_follows(harness: AgentHarness) -> None:
+async def test_failing_store_ends_the_turn_before_anything_follows(harness: AgentHarness) -> None:
     def full(event: Event) -> None:
         if isinstance(event, AnswerEnded):
             raise SessionError("The disk is full.")
@@ -355,7 +353,7 @@ async def test_a_store_that_fails_ends_the_turn_before_anything_follows(harness:
     assert harness.say.ran == []
 
 
-async def test_a_prompt_that_could_not_be_kept_was_not_said(harness: AgentHarness) -> None:
+async def test_unkept_prompt_was_not_said(harness: AgentHarness) -> None:
     def full(event: Event) -> None:
         if isinstance(event, TurnStarted):
             raise SessionError("The disk is full.")
@@ -365,7 +363,7 @@ async def test_a_prompt_that_could_not_be_kept_was_not_said(harness: AgentHarnes
     assert (turn.ended.cause, turn.new) == ("session_error", ())
 
 
-async def test_a_word_in_between_that_could_not_be_kept_waits_on(harness: AgentHarness) -> None:
+async def test_unkept_word_in_between_keeps_waiting(harness: AgentHarness) -> None:
     def full(event: Event) -> None:
         if isinstance(event, MessageAdded):
             raise SessionError("The disk is full.")
@@ -378,7 +376,7 @@ async def test_a_word_in_between_that_could_not_be_kept_waits_on(harness: AgentH
     assert "wait" not in [message.text for message in turn.new]
 
 
-async def test_a_store_that_fails_in_a_round_keeps_the_results_in_memory(harness: AgentHarness) -> None:
+async def test_store_failing_midround_keeps_results_in_memory(harness: AgentHarness) -> None:
     def full(event: Event) -> None:
         if isinstance(event, CallEnded):
             raise SessionError("The disk is full.")
@@ -424,7 +422,7 @@ async def test_the_turn_reports_its_times(harness: AgentHarness) -> None:
     assert 0.05 <= turn.ended.provider_s <= turn.ended.duration_s < 5
 
 
-async def test_history_that_a_crash_left_with_open_calls_is_no_obstacle(harness: AgentHarness) -> None:
+async def test_crashed_history_with_open_calls_is_no_obstacle(harness: AgentHarness) -> None:
     harness.provider.script(call("say", {"text": "x"}), text("one"))
     turn = await harness.turn()
     torn = [replace(part, status="running", outcome=None, output="") for part in turn.messages[1].calls]

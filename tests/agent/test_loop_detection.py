@@ -32,7 +32,7 @@ def test_the_same_call_again_and_again_is_counted() -> None:
     assert counts(*[answer(read("a"))] * 5) == [1, 2, 3, 4, 5]
 
 
-def test_the_order_of_keys_does_not_make_a_new_call() -> None:
+def test_key_order_makes_no_new_call() -> None:
     shuffled = answer(("read", {"limit": 5, "path": "a"}))
     assert counts(answer(read("a")), shuffled, answer(read("a"))) == [1, 2, 3]
 
@@ -47,13 +47,13 @@ def test_different_calls_never_add_up() -> None:
     assert max(counts(*[answer(read(str(number))) for number in range(30)])) == 1
 
 
-def test_running_the_tests_after_each_edit_is_no_circle() -> None:
+def test_tests_after_each_edit_are_no_loop() -> None:
     pytest_run = answer(("shell", {"command": "pytest"}))
     work = [each for number in range(10) for each in (answer(("edit", {"new": number})), pytest_run)]
     assert max(counts(*work)) < WARN_AT
 
 
-def test_asking_how_a_job_is_is_no_circle_and_hides_none() -> None:
+def test_job_queries_neither_form_nor_hide_a_loop() -> None:
     poll = ("jobs", {"action": "output", "id": 1})
     assert counts(*[answer(poll)] * 9, answer((" Jobs", {}))) == [0] * 10
     assert counts(*[answer(poll, read("a"))] * 5)[-1] == 5
@@ -63,12 +63,12 @@ def test_many_equal_calls_in_one_answer_count_once() -> None:
     assert counts(answer(*[read("a")] * 500)) == [1]
 
 
-def test_calls_whose_arguments_were_unreadable_are_told_apart_by_their_text() -> None:
+def test_unreadable_calls_are_compared_by_their_text() -> None:
     broken = [Message(role="assistant", parts=[ToolPart(tool="read", raw_input=f"{{{number}")]) for number in range(4)]
     assert max(counts(*broken)) == 1
 
 
-def test_a_long_paragraph_in_answer_after_answer_is_counted() -> None:
+def test_long_paragraph_repeated_across_answers_is_counted() -> None:
     circles = LoopDetector()
     said = [answer(read(str(number)), text=f"Step {number}.\n\n{PARAGRAPH}") for number in range(5)]
     assert [circles.count_text(each) for each in said] == [1, 2, 3, 4, 5]
@@ -86,11 +86,11 @@ def feed(text: str, size: int) -> bool:
 
 
 @pytest.mark.parametrize("size", [1, 7, 900, 100_000])
-def test_a_stream_that_repeats_a_long_block_is_stuck_however_it_is_cut(size: int) -> None:
+def test_repeated_long_block_is_stuck_despite_cuts(size: int) -> None:
     assert feed("An introduction. " * 3 + f"{PARAGRAPH}\n\n" * 12, size)
 
 
-def test_a_loop_is_found_even_if_much_follows_it_in_the_same_read() -> None:
+def test_loop_is_found_before_much_trailing_text() -> None:
     assert feed(f"{PARAGRAPH}\n\n" * 12 + " ".join(map(str, range(20_000))), 1_000_000)
 
 
@@ -125,14 +125,14 @@ def test_tables_lines_and_ordinary_prose_are_left_alone(harmless: str) -> None:
         "0 " * 64 + "\n",
     ],
 )
-def test_a_shorter_loop_is_stuck_once_it_is_long(loop: str, size: int) -> None:
+def test_shorter_loop_is_stuck_once_long(loop: str, size: int) -> None:
     introduction = "It was a dark night, and the rain fell in torrents. "
     assert feed(introduction + loop * (2 * SHORT_CHARS // len(loop)), size)
     assert not feed(introduction + loop * (SHORT_CHARS // 2 // len(loop)), size)
 
 
 @pytest.mark.parametrize("size", [40, 5_000, 1_000_000])
-def test_a_call_that_writes_equal_rows_is_no_loop(size: int) -> None:
+def test_call_writing_equal_rows_is_no_loop(size: int) -> None:
     arguments = '{"path": "rows.csv", "content": "' + "2026-01-01,open,0.00,0.00,0.00,none,no remark,,,\\n" * 2_000 + '"}'
     guard = RepetitionGuard()
     for at in range(0, len(arguments), size):

@@ -40,7 +40,7 @@ async def test_calls_behind_the_running_one_are_set_aside(harness: AgentHarness)
     assert all("Not run: the user said something" in each for each in rest)
 
 
-async def test_what_is_said_while_the_last_answer_comes_goes_on_with_the_turn(harness: AgentHarness) -> None:
+async def test_text_during_the_last_answer_continues_the_turn(harness: AgentHarness) -> None:
     hold = Hold()
     harness.provider.script(sse(delta("Do"), hold, delta("ne.", finish_reason="stop")), text("Added."))
     steer_on(harness, TextStreamed, user("and add tests"))
@@ -55,7 +55,7 @@ async def test_what_is_said_while_the_last_answer_comes_goes_on_with_the_turn(ha
     assert turn.new[2].is_from_user
 
 
-async def test_a_word_can_be_taken_back_until_it_is_heard(harness: AgentHarness) -> None:
+async def test_word_is_withdrawable_until_heard(harness: AgentHarness) -> None:
     words = user("never mind")
     harness.provider.script(call("say", {"text": "one"}), text("Done."))
 
@@ -70,7 +70,7 @@ async def test_a_word_can_be_taken_back_until_it_is_heard(harness: AgentHarness)
     assert harness.told(MessageAdded) == []
 
 
-async def test_what_an_interrupted_turn_did_not_hear_is_given_back(harness: AgentHarness) -> None:
+async def test_unheard_text_of_interrupted_turn_is_given_back(harness: AgentHarness) -> None:
     harness.provider.script(sse(delta("Half"), Hold()))
 
     def hear(event: Event) -> None:

@@ -27,7 +27,7 @@ def ended(harness: AgentHarness) -> list[ToolPart]:
     return [event.part for event in harness.told(CallEnded)]
 
 
-async def test_reads_run_side_by_side_and_answer_in_call_order(harness: AgentHarness) -> None:
+async def test_reads_run_in_parallel_and_answer_in_order(harness: AgentHarness) -> None:
     harness.look.together = 4
     harness.provider.script(calls(*[("look", {"text": str(number)}) for number in range(4)]), text("done"))
     await harness.turn()
@@ -36,7 +36,7 @@ async def test_reads_run_side_by_side_and_answer_in_call_order(harness: AgentHar
     assert [part.output for part in ended(harness)] == harness.results()
 
 
-async def test_calls_that_change_things_run_one_after_the_other(harness: AgentHarness) -> None:
+async def test_changing_calls_run_one_after_the_other(harness: AgentHarness) -> None:
     harness.provider.script(
         calls(
             ("write", {"path": "a.txt", "content": "one"}),
@@ -52,7 +52,7 @@ async def test_calls_that_change_things_run_one_after_the_other(harness: AgentHa
     assert "two" in results[3]
 
 
-async def test_five_hundred_calls_are_all_answered_a_few_at_a_time(harness: AgentHarness) -> None:
+async def test_five_hundred_calls_are_answered_in_batches(harness: AgentHarness) -> None:
     harness.look.together = MAX_PARALLEL
     harness.provider.script(calls(*[("look", {"text": str(number)}) for number in range(500)], size=1000), text("done"))
     turn = await harness.turn()
@@ -61,7 +61,7 @@ async def test_five_hundred_calls_are_all_answered_a_few_at_a_time(harness: Agen
     assert turn.ended.cause == "done"
 
 
-async def test_an_unknown_tool_is_an_error_for_the_model_and_no_more(harness: AgentHarness) -> None:
+async def test_unknown_tool_is_only_an_error_for_model(harness: AgentHarness) -> None:
     harness.provider.script(call("reed", {"path": "a"}), text("I see."))
     turn = await harness.turn()
     assert "reed" in harness.results()[0]
@@ -77,7 +77,7 @@ async def test_arguments_that_do_not_fit_are_explained(harness: AgentHarness) ->
     assert "path" in harness.results()[1]
 
 
-async def test_an_unreadable_call_is_answered_and_its_sibling_runs(harness: AgentHarness) -> None:
+async def test_unreadable_call_is_answered_and_its_sibling_runs(harness: AgentHarness) -> None:
     broken = '{"command":"touch X", description":"y"}'
     harness.provider.script(calls(("shell", broken), ("say", {"text": "hello"})), text("sorry"))
     await harness.turn()
@@ -89,14 +89,14 @@ async def test_an_unreadable_call_is_answered_and_its_sibling_runs(harness: Agen
     assert [part.outcome for part in ended(harness)] == ["invalid", "ok"]
 
 
-async def test_a_model_that_keeps_writing_unreadable_calls_is_stopped(harness: AgentHarness) -> None:
+async def test_model_repeating_unreadable_calls_is_stopped(harness: AgentHarness) -> None:
     harness.provider.script(*[call("say", f'{{"text": {number}') for number in range(6)])
     turn = await harness.turn()
     assert len(harness.provider.requests) == 3
     assert turn.ended.exit_code == 1
 
 
-async def test_a_tool_that_crashes_or_fails_becomes_a_result(harness: AgentHarness) -> None:
+async def test_crashing_or_failing_tool_becomes_a_result(harness: AgentHarness) -> None:
     harness.provider.script(calls(("crash", {}), ("fail", {"text": "file"}), ("say", {"text": "on"})), text("done"))
     await harness.turn()
     crashed, failed, on = harness.results()
@@ -106,7 +106,7 @@ async def test_a_tool_that_crashes_or_fails_becomes_a_result(harness: AgentHarne
     assert [part.outcome for part in ended(harness)] == ["error", "error", "ok"]
 
 
-async def test_a_call_of_which_nobody_can_tell_what_it_would_do_does_not_run(harness: AgentHarness) -> None:
+async def test_call_with_unknown_effects_does_not_run(harness: AgentHarness) -> None:
     harness.provider.script(calls(("unpredictable", {}), ("say", {"text": "on"})), text("done"))
     turn = await harness.turn()
     unpredictable, on = harness.results()
@@ -149,7 +149,7 @@ async def test_a_person_may_say_yes(harness: AgentHarness) -> None:
     assert kinds.index(ApprovalGiven) < kinds.index(CallStarted) < kinds.index(CallEnded)
 
 
-async def test_a_streamed_call_has_its_final_id_from_the_first_piece(harness: AgentHarness) -> None:
+async def test_streamed_call_has_final_id_from_first_piece(harness: AgentHarness) -> None:
     harness.provider.script(calls(("say", {"text": "a"}), ("say", {"text": "b"})), text("Done."))
     await harness.turn()
     streamed = dict.fromkeys(event.id for event in harness.told(CallStreamed))
@@ -172,7 +172,7 @@ async def test_an_approval_carries_the_change_it_is_about(harness: AgentHarness)
     assert views == [(end.view, end.locations)]
 
 
-async def test_a_person_may_say_no_and_the_model_hears_why(harness: AgentHarness) -> None:
+async def test_person_denies_and_the_model_reads_why(harness: AgentHarness) -> None:
     async def no(asked: ApprovalAsked) -> ApprovalGiven:
         return ApprovalGiven(id=asked.id, allowed=False, reason="use the staging server")
 
@@ -184,7 +184,7 @@ async def test_a_person_may_say_no_and_the_model_hears_why(harness: AgentHarness
     assert ended(harness)[0].outcome == "denied_by_person"
 
 
-async def test_a_yes_for_the_session_is_asked_for_once(harness: AgentHarness) -> None:
+async def test_session_consent_is_asked_for_once(harness: AgentHarness) -> None:
     asked_for: list[str] = []
 
     async def yes(asked: ApprovalAsked) -> ApprovalGiven:
@@ -199,7 +199,7 @@ async def test_a_yes_for_the_session_is_asked_for_once(harness: AgentHarness) ->
     assert harness.command.ran == ["make", "make clean", "make"]
 
 
-async def test_the_verdict_is_asked_for_again_when_the_call_begins(harness: AgentHarness, tmp_path: Path) -> None:
+async def test_verdict_is_renewed_when_the_call_begins(harness: AgentHarness, tmp_path: Path) -> None:
     """Between the answer and the call the ground may have moved: here the path has become a way out."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -219,7 +219,7 @@ async def test_the_verdict_is_asked_for_again_when_the_call_begins(harness: Agen
     assert "that leaves the project" in harness.results()[1]
 
 
-async def test_a_yes_holds_only_for_what_the_person_saw(harness: AgentHarness, tmp_path: Path) -> None:
+async def test_yes_covers_only_the_shown_call(harness: AgentHarness, tmp_path: Path) -> None:
     asked_for: list[Path] = []
 
     async def yes_while_it_moves(asked: ApprovalAsked) -> ApprovalGiven:
@@ -245,7 +245,7 @@ async def test_live_output_is_told_while_the_call_runs(harness: AgentHarness) ->
     assert [event.text for event in harness.told(CallProgressed)] == ["half a line"]
 
 
-async def test_three_calls_interrupted_in_the_middle_get_three_different_answers(harness: AgentHarness) -> None:
+async def test_three_calls_interrupted_midway_answer_differently(harness: AgentHarness) -> None:
     harness.provider.script(calls(("say", {"text": "fast"}), ("hang", {"text": "slow"}), ("say", {"text": "late"})))
     harness.on_event = lambda event: harness.agent.interrupt() if isinstance(event, CallProgressed) else None
     turn = await harness.turn()
@@ -263,7 +263,7 @@ async def test_three_calls_interrupted_in_the_middle_get_three_different_answers
     assert harness.say.ran == ["fast"]
 
 
-async def test_a_real_command_that_is_interrupted_tells_what_it_printed(harness: AgentHarness) -> None:
+async def test_interrupted_real_command_reports_its_output(harness: AgentHarness) -> None:
     harness.mode = "yolo"
     harness.provider.script(call("shell", {"command": "echo part; touch F; sleep 30"}))
     harness.on_event = lambda event: harness.agent.interrupt() if isinstance(event, CallProgressed) else None
@@ -291,7 +291,7 @@ async def test_cancelling_the_task_that_waits_is_an_interrupt(harness: AgentHarn
     assert isinstance(harness.events[-1], TurnEnded)
 
 
-async def test_an_interrupt_while_a_person_is_asked_starts_nothing(harness: AgentHarness) -> None:
+async def test_interrupt_during_approval_starts_nothing(harness: AgentHarness) -> None:
     async def stop(asked: ApprovalAsked) -> ApprovalGiven:
         harness.agent.interrupt()
         await asyncio.Event().wait()

@@ -31,11 +31,11 @@ def test_text_without_a_call_ends_the_turn() -> None:
     assert stop_cause(TurnPolicy().after(said("Done."))) == "done"
 
 
-def test_a_call_goes_on_also_when_the_server_says_stop() -> None:
+def test_call_continues_despite_a_stop_reason() -> None:
     assert TurnPolicy().after(said("", calling(), finish_reason="stop")) == NextStep()
 
 
-def test_an_empty_answer_is_not_kept_and_gets_one_nudge() -> None:
+def test_empty_answer_is_dropped_with_one_nudge() -> None:
     course = TurnPolicy()
     for shape in (said(), said("  \n"), said(thinking="hm"), said(finish_reason="tool_calls")):
         first = TurnPolicy().after(shape)
@@ -45,14 +45,14 @@ def test_an_empty_answer_is_not_kept_and_gets_one_nudge() -> None:
     assert (second.save_answer, second.nudge, stop_cause(second)) == (False, "", "model_error")
 
 
-def test_an_answer_with_a_call_between_makes_room_for_another_nudge() -> None:
+def test_call_between_renews_the_nudge() -> None:
     course = TurnPolicy()
     course.after(said())
     course.after(said("", calling()))
     assert course.after(said()).nudge
 
 
-def test_a_call_that_was_announced_but_never_came_is_asked_for_once() -> None:
+def test_announced_missing_call_is_requested_once() -> None:
     course = TurnPolicy()
     first = course.after(said("I will read it now.", finish_reason="tool_calls"))
     assert (first.save_answer, bool(first.nudge)) == (True, True)
@@ -64,21 +64,21 @@ def test_an_image_is_an_answer() -> None:
     assert stop_cause(TurnPolicy().after(picture)) == "done"
 
 
-def test_a_text_cut_at_the_limit_is_kept_and_fails() -> None:
+def test_text_cut_at_limit_is_kept_and_fails() -> None:
     step = TurnPolicy().after(said("Half of", finish_reason="length"))
     assert (step.save_answer, stop_cause(step)) == (True, "model_error")
     assert step.stop is not None
     assert step.stop.exit_code == 1
 
 
-def test_calls_cut_at_the_limit_are_refused_and_end_the_turn_at_the_third() -> None:
+def test_cut_calls_end_the_turn_at_the_third() -> None:
     course = TurnPolicy()
     steps = [course.after(said("", calling(str(number)), finish_reason="length")) for number in range(3)]
     assert all(step.refuse and step.refuse[0] == "cut_off" for step in steps)
     assert [stop_cause(step) for step in steps] == [None, None, "model_error"]
 
 
-def test_a_good_call_between_two_cut_ones_starts_the_count_again() -> None:
+def test_good_call_between_cut_ones_resets_the_count() -> None:
     course = TurnPolicy()
     for number in range(6):
         step = course.after(said("", calling(str(number)), finish_reason="length" if number % 3 else "tool_calls"))
@@ -91,7 +91,7 @@ def test_unreadable_calls_get_two_corrections() -> None:
     assert [stop_cause(course.after(said("", part))) for part in broken] == [None, None, "model_error"]
 
 
-def test_a_readable_call_beside_an_unreadable_one_is_progress() -> None:
+def test_readable_call_beside_unreadable_one_is_progress() -> None:
     course = TurnPolicy()
     for number in range(8):
         step = course.after(said("", calling(str(number), status="failed", outcome="invalid"), calling(f"b{number}")))
@@ -107,13 +107,13 @@ def test_a_refused_or_overflowing_answer_runs_nothing() -> None:
         assert (step.stop.cause, step.stop.exit_code, step.stop.error.kind) == ("model_error", 1, kind)
 
 
-def test_a_refusal_without_a_word_is_not_taken_for_an_empty_answer() -> None:
+def test_wordless_refusal_is_no_empty_answer() -> None:
     for shape in (said(finish_reason="refused"), said(thinking="hm", finish_reason="refused")):
         step = TurnPolicy().after(shape)
         assert (step.save_answer, step.nudge, stop_cause(step)) == (False, "", "model_error")
 
 
-def test_the_same_call_is_told_at_the_third_and_stopped_at_the_fifth() -> None:
+def test_equal_call_warns_third_and_stops_at_fifth() -> None:
     course = TurnPolicy()
     steps = [course.after(said("", calling())) for _ in range(5)]
     assert [bool(step.note) for step in steps] == [False, False, True, True, False]
@@ -121,7 +121,7 @@ def test_the_same_call_is_told_at_the_third_and_stopped_at_the_fifth() -> None:
     assert steps[4].refuse is not None
 
 
-def test_a_paused_answer_is_kept_and_asked_on_but_not_for_ever() -> None:
+def test_paused_answer_is_kept_and_continued_with_bound() -> None:
     course = TurnPolicy()
     steps = [course.after(said("Searching", finish_reason="paused")) for _ in range(MAX_PAUSES)]
     assert steps[:-1] == [NextStep()] * (MAX_PAUSES - 1)
@@ -152,7 +152,7 @@ def test_why_an_answer_was_refused_is_told() -> None:
         ("```python\nprint({})\n```", False),
     ],
 )
-def test_a_call_written_as_the_answer_of_a_local_model_is_no_success(text: str, is_call: bool) -> None:
+def test_call_as_answer_of_local_model_fails(text: str, is_call: bool) -> None:
     answer = Message(role="assistant", parts=(TextPart(text=text),), finished=True, finish_reason="stop")
     stop = TurnPolicy(is_local=True).after(answer).stop
     assert stop is not None

@@ -162,7 +162,7 @@ async def test_functions_are_tools(isolated: Path) -> None:
     assert str(isolated / "work") in right
 
 
-def test_what_cannot_be_a_tool_is_refused() -> None:
+def test_unusable_function_is_refused_as_a_tool() -> None:
     with pytest.raises(UsageError, match="no docstring"):
         agent("one", tools=[lambda: 7]).run_sync("go")
     with pytest.raises(UsageError, match="no tool"):
@@ -216,7 +216,7 @@ async def test_typed_answers(wanted: Any, answer: str, value: Any) -> None:
         assert (await ours.run_for("what?", wanted)).output == value
 
 
-async def test_an_answer_that_does_not_fit_is_repaired_once() -> None:
+async def test_unfitting_answer_is_repaired_once() -> None:
     async with agent('{"x": "one"}', '{"x": 1}') as ours:
         typed = await ours.run_for("where?", Point)
     assert typed.output == Point(1)
@@ -250,7 +250,7 @@ async def test_without_a_function_ask_means_deny(isolated: Path) -> None:
     assert not (isolated / "work" / "made.py").exists()
 
 
-async def test_an_exception_in_a_function_ends_the_run_and_denies(isolated: Path) -> None:
+async def test_exception_in_a_function_ends_and_denies_run(isolated: Path) -> None:
     def broken(request: Any) -> Any:
         raise KeyError("oops")
 
@@ -337,7 +337,7 @@ class Silent(ScriptedTransport):
 
 
 @pytest.mark.parametrize("library", ["asyncio", "anyio"])
-async def test_a_cancelled_run_is_saved_and_can_be_continued(library: str) -> None:
+async def test_cancelled_run_is_saved_and_can_continue(library: str) -> None:
     silent = Silent()
     async with Agent("test/m", transport=silent) as ours:
         if library == "asyncio":
@@ -356,7 +356,7 @@ async def test_a_cancelled_run_is_saved_and_can_be_continued(library: str) -> No
     assert [message.text for message in again.history if message.role == "user"] == ["first", "second"]
 
 
-async def test_eight_agents_side_by_side_keep_to_their_folders(tmp_path: Path) -> None:
+async def test_eight_parallel_agents_keep_to_their_folders(tmp_path: Path) -> None:
     folders = [tmp_path / str(number) for number in range(8)]
 
     async def work(folder: Path) -> str:
@@ -380,7 +380,7 @@ async def test_a_slash_command_of_a_program_is_text(isolated: Path) -> None:
 
 
 @pytest.mark.parametrize("typed", [False, True])
-async def test_a_mention_attaches_a_file_that_may_be_read(isolated: Path, tmp_path: Path, typed: bool) -> None:
+async def test_mention_attaches_a_readable_file(isolated: Path, tmp_path: Path, typed: bool) -> None:
     (isolated / "work" / "a.py").write_text("x = 1\n")
     far = tmp_path / "far.txt"
     far.write_text("far away\n")
@@ -394,7 +394,7 @@ async def test_a_mention_attaches_a_file_that_may_be_read(isolated: Path, tmp_pa
     assert result.messages[0].text.startswith(prompt)
 
 
-async def test_what_a_mention_does_not_attach_is_a_notice(tmp_path: Path) -> None:
+async def test_unattached_mention_is_a_notice(tmp_path: Path) -> None:
     far = tmp_path / "far.txt"
     far.write_text("far away\n")
     async with agent("fine") as ours:
@@ -411,7 +411,7 @@ async def test_a_plain_client_sends_texts_as_they_are(isolated: Path, prompt: st
     assert [request["messages"][-1]["content"] for request in (*sent(ours), *sent(parts))] == [prompt] * 2
 
 
-async def test_an_abandoned_stream_does_not_block_the_next_run() -> None:
+async def test_abandoned_stream_does_not_block_next_run() -> None:
     async with agent("one\ntwo\nthree", "fine") as ours:
         async for event in ours.run_stream("count"):
             if event.output:
@@ -433,7 +433,7 @@ async def test_a_prompt_may_be_a_message_or_parts() -> None:
         assert [each["type"] for each in sent(ours)[0]["messages"][-1]["content"]] == ["text", "image_url"]
 
 
-async def test_media_that_the_model_does_not_take_are_refused() -> None:
+async def test_unsupported_media_are_refused() -> None:
     async with agent("never sent") as ours:
         with pytest.raises(UsageError, match="does not take audio"):
             await ours.run(["listen", AudioPart(media_type="audio/wav", data=b"RIFF")])
@@ -479,18 +479,18 @@ WRONG_PROMPTS: list[Any] = [
 
 
 @pytest.mark.parametrize("prompt", WRONG_PROMPTS)
-async def test_what_is_no_prompt_is_refused(prompt: Any) -> None:
+async def test_invalid_prompt_is_refused(prompt: Any) -> None:
     with pytest.raises(UsageError, match="prompt"):
         await agent("never sent").run(prompt)
 
 
 @pytest.mark.parametrize("history", ["hi", [{"role": "user", "content": "hi"}], [5]])
-async def test_what_is_no_history_is_refused(history: Any) -> None:
+async def test_invalid_history_is_refused(history: Any) -> None:
     with pytest.raises(UsageError, match="history"):
         await agent("never sent").run("go", history=history)
 
 
-def test_an_agent_belongs_to_one_loop_at_a_time() -> None:
+def test_agent_belongs_to_one_loop_at_a_time() -> None:
     async def synchronously() -> None:
         agent("never sent").run_sync("go")
 
@@ -568,7 +568,7 @@ async def test_questions_are_answered_by_a_function(answers: Any, heard: str | N
             assert heard in sent(ours)[1]["messages"][-1]["content"]
 
 
-async def test_a_run_that_a_budget_ended_is_not_repaired() -> None:
+async def test_budget_ended_run_is_not_repaired() -> None:
     async with agent(WRITES, "5", max_turns=1) as ours:
         with pytest.raises(OutputError, match="max_turns"):
             await ours.run_for("count", int)
@@ -615,7 +615,7 @@ async def test_typed_answers_of_compound_types(wanted: Any, answer: str, value: 
     "wanted",
     ['{"type": "object"}', Point(1), print.__class__, {"$ref": "#/$defs/none"}, {"items": {"$ref": "http://127.0.0.1:9/s"}}],
 )
-async def test_what_has_no_schema_is_refused_before_anything_is_sent(wanted: Any) -> None:
+async def test_type_without_schema_is_refused_before_anything_sent(wanted: Any) -> None:
     ours = agent("never sent")
     with pytest.raises(UsageError):
         await ours.run_for("what?", wanted)

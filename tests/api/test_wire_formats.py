@@ -76,7 +76,7 @@ async def test_models_are_arguments_and_answers(provider: ProviderServer, api: s
     assert len(provider.requests) == 3
 
 
-async def test_a_small_model_sees_the_folder_of_its_conversation(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_small_model_sees_the_folder_of_its_conversation(provider: ProviderServer, tmp_path: Path) -> None:
     provider.linted = False  # its questions are not those of an agent
     (folder := tmp_path / "elsewhere").mkdir()
     (folder / "two.py").write_text("print(3)\n")

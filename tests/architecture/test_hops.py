@@ -13,7 +13,7 @@ MOST_FILES_OF_A_SHELL_CALL = 107
 MOST_FILES_BEFORE_THE_TURN = 101
 
 
-def test_a_prompt_and_a_shell_call_enter_few_files(provider: ProviderServer) -> None:
+def test_prompt_and_shell_call_enter_few_files(provider: ProviderServer) -> None:
     answer = text("Hello.").split(100_000)
     provider.script(answer, answer, call("shell", {"command": "echo hi"}).split(100_000), answer)
     probe(provider.base_url, "auto")  # creates the database and tries the sandbox out

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "wolo"
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "wolo"
 GIVEN_UP = set(
     """
     adoption alarm anywhere around aside asking attention bare bash_line bell beneath beside brake build by_folder by_hand card
@@ -36,9 +38,13 @@ MOST_SHARED = 30
 MOST_RELATIVE = 0.05
 """Share of docstrings that may begin with a relative word."""
 RELATIVE = {"What", "Whether", "Of", "Those", "Where"}
+MOST_TEST_WORDS = 8
+"""Words in the name of a test, which says subject, condition and result."""
+TEST_NAME = re.compile(r"test_(?:c\d_(?:\d\d_)?)?(?P<words>(?P<first>[^_]+)\w*)")
+"""Tests of the seeds begin with the number of a contract."""
 
 
-def test_no_module_has_a_name_that_was_given_up() -> None:
+def test_no_module_has_an_abandoned_name() -> None:
     assert {path.stem for path in PACKAGE.rglob("*.py")} & (GIVEN_UP | SAY_NOTHING) == set()
 
 
@@ -60,6 +66,16 @@ def test_docstrings_say_what_a_thing_is() -> None:
     found = [text for path in PACKAGE.rglob("*.py") for text in docstrings(path)]
     relative = [text for text in found if text.split(maxsplit=1)[0].rstrip(",;:.") in RELATIVE]
     assert len(relative) <= MOST_RELATIVE * len(found), "\n".join(relative)
+
+
+def test_names_of_tests_are_short() -> None:
+    """A name that begins with a relative word or a question names no subject: "what fits" of what?"""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in TESTS.rglob("test_*.py")]
+    functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    tests = [match for function in functions if (match := TEST_NAME.fullmatch(function.name))]
+    assert len(tests) > 4_000
+    relative = [match[0] for match in tests if match["first"] in {"what", "who", "where", "how"}]
+    assert relative + [match[0] for match in tests if len(match["words"].split("_")) > MOST_TEST_WORDS] == []
 
 
 def docstrings(path: Path) -> Iterator[str]:

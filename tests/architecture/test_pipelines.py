@@ -34,7 +34,7 @@ def test_a_snippet_fits_the_schema(tmp_path: Path, text: str, args: tuple[str, .
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="actionlint has wheels for Linux")
-def test_the_workflow_uses_inputs_and_outputs_that_the_action_has(tmp_path: Path) -> None:
+def test_workflow_uses_declared_inputs_and_outputs(tmp_path: Path) -> None:
     """The linter knows those of an action in the repository itself."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text(encoding="utf-8"), encoding="utf-8")
@@ -44,7 +44,7 @@ def test_the_workflow_uses_inputs_and_outputs_that_the_action_has(tmp_path: Path
     assert "nothing" in complaints(local.replace("outputs.patch", "outputs.nothing"), tmp_path, "actionlint")
 
 
-def test_the_workflow_puts_no_text_of_others_into_a_shell_line() -> None:
+def test_workflow_puts_no_foreign_text_into_shell_lines() -> None:
     steps = [step for job in yaml.safe_load(WORKFLOW)["jobs"].values() for step in job["steps"]]
     assert not [step["run"] for step in steps if "${{" in step.get("run", "")]
 

@@ -15,14 +15,14 @@ FIRST_USE = (
 )
 
 
-def test_a_plain_turn_loads_no_tool_and_nothing_else_that_waits_for_its_first_use(provider: ProviderServer) -> None:
+def test_plain_turn_loads_no_late_module(provider: ProviderServer) -> None:
     provider.script(text("Hello."))
     modules = modules_of("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
     tools = {name for name in modules if name.startswith("wolo.tools.") and _is_loaded_by_a_call(name)}
     assert tools | modules & set(FIRST_USE) == set()
 
 
-def test_the_names_of_what_waits_are_those_of_modules() -> None:
+def test_late_names_are_those_of_modules() -> None:
     root = Path(__file__).parents[2]
     assert [name for name in FIRST_USE if not (root / f"{name.replace('.', '/')}.py").exists()] == []
 

@@ -165,7 +165,7 @@ def test_a_plain_turn_makes_and_loads_little(provider: ProviderServer) -> None:
     assert len([name for name in modules if name.startswith("wolo")]) <= MOST_MODULES
 
 
-def test_the_first_prompt_waits_for_nothing_that_only_an_answer_needs(provider: ProviderServer) -> None:
+def test_first_prompt_waits_for_no_answer_library(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, env={"PYTHONPROFILEIMPORTTIME": "1"}) as terminal:
         terminal.wait_until(lambda: "›".encode() in terminal.raw)
     modules = set(re.findall(r"import time: .*\| +([\w.]+)", terminal.raw.decode(errors="replace")))
@@ -174,7 +174,7 @@ def test_the_first_prompt_waits_for_nothing_that_only_an_answer_needs(provider: 
     assert not modules & LATER
 
 
-def test_servers_whose_tools_are_known_cost_a_run_that_calls_none_no_library(provider: ProviderServer, isolated: Path) -> None:
+def test_uncalled_known_servers_cost_no_library(provider: ProviderServer, isolated: Path) -> None:
     server = Path(__file__).parents[1] / "fakes" / "mcp_plain.py"
     config = isolated / "wolo" / "config" / "config.toml"
     config.parent.mkdir(parents=True, mode=0o700)
@@ -237,7 +237,7 @@ def packages_of(*argv: str) -> set[str]:
     return {first for first, *rest in inside if rest}
 
 
-def test_the_version_in_the_package_is_the_one_of_the_distribution() -> None:
+def test_package_version_is_the_distribution_version() -> None:
     from importlib.metadata import version
 
     from wolo import __version__

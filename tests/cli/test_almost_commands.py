@@ -47,7 +47,7 @@ def test_a_lone_slip_of_a_subcommand_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_group_with_a_word_it_does_not_know_is_refused(group: str) -> None:
+def test_group_with_an_unknown_word_is_refused(group: str) -> None:
     unknown = ["zzz", "whatever it", *(slip for word in SUBCOMMANDS[group] for slip in slips(word))]
     for said, before in product(unknown, ([], ["-m", "a/b"], ["--json"])):
         words = [word for word in said.split() if word not in SUBCOMMANDS[group]]
@@ -76,14 +76,14 @@ def test_a_group_with_a_word_it_does_not_know_is_refused(group: str) -> None:
         (["fork"], "wolo sessions fork ID"),
     ],
 )
-def test_what_was_meant_is_named(argv: list[str], meant: str) -> None:
+def test_intended_command_is_named(argv: list[str], meant: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(argv)
     assert f"`{meant}`" in refused.value.hint
 
 
 @pytest.mark.parametrize("word", OTHER_NAMES)
-def test_the_names_other_agents_give_to_commands_are_refused_alone_and_are_words_of_a_prompt(word: str) -> None:
+def test_foreign_command_names_are_refused_alone_only(word: str) -> None:
     with pytest.raises(UsageError):
         parse([word])
     assert parse([word, "the", "tests"]).words == (word, "the", "tests")
@@ -117,7 +117,7 @@ def test_the_names_other_agents_give_to_commands_are_refused_alone_and_are_words
         ["mcp", "--", "lst"],
     ],
 )
-def test_what_is_a_prompt_stays_one(argv: list[str]) -> None:
+def test_prompt_stays_a_prompt(argv: list[str]) -> None:
     line = parse(argv)
     assert not line.subcommand
     assert line.words == tuple(word for word in argv if word not in ("-p", "-i", "--"))
@@ -136,13 +136,13 @@ def test_an_almost_command_sends_nothing(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("slip", ["--yol", "--yollo", "--yoyo", "--yolo-mode", "--wilde", "--dangerous-skip-permissions", "-Wx"])
-def test_no_slip_is_answered_with_the_option_that_asks_nothing(slip: str) -> None:
+def test_slip_never_suggests_the_unattended_option(slip: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse([slip, "go"])
     assert not any(said in refused.value.hint for said in ("yolo", "wild", "dangerously"))
 
 
-def test_no_slip_in_a_setting_is_answered_with_the_mode_that_asks_nothing() -> None:
+def test_setting_slip_never_suggests_the_unattended_mode() -> None:
     with pytest.raises(UsageError) as refused:
         load(find_places(), {}, {}, ["mode=yoloo"])
     assert "Did you mean" not in f"{refused.value.message} {refused.value.hint}"
@@ -163,7 +163,7 @@ def test_update_prints_the_command_for_this_installation(capsys: pytest.CaptureF
     assert capsys.readouterr().out.splitlines()[-1] == update_command(this_installation())
 
 
-def test_the_help_page_shows_subcommands_first_and_each_option_under_a_heading() -> None:
+def test_help_shows_subcommands_first_and_options_by_heading() -> None:
     groups = grouped()
     assert sorted(option.name for _, options in groups for option in options) == sorted(option.name for option in OPTIONS)
     assert OTHERS not in dict(groups)

@@ -44,7 +44,7 @@ def kept() -> str:
     return path.read_text() if path.exists() else ""
 
 
-def test_a_key_from_a_pipe_is_tried_once_kept_and_used(acme: ProviderServer) -> None:
+def test_piped_key_is_tried_once_kept_and_used(acme: ProviderServer) -> None:
     acme.script(text("Hi."), text("Hello."))
     done = login("acme", "--key-stdin")
     assert (done.exit_code, done.stderr) == (0, "wolo: Acme accepted the key.\n")
@@ -72,9 +72,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("status", "body", "exit_code", "words"), REFUSALS)
-def test_what_the_provider_did_not_take_is_not_kept(
-    acme: ProviderServer, status: int, body: object, exit_code: int, words: str
-) -> None:
+def test_key_refused_by_provider_is_not_kept(acme: ProviderServer, status: int, body: object, exit_code: int, words: str) -> None:
     acme.script(error(status, json.dumps(body)))
     done = login("acme", key=ODD_KEY)
     assert done.exit_code == exit_code
@@ -93,7 +91,7 @@ def test_a_limit_is_no_word_against_the_key(acme: ProviderServer) -> None:
     assert KEY in kept()
 
 
-def test_where_nobody_listens_the_key_is_kept_only_when_asked_to(acme: ProviderServer) -> None:
+def test_unattended_key_is_kept_only_on_request(acme: ProviderServer) -> None:
     configure("http://127.0.0.1:1/v1")
     done = login("acme")
     assert done.exit_code == 75
@@ -122,7 +120,7 @@ def test_a_key_is_never_an_argument(acme: ProviderServer, args: tuple[str, ...])
         ("fixed", "comes from providers.fixed.api_key"),
     ],
 )
-def test_a_key_that_would_not_be_used_is_not_taken(acme: ProviderServer, named: str, words: str) -> None:
+def test_unusable_key_is_not_taken(acme: ProviderServer, named: str, words: str) -> None:
     with (find_places().config / "config.toml").open("a") as file:
         file.write(f'[providers.zai]\nbase_url = "{acme.base_url}"\n[providers.mine]\nbase_url = "{acme.base_url}"\n')
         file.write(f'[providers.fixed]\nbase_url = "{acme.base_url}"\napi_key = "$FIXED"\n')
@@ -134,13 +132,13 @@ def test_a_key_that_would_not_be_used_is_not_taken(acme: ProviderServer, named: 
 
 @pytest.mark.parametrize("args", [(), ("--no-test",)])
 @pytest.mark.parametrize("key", ["", "two words", "schlüssel", "two\nlines"])
-def test_what_is_no_key_goes_nowhere(acme: ProviderServer, key: str, args: tuple[str, ...]) -> None:
+def test_invalid_key_goes_nowhere(acme: ProviderServer, key: str, args: tuple[str, ...]) -> None:
     assert login("acme", *args, key=key).exit_code == 2
     assert not acme.requests
     assert not kept()
 
 
-def test_status_says_where_keys_come_from_and_which_one_counts(acme: ProviderServer) -> None:
+def test_status_names_key_sources_and_the_active_one(acme: ProviderServer) -> None:
     login("acme", "--no-test")
     done = run_wolo("auth", "status", "--json", env={"ACME_API_KEY": "sk-other-0123456789-END1", "GROQ_API_KEY": "short"})
     assert done.json == [
@@ -153,7 +151,7 @@ def test_status_says_where_keys_come_from_and_which_one_counts(acme: ProviderSer
     assert KEY not in done.stdout + shown.stdout
 
 
-def test_logout_removes_what_wolo_keeps_and_names_what_it_cannot_remove(acme: ProviderServer) -> None:
+def test_logout_removes_kept_keys_and_names_the_rest(acme: ProviderServer) -> None:
     login("acme", "--no-test")
     done = run_wolo("auth", "logout", "acme", env={"ACME_API_KEY": KEY})
     assert done.exit_code == 0
@@ -163,7 +161,7 @@ def test_logout_removes_what_wolo_keeps_and_names_what_it_cannot_remove(acme: Pr
     assert (again.exit_code, again.stderr) == (2, "wolo: There is no saved key of acme.\n")
 
 
-def test_the_key_of_a_provider_that_is_gone_can_be_removed() -> None:
+def test_key_of_a_removed_provider_can_be_removed() -> None:
     configure("http://127.0.0.1:1/v1")
     login("acme", "--no-test")
     (find_places().config / "config.toml").unlink()
@@ -204,7 +202,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("api", FORMATS)
-def test_a_key_is_tried_in_every_format_with_a_valid_request(provider: ProviderServer, api: str) -> None:
+def test_key_is_tried_in_every_format_validly(provider: ProviderServer, api: str) -> None:
     path, reply = FORMATS[api]
     configure(provider.origin + path)
     settings = find_places().config / "config.toml"
@@ -295,7 +293,7 @@ def test_a_dumb_terminal_hides_the_key_too(acme: ProviderServer) -> None:
     assert kept() == f'acme = "{KEY}"\n'
 
 
-def test_a_key_of_a_provider_that_is_gone_stops_nobody(acme: ProviderServer) -> None:
+def test_key_of_a_removed_provider_stops_nobody(acme: ProviderServer) -> None:
     path = find_places().config / "keys.toml"
     path.write_text('elsewhere = "key-0123456789"\n')
     path.chmod(0o600)

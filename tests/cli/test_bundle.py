@@ -38,7 +38,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         (config / name).chmod(0o600)
 
 
-def test_the_bundle_has_all_that_helps_and_no_secret() -> None:
+def test_bundle_has_all_that_helps_without_secrets() -> None:
     with Store.open(find_places().data) as store:
         session = store.create(Path.cwd())
         store.append(session.id, [MessageEntry(message=user(" and ".join(ALL)))])
@@ -61,7 +61,7 @@ def test_the_bundle_has_all_that_helps_and_no_secret() -> None:
         assert "msgspec" in json.loads(bundle.read("versions.json"))
 
 
-def test_settings_that_cannot_be_read_are_told_and_the_logs_stay_here() -> None:
+def test_unreadable_settings_are_reported_and_logs_stay_here() -> None:
     (find_places().config / "config.toml").write_text("mode = \n")
     done = run_wolo("doctor", "--bundle", "b.zip")
     assert done.exit_code == 0, done.stderr
@@ -71,7 +71,7 @@ def test_settings_that_cannot_be_read_are_told_and_the_logs_stay_here() -> None:
     assert run_wolo("doctor", "--bundle", "b.zip", "--session", "x").exit_code == 2
 
 
-def test_a_bundle_that_cannot_be_written_is_an_error_in_a_sentence() -> None:
+def test_unwritable_bundle_is_an_error_sentence() -> None:
     done = run_wolo("doctor", "--bundle", "nowhere/b.zip")
     assert done.exit_code == 3
     assert "cannot be written" in done.stderr

@@ -31,7 +31,7 @@ def test_sound_sessions_are_called_sound() -> None:
     assert not any("session" in problem for problem in report["problems"])
 
 
-def test_what_was_set_aside_is_told_until_it_is_removed() -> None:
+def test_set_aside_files_are_reported_until_removed() -> None:
     fill()
     (data() / "wolo.db").write_bytes(b"\0" * 8192)
     done = run_wolo("sessions", "list", "--all")
@@ -64,7 +64,7 @@ def test_files_that_are_gone_are_counted() -> None:
     assert any("1 file of a long output is missing" in problem for problem in run_wolo("doctor", "--json").json["problems"])
 
 
-def test_a_newer_database_is_a_problem_and_stays_as_it_is() -> None:
+def test_newer_database_is_a_problem_and_stays_unchanged() -> None:
     def add_column(connection: object) -> None:
         """A step of a later wolo."""
 
@@ -83,7 +83,7 @@ def test_a_newer_database_is_a_problem_and_stays_as_it_is() -> None:
     assert (data() / "wolo.db").read_bytes() == before
 
 
-def test_what_is_kept_for_undo_is_told(provider: ProviderServer) -> None:
+def test_undo_storage_is_reported(provider: ProviderServer) -> None:
     assert run_wolo("doctor", "--json").json["checkpoints"] == {
         "path": str(data() / "checkpoints"),
         "bytes": 0,

@@ -27,7 +27,7 @@ def write_config(words: str) -> Path:
     return path
 
 
-def test_the_list_fits_a_terminal_and_marks_what_can_be_used() -> None:
+def test_list_fits_a_terminal_and_marks_usable_models() -> None:
     done = run_wolo("models", "list", env={"GROQ_API_KEY": KEY})
     lines = done.stdout.splitlines()
     assert done.exit_code == 0
@@ -55,14 +55,14 @@ def test_a_pattern_narrows_the_list(pattern: str, providers: set[str]) -> None:
 
 
 @pytest.mark.parametrize("group", ["models", "sessions", "config", "auth"])
-def test_a_group_of_subcommands_alone_names_them_in_whole_lines(group: str) -> None:
+def test_lone_subcommand_group_prints_whole_lines(group: str) -> None:
     done = run_wolo(group, env={"COLUMNS": "80"})
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: wolo {group} ")
     assert "..." not in done.stdout.partition("Commands:")[2]
 
 
-def test_a_wrong_option_names_the_help_page_of_its_subcommand() -> None:
+def test_wrong_option_names_the_help_of_its_subcommand() -> None:
     done = run_wolo("models", "show", "--bogus")
     assert done.exit_code == 2
     assert "`wolo models show --help`" in done.stderr
@@ -87,7 +87,7 @@ def test_all_about_one_model() -> None:
     assert KEY not in done.stdout + done.stderr
 
 
-def test_where_the_key_comes_from_is_told_without_fetching_it(tmp_path: Path) -> None:
+def test_key_source_is_shown_without_fetching_it(tmp_path: Path) -> None:
     trace = tmp_path / "was-run"
     write_config(f'[providers.mine]\nbase_url = "https://llm.example.com/v1"\napi_key = "!touch {trace}"\n')
     facts = run_wolo("models", "show", "mine/big", "--json").json
@@ -97,7 +97,7 @@ def test_where_the_key_comes_from_is_told_without_fetching_it(tmp_path: Path) ->
     assert not trace.exists()
 
 
-def test_a_key_of_the_kept_file_is_told_apart() -> None:
+def test_key_of_the_kept_file_is_distinguished() -> None:
     path = find_places().config / "keys.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'zai = "{KEY}"\n')
@@ -116,7 +116,7 @@ def test_a_name_that_leads_nowhere_is_a_sentence(name: str, said: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_provider_of_ones_own_is_asked_as_it_was_described(provider: ProviderServer, tmp_path: Path) -> None:
+def test_own_provider_is_asked_as_described(provider: ProviderServer, tmp_path: Path) -> None:
     program = tmp_path / "vault"
     program.write_text(f"#!/bin/sh\necho {KEY}\necho once >> '{tmp_path}/runs'\n")
     program.chmod(0o755)
@@ -140,7 +140,7 @@ def test_a_provider_of_ones_own_is_asked_as_it_was_described(provider: ProviderS
     assert str(program) not in shown
 
 
-def test_what_a_probe_found_is_shown_and_followed_unless_it_is_of_another_version(provider: ProviderServer) -> None:
+def test_probe_result_is_shown_and_followed_per_version(provider: ProviderServer) -> None:
     write_config(f'[providers.mine]\nbase_url = "{provider.base_url}"\n')
     kept = ProbeResult(base_url=provider.base_url, model="m", probed="2026-01-02T03:04:05+00:00", format="xml", context=9000)
     probe_cache.write(find_places().cache, kept)
@@ -167,13 +167,13 @@ def test_what_a_probe_found_is_shown_and_followed_unless_it_is_of_another_versio
         (("http://127.0.0.1:9/v1", "-m", "m", "--api", "semaphore"), "no wire format `semaphore`"),
     ],
 )
-def test_what_cannot_be_probed_is_said(words: tuple[str, ...], said: str) -> None:
+def test_unprobeable_model_is_reported(words: tuple[str, ...], said: str) -> None:
     done = run_wolo("models", "probe", *words)
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
 
 
-def test_a_probe_that_is_stopped_says_so_and_keeps_nothing() -> None:
+def test_stopped_probe_says_so_and_keeps_nothing() -> None:
     with (
         ProviderServer(Reply(pieces=(Hold(),))) as silent,
         start_wolo("models", "probe", silent.base_url.replace("//", "//me:SECRET@"), "-m", "m") as process,
@@ -208,11 +208,11 @@ def test_a_project_brings_no_provider_along(provider: ProviderServer, tmp_path: 
         ("ollama/whatever", "native (size unknown; its server was not asked yet)"),
     ],
 )
-def test_a_page_tells_how_the_model_is_driven_and_why(name: str, driven: str) -> None:
+def test_page_explains_how_the_model_is_driven(name: str, driven: str) -> None:
     assert f"driven     {driven}\n" in run_wolo("models", "show", name).stdout
 
 
-def test_what_a_server_said_last_settles_the_mode_on_the_page() -> None:
+def test_last_server_statement_settles_the_mode_shown() -> None:
     choice = find("ollama/whatever", environ={})
     remember(find_places().cache, choice, ServerFacts(kind="ollama", parameters=7_000_000_000, tools=False))
     assert "driven     constrained (7.0B parameters)\n" in run_wolo("models", "show", "ollama/whatever").stdout

@@ -97,7 +97,7 @@ def test_a_subcommand(argv: list[str], subcommand: tuple[str, ...]) -> None:
         (["-px", "hi"], "Unknown option -px", "--help"),
     ],
 )
-def test_a_line_that_makes_no_sense_is_refused_with_the_nearest_option(argv: list[str], said: str, hint: str) -> None:
+def test_senseless_line_is_refused_with_the_nearest_option(argv: list[str], said: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(argv)
     assert said in refused.value.message
@@ -109,7 +109,7 @@ def test_no_spelling_stands_for_two_options() -> None:
     assert len(spellings) == len(set(spellings))
 
 
-def test_the_help_page_offers_exactly_the_subcommands_of_the_table() -> None:
+def test_help_page_offers_exactly_the_table_subcommands() -> None:
     from wolo.cli.subcommands import build_app
 
     app = build_app()

@@ -23,7 +23,7 @@ def settings() -> Path:
     return path
 
 
-def test_rules_are_listed_in_the_order_in_which_they_decide(settings: Path) -> None:
+def test_rules_are_listed_in_deciding_order(settings: Path) -> None:
     save_rule(find_places(), Path.cwd(), "shell:npm test")
     save_rule(find_places(), None, "fetch:docs.python.org")
     listed = run_wolo("permissions", "list", "--json").json
@@ -74,13 +74,13 @@ def test_a_call_can_be_tried_out(settings: Path, call: str, verdict: str, rule: 
     assert run_wolo("permissions", "test", call, "--mode", "edit").stdout.startswith(f"{verdict}: ")
 
 
-def test_rules_can_be_tried_out_before_they_are_written() -> None:
+def test_rules_can_be_tried_before_writing() -> None:
     assert run_wolo("permissions", "test", CHAIN, "--mode", "ask", "--json").json["verdict"] == "ask"
     told = run_wolo("permissions", "test", CHAIN, "--mode", "ask", *ALLOWED, "--json").json
     assert (told["verdict"], told["source"]) == ("allow", "--allow")
 
 
-def test_an_explanation_goes_part_by_part_and_step_by_step() -> None:
+def test_explanation_goes_part_by_part_and_stepwise() -> None:
     steps = run_wolo("permissions", "explain", CHAIN, "--mode", "ask", *ALLOWED[:4], "--json").json["steps"]
     parts = [step for step in steps if not step.startswith("  ") and " in " in step and ":" not in step]
     assert [part.partition(", in ")[0] for part in parts] == ["cd src", "git diff", "head -30"]
@@ -106,7 +106,7 @@ def test_a_kept_rule_can_be_taken_back() -> None:
 
 
 @pytest.mark.parametrize("call", ["ls", "bash:ls", "shell:", "shell", ""])
-def test_what_is_no_call_is_told_in_words(call: str) -> None:
+def test_invalid_call_is_reported_in_words(call: str) -> None:
     done = run_wolo("permissions", "test", call)
     assert (done.exit_code, done.stdout) == (2, "")
     assert "tool:what" in done.stderr

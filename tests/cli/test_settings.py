@@ -21,14 +21,14 @@ def write(text: str) -> None:
     settings_file().write_text(text)
 
 
-def test_a_setting_is_written_and_shown_as_it_holds() -> None:
+def test_setting_is_written_and_shown_as_effective() -> None:
     write("# mine\n[limits]\nmax_turns = 3 # few\n")
     done = run_wolo("config", "set", "limits.max_turns", "20")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "limits.max_turns = 20\n", "")
     assert settings_file().read_text() == "# mine\n[limits]\nmax_turns = 20 # few\n"
 
 
-def test_what_counts_more_is_named() -> None:
+def test_stronger_source_is_named() -> None:
     done = run_wolo("config", "set", "model", "zai/glm-5.2", env={"WOLO_MODEL": "zai/glm-5.1"})
     assert done.stdout == 'model = "zai/glm-5.1"\n'
     assert "overridden here by WOLO_MODEL" in done.stderr
@@ -46,7 +46,7 @@ def test_what_counts_more_is_named() -> None:
         ("headers.extra.Host", "x", "cannot be set as a header"),
     ],
 )
-def test_what_makes_no_sense_is_not_written(key: str, value: str, words: str) -> None:
+def test_senseless_value_is_not_written(key: str, value: str, words: str) -> None:
     write("mode = 'ask'\n")
     done = run_wolo("config", "set", key, value)
     assert done.exit_code == 2
@@ -112,14 +112,14 @@ def test_one_can_leave_it_as_it_was(tmp_path: Path) -> None:
     assert settings_file().read_text() == "mode = 'ask'\n"
 
 
-def test_a_file_that_is_broken_already_can_be_mended(tmp_path: Path) -> None:
+def test_broken_file_can_be_mended(tmp_path: Path) -> None:
     write("mode = \n")
     with pty_wolo("config", "edit", env=editor(tmp_path, "mode = 'ask'\n")) as terminal:
         assert terminal.wait_for_exit() == 0
     assert run_wolo("config", "show").exit_code == 0
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+def test_foreign_concurrent_change_is_not_overwritten(tmp_path: Path) -> None:
     write("mode = 'ask'\n")
     own = editor(tmp_path, "mode = 'edit'\n")
     script = Path(own["VISUAL"].split()[1])

@@ -20,7 +20,7 @@ def project() -> Path:
     return Path.cwd()
 
 
-def test_it_tells_what_was_answered_here_and_what_there_is(project: Path) -> None:
+def test_given_and_existing_answers_are_shown(project: Path) -> None:
     done = run_wolo("trust", cwd=project / "sub")
     assert done.stdout.splitlines() == [
         f"folder       {project}",
@@ -48,7 +48,7 @@ def test_no_other_word_trusts_it(project: Path) -> None:
         assert consents.trust_in(find_places(), project, Notices()) is None
 
 
-def test_the_settings_of_a_trusted_project_are_shown_with_their_source(project: Path) -> None:
+def test_trusted_project_settings_show_their_source(project: Path) -> None:
     shown = run_wolo("config", "show", "--json", cwd=project / "sub")
     assert {row["key"]: row["source"] for row in shown.json}["mode"] == "default"
     assert "is not trusted" in shown.stderr
@@ -60,7 +60,7 @@ def test_the_settings_of_a_trusted_project_are_shown_with_their_source(project: 
     assert f"{path}, line 2: model is ignored: a project may only make wolo stricter." in shown.stderr
 
 
-def test_a_file_that_cannot_be_used_leaves_a_way_to_take_trust_back(project: Path) -> None:
+def test_unusable_file_leaves_trust_revocable(project: Path) -> None:
     Path("sub/.wolo/config.toml").write_text("nonsense")
     consents.save_trust(find_places(), project, "trusted")
     assert run_wolo("config", "show", cwd=project / "sub").exit_code == 2

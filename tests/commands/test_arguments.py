@@ -10,7 +10,7 @@ from wolo.commands.arguments import last_word, quoted, words
 from wolo.errors import UsageError
 
 
-def test_what_holds_a_blank_stands_in_quotes() -> None:
+def test_argument_with_a_blank_is_quoted() -> None:
     assert words('2 "two words.txt" @"a b/c" @d.py plain --preview') == [
         "2",
         "two words.txt",
@@ -30,7 +30,7 @@ def test_an_open_quote_is_complained_about(rest: str) -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=1))
-def test_whatever_a_file_is_called_what_is_offered_is_what_is_read(names: list[str]) -> None:
+def test_offered_file_name_reads_back_equal(names: list[str]) -> None:
     assert words(" ".join(map(quoted, names))) == names
 
 

@@ -68,9 +68,7 @@ async def conversation(provider: ProviderServer) -> AsyncIterator[Conversation]:
 
 @pytest.mark.parametrize("given", [{}, {"no_session": True}], ids=["kept", "not kept"])
 @pytest.mark.parametrize("name", LOOKING)
-async def test_what_only_looks_says_something_before_anything_was_said(
-    provider: ProviderServer, name: str, given: dict[str, bool]
-) -> None:
+async def test_looking_commands_answer_before_any_prompt(provider: ProviderServer, name: str, given: dict[str, bool]) -> None:
     conversation = await begin(provider, **given)
     said = await shown(f"/{name}", conversation)
     assert said.strip()
@@ -80,7 +78,7 @@ async def test_what_only_looks_says_something_before_anything_was_said(
 
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each.arguments], ids=lambda each: each.name)
-async def test_what_can_follow_a_command_is_known_while_a_person_types(conversation: Conversation, command: object) -> None:
+async def test_arguments_are_known_while_a_person_types(conversation: Conversation, command: object) -> None:
     assert command.arguments is not None  # type: ignore[attr-defined]
     offered = command.arguments(CommandContext(conversation, COMMANDS))  # type: ignore[attr-defined]
     assert all(isinstance(word, str) and isinstance(words, str) for word, words in offered)
@@ -89,7 +87,7 @@ async def test_what_can_follow_a_command_is_known_while_a_person_types(conversat
 # Help
 
 
-async def test_the_page_of_help_fits_eighty_columns_and_names_everything(conversation: Conversation) -> None:
+async def test_help_page_fits_eighty_columns_and_names_everything(conversation: Conversation) -> None:
     page = await shown("/help", conversation)
     assert max(map(len, page.splitlines())) <= 80
     for command in COMMANDS:
@@ -99,7 +97,7 @@ async def test_the_page_of_help_fits_eighty_columns_and_names_everything(convers
         assert max(map(len, alone.splitlines())) <= 80
 
 
-async def test_help_finds_a_command_by_any_of_its_names(conversation: Conversation) -> None:
+async def test_help_finds_a_command_by_any_name(conversation: Conversation) -> None:
     assert await shown("/help /quit", conversation) == await shown("/help exit", conversation)
     assert "list the commands" in await shown("/help other", conversation)
     assert "/compact" not in await shown("/help other", conversation)
@@ -122,7 +120,7 @@ async def test_help_fits_the_window(provider: ProviderServer, rows: int, columns
 @pytest.mark.parametrize(
     ("typed", "meant"), [("hlep", "help"), ("sess", "sessions"), ("Model", "model"), ("perm", "permissions")]
 )
-async def test_a_slip_of_the_fingers_is_told_what_was_meant(conversation: Conversation, typed: str, meant: str) -> None:
+async def test_typing_slip_is_told_the_intended_command(conversation: Conversation, typed: str, meant: str) -> None:
     with pytest.raises(UsageError) as caught:
         await ran(f"/{typed}", conversation)
     assert f"/{meant}?" in caught.value.hint
@@ -156,7 +154,7 @@ async def test_search_finds_what_was_said_here_and_elsewhere(provider: ProviderS
     await later.close()
 
 
-async def test_a_title_stays_also_when_it_was_given_before_the_first_prompt(provider: ProviderServer) -> None:
+async def test_title_before_the_first_prompt_stays(provider: ProviderServer) -> None:
     conversation = await begin(provider, text("One."))
     assert await shown("/title The big work", conversation) == "Title: The big work"
     await say(conversation, "hello")
@@ -175,7 +173,7 @@ async def test_a_title_stays_also_when_it_was_given_before_the_first_prompt(prov
 # What changed
 
 
-async def test_diff_shows_what_tools_and_commands_did_without_git(provider: ProviderServer) -> None:
+async def test_diff_shows_tool_and_command_changes_without_git(provider: ProviderServer) -> None:
     Path("kept.txt").write_text("one\ntwo\n")
     Path("gone.txt").write_text("bye\n")
     Path("fence.md").write_text("```\nx\n```\n")
@@ -210,7 +208,7 @@ async def test_diff_shows_what_tools_and_commands_did_without_git(provider: Prov
     await conversation.close()
 
 
-async def test_diff_names_what_it_cannot_show_and_stays_short(provider: ProviderServer) -> None:
+async def test_diff_names_unshowable_files_and_stays_short(provider: ProviderServer) -> None:
     conversation = await begin(
         provider,
         call("write", {"path": "long.txt", "content": "line\n" * 900}),
@@ -236,7 +234,7 @@ async def test_mode_changes_and_shows(conversation: Conversation) -> None:
         await ran("/mode careful", conversation)
 
 
-async def test_plan_only_reads_and_asks_for_the_plan_of_a_task(conversation: Conversation) -> None:
+async def test_plan_only_reads_and_requests_a_task_plan(conversation: Conversation) -> None:
     assert (await shown("/plan", conversation)).startswith("Mode plan: reads only")
     outcome = await ran("/plan make it faster", conversation)
     assert isinstance(outcome, SendPrompt)
@@ -276,12 +274,12 @@ async def test_tools_are_named_with_one_line_each(conversation: Conversation) ->
     assert max(map(len, lines)) < 80
 
 
-def test_what_is_said_of_a_name_ends_where_its_line_does() -> None:
+def test_command_description_ends_with_its_line() -> None:
     assert rows([("a", "word " * 30), ("long-name", "said")], 40) == [f"a          {'word ' * 5}wo…", "long-name  said"]
     assert rows([("a", "x" * 99)], 10) == [f"a  {'x' * 23}…"]
 
 
-async def test_help_names_a_long_command_on_a_line_of_its_own(conversation: Conversation) -> None:
+async def test_help_gives_a_long_command_its_own_line(conversation: Conversation) -> None:
     written = replace(
         next(each for each in COMMANDS if each.name == "help"), name="a-name-that-is-long", help="what it does", aliases=()
     )
@@ -321,7 +319,7 @@ async def test_lsp_lists_servers_and_their_states(
         ("/commit only the docs", "only the docs"),
     ],
 )
-async def test_some_commands_are_prompts_that_a_person_can_read(conversation: Conversation, line: str, part: str) -> None:
+async def test_prompt_commands_are_readable_by_a_person(conversation: Conversation, line: str, part: str) -> None:
     outcome = await ran(line, conversation)
     assert isinstance(outcome, SendPrompt)
     assert part in outcome.text
@@ -343,7 +341,7 @@ async def test_a_question_aside_is_answered_and_counted(provider: ProviderServer
 # Other
 
 
-async def test_export_writes_what_was_asked_for_and_no_key(provider: ProviderServer, conversation: Conversation) -> None:
+async def test_export_writes_the_request_without_keys(provider: ProviderServer, conversation: Conversation) -> None:
     with pytest.raises(UsageError, match="not been saved"):
         await ran("/export", conversation)
     provider.script(text("Answer."))
@@ -384,9 +382,7 @@ async def test_doctor_says_what_wolo_doctor_says(conversation: Conversation) -> 
     assert "sandbox" in said
 
 
-async def test_a_bad_setting_written_meanwhile_is_an_error_and_nothing_is_lost(
-    provider: ProviderServer, conversation: Conversation
-) -> None:
+async def test_bad_concurrent_setting_is_an_error_without_loss(provider: ProviderServer, conversation: Conversation) -> None:
     provider.script(text("One."))
     await say(conversation, "one")
     settings = find_places().config / "config.toml"

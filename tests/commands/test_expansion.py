@@ -40,7 +40,7 @@ async def expanded(prompt: str, conversation: Conversation) -> str | None:
     return made.text if made else None
 
 
-async def test_a_command_is_found_by_its_full_and_by_its_short_name(conversation: Conversation) -> None:
+async def test_command_is_found_by_full_and_short_name(conversation: Conversation) -> None:
     assert await expanded("/git:squash three", conversation) == "Squash three."
     assert await expanded("/squash 'two commits'\n", conversation) == "Squash two commits."
     command(Path(".wolo/commands"), "svn/squash", "Not this one.")
@@ -70,7 +70,7 @@ async def test_a_command_nobody_typed_is_told(prompt: str, is_told: bool, conver
     assert ["slash commands count where a person types them" in repr(each) for each in events] == [True] * is_told
 
 
-async def test_an_unknown_command_is_an_error_that_names_the_nearest(conversation: Conversation) -> None:
+async def test_unknown_command_is_an_error_naming_the_nearest(conversation: Conversation) -> None:
     with pytest.raises(UsageError, match="Unknown command: /squahs") as failed:
         await expanded("/squahs", conversation)
     assert failed.value.hint == "Did you mean /squash? A blank before the slash sends it as text."
@@ -105,7 +105,7 @@ def test_a_headless_run_expands_its_prompt(provider: ProviderServer, home: Path)
     assert "the code" in sent
 
 
-def test_a_prompt_of_a_server_is_expanded_in_the_first_run_too(provider: ProviderServer) -> None:
+def test_server_prompt_is_expanded_in_first_run_too(provider: ProviderServer) -> None:
     server = Path(__file__).parents[1] / "fakes/mcp_features.py"
     assert run_wolo("mcp", "add", "f", "--", sys.executable, str(server)).exit_code == 0
     provider.script(text("Planned."))
@@ -114,7 +114,7 @@ def test_a_prompt_of_a_server_is_expanded_in_the_first_run_too(provider: Provide
     assert "Plan 3 days in Rome." in str(provider.requests[0].messages)
 
 
-def test_an_unknown_command_ends_a_headless_run_before_anything_is_sent(provider: ProviderServer) -> None:
+def test_unknown_command_ends_headless_run_before_sending(provider: ProviderServer) -> None:
     done = run_wolo("-p", "/nonsense now", *provider.flags)
     assert done.exit_code == 2
     assert "Unknown command: /nonsense." in done.stderr

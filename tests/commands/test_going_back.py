@@ -41,7 +41,7 @@ async def test_a_prompt_is_taken_back_and_written_anew(provider: ProviderServer)
     await opened.conversation.close()
 
 
-async def test_the_branch_that_was_left_can_be_gone_on_with(provider: ProviderServer) -> None:
+async def test_abandoned_branch_can_be_continued(provider: ProviderServer) -> None:
     provider.script(text("A one."), text("A two."), text("A other."), text("A again."))
     conversation = await converse(provider)
     await say(conversation, "one")
@@ -84,7 +84,7 @@ async def test_a_prompt_can_be_named(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("line", ["/rewind 7", "/rewind x", "/branch 0", "/branch -1", "/label", "/label 9 x"])
-async def test_a_number_that_is_not_there_is_said_in_words(provider: ProviderServer, line: str) -> None:
+async def test_missing_number_is_reported_in_words(provider: ProviderServer, line: str) -> None:
     provider.script(text("A one."))
     conversation = await converse(provider)
     await say(conversation, "one")

@@ -7,7 +7,7 @@ from wolo.conversation.resources.conversation_hooks import HookSet
 from wolo.extensions.hooks.definitions import Hook
 
 
-def test_a_line_names_the_event_what_it_is_for_the_command_and_its_limits() -> None:
+def test_line_names_event_purpose_command_and_limits() -> None:
     hooks = (
         ("Stop", Hook("make check")),
         ("PreToolUse", Hook("./guard", matcher="Edit|Write", condition="Edit(*.py)", strict=True, timeout_s=7)),

@@ -29,7 +29,7 @@ async def test_status_tells_what_holds_now(provider: ProviderServer) -> None:
     await conversation.close()
 
 
-async def test_a_setting_is_shown_written_and_applied_at_once(provider: ProviderServer) -> None:
+async def test_setting_is_shown_written_and_applied_at_once(provider: ProviderServer) -> None:
     conversation = await begin(provider, text("One."), text("Two."))
     await say(conversation, "one")
     assert "mode = " in await shown("/config", conversation)
@@ -55,7 +55,7 @@ async def test_a_setting_is_shown_written_and_applied_at_once(provider: Provider
     await overridden.conversation.close()
 
 
-async def test_a_key_is_asked_for_in_a_terminal_only_and_removed_anywhere(provider: ProviderServer) -> None:
+async def test_key_needs_terminal_for_entry_not_for_removal(provider: ProviderServer) -> None:
     conversation = await begin(provider)
     with pytest.raises(UsageError, match="terminal"):
         await ran("/login zai", conversation)
@@ -67,7 +67,7 @@ async def test_a_key_is_asked_for_in_a_terminal_only_and_removed_anywhere(provid
     await conversation.close()
 
 
-async def test_a_directory_is_added_and_stays_over_other_changes(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_added_directory_survives_other_changes(provider: ProviderServer, tmp_path: Path) -> None:
     (tmp_path / "a library").mkdir()
     (tmp_path / "a library" / "there.txt").write_text("found it\n")
     path = tmp_path / "a library" / "there.txt"

@@ -93,7 +93,7 @@ async def test_a_model_that_cannot_be_opened_changes_nothing(
     assert len(provider.requests[-1].messages) == 4
 
 
-async def test_a_model_without_a_price_is_refused_while_a_budget_in_money_holds(provider: ProviderServer) -> None:
+async def test_unpriced_model_is_refused_under_a_money_budget(provider: ProviderServer) -> None:
     write_settings(provider)
     provider.script(text("One."))
     conversation = await open_conversation(StartOptions(given={"max_cost": "1"}, attended=True))
@@ -126,7 +126,7 @@ with sqlite3.connect(sys.argv[1]) as database:
 
 
 @pytest.mark.parametrize("spoils_settings", [False, True], ids=["the other session", "the settings"])
-async def test_what_fails_while_it_is_opened_leads_back_to_the_same_conversation(
+async def test_failed_opening_returns_to_the_same_conversation(
     provider: ProviderServer, tmp_path: Path, spoils_settings: bool
 ) -> None:
     """A hook at the end of the session spoils what was checked before."""
@@ -167,7 +167,7 @@ async def test_a_model_that_can_be_opened_follows(provider: ProviderServer, conv
     await opened.conversation.close()
 
 
-async def test_hooks_are_told_why_a_session_starts_and_ends(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_hooks_learn_why_a_session_starts_and_ends(provider: ProviderServer, tmp_path: Path) -> None:
     note = f"cat >> {shlex.quote(str(tmp_path / 'told'))}; echo >> {shlex.quote(str(tmp_path / 'told'))}"
     write_settings(
         provider, after="".join(f"[[hooks.{event}]]\ncommand = {json.dumps(note)}\n" for event in ("SessionStart", "SessionEnd"))

@@ -43,7 +43,7 @@ async def run(line: str, conversation: Conversation) -> Outcome:
     return await dispatch(line, CommandContext(conversation, COMMANDS))
 
 
-async def test_a_name_with_blanks_is_offered_as_it_is_read(provider: ProviderServer) -> None:
+async def test_name_with_blanks_is_offered_as_read(provider: ProviderServer) -> None:
     conversation = await converse(provider)
     await do(conversation, provider, "echo 1 > 'two words.txt'; echo 2 > plain")
     offered = [
@@ -102,7 +102,7 @@ async def test_conflicts_are_shown_before_anything_is_done(provider: ProviderSer
     await outcome.conversation.close()
 
 
-async def test_a_preview_changes_nothing_and_single_files_leave_the_turn(provider: ProviderServer) -> None:
+async def test_preview_changes_nothing_and_single_files_leave_turn(provider: ProviderServer) -> None:
     conversation = await converse(provider)
     await do(conversation, provider, "echo x > a; echo x > b")
     assert isinstance(await run("/undo --preview", conversation), ShowText)
@@ -116,7 +116,7 @@ async def test_a_preview_changes_nothing_and_single_files_leave_the_turn(provide
 
 
 @pytest.mark.parametrize("line", ["/undo 1", "/undo 0", "/undo --nosuch", "/redo", "/redo 3"])
-async def test_what_makes_no_sense_is_refused_with_a_sentence(provider: ProviderServer, line: str) -> None:
+async def test_senseless_request_is_refused_with_a_sentence(provider: ProviderServer, line: str) -> None:
     conversation = await converse(provider)
     with pytest.raises(UsageError):
         await run(line, conversation)

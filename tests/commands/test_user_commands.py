@@ -50,9 +50,7 @@ async def prompted(line: str, conversation: Conversation) -> SendPrompt:
     return outcome
 
 
-async def test_commands_lie_in_every_place_and_the_projects_come_first(
-    conversation: Conversation, home: Path, isolated: Path
-) -> None:
+async def test_commands_of_all_places_count_projects_first(conversation: Conversation, home: Path, isolated: Path) -> None:
     for number, place in enumerate((".wolo", ".agents", ".claude")):
         command(Path(place, "commands"), f"project{number}", "x")
         command(Path(place, "commands"), "both", f"The one in {place}.")
@@ -77,7 +75,7 @@ async def test_built_in_names_win_then_commands_then_skills(conversation: Conver
     assert (await prompted("/pdf", conversation)).text == "The command."
 
 
-async def test_a_skill_that_is_not_for_people_is_no_command(conversation: Conversation, home: Path) -> None:
+async def test_skill_not_for_people_is_no_command(conversation: Conversation, home: Path) -> None:
     skill(home / ".claude/skills", "its", more="user-invocable: false\n")
     skill(home / ".claude/skills", "mine", more="disable-model-invocation: true\n")
     assert set(found(conversation)) == {"brought", "skill:mine"}
@@ -91,7 +89,7 @@ async def test_the_name_ends_with_the_line_too(conversation: Conversation) -> No
     assert (await prompted("/fix\nthis\nand that", conversation)).text == "Fix:\nthis\nand that"
 
 
-async def test_a_model_is_chosen_by_ones_own_command_only(conversation: Conversation, home: Path) -> None:
+async def test_only_own_commands_choose_a_model(conversation: Conversation, home: Path) -> None:
     command(home / ".claude/commands", "own", "---\nmodel: zai/glm-5.2\n---\nx")
     command(Path(".claude/commands"), "theirs", "---\nmodel: zai/glm-5.2\n---\nx")
     assert (await prompted("/own", conversation)).model == "zai/glm-5.2"
@@ -101,9 +99,7 @@ async def test_a_model_is_chosen_by_ones_own_command_only(conversation: Conversa
     assert "only your own commands may select one" in pages[1]
 
 
-async def test_a_users_command_runs_with_the_users_rights_and_a_projects_with_the_models(
-    conversation: Conversation, home: Path
-) -> None:
+async def test_user_command_uses_user_rights_project_command_models(conversation: Conversation, home: Path) -> None:
     command(home / ".claude/commands", "own", "Now: !`touch x`")
     command(Path(".claude/commands"), "theirs", "Now: !`touch x`")
     own, theirs = await prompted("/own", conversation), await prompted("/theirs", conversation)
@@ -112,7 +108,7 @@ async def test_a_users_command_runs_with_the_users_rights_and_a_projects_with_th
     assert theirs.notices == ("Not run, sent as text: !`touch x`",)
 
 
-async def test_tools_that_a_text_names_are_told_and_allow_nothing(conversation: Conversation, home: Path) -> None:
+async def test_named_tools_are_reported_and_allow_nothing(conversation: Conversation, home: Path) -> None:
     command(home / ".claude/commands", "own", "---\nallowed-tools: Bash(rm:*)\n---\nx")
     before = conversation.permissions.judge.rules
     await prompted("/own", conversation)
@@ -120,7 +116,7 @@ async def test_tools_that_a_text_names_are_told_and_allow_nothing(conversation: 
     assert "Names the tools Bash(rm:*); this grants no permission." in found(conversation)["own"].more
 
 
-async def test_a_command_may_give_its_prompt_to_an_agent(conversation: Conversation, home: Path) -> None:
+async def test_command_may_give_its_prompt_to_an_agent(conversation: Conversation, home: Path) -> None:
     folder = home / ".claude/commands"
     command(folder, "look", "---\nagent: Explore\n---\nLook at !`pwd`.")
     command(folder, "task", "---\nsubtask: true\n---\nDo it.")
@@ -145,7 +141,7 @@ async def test_a_long_text_is_shown_by_its_beginning(conversation: Conversation)
     assert short.shown == short.text
 
 
-async def test_a_command_that_cannot_be_used_is_there_and_says_why(conversation: Conversation) -> None:
+async def test_unusable_command_is_listed_with_its_reason(conversation: Conversation) -> None:
     command(Path(".wolo/commands"), "broken", "---\na: b")
     command(Path(".wolo/commands"), "empty", "---\na: b\n---\n")
     for line, said in (("/broken", "cannot be used: .*broken.md:1"), ("/empty", "has no text")):
@@ -155,7 +151,7 @@ async def test_a_command_that_cannot_be_used_is_there_and_says_why(conversation:
         await prompted("/gone", conversation)
 
 
-async def test_what_is_there_is_looked_up_again_when_it_is_to_be_run(conversation: Conversation) -> None:
+async def test_command_files_are_reread_before_running(conversation: Conversation) -> None:
     commands = CommandList(COMMANDS)
     before = {each.name for each in commands.all(conversation)}
     command(Path(".wolo/commands"), "fresh", "x")
@@ -163,7 +159,7 @@ async def test_what_is_there_is_looked_up_again_when_it_is_to_be_run(conversatio
     assert {each.name for each in commands.all(conversation, anew=True)} == before | {"fresh"}
 
 
-async def test_files_that_are_neither_a_skill_nor_a_command_are_told(conversation: Conversation) -> None:
+async def test_files_neither_skill_nor_command_are_reported(conversation: Conversation) -> None:
     command(Path(".wolo/commands"), "two words", "x")
     skill(Path(".wolo/skills"), "Bad")
     outcome = await dispatch("/skills", CommandContext(conversation, COMMANDS))
@@ -173,7 +169,7 @@ async def test_files_that_are_neither_a_skill_nor_a_command_are_told(conversatio
     assert "it is /two-words" in outcome.text
 
 
-async def test_of_a_project_that_is_not_trusted_there_is_nothing(provider: ProviderServer) -> None:
+async def test_untrusted_project_has_no_commands(provider: ProviderServer) -> None:
     command(Path(".wolo/commands"), "brought", "x")
     skill(Path(".wolo/skills"), "pdf")
     conversation = await begin(provider)

@@ -73,7 +73,7 @@ def test_questions_hold_and_nothing_is_allowed() -> None:
     assert load(find_places()).settings.mode == "auto"
 
 
-def test_paths_are_those_of_the_folder_of_the_file() -> None:
+def test_paths_belong_to_the_folder_of_the_file() -> None:
     Path(".git").mkdir()
     put({"deny": ["Edit(/gen/**)", "Read(.env)"]}, folder="app")
     trust()
@@ -94,7 +94,7 @@ def test_paths_are_those_of_the_folder_of_the_file() -> None:
         ("[]", "permissions: it holds no table"),
     ],
 )
-def test_a_rule_without_meaning_here_is_named_with_its_file(permissions: Any, notice: str) -> None:
+def test_meaningless_rule_is_named_with_its_file(permissions: Any, notice: str) -> None:
     put(permissions)
     trust()
     assert f"{FILES[0]}" in notices()

@@ -10,7 +10,7 @@ from wolo.config.cli_options import text_or_file
 from wolo.errors import UsageError
 
 
-def test_a_text_is_given_as_it_is_or_as_the_file_that_holds_it() -> None:
+def test_text_is_literal_or_the_file_containing_it() -> None:
     Path("prompt.md").write_text("From the file.")
     assert text_or_file({"system_prompt": "Be brief."}, "system_prompt") == "Be brief."
     assert text_or_file({"system_prompt": "@prompt.md"}, "system_prompt") == "From the file."

@@ -25,7 +25,7 @@ def answers(places: Places, root: Path, *asked: str) -> list[consents.Consent | 
     return [consents.consent_to(places, root, each, Notices()) for each in asked]
 
 
-def test_an_answer_is_about_one_thing_in_one_folder(places: Places) -> None:
+def test_answer_covers_one_thing_in_one_folder(places: Places) -> None:
     root = Path.cwd()
     other = root / "other"
     other.mkdir()
@@ -37,7 +37,7 @@ def test_an_answer_is_about_one_thing_in_one_folder(places: Places) -> None:
     assert answers(places, root, "hooks a 1") == ["never"]
 
 
-def test_another_folder_in_its_place_is_asked_about_anew(places: Places) -> None:
+def test_replaced_folder_is_asked_about_anew(places: Places) -> None:
     root = Path.cwd() / "project"
     root.mkdir()
     consents.save_consent(places, root, "hooks a 1", "yes")
@@ -49,7 +49,7 @@ def test_another_folder_in_its_place_is_asked_about_anew(places: Places) -> None
     assert answers(places, root, "hooks a 1") == [None]
 
 
-def test_what_is_forgotten_is_asked_again(places: Places) -> None:
+def test_forgotten_answer_is_asked_again(places: Places) -> None:
     consents.forget_consents(places, Path.cwd())
     consents.save_consent(places, Path.cwd(), "hooks a 1", "yes")
     consents.save_consent(places, Path("/"), "hooks a 1", "yes")
@@ -72,7 +72,7 @@ def test_a_damaged_store_lets_nothing_run(places: Places, content: str) -> None:
         answers(places, Path.cwd(), "hooks a 1")
 
 
-def test_what_stands_there_instead_of_an_answer_is_none(places: Places) -> None:
+def test_malformed_answer_is_none(places: Places) -> None:
     consents.save_consent(places, Path.cwd(), "hooks a 1", "yes")
     path = places.state / "consents.json"
     path.write_text(json.dumps(json.loads(path.read_text().replace('"yes"', '"perhaps"'))))
@@ -83,7 +83,7 @@ def test_what_stands_there_instead_of_an_answer_is_none(places: Places) -> None:
     assert answers(places, Path.cwd(), "hooks a 1") == ["yes"]
 
 
-def test_a_server_of_a_project_is_asked_about_until_it_is_allowed_or_refused(places: Places) -> None:
+def test_project_server_is_asked_about_until_answered(places: Places) -> None:
     def server(name: str) -> ConfiguredServer:
         return ConfiguredServer(name=name, server=Server(command=name), source="the project", is_allowed=False)
 

@@ -25,7 +25,7 @@ def answer(places: Places, root: Path) -> str | None:
     return consents.trust_in(places, Path(os.path.realpath(root)), Notices())
 
 
-def test_an_answer_holds_for_this_folder_until_it_is_forgotten(places: Places) -> None:
+def test_answer_holds_for_this_folder_until_forgotten(places: Places) -> None:
     root = Path.cwd()
     assert answer(places, root) is None
     consents.save_trust(places, root, "trusted")
@@ -37,7 +37,7 @@ def test_an_answer_holds_for_this_folder_until_it_is_forgotten(places: Places) -
     consents.forget_trust(places, root)
 
 
-def test_no_folder_beside_above_or_below_it_is_trusted(places: Places) -> None:
+def test_no_neighbouring_folder_is_trusted(places: Places) -> None:
     root = Path("project").absolute()
     for folder in (root, Path("project-evil"), Path("project/inner"), Path("projec")):
         folder.mkdir()
@@ -46,7 +46,7 @@ def test_no_folder_beside_above_or_below_it_is_trusted(places: Places) -> None:
     assert [answer(places, other) for other in others] == [None] * len(others)
 
 
-def test_a_moved_folder_and_one_put_in_its_place_are_asked_about_anew(places: Places) -> None:
+def test_moved_or_replaced_folder_is_asked_anew(places: Places) -> None:
     root = Path("project").absolute()
     root.mkdir()
     consents.save_trust(places, root, "trusted")
@@ -59,7 +59,7 @@ def test_a_moved_folder_and_one_put_in_its_place_are_asked_about_anew(places: Pl
     assert answer(places, root) == "trusted"
 
 
-def test_a_folder_that_got_the_number_of_the_one_before_it_is_another_one(places: Places) -> None:
+def test_reused_folder_number_is_another_folder(places: Places) -> None:
     """A file system gives the inode of a folder that was removed to the next one."""
     root = Path("project").absolute()
     for _ in range(20):
@@ -71,7 +71,7 @@ def test_a_folder_that_got_the_number_of_the_one_before_it_is_another_one(places
         root.rmdir()
 
 
-def test_a_link_is_trusted_only_while_it_leads_to_the_trusted_folder(places: Places) -> None:
+def test_link_is_trusted_only_with_its_trusted_target(places: Places) -> None:
     good, evil, alias = Path("good").absolute(), Path("evil").absolute(), Path("alias")
     for folder in (good, evil):
         folder.mkdir()
@@ -83,7 +83,7 @@ def test_a_link_is_trusted_only_while_it_leads_to_the_trusted_folder(places: Pla
     assert answer(places, alias) is None
 
 
-def test_home_and_the_root_of_everything_cannot_be_trusted(places: Places, isolated: Path) -> None:
+def test_home_and_root_cannot_be_trusted(places: Places, isolated: Path) -> None:
     for folder in (isolated / "home", Path("/")):
         consents.save_trust(places, folder, "trusted")
         assert answer(places, folder) is None
@@ -96,7 +96,7 @@ def test_a_name_in_no_encoding_can_be_trusted(places: Places) -> None:
     assert answer(places, root) == "trusted"
 
 
-def test_the_store_is_for_its_owner_alone_and_no_answer_is_lost_when_many_are_given(places: Places) -> None:
+def test_store_is_private_and_keeps_concurrent_answers(places: Places) -> None:
     before = os.umask(0)
     try:
         roots = [Path(f"p{number}").absolute() for number in range(16)]
@@ -146,7 +146,7 @@ def test_without_its_identity_an_answer_is_none(places: Places) -> None:
     assert answer(places, gone) is None
 
 
-def test_a_store_that_others_may_have_written_is_refused(places: Places) -> None:
+def test_store_writable_by_others_is_refused(places: Places) -> None:
     with unprivileged.folder() as folder:
         assert unprivileged.call(_complaint_about_a_store_of_all, folder) == "every user of this machine"
 

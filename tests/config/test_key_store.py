@@ -42,7 +42,7 @@ def file_of(places: Places) -> Path:
     return places.config / "keys.toml"
 
 
-def test_a_key_is_kept_for_its_owner_alone_and_found_again(places: Places) -> None:
+def test_key_is_kept_private_and_found_again(places: Places) -> None:
     assert key_store.save(places, "zai", "key-one-1234", in_keyring=False) == "keys.toml"
     assert file_of(places).stat().st_mode & 0o777 == 0o600
     assert key_store.read(places, Notices()) == {"zai": StoredKey("keys.toml", "key-one-1234")}
@@ -71,7 +71,7 @@ def test_the_keyring_is_taken_where_there_is_one(places: Places, ring: Path) -> 
     assert "key-in-the-ring" not in ring.read_text()
 
 
-def test_a_key_that_moves_to_the_file_leaves_the_keyring(places: Places, ring: Path) -> None:
+def test_key_moved_to_the_file_leaves_keyring(places: Places, ring: Path) -> None:
     key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     assert key_store.save(places, "zai", "key-in-the-file", in_keyring=False) == "keys.toml"
     assert ring.read_text() == "{}"
@@ -87,7 +87,7 @@ def test_a_keyring_that_keeps_nothing_is_none(kind: str, places: Places, monkeyp
     assert key_store.save(places, "zai", "key-one-1234", in_keyring=True) == "keys.toml"
 
 
-def test_a_locked_keyring_is_a_word_and_no_failure(places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_locked_keyring_is_a_notice_without_failure(places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use_keyring("InAFile", monkeypatch, tmp_path)
     key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
@@ -96,9 +96,7 @@ def test_a_locked_keyring_is_a_word_and_no_failure(places: Places, monkeypatch: 
     assert "The key of zai is in the keyring" in next(iter(notices))
 
 
-def test_the_keyring_is_not_asked_for_keys_that_the_environment_holds(
-    places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_keyring_is_not_asked_for_environment_keys(places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use_keyring("InAFile", monkeypatch, tmp_path)
     key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
@@ -107,7 +105,7 @@ def test_the_keyring_is_not_asked_for_keys_that_the_environment_holds(
     assert not notices
 
 
-def test_where_nothing_can_be_written_nothing_is_left_in_the_keyring() -> None:
+def test_unwritable_store_leaves_nothing_in_the_keyring() -> None:
     with unprivileged.folder() as folder:
         assert unprivileged.call(_keep_where_nothing_can_be_written, folder) == ("The file is unchanged.", "{}")
 
@@ -125,7 +123,7 @@ def _keep_where_nothing_can_be_written(folder: Path) -> tuple[str, str]:
     return "", ""
 
 
-def test_many_who_log_in_at_once_all_keep_their_key(places: Places) -> None:
+def test_concurrent_logins_all_keep_their_key(places: Places) -> None:
     names = ["zai", "openai", "anthropic", "gemini", "mistral", "groq"]
     call = KEEP + "kept_keys.save(find_places(), sys.argv[1], 'key-of-' + sys.argv[1], in_keyring=False)"
     processes = [subprocess.Popen([sys.executable, "-c", call, name]) for name in names]
@@ -135,7 +133,7 @@ def test_many_who_log_in_at_once_all_keep_their_key(places: Places) -> None:
     }
 
 
-def test_a_file_others_can_write_is_neither_read_nor_changed(places: Places) -> None:
+def test_file_writable_by_others_stays_unread_and_unchanged(places: Places) -> None:
     places.config.mkdir(parents=True)
     file_of(places).write_text('zai = "theirs"\n')
     file_of(places).chmod(0o606)

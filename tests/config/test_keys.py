@@ -35,7 +35,7 @@ def test_without_a_file_there_is_no_key(places: Places) -> None:
     assert with_stored_keys({}, places, Notices()) == {}
 
 
-def test_a_file_others_can_read_is_made_private_with_a_word(places: Places) -> None:
+def test_file_readable_by_others_becomes_private_with_notice(places: Places) -> None:
     write_keys(places, 'zai = "key"', mode=0o644)
     notices = Notices()
     assert with_stored_keys({}, places, notices)
@@ -57,7 +57,7 @@ def test_a_key_that_is_none_is_an_error(places: Places, text: str) -> None:
     assert "line " in caught.value.message
 
 
-def test_secrets_are_exact_values_of_telling_names_each_once_and_no_paths() -> None:
+def test_secrets_are_exact_values_of_telling_names_only() -> None:
     environ = {
         "GITHUB_TOKEN": "ghp_1234567890",
         "DB_PASSWORD": " hunter2-hunter2 ",

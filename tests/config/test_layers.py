@@ -77,7 +77,7 @@ def test_an_empty_variable_says_nothing(places: Places) -> None:
     assert loaded(places, environ={"WOLO_MODEL": " ", "WOLO_MODE": ""}).settings == Settings()
 
 
-def test_an_endpoint_comes_from_the_environment_or_the_command_line(places: Places) -> None:
+def test_endpoint_comes_from_environment_or_command_line(places: Places) -> None:
     environ = {"WOLO_BASE_URL": "http://e/v1", "WOLO_API_KEY": "k-e", "WOLO_API": "xml"}
     config = loaded(places, environ=environ, flags={"base_url": "http://f/v1"})
     assert (config.endpoint.base_url, config.endpoint.api_key, config.endpoint.api) == ("http://f/v1", "k-e", "xml")
@@ -86,7 +86,7 @@ def test_an_endpoint_comes_from_the_environment_or_the_command_line(places: Plac
     assert "k-e" not in str(list(rows(config)))
 
 
-def test_rules_of_all_levels_count_and_know_who_said_them(places: Places) -> None:
+def test_rules_of_all_levels_count_with_their_origin(places: Places) -> None:
     path = write_config(places, '[permissions]\nallow = ["shell:ls *"]\ndeny = [\n  "shell:rm *",\n]\n')
     config = loaded(places, "permissions.ask=write:*.lock", flags={"allow": ["shell:npm test"], "deny": ["fetch:*"]})
     assert {(rule.decision, str(rule), rule.source) for rule in config.rules} == {
@@ -137,7 +137,7 @@ def test_set_reads_words_as_the_setting_needs_them(places: Places) -> None:
 
 
 @pytest.mark.parametrize("text", ["shell.env.a=1", "providers.me.models.m.price=1"])
-def test_set_of_something_in_a_list_is_an_error_in_words(places: Places, text: str) -> None:
+def test_set_of_nested_value_is_an_error(places: Places, text: str) -> None:
     with pytest.raises(ConfigError, match="it takes a list"):
         loaded(places, text)
 
@@ -193,7 +193,7 @@ model = "a"\\nmodel = "b"            | line 2:
 
 
 @pytest.mark.parametrize("line", TYPOS.strip().split("\n"))
-def test_a_mistake_in_the_file_is_named_with_its_line(places: Places, line: str) -> None:
+def test_mistake_in_the_file_is_named_with_line(places: Places, line: str) -> None:
     text, _, expected = (part.strip() for part in line.partition(" | "))
     path = write_config(places, text.replace("\\n", "\n"))
     said = complaint(places)
@@ -227,16 +227,16 @@ def test_yolo_is_taken_from_the_command_line_only(places: Places, value: str) ->
     assert "mode" in complaint(places)
 
 
-def test_a_thinking_level_may_be_written_in_either_case(places: Places) -> None:
+def test_thinking_level_is_written_in_either_case(places: Places) -> None:
     assert loaded(places, flags={"thinking": "HIGH"}).settings.thinking == "high"
 
 
-def test_other_agents_names_of_modes_are_understood_on_the_command_line(places: Places) -> None:
+def test_foreign_mode_names_work_on_the_command_line(places: Places) -> None:
     assert loaded(places, flags={"mode": "acceptEdits"}).settings.mode == "edit"
     assert loaded(places, flags={"mode": "default"}).settings.mode == "ask"
 
 
-def test_a_byte_order_mark_and_windows_lines_are_tolerated(places: Places) -> None:
+def test_byte_order_mark_and_windows_lines_are_tolerated(places: Places) -> None:
     write_config(places, b'\xef\xbb\xbfmodel = "m"\r\n[limits]\r\nmax_turns = 2\r\n')
     settings = loaded(places).settings
     assert (settings.model, settings.limits.max_turns) == ("m", 2)
@@ -247,12 +247,12 @@ def test_a_trailing_comma_in_a_list_is_fine(places: Places) -> None:
     assert loaded(places).settings.tools.offer == ("read", "write")
 
 
-def test_a_file_that_is_not_utf8_names_the_line(places: Places) -> None:
+def test_non_utf8_file_names_the_line(places: Places) -> None:
     write_config(places, b'model = "m"\nmode = "\xff"\n')
     assert "line 2: this is not UTF-8" in complaint(places)
 
 
-def test_a_directory_in_place_of_the_file_is_an_error(places: Places) -> None:
+def test_directory_in_place_of_file_is_an_error(places: Places) -> None:
     (places.config / "config.toml").mkdir(parents=True)
     assert "cannot be read" in complaint(places)
 
@@ -292,7 +292,7 @@ def test_a_file_everyone_can_write_is_refused(places: Places) -> None:
     assert "can be written by every user" in complaint(places)
 
 
-def test_a_file_its_group_can_write_is_repaired_with_a_word(places: Places) -> None:
+def test_group_writable_file_is_repaired_with_notice(places: Places) -> None:
     path = write_config(places, 'model = "m"')
     path.chmod(0o664)
     config = loaded(places)
@@ -327,7 +327,7 @@ def test_kept_rules_count_in_their_workspace_only(places: Places, isolated: Path
 
 
 @pytest.mark.parametrize("text", ["x = 1", '["/w"]\nalow = []', '["*"]\nallow = "x"', '["*"]\nallow = ["ls"]', "["])
-def test_a_broken_file_of_kept_rules_is_an_error(places: Places, text: str) -> None:
+def test_broken_file_of_kept_rules_is_an_error(places: Places, text: str) -> None:
     write_config(places, "")
     path = places.config / "permissions.toml"
     path.write_text(text)
@@ -335,7 +335,7 @@ def test_a_broken_file_of_kept_rules_is_an_error(places: Places, text: str) -> N
     assert str(path) in complaint(places)
 
 
-def test_what_may_be_a_secret_is_not_shown(places: Places) -> None:
+def test_possible_secret_is_not_shown(places: Places) -> None:
     write_config(
         places,
         '[headers]\nextra = {x-token = "SECRET"}\n'
@@ -348,7 +348,7 @@ def test_what_may_be_a_secret_is_not_shown(places: Places) -> None:
     assert shown["headers.extra"] == {"x-token": "(hidden)"}
 
 
-def test_where_a_secret_comes_from_is_shown(places: Places) -> None:
+def test_secret_source_is_shown(places: Places) -> None:
     write_config(
         places,
         '[providers.mine]\napi_key = "$MINE"\nheaders = {x-key = "${MINE}", x-both = "${MINE}-SECRET"}\n'
@@ -362,21 +362,21 @@ def test_where_a_secret_comes_from_is_shown(places: Places) -> None:
     assert shown["providers.mine.query"] == {"api-version": "7", "api-key": "(hidden)", "sig": "(hidden)"}
 
 
-def test_a_list_of_no_tools_is_not_the_same_as_no_list(places: Places) -> None:
+def test_empty_tool_list_differs_from_no_list(places: Places) -> None:
     assert loaded(places).settings.tools.offer is None
     assert loaded(places, flags={"tools": ""}).settings.tools.offer == ()
     assert loaded(places, "tools.offer=read").settings.tools.offer == ("read",)
 
 
 @pytest.mark.parametrize("which", ["file", "directory"])
-def test_a_link_to_settings_that_are_gone_is_not_the_same_as_no_settings(places: Places, which: str) -> None:
+def test_dangling_settings_link_differs_from_no_settings(places: Places, which: str) -> None:
     lost = places.config / "config.toml" if which == "file" else places.config
     lost.parent.mkdir(parents=True)
     lost.symlink_to("unmounted")
     assert f"{lost} is a link to unmounted, which does not exist." in complaint(places)
 
 
-def test_a_pipe_in_the_place_of_the_file_is_an_error_and_not_waited_for(places: Places) -> None:
+def test_pipe_in_place_of_file_fails_without_waiting(places: Places) -> None:
     path = write_config(places, "")
     path.unlink()
     os.mkfifo(path)
@@ -402,6 +402,6 @@ def test_a_broken_file_is_never_replaced_by_defaults(places: Places) -> None:
         loaded(places, environ={"WOLO_MODE": "ask"})
 
 
-def test_an_unknown_word_in_a_list_names_the_nearest(places: Places) -> None:
+def test_unknown_word_in_a_list_names_the_nearest(places: Places) -> None:
     with pytest.raises(ConfigError, match=r"ui\.status cannot be .*brnch.*\. Did you mean branch\?"):
         loaded(places, 'ui.status=["dir", "brnch"]')

@@ -49,7 +49,7 @@ ask = [
         ("5", "it takes"),
     ],
 )
-def test_an_example_that_does_not_fit_is_an_error_with_file_and_line(user_file: Path, written: str, said: str) -> None:
+def test_unfitting_example_is_an_error_with_its_line(user_file: Path, written: str, said: str) -> None:
     user_file.write_text(f"[permissions]\n\nallow = [\n  {written},\n]\n")
     with pytest.raises(ConfigError) as caught:
         load(find_places())
@@ -71,7 +71,7 @@ def test_a_kept_rule_may_carry_examples_too(user_file: Path) -> None:
         load(find_places())
 
 
-def test_a_rule_is_kept_here_or_everywhere_and_forgotten_where_it_was_kept() -> None:
+def test_rule_is_kept_and_forgotten_in_one_place() -> None:
     places, here = find_places(), Path.cwd()
     save_rule(places, here, "shell:a")
     save_rule(places, None, "shell:b")

@@ -33,7 +33,7 @@ def test_an_ordinary_checkout_brings_nothing_along() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_each_kind_is_found_at_every_place_as_a_file_a_folder_or_a_link(kind: project.Kind) -> None:
+def test_each_kind_is_found_everywhere_in_any_form(kind: project.Kind) -> None:
     for number, place in enumerate(kind.places):
         for shape in ("file", "folder", "dangling"):
             path = Path(f"{number}-{shape}").absolute() / place
@@ -48,20 +48,20 @@ def test_each_kind_is_found_at_every_place_as_a_file_a_folder_or_a_link(kind: pr
             assert found(root) == [(kind.name, place)]
 
 
-def test_every_folder_from_the_root_to_where_one_is_counts_and_no_other() -> None:
+def test_only_folders_from_root_to_work_count() -> None:
     root = make(".mcp.json", "a/.mcp.json", "a/b/.mcp.json", "a/b/c/.mcp.json", "other/.mcp.json", "../.mcp.json")
     assert [path for _, path in found(root, root / "a" / "b")] == [".mcp.json", "a/.mcp.json", "a/b/.mcp.json"]
     assert find(root / "a", root / "other") == ()
 
 
-def test_what_lies_in_the_home_directory_is_no_projects(isolated: Path) -> None:
+def test_home_directory_content_belongs_to_no_project(isolated: Path) -> None:
     home = make(".claude/skills", ".wolo/config.toml", "project/.mcp.json", at=isolated / "home")
     assert find(home, home) == ()
     assert found(home, home / "project") == [("MCP servers", "project/.mcp.json")]
     assert find(Path("/"), Path("/")) == ()
 
 
-def test_a_link_on_the_way_is_named_and_not_followed(isolated: Path) -> None:
+def test_link_on_the_way_is_named_not_followed(isolated: Path) -> None:
     make("config.toml", "skills/a", at=isolated / "elsewhere")
     Path(".wolo").symlink_to(isolated / "elsewhere")
     assert found(Path.cwd()) == [("a link", ".wolo")]
@@ -77,14 +77,14 @@ def test_nothing_is_opened_to_find_it() -> None:
     assert [path for _, path in found(Path.cwd())] == [".wolo/config.toml", ".mcp.json", ".claude/skills"]
 
 
-def test_names_are_told_on_one_line_and_not_without_end() -> None:
+def test_names_are_shown_on_one_line_with_bound() -> None:
     root = Path.cwd()
     many = [ProjectFile("skills", root / f"{number}" / ".claude/skills") for number in range(9)]
     assert named(many, root).endswith("5/.claude/skills and 3 more")
     assert named([ProjectFile("skills", root / "a\nwolo: b\x1b[2J" / ".mcp.json")], root) == "a\\nwolo: b\\x1b[2J/.mcp.json"
 
 
-def test_what_cannot_be_looked_at_may_be_there_and_is_not_passed_over() -> None:
+def test_uninspectable_file_counts_as_present() -> None:
     with unprivileged.folder() as folder:
         read_file(make("plain", at=folder) / "plain", folder)  # imports what the ordinary user may not reach
         unprivileged.call(_close_settings, folder)
@@ -111,13 +111,13 @@ def complaint(path: Path, root: Path) -> str:
     return caught.value.message
 
 
-def test_a_plain_file_of_the_project_is_read_also_through_a_link_inside() -> None:
+def test_project_file_is_read_through_inner_link() -> None:
     root = make("shared/config.toml")
     Path(".wolo").symlink_to("shared")
     assert read_file(root / ".wolo" / "config.toml", root) == b"x"
 
 
-def test_what_is_no_plain_file_inside_is_refused_at_once(isolated: Path) -> None:
+def test_special_file_inside_is_refused_at_once(isolated: Path) -> None:
     root = Path.cwd()
     (isolated / "work-evil").mkdir()
     for outside in (isolated / "secret", isolated / "work-evil" / "x"):
@@ -142,7 +142,7 @@ def test_a_file_that_is_too_large_is_refused() -> None:
     assert "larger than" in complaint(root / "large", root)
 
 
-def test_a_file_that_somebody_else_may_have_written_is_refused() -> None:
+def test_file_written_by_others_is_refused() -> None:
     with unprivileged.folder() as folder:
         path = make("config.toml", at=folder) / "config.toml"
         path.chmod(0o644)

@@ -82,7 +82,7 @@ def complaint(places: Places) -> str:
 
 
 @pytest.mark.parametrize("text", [HOSTILE, "nonsense", 'zzz = 1\n[permissions]\ndeny = ["frob:x"]', "\x00"])
-def test_until_its_folder_is_trusted_nothing_is_read_and_one_line_says_so(places: Places, text: str) -> None:
+def test_untrusted_folder_is_unread_with_one_line(places: Places, text: str) -> None:
     Path(".git").mkdir()
     write(text)
     Path("sub").mkdir()
@@ -93,14 +93,14 @@ def test_until_its_folder_is_trusted_nothing_is_read_and_one_line_says_so(places
         assert "is not trusted, so these are not used: .wolo/config.toml." in config.notices[0]
 
 
-def test_a_folder_that_is_never_trusted_is_not_spoken_of(places: Places) -> None:
+def test_never_trusted_folder_is_not_mentioned(places: Places) -> None:
     write(HOSTILE)
     consents.save_trust(places, Path.cwd(), "never")
     config = loaded(places, trusted=False)
     assert (config.settings, config.notices, config.trusts_project) == (Settings(), (), False)
 
 
-def test_settings_in_the_home_directory_are_no_projects_and_it_is_said_where_yours_are(places: Places, isolated: Path) -> None:
+def test_home_settings_are_personal_and_reported_so(places: Places, isolated: Path) -> None:
     path = write('mode = "plan"', str(isolated / "home"))
     for cwd in (Path.cwd(), isolated / "home"):
         config = load(places, {}, {"trust": str(isolated / "home")}, (), cwd)
@@ -108,7 +108,7 @@ def test_settings_in_the_home_directory_are_no_projects_and_it_is_said_where_you
         assert config.notices == (f"{path} is not read: your settings are those in {places.config / 'config.toml'}.",)
 
 
-def test_trust_for_a_run_is_for_the_folder_it_began_in(places: Places) -> None:
+def test_run_trust_covers_the_folder_it_began_in(places: Places) -> None:
     write('mode = "plan"')
     for said in ("", str(Path.cwd().parent), "/", f"{Path.cwd()}/", f"{Path.cwd()}-evil"):
         assert loaded(places, flags={"trust": said}).settings.mode == "auto"
@@ -116,7 +116,7 @@ def test_trust_for_a_run_is_for_the_folder_it_began_in(places: Places) -> None:
     assert loaded(places).settings.mode == "plan"
 
 
-def test_a_nested_repository_is_not_trusted_with_the_one_around_it(places: Places) -> None:
+def test_nested_repository_needs_its_own_trust(places: Places) -> None:
     for folder in (".", "inner"):
         (Path(folder) / ".git").mkdir(parents=True)
         write('mode = "plan"', folder)
@@ -128,7 +128,7 @@ def test_a_nested_repository_is_not_trusted_with_the_one_around_it(places: Place
 # What counts then
 
 
-def test_of_a_hostile_file_nothing_counts_and_each_key_is_named_with_its_line(places: Places) -> None:
+def test_hostile_file_counts_nowhere_with_every_key_named(places: Places) -> None:
     path = write(HOSTILE)
     config = loaded(places)
     assert (config.settings, config.rules, config.trusts_project) == (Settings(), (), True)
@@ -151,14 +151,14 @@ def test_of_a_hostile_file_nothing_counts_and_each_key_is_named_with_its_line(pl
     ]
 
 
-def test_many_that_do_not_count_are_not_all_named(places: Places) -> None:
+def test_many_ignored_keys_are_not_all_named(places: Places) -> None:
     path = write("[headers.extra]\n" + "".join(f"X-{number} = 'b'\n" for number in range(1000)))
     notices = loaded(places).notices
     assert len(notices) == MOST_NAMED + 1
     assert notices[-1] == f"{path}: {1000 - MOST_NAMED} more settings are ignored."
 
 
-def test_what_makes_it_stricter_counts_and_says_where_it_comes_from(places: Places) -> None:
+def test_stricter_setting_counts_with_its_source(places: Places) -> None:
     rules = '[permissions]\ndeny = ["shell:rm *"]\nask = ["write:*.lock"]'
     path = write(f'mode = "ask"\nsandbox.backend = "required"\nlimits.max_turns = 5\n{rules}')
     config = loaded(places)
@@ -172,7 +172,7 @@ def test_what_makes_it_stricter_counts_and_says_where_it_comes_from(places: Plac
     assert [shown[key] for key in ("mode", "limits.max_turns", "permissions.deny")] == [str(path)] * 3
 
 
-def test_the_users_own_file_is_only_made_stricter_but_their_command_line_counts_more(places: Places) -> None:
+def test_project_tightens_user_file_but_not_command_line(places: Places) -> None:
     write_user(places, 'mode = "ask"\nlimits = {max_turns = 10, max_cost = 1}\n[permissions]\nallow = ["shell:ls"]\n')
     write('mode = "edit"\nlimits = {max_turns = 20, max_cost = 0.5}\n[permissions]\ndeny = ["shell:ls"]\n')
     config = loaded(places)
@@ -186,7 +186,7 @@ def test_the_users_own_file_is_only_made_stricter_but_their_command_line_counts_
     assert (told.settings.mode, told.settings.limits.max_cost) == ("edit", 2.0)
 
 
-def test_a_nearer_file_makes_a_farther_one_stricter_and_never_looser(places: Places) -> None:
+def test_nearer_file_only_tightens_a_farther_one(places: Places) -> None:
     Path(".git").mkdir()
     write('mode = "ask"\n[permissions]\ndeny = ["shell:a"]')
     nearer = write('mode = "edit"\nlimits.max_turns = 3\n[permissions]\ndeny = ["shell:b"]', "sub")
@@ -196,7 +196,7 @@ def test_a_nearer_file_makes_a_farther_one_stricter_and_never_looser(places: Pla
     assert [notice.partition(":")[0] for notice in config.notices] == [f"{nearer}, line 1"]
 
 
-def test_saying_what_holds_already_is_no_reason_to_speak(places: Places) -> None:
+def test_repeating_a_current_value_is_silent(places: Places) -> None:
     write('mode = "auto"\nsandbox.backend = "auto"\n[permissions]\ndeny = []')
     config = loaded(places)
     assert (config.settings.mode, config.notices) == ("auto", ())
@@ -219,14 +219,14 @@ def test_a_mistake_is_named_with_file_and_line(places: Places, text: str, said: 
     assert said in complaint(places)
 
 
-def test_a_file_that_leads_out_of_the_project_is_named_and_not_read(places: Places, isolated: Path) -> None:
+def test_file_leading_out_of_project_is_not_read(places: Places, isolated: Path) -> None:
     (isolated / "key").write_text('mode = "plan"')
     Path(".wolo").mkdir()
     Path(".wolo/config.toml").symlink_to(isolated / "key")
     assert "to a file outside" in complaint(places)
 
 
-def test_a_folder_of_settings_that_is_a_link_inside_is_followed_once_trusted(places: Places) -> None:
+def test_inner_linked_settings_folder_counts_once_trusted(places: Places) -> None:
     write('mode = "plan"', "shared")
     Path(".wolo").symlink_to("shared/.wolo")
     assert loaded(places, trusted=False).settings.mode == "auto"
@@ -266,7 +266,7 @@ def test_whatever_both_say_the_stricter_holds(user: dict[str, object], project: 
     }
 
 
-def test_the_order_of_modes_is_that_of_what_they_decide() -> None:
+def test_mode_order_is_the_order_of_decisions() -> None:
     """Each mode decides at most as loosely as the next one."""
     loose = {"deny": 0, "ask": 1, "allow": 2}
     told = ("read_outside", "write", "write_outside", "shell", "fetch", "mcp", "task")

@@ -19,7 +19,7 @@ def places() -> Places:
     return find_places()
 
 
-def test_a_value_is_set_and_read_back_and_the_rest_of_the_file_stays(places: Places) -> None:
+def test_value_is_set_read_back_without_other_changes(places: Places) -> None:
     places.config.mkdir(parents=True)
     path = places.config / "config.toml"
     path.write_text('# mine\nmodel = "a/b"  # the good one\n\n[limits]\nmax_turns = 3\n')
@@ -32,7 +32,7 @@ def test_a_value_is_set_and_read_back_and_the_rest_of_the_file_stays(places: Pla
     assert path.read_text().startswith('# mine\nmodel = "c/d"  # the good one\n')
 
 
-def test_the_file_and_its_directory_are_made_for_the_owner_alone(places: Places) -> None:
+def test_file_and_directory_are_private(places: Places) -> None:
     set_value(places, "model", "a/b")
     assert places.config.stat().st_mode & 0o777 == 0o700
     assert (places.config / "config.toml").stat().st_mode & 0o777 == 0o600
@@ -42,7 +42,7 @@ def test_the_file_and_its_directory_are_made_for_the_owner_alone(places: Places)
 @pytest.mark.parametrize(
     ("key", "value"), [("modle", "x"), ("limits.max_turns", "ten"), ("limits", "1"), ("mode", "yolo"), ("", "x")]
 )
-def test_what_makes_no_sense_leaves_the_file_as_it_was(places: Places, key: str, value: str) -> None:
+def test_senseless_value_leaves_the_file_unchanged(places: Places, key: str, value: str) -> None:
     set_value(places, "model", "a/b")
     before = (places.config / "config.toml").read_bytes()
     with pytest.raises(ConfigError):
@@ -68,7 +68,7 @@ def test_a_link_stays_a_link(places: Places, isolated: Path) -> None:
     assert dotfile.read_text() == 'model = "c/d"\n'
 
 
-def test_an_always_is_there_next_time_in_this_workspace_only(places: Places, isolated: Path) -> None:
+def test_always_persists_in_this_workspace_only(places: Places, isolated: Path) -> None:
     save_rule(places, Path.cwd(), "shell:npm test")
     save_rule(places, Path.cwd(), "write:/etc/x")
     save_rule(places, Path.cwd(), "shell:npm test")
@@ -77,7 +77,7 @@ def test_an_always_is_there_next_time_in_this_workspace_only(places: Places, iso
     assert (places.config / "permissions.toml").stat().st_mode & 0o777 == 0o600
 
 
-def test_an_always_in_a_subdirectory_counts_for_the_workspace(places: Places) -> None:
+def test_always_in_a_subdirectory_covers_the_workspace(places: Places) -> None:
     (Path.cwd() / ".git").mkdir()
     (Path.cwd() / "sub").mkdir()
     save_rule(places, Path.cwd(), "shell:make")

@@ -40,7 +40,7 @@ class Container:
         return SimpleNamespace(return_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
-async def test_a_run_leaves_its_result_and_a_valid_trajectory(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_run_leaves_its_result_and_valid_trajectory(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(calls(("write", {"path": "a.txt", "content": "1\n"})), text("Done."))
     command = harbor.run_command(PROMPT, PurePosixPath(tmp_path), "--mode", "yolo", *provider.flags)
     done = await Container().exec(command)
@@ -55,7 +55,7 @@ async def test_a_run_leaves_its_result_and_a_valid_trajectory(provider: Provider
     assert broken_rules(trajectory) == []
 
 
-async def test_a_budget_is_no_failure_and_a_wrong_model_is(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_budget_end_succeeds_and_wrong_model_fails(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(calls(("glob", {"pattern": "*"})))
     budget = harbor.run_command("go", PurePosixPath(tmp_path), "--max-turns", "1", *provider.flags)
     assert (await Container().exec(budget)).return_code == 0
@@ -66,13 +66,13 @@ async def test_a_budget_is_no_failure_and_a_wrong_model_is(provider: ProviderSer
     assert "nobody" in failed.stderr
 
 
-def test_keys_of_the_models_provider_are_handed_on_and_no_others() -> None:
+def test_only_keys_of_the_model_provider_are_passed() -> None:
     environ = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "WOLO_BASE_URL": "http://x", "HOME": "/root"}
     named = harbor.model_variables("anthropic/claude-sonnet-5", environ)
     assert named == {"ANTHROPIC_API_KEY": "a", "WOLO_BASE_URL": "http://x"}
 
 
-def test_servers_of_a_task_are_servers_of_the_run() -> None:
+def test_task_servers_become_run_servers() -> None:
     local = SimpleNamespace(name="files", transport="stdio", command="serve", args=["-x"])
     remote = SimpleNamespace(name="web", transport="streamable-http", url="http://x/mcp", headers={})
     option, told = harbor.server_options([local, remote])

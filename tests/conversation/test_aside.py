@@ -28,7 +28,7 @@ async def say(conversation: Conversation, words: str) -> None:
         pass
 
 
-async def test_the_model_sees_what_was_said_and_nothing_is_kept_of_it(provider: ProviderServer) -> None:
+async def test_model_sees_the_conversation_and_nothing_is_kept(provider: ProviderServer) -> None:
     provider.script(call("glob", {"pattern": "*"}), text("I looked."), text("It is a side door."), text("Done."))
     conversation = await begin(provider)
     await say(conversation, "look around")
@@ -61,7 +61,7 @@ async def test_it_can_be_asked_while_a_turn_runs(provider: ProviderServer) -> No
     await conversation.close()
 
 
-async def test_what_it_costs_counts_also_after_a_restart(provider: ProviderServer) -> None:
+async def test_cost_counts_after_a_restart(provider: ProviderServer) -> None:
     provider.script(text("One.", usage=usage(100, 10)), text("Aside.", usage=usage(30, 3)))
     conversation = await begin(provider)
     await say(conversation, "one")
@@ -91,7 +91,7 @@ async def test_no_answer_is_an_error(provider: ProviderServer) -> None:
 
 
 @pytest.mark.parametrize("looped", [text("and on " * 4_000), text("Fine.", reasoning="\n" * 20_000)])
-async def test_an_answer_that_goes_round_in_circles_is_an_error(provider: ProviderServer, looped: Reply) -> None:
+async def test_looping_answer_is_an_error(provider: ProviderServer, looped: Reply) -> None:
     provider.script(looped)
     conversation = await begin(provider)
     with pytest.raises(ProviderError, match="same passage"):
@@ -108,7 +108,7 @@ async def test_it_keeps_to_the_budget(provider: ProviderServer) -> None:
     await conversation.close()
 
 
-async def test_the_next_prompt_begins_as_if_nobody_had_asked_aside(provider: ProviderServer) -> None:
+async def test_next_prompt_begins_as_without_the_aside(provider: ProviderServer) -> None:
     """Also when a word of the instructions has turned out to be a secret in between."""
     Path("AGENTS.md").write_text("The word is plugh-xyzzy-0123456789.\n")
     provider.script(text("One."), text("Aside."), text("Two."))

@@ -20,7 +20,7 @@ def test_words_alone_are_one_text_part() -> None:
     assert part.text == "hello"
 
 
-def test_a_mentioned_file_is_attached_once_and_a_mention_of_nothing_stays_a_word() -> None:
+def test_mentioned_file_attaches_once_and_unknown_mention_stays() -> None:
     Path("notes.txt").write_text("remember\n")
     message = compose("look at @notes.txt, and @notes.txt; mail me@example.com or @nobody", cwd=Path.cwd(), origin="keyboard")
     assert len(message.parts) == 2
@@ -28,7 +28,7 @@ def test_a_mentioned_file_is_attached_once_and_a_mention_of_nothing_stays_a_word
     assert message.text.startswith("look at @notes.txt, and @notes.txt; mail me@example.com or @nobody")
 
 
-def test_a_mentioned_agent_is_asked_for_unless_a_file_has_its_name() -> None:
+def test_mentioned_agent_is_requested_unless_a_file_matches() -> None:
     text = "@Explore, find it; @explore again, and mail me@general or @nobody"
     message = compose(text, cwd=Path.cwd(), origin="keyboard", agents=("explore", "general"))
     assert len(message.parts) == 2
@@ -57,7 +57,7 @@ def test_a_name_with_blanks_is_quoted() -> None:
         (b"RIFF\0\0\0\0WAVErest", AudioPart, "audio/wav"),
     ],
 )
-def test_media_are_told_by_their_first_bytes_whatever_the_name(data: bytes, kind: type, media_type: str) -> None:
+def test_media_are_recognised_by_first_bytes(data: bytes, kind: type, media_type: str) -> None:
     Path("file.dat").write_bytes(data)
     part = compose("see", files=(Path("file.dat"),), cwd=Path.cwd(), origin="keyboard").parts[1]
     assert isinstance(part, kind)
@@ -73,7 +73,7 @@ def test_media_are_told_by_their_first_bytes_whatever_the_name(data: bytes, kind
         pytest.param("blob", "", id="binary"),
     ],
 )
-def test_what_cannot_be_attached_is_said(name: str, reason: str) -> None:
+def test_failed_attachment_is_reported(name: str, reason: str) -> None:
     Path("blob").write_bytes(b"\0\1\2")
     Path("folder").mkdir()
     os.mkfifo("pipe")
@@ -101,7 +101,7 @@ def test_lines_of_a_file_are_attached_alone(mention: str, expected: str) -> None
     assert ' lines="' in part.text
 
 
-def test_a_file_whose_name_looks_like_lines_is_that_file() -> None:
+def test_file_named_like_lines_is_that_file() -> None:
     Path("log:2-3").write_text("all of it\n")
     assert "all of it" in compose("@log:2-3", cwd=Path.cwd(), origin="keyboard").text
 
@@ -113,7 +113,7 @@ def test_lines_that_are_not_there_are_said() -> None:
     assert len(compose("@b.py:7-9 and @a.py:99999999999999999999", cwd=Path.cwd(), origin="keyboard").parts) == 1
 
 
-def test_a_name_with_quotes_in_it_is_written_with_backslashes() -> None:
+def test_name_with_quotes_is_written_with_backslashes() -> None:
     Path('a"b\\c.txt').write_text("inside\n")
     assert "inside" in compose('@"a\\"b\\\\c.txt"', cwd=Path.cwd(), origin="keyboard").text
 

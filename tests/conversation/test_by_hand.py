@@ -32,7 +32,7 @@ async def ended(conversation: Conversation, command: str) -> CallEnded:
     return events[-1]
 
 
-async def test_a_command_runs_in_any_mode_and_moves_the_shell(provider: ProviderServer) -> None:
+async def test_command_runs_in_any_mode_and_moves_shell(provider: ProviderServer) -> None:
     Path("below").mkdir()
     async with begun(provider) as conversation:
         assert "made" in (await ended(conversation, "cd below && touch made && ls")).part.output

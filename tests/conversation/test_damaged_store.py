@@ -12,7 +12,7 @@ from wolo.places import find_places
 from wolo.sessions.store import Store
 
 
-def test_a_run_saves_what_can_be_read_and_goes_on(provider: ProviderServer, isolated: Path) -> None:
+def test_run_saves_readable_parts_and_continues(provider: ProviderServer, isolated: Path) -> None:
     rot(fill(find_places().data))
     provider.script(text("Hello."))
     done = run_wolo("-p", *provider.flags, "hi")
@@ -26,7 +26,7 @@ def test_a_run_saves_what_can_be_read_and_goes_on(provider: ProviderServer, isol
     assert run_wolo("sessions", "list", "--all").stderr == ""
 
 
-def test_a_command_saves_what_can_be_read_and_answers(isolated: Path) -> None:
+def test_command_saves_readable_parts_and_answers(isolated: Path) -> None:
     rot(fill(find_places().data))
     done = run_wolo("sessions", "show", "session_1")
     assert done.exit_code == 0

@@ -26,7 +26,7 @@ def results(provider: ProviderServer, at: int = -1) -> list[str]:
     return [message["content"] for message in provider.requests[at].messages if message["role"] == "tool"]
 
 
-async def test_a_nested_file_comes_once_with_the_first_result_below_it(provider: ProviderServer) -> None:
+async def test_nested_file_comes_once_with_first_lower_result(provider: ProviderServer) -> None:
     put("sub/AGENTS.md", "Speak softly.")
     put("sub/a.txt", "a")
     put("sub/b.txt", "b")
@@ -47,7 +47,7 @@ async def test_a_nested_file_comes_once_with_the_first_result_below_it(provider:
     await again.close()
 
 
-async def test_a_changed_file_is_sent_with_the_next_prompt(provider: ProviderServer) -> None:
+async def test_changed_file_is_sent_with_next_prompt(provider: ProviderServer) -> None:
     put("AGENTS.md", "First.")
     conversation = await begin(provider, text("One."), text("Two."), text("Three."), text("Four."))
     await say(conversation, "one")
@@ -66,7 +66,7 @@ async def test_a_changed_file_is_sent_with_the_next_prompt(provider: ProviderSer
     await conversation.close()
 
 
-async def test_a_note_counts_only_once_the_user_accepts_it(provider: ProviderServer) -> None:
+async def test_note_counts_only_once_accepted_by_user(provider: ProviderServer) -> None:
     propose = calls(
         ("remember", {"note": "Run tests with `make  test`."}),
         ("remember", {"note": "The user likes tea.", "scope": "user"}),

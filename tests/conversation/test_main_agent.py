@@ -57,7 +57,7 @@ async def test_a_primary_agent_is_what_wolo_works_as(provider: ProviderServer) -
     assert "the boss" in str((await asked(provider, set=["agent=boss"])).json["messages"])
 
 
-async def test_options_narrow_it_and_none_gives_back_what_it_may_not_have(provider: ProviderServer) -> None:
+async def test_options_narrow_the_agent_and_restore_nothing(provider: ProviderServer) -> None:
     write_agent(BOSS)
     assert tools(await asked(provider, agent="boss", tools="read,shell,write")) == {"read"}
     provider.forget_prefix()
@@ -88,7 +88,7 @@ def test_turns_are_the_fewer(own: int | None, said: int, most: int) -> None:
     assert as_agent(config, AgentProfile(name="x", description="", max_turns=said)).settings.limits.max_turns == most
 
 
-def test_its_model_is_asked_unless_another_is_named_for_the_run() -> None:
+def test_agent_model_is_used_unless_run_names_another() -> None:
     profile = AgentProfile(name="x", description="", model="zai/glm-5.2")
     config = Config()
     assert as_agent(config, profile).settings.model == "zai/glm-5.2"
@@ -98,7 +98,7 @@ def test_its_model_is_asked_unless_another_is_named_for_the_run() -> None:
     assert as_agent(config, replace(profile, model="sonnet")).settings.model == ""
 
 
-def test_an_agent_that_is_not_there_or_does_tasks_only_is_named() -> None:
+def test_missing_or_task_only_agent_is_named() -> None:
     write_agent(BOSS)
     write_agent("---\ndescription: x\nmode: subagent\n---\n", "helper")
     work = Path.cwd()
@@ -118,7 +118,7 @@ def test_an_agent_that_is_not_there_or_does_tasks_only_is_named() -> None:
     assert "Did you mean boss?" in near.value.hint
 
 
-def test_a_projects_agent_is_found_in_a_trusted_folder_only() -> None:
+def test_project_agent_needs_a_trusted_folder() -> None:
     work = Path.cwd()
     write_agent(BOSS, folder=work / ".wolo/agents")
     config = layers.load(find_places(), {}, {"agent": "boss"})
@@ -130,7 +130,7 @@ def test_a_projects_agent_is_found_in_a_trusted_folder_only() -> None:
     assert find_main_agent(config, find_places(), work, work).is_projects
 
 
-def test_the_command_line_works_as_an_agent_and_a_replay_does_too(provider: ProviderServer) -> None:
+def test_command_line_and_replay_work_as_an_agent(provider: ProviderServer) -> None:
     write_agent(BOSS)
     provider.script(text("Done."))
     ran = run_wolo("--json", *provider.flags, "--agent", "boss", "go")

@@ -58,7 +58,7 @@ async def test_a_mode_lasts_when_another_conversation_follows(provider: Provider
     await following.close()
 
 
-async def test_walls_go_up_with_the_mode_that_needs_them(provider: ProviderServer) -> None:
+async def test_sandbox_starts_with_the_mode_needing_it(provider: ProviderServer) -> None:
     components.require("bwrap")
     provider.script(call("shell", {"command": "echo $WOLO_SANDBOX > made"}), text("ok"))
     conversation = await begin(provider, "edit")
@@ -83,7 +83,7 @@ async def test_auto_without_walls_is_edit_and_says_so(provider: ProviderServer) 
         await conversation.close()
 
 
-async def test_a_person_may_enter_yolo_and_no_other_conversation_is_in_it(provider: ProviderServer) -> None:
+async def test_person_enters_yolo_for_one_conversation_only(provider: ProviderServer) -> None:
     provider.script(text("hello"), call("shell", {"command": "echo x > made"}), text("ok"))
     conversation = await begin(provider, "ask")
     await asked(conversation, "hello")
@@ -96,7 +96,7 @@ async def test_a_person_may_enter_yolo_and_no_other_conversation_is_in_it(provid
     await later.close()
 
 
-async def test_a_mode_that_is_not_there_cannot_be_entered(provider: ProviderServer) -> None:
+async def test_missing_mode_cannot_be_entered(provider: ProviderServer) -> None:
     conversation = await begin(provider, "ask")
     try:
         with pytest.raises(UsageError):

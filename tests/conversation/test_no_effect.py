@@ -74,7 +74,7 @@ def said(events: list[Event]) -> str:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-async def test_a_level_reaches_a_server_that_nothing_is_known_of(provider: ProviderServer, format: str) -> None:
+async def test_level_reaches_an_unknown_server(provider: ProviderServer, format: str) -> None:
     provider.linted = False
     bodies = {}
     for level in (None, "low", "high"):
@@ -85,7 +85,7 @@ async def test_a_level_reaches_a_server_that_nothing_is_known_of(provider: Provi
     assert bodies[None] != bodies["high"]
 
 
-async def test_a_level_that_a_server_refuses_is_left_out_once_and_said(provider: ProviderServer) -> None:
+async def test_refused_level_is_omitted_once_with_a_notice(provider: ProviderServer) -> None:
     provider.linted = False
     refusal = error(400, {"error": {"message": "Unrecognized request argument supplied: reasoning_effort"}})
     provider.script(refusal, text("One."), text("Two."))
@@ -98,7 +98,7 @@ async def test_a_level_that_a_server_refuses_is_left_out_once_and_said(provider:
 
 
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if load(name, environ={}).models])
-def test_a_level_that_changes_nothing_is_said_of_every_model(name: str) -> None:
+def test_ineffective_level_is_reported_for_every_model(name: str) -> None:
     """Where the requests of all levels are the same, and only there."""
     environ = dict.fromkeys(load(name, environ=os.environ).key_env, "k-0123456789abcdef")
     for model in load(name, environ={}).models:
@@ -127,9 +127,7 @@ def picture() -> Path:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("kind", ["image", "audio", "pdf"])
-async def test_an_attachment_is_sent_or_it_is_said_and_refused_where_it_must_be_sent(
-    provider: ProviderServer, format: str, kind: str
-) -> None:
+async def test_attachment_is_sent_or_its_omission_reported(provider: ProviderServer, format: str, kind: str) -> None:
     data = {"image": PNG, "audio": b"RIFF\x24\x08\x00\x00WAVEfmt " + b"\0" * 32, "pdf": b"%PDF-1.4\n" + b"x" * 60}[kind]
     Path("attached").write_bytes(data)
     provider.linted = False
@@ -162,7 +160,7 @@ async def test_an_attachment_is_told_of_once(provider: ProviderServer) -> None:
     assert "not sent" not in said(second)
 
 
-async def test_an_attachment_of_a_result_is_named_with_its_tool(provider: ProviderServer) -> None:
+async def test_attachment_of_a_result_is_named_with_tool(provider: ProviderServer) -> None:
     picture()
     provider.script(call("read", {"path": "dot.png"}), text("One."))
     options = {**flags(provider), "set": ['providers.custom.models=[{id = "m", dialect = {images = false}}]']}
@@ -170,7 +168,7 @@ async def test_an_attachment_of_a_result_is_named_with_its_tool(provider: Provid
     assert said(events).count("custom/m does not take images: dot.png (read) is not sent.") == 1
 
 
-async def test_what_is_not_sent_is_named_by_kind_type_or_address(provider: ProviderServer) -> None:
+async def test_unsent_part_is_named_by_kind_or_address(provider: ProviderServer) -> None:
     choice = await choice_of(provider, "anthropic")
     bitmap = ImagePart(name="a.bmp", media_type="image/bmp", data=b"BM")
     odd, sound = ImagePart(url="ftp://example.org/b.png"), AudioPart(name="c\x1b.wav", media_type="audio/wav", data=b"RIFF")
@@ -199,7 +197,7 @@ async def test_the_name_of_an_attachment_is_never_sent(provider: ProviderServer,
     assert body(plain) == body(named)
 
 
-async def test_a_refused_attachment_that_must_be_sent_ends_the_turn(provider: ProviderServer) -> None:
+async def test_refused_required_attachment_ends_the_turn(provider: ProviderServer) -> None:
     refusal = error(400, {"error": {"message": "Invalid content type. image_url is only supported by certain models."}})
     provider.script(refusal)
     prompt = compose("look", files=(picture(),), cwd=Path.cwd(), origin="keyboard")
@@ -232,7 +230,7 @@ async def test_a_refused_attachment_that_must_be_sent_ends_the_turn(provider: Pr
         (["retry.idle_s=5", "retry.first_byte_s=7"], 7),
     ],
 )
-async def test_the_limit_of_the_silence_before_an_answer_holds_with_every_other(settings: list[str], first_byte_s: float) -> None:
+async def test_silence_limit_holds_beside_every_other_limit(settings: list[str], first_byte_s: float) -> None:
     config = layers.load(find_places(), {}, {"base_url": "http://192.0.2.1/v1", "model": "m"}, settings)
     choice, transport = find(config, {}, "m"), Noting()
     stream = HttpModelClient(choice, format_of(choice), transport, ClientOptions(retries=config.settings.retry))
@@ -281,7 +279,7 @@ async def test_without_compaction_nothing_beyond_the_window_is_sent(provider: Pr
     assert "nothing was sent" not in said(await events_of("a few words", no_session=True, tools="read", **options))
 
 
-async def test_a_tool_that_is_not_offered_is_not_named_in_errors(provider: ProviderServer) -> None:
+async def test_unoffered_tool_is_not_named_in_errors(provider: ProviderServer) -> None:
     provider.script(call("nonsense", {}), text("fine"))
     events = await events_of("go", tools="read", **flags(provider))
     (told,) = [event.part.output for event in events if isinstance(event, CallEnded)]
@@ -291,7 +289,7 @@ async def test_a_tool_that_is_not_offered_is_not_named_in_errors(provider: Provi
 
 
 @pytest.mark.parametrize("spec", ["zai/glm-5.2", "custom/m", "m"])
-def test_the_hint_is_about_the_address_that_was_asked(spec: str) -> None:
+def test_hint_concerns_the_asked_address(spec: str) -> None:
     choice = catalog.find(spec, environ={}, base_url="http://127.0.0.1:9/v1", api_key="k-0123456789abcdef")
     assert choice.provider.hint == "Check --api-key (or WOLO_API_KEY) and --base-url."
 

@@ -35,7 +35,7 @@ class Heard:
 
 
 @pytest.mark.parametrize("replies", [REPLIES, None])
-async def test_the_answer_reaches_the_tool_and_everyone_hears_it(replies: Replies | None) -> None:
+async def test_answer_reaches_the_tool_and_all_listeners(replies: Replies | None) -> None:
     heard = Heard()
     task, id = await heard.asked()
     heard.open.answer(id, replies)
@@ -54,7 +54,7 @@ async def test_one_reply_to_each_question_it_must_be() -> None:
     assert await task == REPLIES
 
 
-async def test_a_turn_that_is_stopped_takes_its_questions_along() -> None:
+async def test_stopped_turn_takes_its_questions_along() -> None:
     heard = Heard()
     task, id = await heard.asked()
     task.cancel()

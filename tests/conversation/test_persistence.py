@@ -20,7 +20,7 @@ from wolo.sessions.index.index import Index
 from wolo.sessions.store import Store
 
 
-async def test_a_turn_is_in_the_search_index_as_soon_as_it_has_ended(provider: ProviderServer) -> None:
+async def test_finished_turn_is_in_the_search_index(provider: ProviderServer) -> None:
     provider.script(text("Done."))
     given = {"base_url": provider.base_url, "api_key": KEY, "model": "custom/m", "api": "openai-chat"}
     conversation = await open_conversation(StartOptions(given=given, attended=False))
@@ -31,7 +31,7 @@ async def test_a_turn_is_in_the_search_index_as_soon_as_it_has_ended(provider: P
     await conversation.close()
 
 
-def test_a_session_that_could_not_begin_begins_with_the_next_entry(tmp_path: Path) -> None:
+def test_unbegun_session_begins_with_the_next_entry(tmp_path: Path) -> None:
     with Store.open(tmp_path / "data") as store:
         taken = store.create("/", name="mine")
         session = SavedSession(store, None, SessionProperties(cwd=tmp_path, model="m", mode="auto", name="mine"), 0.0)

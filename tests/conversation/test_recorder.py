@@ -77,7 +77,7 @@ def reading(**more: Any) -> tuple[Message, ToolPart]:
     return Message(role="assistant", parts=[TextPart(text="Let me look."), call], finished=True, **more), call
 
 
-async def test_a_lone_call_that_reads_is_saved_in_one_commit_with_its_answer() -> None:
+async def test_lone_reading_call_commits_once_with_its_answer() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1")
     answer, call = reading()
@@ -95,7 +95,7 @@ ENDED = TurnEnded(cause="done", answer="", finish_reason="stop", usage=Usage(), 
 
 
 @pytest.mark.parametrize("later", [begin(), ENDED], ids=["request", "end"])
-async def test_an_answer_that_waits_is_saved_before_a_request_and_at_the_end_of_the_turn(later: Event) -> None:
+async def test_waiting_answer_is_saved_before_request_and_end(later: Event) -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1")
     await recorder.record(AnswerEnded(message=reading()[0]))
@@ -104,7 +104,7 @@ async def test_an_answer_that_waits_is_saved_before_a_request_and_at_the_end_of_
     recorder.close()
 
 
-async def test_an_answer_that_waits_is_saved_before_anything_else() -> None:
+async def test_waiting_answer_is_saved_before_anything_else() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1")
     answer, _ = reading()
@@ -114,7 +114,7 @@ async def test_an_answer_that_waits_is_saved_before_anything_else() -> None:
     recorder.close()
 
 
-async def test_an_answer_waits_for_a_slow_call_no_longer_than_a_second() -> None:
+async def test_answer_waits_one_second_at_most_for_call() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1")
     answer, call = reading()
@@ -127,7 +127,7 @@ async def test_an_answer_waits_for_a_slow_call_no_longer_than_a_second() -> None
     recorder.close()
 
 
-async def test_an_answer_that_could_not_be_saved_is_saved_with_the_next_entry() -> None:
+async def test_unsaved_answer_is_saved_with_next_entry() -> None:
     class FullOnce(MemorySink):
         is_full = True
 
@@ -148,7 +148,7 @@ async def test_an_answer_that_could_not_be_saved_is_saved_with_the_next_entry() 
     recorder.close()
 
 
-async def test_an_answer_that_waits_when_the_recorder_closes_is_saved() -> None:
+async def test_waiting_answer_is_saved_on_close() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1")
     await recorder.record(AnswerEnded(message=reading()[0]))
@@ -175,7 +175,7 @@ async def test_every_other_answer_is_saved_at_once(parts: list[AnyPart], has_hoo
     recorder.close()
 
 
-async def test_a_call_that_its_answer_does_not_tell_of_is_kept_when_it_begins() -> None:
+async def test_call_missing_in_its_answer_is_kept() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1")
     first, second = ToolPart(tool="shell", metadata=ALLOWED), ToolPart(tool="shell", metadata=ALLOWED)
@@ -192,7 +192,7 @@ async def test_a_call_that_its_answer_does_not_tell_of_is_kept_when_it_begins() 
     recorder.close()
 
 
-async def test_a_long_stream_is_kept_piece_by_piece_and_superseded_by_its_answer() -> None:
+async def test_long_stream_is_kept_piecewise_then_superseded() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1", clock=lambda: 0.0)
     await recorder.record(begin())
@@ -220,7 +220,7 @@ async def test_a_second_without_a_commit_is_enough() -> None:
     assert [entry.text for entry in sink.entries if isinstance(entry, PartialEntry)] == ["slow going"]
 
 
-async def test_what_has_come_before_a_stream_pauses_is_kept_without_another_word() -> None:
+async def test_received_text_is_kept_at_a_stream_pause() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1")
     await recorder.record(begin())
@@ -233,7 +233,7 @@ async def test_what_has_come_before_a_stream_pauses_is_kept_without_another_word
     assert [entry.text for entry in sink.entries if isinstance(entry, PartialEntry)] == ["so far"]
 
 
-async def test_a_pause_in_which_nothing_can_be_kept_is_told_with_the_next_event() -> None:
+async def test_failed_pause_save_is_reported_with_next_event() -> None:
     failed = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -251,7 +251,7 @@ async def test_a_pause_in_which_nothing_can_be_kept_is_told_with_the_next_event(
     recorder.close()
 
 
-async def test_what_a_broken_attempt_streamed_is_taken_back() -> None:
+async def test_broken_attempt_is_withdrawn() -> None:
     sink = MemorySink()
     recorder = Recorder(sink, "session_1", clock=lambda: 0.0)
     await recorder.record(TurnStarted(prompt=user("go")))

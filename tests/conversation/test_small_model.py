@@ -21,9 +21,7 @@ PROSE = " ".join(f"sentence {number} about nothing much" for number in range(900
 @pytest.mark.parametrize(
     ("reply", "asked"), [(text("Goal: prose."), ["m", "m", "m", "small"]), (error(401, "no"), ["m", "m", "m", "small", "m"])]
 )
-async def test_the_small_model_summarizes_and_the_main_one_in_its_place(
-    provider: ProviderServer, reply: Reply, asked: list[str]
-) -> None:
+async def test_small_model_summarizes_and_main_one_replaces_it(provider: ProviderServer, reply: Reply, asked: list[str]) -> None:
     provider.script(text("One."), text("Two."), text("Three."), reply)
     provider.otherwise = lambda request: text("Goal: prose.")
     settings = [f"providers.here.base_url={provider.base_url}", f"providers.here.api_key={KEY}", "small_model=here/small"]
@@ -54,7 +52,7 @@ async def test_the_small_model_summarizes_and_the_main_one_in_its_place(
         (error(401, "no"), "explain the tides"),
     ],
 )
-async def test_the_small_model_writes_the_title_of_a_users_session(
+async def test_small_model_writes_the_title_of_user_sessions(
     provider: ProviderServer, isolated: Path, reply: Reply, title: str
 ) -> None:
     provider.script(text("They follow the moon."), reply, text("Yes."))
@@ -84,7 +82,7 @@ async def test_a_title_of_the_user_stays(provider: ProviderServer, isolated: Pat
     assert info.title == "mine"
 
 
-def test_a_small_model_that_cannot_be_used_costs_only_itself(provider: ProviderServer) -> None:
+def test_unusable_small_model_costs_only_itself(provider: ProviderServer) -> None:
     provider.script(text("Done."))
     ran = run_wolo("-p", *provider.flags, "--set", "small_model=zai/glm-4.5-air", "go")
     assert (ran.exit_code, ran.stdout) == (0, "Done.\n")

@@ -82,12 +82,12 @@ def test_damage_is_found(format: str, damage: Callable[[dict[str, Any]], object]
     assert any(each.severity == "error" and each.format == format for each in found)
 
 
-def test_a_prompt_larger_than_the_window_is_a_finding() -> None:
+def test_prompt_larger_than_window_is_a_finding() -> None:
     seen = request_for_glm(user("x " * 900_000))
     assert any(each.severity == "error" and "exceed the context window" in each.text for each in check_request(seen, SAID))
 
 
-def test_a_long_conversation_is_shortened_as_a_run_would_and_is_no_finding() -> None:
+def test_long_conversation_shortened_like_runs_is_no_finding() -> None:
     turns = [each for number in range(40) for each in (user("x " * 60_000), replace(SAID[2], id=f"msg_{number}"))]
     found = check_request(request_for_glm(*turns, user("go on")), turns)
     assert [each.severity for each in found] == ["note"]
@@ -109,7 +109,7 @@ def test_whatever_was_said_is_sound_in_every_format(said: tuple[Message, ...], f
 
 
 @given(said=histories.filter(bool), format=st.sampled_from(FORMATS))
-def test_a_conversation_that_only_grows_never_misses_a_cache(said: tuple[Message, ...], format: str) -> None:
+def test_growing_conversation_never_misses_a_cache(said: tuple[Message, ...], format: str) -> None:
     said = (user("begin"), *said)  # system messages in front are the system prompt: that would change, not grow
     whole = request(format, said)
     form, watch = format_of(whole.choice), PrefixWatch()

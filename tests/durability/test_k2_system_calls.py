@@ -33,7 +33,7 @@ def is_killed_at(scene: Scene, tally: Tally, strace: list[str], call: str, nth: 
     return was_killed
 
 
-def test_a_kill_at_a_few_system_calls_loses_nothing(
+def test_kill_at_a_few_system_calls_loses_nothing(
     provider: ProviderServer, isolated: Path, tally: Tally, strace: list[str]
 ) -> None:
     scene = Scene(isolated / "scene", provider, tally, lingers=False)  # strace would wait for it
@@ -43,7 +43,7 @@ def test_a_kill_at_a_few_system_calls_loses_nothing(
 
 
 @pytest.mark.parametrize("nth", [2, 3, 4])
-def test_a_kill_while_a_read_is_saved_with_its_answer_loses_nothing(
+def test_kill_saving_a_read_with_answer_loses_nothing(
     provider: ProviderServer, isolated: Path, tally: Tally, strace: list[str], nth: int
 ) -> None:
     """The first commits of a run: the session with its prompt, and the answer whose only call reads."""

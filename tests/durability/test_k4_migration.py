@@ -51,7 +51,7 @@ def killed(argv: list[str], chance: random.Random, number: int) -> bool:
 
 @pytest.mark.parametrize("count", [4, pytest.param(200, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
 @pytest.mark.parametrize("work", ["migrate", "checkpoint"])
-def test_a_kill_in_the_middle_leaves_the_old_or_the_new(old: Path, tmp_path: Path, tally: Tally, work: str, count: int) -> None:
+def test_kill_midway_leaves_the_old_or_the_new(old: Path, tmp_path: Path, tally: Tally, work: str, count: int) -> None:
     chance = random.Random(count)
     versions = set()
     for number in range(rounds(count)):

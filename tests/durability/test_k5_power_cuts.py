@@ -105,9 +105,7 @@ def test_a_power_cut_loses_nothing(provider: ProviderServer, isolated: Path, dis
                 scene.begin_another_session()
 
 
-def test_without_a_sync_at_every_commit_words_get_lost(
-    provider: ProviderServer, isolated: Path, disk: Path, tally: Tally
-) -> None:
+def test_missing_sync_at_commits_loses_words(provider: ProviderServer, isolated: Path, disk: Path, tally: Tally) -> None:
     (isolated / "careless").mkdir()
     (isolated / "careless" / "sitecustomize.py").write_text(CARELESS)
     careless = {"PYTHONPATH": os.pathsep.join(filter(None, (str(isolated / "careless"), os.environ.get("PYTHONPATH"))))}

@@ -64,7 +64,7 @@ def chatter(asked: Asked) -> Reply:
     return call("shell", {"command": f"head -c 60000 /dev/zero | tr '\\0' 'a'; echo {len(asked.results)}"})
 
 
-def test_a_disk_that_fills_up_ends_the_turn_and_keeps_what_was_kept(provider: ProviderServer, disk: Path) -> None:
+def test_filling_disk_ends_turn_and_keeps_the_kept(provider: ProviderServer, disk: Path) -> None:
     provider.otherwise = chatter
     done = ask(provider, disk / "wolo", "-s", "full", "--max-turns", "200")
     assert is_said(done, "disk is full", "--no-session")
@@ -76,7 +76,7 @@ def test_a_disk_that_fills_up_ends_the_turn_and_keeps_what_was_kept(provider: Pr
     assert provider.requests[-1].results[:sent] == provider.requests[-2].results[:sent]
 
 
-def test_what_a_full_disk_did_not_take_can_be_sent_again(provider: ProviderServer, disk: Path) -> None:
+def test_text_refused_by_full_disk_can_be_resent(provider: ProviderServer, disk: Path) -> None:
     provider.script(text("One."), text("Two."))
     with pty_wolo(*provider.flags, env={"WOLO_HOME": str(disk / "wolo")}) as terminal:
         terminal.say("first", "One.")
@@ -134,7 +134,7 @@ def fill(path: Path) -> None:
                 break
 
 
-def test_a_disk_that_is_full_from_the_start_is_said_and_nothing_is_sent(provider: ProviderServer, disk: Path) -> None:
+def test_disk_full_at_start_sends_nothing_and_reports(provider: ProviderServer, disk: Path) -> None:
     fill(disk / "filler")
     assert is_said(ask(provider, disk / "wolo"), "disk is full")
     assert provider.requests == []
@@ -143,7 +143,7 @@ def test_a_disk_that_is_full_from_the_start_is_said_and_nothing_is_sent(provider
     assert done.stdout == "Not kept.\n"
 
 
-def test_a_disk_that_became_read_only_is_said_and_nothing_is_sent(provider: ProviderServer, disk: Path) -> None:
+def test_readonly_disk_sends_nothing_and_reports(provider: ProviderServer, disk: Path) -> None:
     provider.script(text("One."))
     assert ask(provider, disk / "wolo").exit_code == 0
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
@@ -153,7 +153,7 @@ def test_a_disk_that_became_read_only_is_said_and_nothing_is_sent(provider: Prov
     assert ask(provider, disk / "wolo", "--no-session").stdout == "Not kept.\n"
 
 
-def test_a_limit_on_file_sizes_ends_the_turn_with_a_hint(provider: ProviderServer, isolated: Path) -> None:
+def test_file_size_limit_ends_turn_with_hint(provider: ProviderServer, isolated: Path) -> None:
     provider.otherwise = chatter
     # Ignored as under a shell that says so: else the kernel ends the process.
     line = f"trap '' XFSZ; ulimit -f {FILE_LIMIT_BYTES // 512}; exec \"$@\""
@@ -165,7 +165,7 @@ def test_a_limit_on_file_sizes_ends_the_turn_with_a_hint(provider: ProviderServe
         assert len(store.load(store.list()[0].id).entries) > 5
 
 
-def test_somebody_elses_directory_is_refused_and_nothing_is_sent(provider: ProviderServer, isolated: Path) -> None:
+def test_directory_of_somebody_else_is_refused_before_sending(provider: ProviderServer, isolated: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root: a directory of another user cannot be made without it")
     (isolated / "wolo" / "data").mkdir(parents=True)
@@ -183,7 +183,7 @@ def test_a_file_in_its_place_is_named(provider: ProviderServer, isolated: Path) 
     assert "broke" not in done.stderr
 
 
-def test_what_others_could_read_is_closed_with_a_word(provider: ProviderServer, isolated: Path) -> None:
+def test_directory_readable_by_others_is_closed_with_notice(provider: ProviderServer, isolated: Path) -> None:
     data = isolated / "wolo" / "data"
     provider.script(text("One."), text("Two."))
     ask(provider, isolated / "wolo")
@@ -194,7 +194,7 @@ def test_what_others_could_read_is_closed_with_a_word(provider: ProviderServer, 
     assert stat.S_IMODE((data / "wolo.db").stat().st_mode) == 0o600
 
 
-def test_a_directory_on_another_machine_is_used_with_a_word(provider: ProviderServer, isolated: Path) -> None:
+def test_remote_directory_is_used_with_a_notice(provider: ProviderServer, isolated: Path) -> None:
     (isolated / "far").mkdir()
     (isolated / "far" / "sitecustomize.py").write_text(FAR_AWAY)
     path = os.pathsep.join(filter(None, (str(isolated / "far"), os.environ.get("PYTHONPATH"))))
@@ -205,7 +205,7 @@ def test_a_directory_on_another_machine_is_used_with_a_word(provider: ProviderSe
     assert not (isolated / "wolo" / "data" / "wolo.db-wal").exists()
 
 
-def test_a_damaged_database_is_saved_and_the_task_goes_on(provider: ProviderServer, isolated: Path) -> None:
+def test_damaged_database_is_saved_and_task_continues(provider: ProviderServer, isolated: Path) -> None:
     provider.script(text("One."), text("Two."))
     ask(provider, isolated / "wolo", "-s", "mine")
     database = isolated / "wolo" / "data" / "wolo.db"

@@ -92,7 +92,7 @@ def test_runs_do_not_differ_by_themselves(
 
 
 @pytest.mark.parametrize("name", [name for name, proof in PROOFS.items() if isinstance(proof, Elsewhere)])
-def test_what_shows_it_elsewhere_is_there(name: str) -> None:
+def test_effect_test_named_elsewhere_exists(name: str) -> None:
     proof = PROOFS[name]
     assert isinstance(proof, Elsewhere)
     assert f"def {proof.name}(" in (TESTS / proof.path).read_text()

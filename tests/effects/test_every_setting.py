@@ -42,22 +42,20 @@ BARE_MODEL = '[providers.here]\nbase_url = "{url}"\nmodels = [{{id = "m"}}]'
 PROOFS: dict[str, Effect | Elsewhere] = {
     "model": Effect('model = "here/m"', args=("doctor", "--json")),
     "fallback_model": Effect('fallback_model = "here/other"', "retry.tries = 1", script=(broken, fine)),
-    "small_model": Elsewhere(SUBAGENTS, "test_aliases_and_the_small_model_select_models_of_agents"),
-    "model_aliases": Elsewhere(SUBAGENTS, "test_aliases_and_the_small_model_select_models_of_agents"),
+    "small_model": Elsewhere(SUBAGENTS, "test_aliases_and_small_model_select_agent_models"),
+    "model_aliases": Elsewhere(SUBAGENTS, "test_aliases_and_small_model_select_agent_models"),
     "mode": Effect('mode = "edit"', script=(writes, fine), args=("-p", "--set", "sandbox.backend=off", *GO[1:])),
     "thinking": Effect('thinking = "high"'),
     "agent": Effect('agent = "explore"'),
     "context.window": Effect("context.window = 100", "compaction.auto = false"),
-    "context.reserve": Elsewhere(
-        "agent/compaction/test_compactor.py", "test_the_smaller_window_counts_of_the_one_declared_and_the_one_known"
-    ),
+    "context.reserve": Elsewhere("agent/compaction/test_compactor.py", "test_smaller_of_declared_and_known_window_counts"),
     "compaction.auto": Effect("compaction.auto = false", "context.window = 100"),
     "compaction.keep_turns": Elsewhere("effects/test_every_setting.py", "test_the_latest_turns_are_shortened_last"),
-    "compaction.summary": Elsewhere(LADDER, "test_a_summary_that_is_switched_off_is_not_asked_for"),
+    "compaction.summary": Elsewhere(LADDER, "test_disabled_summary_is_not_requested"),
     "compaction.protected_tools": Elsewhere(
         "effects/test_every_setting.py", "test_outputs_of_protected_tools_are_not_shortened_first"
     ),
-    "compaction.timeout_s": Elsewhere(LADDER, "test_whatever_becomes_of_the_summary_the_turn_goes_on"),
+    "compaction.timeout_s": Elsewhere(LADDER, "test_turn_continues_after_any_summary_result"),
     "limits.max_turns": Effect("limits.max_turns = 1", script=(writes, fine)),
     "limits.max_cost": Effect("limits.max_cost = 0.000001", script=(writes, fine)),
     "limits.max_tokens": Effect("limits.max_tokens = 1", script=(writes, fine)),
@@ -65,10 +63,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "limits.max_answer_bytes": Elsewhere("models/test_stream_limits.py", "test_an_answer_may_only_be_so_long"),
     "retry.tries": Effect("retry.tries = 1", script=(broken, fine)),
     "retry.total_s": Effect("retry.total_s = 0", script=(broken, fine)),
-    "retry.idle_s": Elsewhere("models/test_client.py", "test_a_stalled_stream_is_given_up_and_tried_again"),
-    "retry.first_byte_s": Elsewhere(
-        "conversation/test_no_effect.py", "test_the_limit_of_the_silence_before_an_answer_holds_with_every_other"
-    ),
+    "retry.idle_s": Elsewhere("models/test_client.py", "test_stalled_stream_is_abandoned_and_retried"),
+    "retry.first_byte_s": Elsewhere("conversation/test_no_effect.py", "test_silence_limit_holds_beside_every_other_limit"),
     "headers.profile": Effect('headers.profile = "none"'),
     "headers.extra": Effect('headers.extra = {{x-mark = "seen"}}'),
     "permissions.allow": Effect('permissions.allow = ["shell:touch *"]', 'mode = "ask"', script=(lambda: runs("touch y"), fine)),
@@ -86,17 +82,17 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "lsp.servers.*.command": Elsewhere("end_to_end/test_language_servers.py", "test_a_server_of_ones_own"),
     "lsp.servers.*.extensions": Elsewhere("end_to_end/test_language_servers.py", "test_a_server_of_ones_own"),
     "lsp.servers.*.enabled": Elsewhere("lsp/test_language_servers.py", "test_own_servers_come_first_and_complete_known_ones"),
-    "tasks.timeout_s": Elsewhere(SUBAGENTS, "test_one_that_stalls_is_timed_out_and_the_parent_goes_on"),
-    "tasks.max_turns": Elsewhere(SUBAGENTS, "test_a_projects_agent_may_take_no_more_turns_than_the_settings_say"),
+    "tasks.timeout_s": Elsewhere(SUBAGENTS, "test_stalled_child_times_out_and_parent_continues"),
+    "tasks.max_turns": Elsewhere(SUBAGENTS, "test_project_agent_turns_stay_within_settings"),
     "memory.learn": Effect("memory.learn = false"),
-    "batch.lease_s": Elsewhere("fleet/test_batch.py", "test_a_queue_is_made_first_and_worked_on_later"),
+    "batch.lease_s": Elsewhere("fleet/test_batch.py", "test_queue_is_made_first_and_worked_later"),
     "batch.requests_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
     "batch.tokens_per_minute": Elsewhere("fleet/test_batch.py", "test_limits_of_the_settings_hold_for_all_agents"),
     "telemetry.content": Elsewhere("telemetry/test_telemetry.py", "test_content_is_exported_where_the_setting_allows_it"),
     "verify.command": Effect('verify.command = "test ! -e written.txt"', script=(writes, fine)),
     "verify.rounds": Elsewhere("end_to_end/test_verify.py", "test_unmended_work_ends_in_a_failed_run"),
     "verify.timeout_s": Elsewhere("end_to_end/test_verify.py", "test_hanging_check_is_a_failure_of_work"),
-    "ui.theme": Elsewhere("frontends/terminal/io/test_theme.py", "test_what_the_background_is"),
+    "ui.theme": Elsewhere("frontends/terminal/io/test_theme.py", "test_background_is_recognised"),
     "ui.status": Elsewhere("frontends/terminal/repl/test_status_bar.py", "test_the_order_is_the_persons"),
     "ui.keys": Elsewhere("end_to_end/test_composer.py", "test_vi_keys"),
     "ui.keymap": Elsewhere("end_to_end/test_composer.py", "test_a_keymap_of_ones_own"),
@@ -141,10 +137,10 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "providers.*.loopback": Effect(f"{BARE}\nkey_env = ['NO_SUCH_KEY']\nloopback = true", f"{BARE}\nkey_env = ['NO_SUCH_KEY']"),
     "providers.*.drive": provider('drive = "written"', GO),
     "providers.*.any_model": provider("any_model = false", ("-p", "-m", "here/unknown", "go")),
-    "mcp_servers.*.command": Elsewhere(CLIENT, "test_another_command_line_is_another_server_whose_tools_nobody_knows"),
-    "mcp_servers.*.args": Elsewhere(CLIENT, "test_another_command_line_is_another_server_whose_tools_nobody_knows"),
-    "mcp_servers.*.env": Elsewhere(CLIENT, "test_a_server_sees_the_few_variables_of_commands_and_its_own"),
-    "mcp_servers.*.cwd": Elsewhere(SHARED, "test_whatever_changes_about_how_it_is_reached_is_another_server"),
+    "mcp_servers.*.command": Elsewhere(CLIENT, "test_other_command_line_is_another_unknown_server"),
+    "mcp_servers.*.args": Elsewhere(CLIENT, "test_other_command_line_is_another_unknown_server"),
+    "mcp_servers.*.env": Elsewhere(CLIENT, "test_server_sees_command_variables_and_its_own"),
+    "mcp_servers.*.cwd": Elsewhere(SHARED, "test_any_change_of_access_makes_another_server"),
     "mcp_servers.*.url": Elsewhere("end_to_end/test_mcp.py", "test_http_server_gets_headers_and_answers"),
     "mcp_servers.*.headers": Elsewhere("end_to_end/test_mcp.py", "test_http_server_gets_headers_and_answers"),
     "mcp_servers.*.oauth.client_id": Elsewhere(OAUTH, "test_a_configured_client_is_used_and_not_registered"),
@@ -160,8 +156,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "mcp_servers.*.oauth.private_key": Elsewhere(OAUTH, "test_a_client_with_credentials_needs_no_browser"),
     "mcp_servers.*.oauth.redirect_uri": Elsewhere(OAUTH, "test_the_settings_of_a_login_are_used"),
     "mcp_servers.*.transport": Elsewhere(SHARED, "test_a_program_and_an_address_are_read"),
-    "mcp_servers.*.startup_timeout_s": Elsewhere(CLIENT, "test_those_that_fail_are_told_together_with_their_last_words"),
-    "mcp_servers.*.tool_timeout_s": Elsewhere(CLIENT, "test_an_answer_that_does_not_come_in_time_costs_the_call_only"),
+    "mcp_servers.*.startup_timeout_s": Elsewhere(CLIENT, "test_failed_servers_are_reported_together_with_last_words"),
+    "mcp_servers.*.tool_timeout_s": Elsewhere(CLIENT, "test_late_answer_costs_its_call_only"),
     "mcp_servers.*.enabled_tools": Elsewhere(CLIENT, "test_only_some_of_its_tools_are_offered"),
     "mcp_servers.*.disabled_tools": Elsewhere(CLIENT, "test_only_some_of_its_tools_are_offered"),
     "mcp_servers.*.enabled": Elsewhere("end_to_end/test_mcp.py", "test_the_stream_names_the_servers"),
@@ -214,7 +210,7 @@ def test_every_setting_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("key", [key for key, proof in PROOFS.items() if isinstance(proof, Elsewhere)])
-def test_what_shows_it_elsewhere_is_there(key: str) -> None:
+def test_effect_test_named_elsewhere_exists(key: str) -> None:
     proof = PROOFS[key]
     assert isinstance(proof, Elsewhere)
     assert f"def {proof.name}(" in (TESTS / proof.path).read_text()

@@ -57,7 +57,7 @@ def first(text: str) -> AgentProfile:
     ("file", "name", "called"),
     [("C# Expert", "C# Expert", "Csharp-Expert"), ("c-sharp", "C# Expert", "c-sharp"), ("C++", "", "Cplusplus")],
 )
-def test_an_agent_with_another_name_is_called_like_its_file(file: str, name: str, called: str) -> None:
+def test_renamed_agent_is_called_like_its_file(file: str, name: str, called: str) -> None:
     write(Path(f"agents/{file}.md"), f"---\nname: {name}\ndescription: x\n---\nbody")
     agents = find_agents([shelf(Path("agents").absolute())])
     assert named(agents, called).prompt == "body"
@@ -153,7 +153,7 @@ def test_no_agent_gives_tasks_to_a_third() -> None:
         ("disallowed-tools: Bash(rm:*)", {"shell", "jobs"}),
     ],
 )
-def test_what_a_file_says_no_to_is_taken_away(said: str, without: set[str]) -> None:
+def test_tool_denied_by_a_file_is_removed(said: str, without: set[str]) -> None:
     profile = first(f"---\ndescription: x\n{said}\n---\n")
     assert profile.tools is None
     assert {*profile.without} == without
@@ -184,7 +184,7 @@ def test_nothing_in_a_file_allows_anything() -> None:
         ("---\n\tx: [\n---\n", "agent-0.md"),
     ],
 )
-def test_a_bad_file_is_one_notice_and_the_others_are_there(text: str, complaint: str) -> None:
+def test_bad_file_is_one_notice_and_others_remain(text: str, complaint: str) -> None:
     agents = found(text, REVIEWER)
     assert len(agents.notices) == 1
     assert complaint in agents.notices[0]
@@ -192,13 +192,13 @@ def test_a_bad_file_is_one_notice_and_the_others_are_there(text: str, complaint:
 
 
 @given(st.text(max_size=300))
-def test_whatever_stands_in_a_file_it_is_an_agent_or_a_notice(text: str) -> None:
+def test_any_file_is_an_agent_or_a_notice(text: str) -> None:
     agents = found(f"---\n{text}\n---\nBody.")
     assert len(agents.notices) + len([each for each in agents.found if each.path]) == 1
     assert all("\n" not in notice for notice in agents.notices)
 
 
-def test_one_that_is_primary_is_given_no_tasks_and_a_hidden_one_is_not_told() -> None:
+def test_primary_agent_takes_no_tasks_hidden_stays_unmentioned() -> None:
     agents = found(
         "---\nname: boss\ndescription: x\nmode: primary\n---\n", "---\nname: ghost\ndescription: x\nhidden: true\n---\n"
     )
@@ -206,7 +206,7 @@ def test_one_that_is_primary_is_given_no_tasks_and_a_hidden_one_is_not_told() ->
     assert [offer.name for offer in agents.offers if offer.is_hidden] == ["ghost"]
 
 
-def test_of_two_with_the_same_name_the_nearer_counts() -> None:
+def test_nearer_of_two_equal_names_counts() -> None:
     write(Path("near/a.md"), "---\nname: same\ndescription: near\n---\n")
     write(Path("far/b.md"), "---\nname: same\ndescription: far\n---\n")
     write(Path("far/explore.md"), "---\ndescription: my own\ntools: read\n---\n")
@@ -222,11 +222,11 @@ def test_control_characters_of_a_description_reach_nobody() -> None:
     assert "\u202e" not in profile.description
 
 
-def test_what_nobody_sees_in_its_text_is_spelled_out() -> None:
+def test_invisible_characters_in_text_are_spelled_out() -> None:
     assert first("---\ndescription: x\n---\nDo\u202e it.\U000e0041").prompt == "Do\\u{202e} it.\\u{e0041}"
 
 
-def test_agents_may_be_grouped_in_folders_and_a_readme_is_none() -> None:
+def test_agents_may_be_in_folders_readme_is_none() -> None:
     write(Path("agents/team/backend/api.md"), "---\nname: api\ndescription: x\n---\n")
     write(Path("agents/team/README.md"), "# Our agents\n")
     write(Path("agents/off.md"), "---\ndescription: x\ndisable: true\n---\n")
@@ -236,14 +236,14 @@ def test_agents_may_be_grouped_in_folders_and_a_readme_is_none() -> None:
     assert not agents.notices
 
 
-def test_two_of_one_name_in_a_folder_are_told() -> None:
+def test_equal_names_in_one_folder_are_reported() -> None:
     agents = found(REVIEWER, REVIEWER.replace("mistakes", "more"))
     assert named(agents, "reviewer").description == "finds mistakes"
     (notice,) = agents.notices
     assert notice.endswith("agent-0.md has the same name, reviewer.")
 
 
-def test_fields_of_a_file_take_effect_or_are_told() -> None:
+def test_file_fields_take_effect_or_are_reported() -> None:
     agents = found(
         "---\nname: Code Reviewer\ndescription: When: asked.\\nNow\ntemperature: 0.2\neffort: HIGH\ncolor: red\n"
         "skills: [pdf, sql]\nisolation: worktree\nmemory:\n  Stop: [x]\n---\n"
@@ -303,7 +303,7 @@ def test_a_projects_agents_count_once_it_is_trusted() -> None:
     assert [each.name for each in agents.found if each.is_projects] == ["p0", "p1", "p2"]
 
 
-def test_a_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+def test_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
     write(tmp_path / "elsewhere/agents/a.md")
     Path(".wolo").symlink_to(tmp_path / "elsewhere")
     write(Path(".claude/agents/x.md"), "---\ndescription: x\n---\n")

@@ -62,12 +62,12 @@ def test_arguments_without_a_place_are_appended() -> None:
         ("true # {{args}}", "x", ""),
     ],
 )
-def test_arguments_in_a_shell_command_are_one_quoted_word(command: str, typed: str, line: str) -> None:
+def test_shell_command_arguments_are_one_quoted_word(command: str, typed: str, line: str) -> None:
     pieces = filled("run.toml", toml(f"See !{{{command}}}, then stop."), typed)
     assert InsertedCommand(f"!{{{command}}}", line) in pieces
 
 
-def test_a_file_in_braces_is_attached_and_unbalanced_braces_are_text() -> None:
+def test_braced_file_attaches_and_unbalanced_braces_are_text() -> None:
     assert filled("a.toml", toml("See @{docs/a b.md} and !{echo {a,b}} and !{open")) == (
         "See ",
         '@"docs/a b.md"',
@@ -100,7 +100,7 @@ def test_arguments_have_names_and_indices() -> None:
     )
 
 
-def test_codex_prompts_take_named_values_and_a_double_dollar() -> None:
+def test_codex_prompts_take_named_values_and_double_dollar() -> None:
     pieces = filled("draft.md", "Draft $FILES: $TITLE for $$5, $1.", 'FILES="a b" TITLE=New', namespace="prompts")
     assert pieces == ("Draft a b: New for $5, FILES=a b.",)
     assert [each.name for each in found("prompts").found] == ["prompts:draft"]

@@ -32,7 +32,7 @@ def filled(body: str, typed: str = "") -> str:
     return "".join(piece if isinstance(piece, str) else piece.written for piece in fill(only, typed))
 
 
-def test_a_file_is_a_command_and_a_folder_a_word_of_its_name() -> None:
+def test_file_is_a_command_and_folder_a_word() -> None:
     command(
         Path("commands"), "fix", "---\ndescription: Fix it\nargument-hint: [issue]\nmodel: a/b\nallowed-tools: Read\n---\nFix $1."
     )
@@ -70,12 +70,12 @@ def test_the_first_shelf_wins() -> None:
         ("$1", "größe", "größe"),
     ],
 )
-def test_what_is_typed_stands_where_the_text_has_a_place_for_it(body: str, typed: str, sent: str) -> None:
+def test_typed_text_fills_the_place_in_the_prompt(body: str, typed: str, sent: str) -> None:
     assert filled(body, typed) == sent
 
 
 @given(st.text(alphabet="$@{}:12ARGUMENTS\\' \"`!\n", max_size=60), st.text(max_size=30))
-def test_what_is_typed_is_never_read_as_a_place_itself(before: str, typed: str) -> None:
+def test_typed_text_is_never_read_as_a_place(before: str, typed: str) -> None:
     assert filled("$ARGUMENTS", typed) == typed
     filled(f"x{before}", typed)  # whatever stands there
 
@@ -100,14 +100,14 @@ def test_what_is_typed_is_never_read_as_a_place_itself(before: str, typed: str) 
         (r"awk '{print \$1}' $1", "a", ""),
     ],
 )
-def test_a_line_to_be_run_takes_what_is_typed_as_quoted_words_or_not_at_all(line: str, typed: str, run: str) -> None:
+def test_run_line_takes_typed_text_quoted_or_never(line: str, typed: str, run: str) -> None:
     command(Path("commands"), "x", f"Look: !`{line}` and go on. $1")
     (only,) = found().found
     before, wanted, _behind = fill(only, typed)
     assert (before, wanted) == ("Look: ", InsertedCommand(f"!`{line}`", run))
 
 
-def test_what_is_typed_is_no_line_to_be_run() -> None:
+def test_typed_text_is_no_line_to_run() -> None:
     command(Path("commands"), "x", "Look:\n!`git status`\n! `no` and $ARGUMENTS")
     (only,) = found().found
     assert fill(only, "!`rm -rf /`") == ("Look:\n", InsertedCommand("!`git status`", "git status"), "\n! `no` and !`rm -rf /`")
@@ -125,7 +125,7 @@ def test_no_typed_word_becomes_a_command(words: list[str]) -> None:
     assert shlex.split(run.line) == ["printf", "%s0", *words]
 
 
-def test_what_cannot_be_used_is_listed_with_the_reason() -> None:
+def test_unusable_command_is_listed_with_the_reason() -> None:
     command(Path("commands"), "broken", "---\nname: x\n")
     command(Path("commands"), "empty", "---\ndescription: x\n---\n")
     command(Path("commands"), "fine", "ok")
@@ -140,7 +140,7 @@ def test_what_cannot_be_used_is_listed_with_the_reason() -> None:
     assert "two words.md: names have only letters" in notice
 
 
-def test_what_leads_out_of_the_project_is_not_read(isolated: Path) -> None:
+def test_path_leading_out_of_project_is_not_read(isolated: Path) -> None:
     command(isolated / "outside", "secret", "SECRET")
     Path("commands").mkdir()
     Path("commands/secret.md").symlink_to(isolated / "outside" / "secret.md")
@@ -159,5 +159,5 @@ def test_folders_that_lead_into_themselves_end() -> None:
     assert [each.name for each in found().found] == ["x"]
 
 
-def test_what_nobody_sees_is_spelled_out() -> None:
+def test_invisible_characters_are_spelled_out() -> None:
     assert filled("a\u202eb") == "a\\u{202e}b"

@@ -36,16 +36,16 @@ def test_a_text_without_settings_is_all_body(text: str) -> None:
     "data",
     [b"---\r\nname: a\r\n---\r\nDo\r\nit.\r\n", b"\xef\xbb\xbf---\nname: a\n--- \nDo\nit.", b"\n---\nname: a\n...\nDo\nit."],
 )
-def test_line_ends_marks_and_spaces_of_other_editors_are_forgiven(data: bytes) -> None:
+def test_foreign_line_ends_marks_and_spaces_are_forgiven(data: bytes) -> None:
     document = read_document(decode(data, "x.md"), "x.md")
     assert (document.fields, document.body) == ({"name": "a"}, "Do\nit.")
 
 
-def test_the_first_line_of_a_body_keeps_its_indent() -> None:
+def test_first_body_line_keeps_its_indent() -> None:
     assert read("name: a", "\n\n    code\ntext\n\n").body == "    code\ntext"
 
 
-def test_texts_may_be_quoted_or_folded_and_lists_come_in_every_form() -> None:
+def test_texts_may_be_quoted_folded_or_any_list() -> None:
     document = read("a: 'it''s'\nb: >\n  one\n  two\nc: |\n  one\n  two\nd: [x, y]\ne:\n  - x\n  - y\nf: x, Bash(a, b:*), y\n")
     assert [document.text(key) for key in "abc"] == ["it's", "one two", "one\ntwo"]
     assert document.items("d") == document.items("e") == ("x", "y")
@@ -54,11 +54,11 @@ def test_texts_may_be_quoted_or_folded_and_lists_come_in_every_form() -> None:
 
 
 @pytest.mark.parametrize("word", ["no", "on", "1.2.3", "2026-11-21", "12:30", "0x1F", "1_000", ".inf", "1e999", "9" * 400])
-def test_a_plain_word_that_is_no_number_stays_text(word: str) -> None:
+def test_plain_word_without_number_stays_text(word: str) -> None:
     assert read(f"a: {word}").fields["a"] == word
 
 
-def test_what_yaml_takes_for_something_else_is_there_as_it_was_written() -> None:
+def test_yaml_lookalike_values_stay_as_written() -> None:
     document = read("version: 1.10\nargument-hint: [pull request]")
     assert (document.text("version"), document.text("argument-hint")) == ("1.10", "[pull request]")
 
@@ -89,7 +89,7 @@ def test_a_flag_that_is_neither_names_its_line() -> None:
         "\"a\" and 'b'",
     ],
 )
-def test_a_line_that_yaml_cannot_read_is_taken_at_its_word(value: str) -> None:
+def test_line_unreadable_as_yaml_is_taken_literally(value: str) -> None:
     document = read(f"name: a\ndescription: {value}\nhidden: true")
     assert (document.text("description"), document.flag("hidden", default=False)) == (value, True)
 
@@ -111,7 +111,7 @@ def test_a_line_that_yaml_cannot_read_is_taken_at_its_word(value: str) -> None:
         ("a: " + "b" * 40_000, r"x\.md:2: the settings are longer than 32 KiB\."),
     ],
 )
-def test_what_is_no_settings_is_one_sentence_with_the_line(text: str, said: str) -> None:
+def test_malformed_settings_are_one_sentence_with_the_line(text: str, said: str) -> None:
     with pytest.raises(ExtensionError, match=rf"^{said}[^\n]*$"):
         read(text)
 
@@ -136,7 +136,7 @@ assistant: 'I look'
         ("a: 'x\nb:\n  c:\n    d: 1\n  e: y z", {"a": "'x", "b": {"c": {"d": 1}, "e": "y z"}}),
     ],
 )
-def test_settings_that_are_not_yaml_are_read_line_by_line(text: str, fields: dict[str, object]) -> None:
+def test_settings_without_yaml_are_read_line_by_line(text: str, fields: dict[str, object]) -> None:
     document = read(text)
     assert document.fields == fields
     assert document.problem.startswith("x.md:")
@@ -156,7 +156,7 @@ def test_bytes_that_are_no_text_are_an_error(data: bytes, said: str) -> None:
         decode(data, "x.md")
 
 
-def test_a_bomb_of_aliases_is_refused_before_anything_is_built() -> None:
+def test_alias_bomb_is_refused_before_building() -> None:
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     with pytest.raises(ExtensionError, match="anchors and aliases"):
@@ -164,13 +164,13 @@ def test_a_bomb_of_aliases_is_refused_before_anything_is_built() -> None:
 
 
 @pytest.mark.parametrize("deep", ["[" * 30_000, "{a: " * 7_500, "b: " + "[" * 30_000])
-def test_ten_thousand_brackets_in_a_line_are_its_text(deep: str) -> None:
+def test_ten_thousand_brackets_in_a_line_stay_text(deep: str) -> None:
     """Made into values as YAML would, they would be as many calls within calls, and the end of the process."""
     assert read(f"description: {deep}").text("description") == deep.strip()
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_read_or_refused_with_one_sentence(text: str) -> None:
+def test_any_text_is_read_or_refused_in_sentence(text: str) -> None:
     for whole in (text, f"---\n{text}\n---\nbody"):
         try:
             document = read_document(whole, "x.md")
@@ -182,7 +182,7 @@ def test_any_text_is_read_or_refused_with_one_sentence(text: str) -> None:
         assert said.startswith("x.md:")
 
 
-def test_yaml_is_not_loaded_for_a_text_without_settings() -> None:
+def test_yaml_is_not_loaded_without_settings() -> None:
     import subprocess
 
     asked = (

@@ -132,7 +132,7 @@ async def test_a_guard_for_claude_code_guards(
     assert [await decision(hooks, *call) for call in let] == [""] * len(let)
 
 
-async def test_a_guard_of_results_reads_what_the_tool_answered(processes: Processes) -> None:
+async def test_result_guard_reads_the_tool_answer(processes: Processes) -> None:
     hooks = guarding(processes, "Write", RESPONSES, "PostToolUse")
     response = {"output": "", "is_error": False, "files_changed": [], "view": None, "duration_ms": 1}
     for path, expected in (("a.tmp", "deny"), ("a.txt", "")):
@@ -140,7 +140,7 @@ async def test_a_guard_of_results_reads_what_the_tool_answered(processes: Proces
         assert await decision(hooks, *call, "PostToolUse", tool_response=response) == expected
 
 
-async def test_a_change_of_one_file_of_a_patch_is_not_taken_silently(processes: Processes) -> None:
+async def test_one_file_change_of_a_patch_is_reported(processes: Processes) -> None:
     changed = {"hookSpecificOutput": {"updatedInput": {"file_path": "/x", "content": ""}}}
     hooks = guarding(processes, "Write", f"print(json.dumps({json.loads(json.dumps(changed))!r}))")
     told = {"tool_name": "apply_patch", "tool_input": {"patch": PATCH}, "tool_use_id": "t"}

@@ -81,7 +81,7 @@ def test_hosts_and_other_tools() -> None:
     assert not runs("mcp__hub__*", "mcp__db__get", a=1)
 
 
-def test_what_is_no_rule_is_a_problem_and_of_a_guard_an_unreadable_one() -> None:
+def test_invalid_condition_is_a_problem_and_unreadable_guard() -> None:
     assert is_rule("Bash(git *)")
     assert not is_rule("Bash(git *) && Edit")
 

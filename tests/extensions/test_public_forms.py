@@ -45,7 +45,7 @@ MARKETPLACE: dict[str, Any] = {
 }
 
 
-def test_a_plugin_of_hooks_is_named_then_runs_after_consent(provider: ProviderServer, tmp_path: Path) -> None:
+def test_hook_plugin_is_named_then_runs_after_consent(provider: ProviderServer, tmp_path: Path) -> None:
     folder = repository(
         tmp_path / "guard",
         {
@@ -63,7 +63,7 @@ def test_a_plugin_of_hooks_is_named_then_runs_after_consent(provider: ProviderSe
     assert Path("prompt.sh-ran").exists()
 
 
-def test_a_marketplace_has_single_skills_and_plugins_without_a_manifest(tmp_path: Path) -> None:
+def test_marketplace_has_single_skills_and_plugins_without_manifest(tmp_path: Path) -> None:
     folder = repository(
         tmp_path / "media",
         {

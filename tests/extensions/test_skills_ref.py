@@ -47,12 +47,12 @@ def accepted(name: str, description: str, more: str) -> tuple[bool, bool]:
 
 
 @pytest.mark.parametrize("case", GOOD)
-def test_what_the_reference_accepts_is_a_skill(case: str) -> None:
+def test_skill_accepted_by_the_reference_is_a_skill(case: str) -> None:
     assert accepted(*GOOD[case]) == (True, True)
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_the_reference_refuses_is_none(case: str) -> None:
+def test_skill_refused_by_the_reference_is_none(case: str) -> None:
     assert accepted(*BAD[case]) == (False, False)
 
 
@@ -61,7 +61,7 @@ def test_unusual_names_of_skills_are_forgiven(case: str) -> None:
     assert accepted(*FORGIVEN[case]) == (False, True)
 
 
-def test_more_fields_and_a_colon_without_quotes_are_forgiven_as_people_write_them() -> None:
+def test_extra_fields_and_unquoted_colon_are_forgiven() -> None:
     assert accepted("pdf", "Reads.", "argument-hint: [file]\ndisable-model-invocation: true\n") == (False, True)
     assert accepted("docx", "Use it so: first read.", "") == (False, True)
     assert accepted("xlsx", "''", "") == (False, True)

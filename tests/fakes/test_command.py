@@ -27,7 +27,7 @@ def test_a_terminal_shows_what_a_person_would_see() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can fork a sibling")
-def test_a_run_is_forked_unless_its_environment_is_for_the_interpreter() -> None:
+def test_run_is_forked_unless_environment_needs_an_interpreter() -> None:
     with start_wolo("--version") as run:
         assert isinstance(run, Forked)
     with start_wolo("--version", env={"PYTHONUTF8": "0"}) as run:
@@ -35,7 +35,7 @@ def test_a_run_is_forked_unless_its_environment_is_for_the_interpreter() -> None
 
 
 @pytest.mark.parametrize("forked", [True, False])
-def test_a_fork_has_the_surroundings_and_streams_of_a_start(tmp_path: Path, forked: bool) -> None:
+def test_fork_has_surroundings_and_streams_of_a_start(tmp_path: Path, forked: bool) -> None:
     (tmp_path / "elsewhere").mkdir()
     given = {"WOLO_HOME": str(tmp_path / "another"), "WOLO_MODEL": "zai/glm-5.2"}
     shown = run_wolo("config", "path", env=given, cwd=tmp_path / "elsewhere", forked=forked)

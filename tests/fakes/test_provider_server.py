@@ -37,7 +37,7 @@ def events(body: bytes) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in body.decode().split("\n\n") if line.startswith("data: {")]
 
 
-def test_a_scripted_answer_comes_as_a_stream_and_the_request_is_kept(server: ProviderServer) -> None:
+def test_scripted_answer_streams_and_request_is_kept(server: ProviderServer) -> None:
     server.script(text("Hello there, this is a longer answer."))
     status, body = ask(server)
     assert status == 200
@@ -50,7 +50,7 @@ def test_a_scripted_answer_comes_as_a_stream_and_the_request_is_kept(server: Pro
     assert server.problems == []
 
 
-def test_call_ids_are_distinct_and_arguments_come_in_fragments(server: ProviderServer) -> None:
+def test_call_ids_are_distinct_and_arguments_fragmented(server: ProviderServer) -> None:
     server.script(calls(("read", {"path": "a" * 100}), ("read", {"path": "b"})))
     _, body = ask(server)
     fragments = [each for event in events(body) for each in event["choices"][0]["delta"].get("tool_calls", [])]
@@ -105,7 +105,7 @@ def test_a_reply_can_be_made_from_the_request(server: ProviderServer) -> None:
     assert b"SHOUT" in body
 
 
-def test_a_hold_lets_the_test_decide_when_the_stream_goes_on(server: ProviderServer) -> None:
+def test_hold_lets_the_test_continue_the_stream(server: ProviderServer) -> None:
     hold = Hold()
     server.script(sse({"a": 1}, hold, {"b": 2}))
     answers: list[bytes] = []
@@ -118,7 +118,7 @@ def test_a_hold_lets_the_test_decide_when_the_stream_goes_on(server: ProviderSer
     assert answers[0].count(b"data:") == 3
 
 
-def test_a_client_that_hangs_up_during_a_stall_is_noticed(server: ProviderServer) -> None:
+def test_client_hanging_up_during_a_stall_is_noticed(server: ProviderServer) -> None:
     server.script(sse({"a": 1}, done=False, ending="stall"))
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     connection.request("POST", "/v1/chat/completions", json.dumps({"messages": [{"role": "user", "content": "hi"}]}))
@@ -143,7 +143,7 @@ def test_an_invalid_request_is_a_problem(server: ProviderServer) -> None:
         server.check()
 
 
-def test_a_history_that_was_rewritten_is_a_problem_unless_announced(server: ProviderServer) -> None:
+def test_rewritten_history_is_a_problem_unless_announced(server: ProviderServer) -> None:
     server.script(text("a"), text("b"), text("c"))
     ask(server, {"role": "user", "content": "first"})
     server.forget_prefix()

@@ -62,7 +62,7 @@ def state_of(folder: Path) -> str:
     return found.hexdigest()
 
 
-async def test_an_attempt_leaves_its_patch_log_and_session_and_nothing_in_the_source(
+async def test_attempt_leaves_patch_log_session_and_untouched_source(
     provider: ProviderServer, source: Path, tmp_path: Path
 ) -> None:
     before = state_of(source)
@@ -90,7 +90,7 @@ async def test_an_attempt_leaves_its_patch_log_and_session_and_nothing_in_the_so
 @pytest.mark.parametrize(
     "commits", ["git -C inner add -A; git -C inner -c user.name=T -c user.email=t@example.com commit -qm one", "true"]
 )
-async def test_a_repository_that_the_agent_made_is_named_in_the_log_and_the_rest_is_in_the_patch(
+async def test_agent_repository_is_logged_and_rest_is_patched(
     provider: ProviderServer, source: Path, tmp_path: Path, commits: str
 ) -> None:
     command = f"git init -q inner; echo b > inner/b.txt; {commits}; echo c > c.txt; echo z > z.txt"
@@ -121,9 +121,7 @@ async def test_a_folder_that_is_no_repository_is_copied(provider: ProviderServer
     assert [path.name for path in (tmp_path / "plain").iterdir()] == ["a.txt"]
 
 
-async def test_without_a_repo_the_agent_starts_in_an_empty_folder_and_setup_is_not_in_the_patch(
-    provider: ProviderServer, tmp_path: Path
-) -> None:
+async def test_task_without_repo_starts_empty_with_unpatched_setup(provider: ProviderServer, tmp_path: Path) -> None:
     git(repository(tmp_path / "run", {"secret.txt": "around\n"}), "status")
     provider.script(call("shell", {"command": "cat $MADE secret.txt; echo b > b.txt"}), text("Done."))
     os.environ["MADE"] = "made.txt"

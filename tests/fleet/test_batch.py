@@ -61,7 +61,7 @@ def test_limits_of_the_settings_hold_for_all_agents(env: dict[str, str], tmp_pat
     assert (json.loads(limit)["requests"], json.loads(limit)["tokens"]) == (9000, 8000000)
 
 
-def test_mistakes_of_a_task_file_are_all_named_and_no_folder_is_made(env: dict[str, str]) -> None:
+def test_task_file_mistakes_are_named_without_a_folder(env: dict[str, str]) -> None:
     Path("t.jsonl").write_text('{"id": "a"}\n{"id": "b", "prompt": "x", "model": "a b"}\n')
     done = run_wolo("batch", "run", "--mode", "yolo", "t.jsonl", "--out", "runs/x")
     assert (done.exit_code, done.stdout) == (2, "")
@@ -72,7 +72,7 @@ def test_mistakes_of_a_task_file_are_all_named_and_no_folder_is_made(env: dict[s
     assert not Path("runs").exists()
 
 
-def test_a_queue_is_made_first_and_worked_on_later(env: dict[str, str], tmp_path: Path) -> None:
+def test_queue_is_made_first_and_worked_later(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 3)
     assert (
         run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "q", "-j", "0", "--set", "batch.lease_s=7").exit_code == 0
@@ -91,7 +91,7 @@ def test_a_queue_is_made_first_and_worked_on_later(env: dict[str, str], tmp_path
     assert [result["state"] for result in results(Path("q"))] == ["done"] * 3
 
 
-def test_the_budget_of_the_run_leaves_tasks_in_the_queue(env: dict[str, str], tmp_path: Path) -> None:
+def test_run_budget_leaves_tasks_in_the_queue(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 3)
     done = run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x", "-j", "1", "--max-tokens", "300")
     states = run_wolo("batch", "status", "x", "--json").json["states"]
@@ -132,7 +132,7 @@ def test_one_interrupt_drains_and_two_cancel(env: dict[str, str], tmp_path: Path
     assert _agents(Path("x")) == []
 
 
-def test_a_killed_coordinator_leaves_nothing_running_and_resume_ends_every_task_once(
+def test_killed_coordinator_stops_all_and_resume_completes_once(
     env: dict[str, str], tmp_path: Path, provider: ProviderServer
 ) -> None:
     write_tasks(tmp_path / "t.jsonl", 5, prompt="HOLD ON")
@@ -152,7 +152,7 @@ def test_a_killed_coordinator_leaves_nothing_running_and_resume_ends_every_task_
     assert [*Path("x/work").iterdir(), *Path("x/attempts").glob("*/.*")] == [], "what the killed one left is removed"
 
 
-def test_a_killed_agent_is_lost_and_its_task_runs_again(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+def test_killed_agent_is_lost_and_its_task_reruns(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
     write_tasks(tmp_path / "t.jsonl", 1, prompt="HOLD ON")
     with start_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", forked=False) as running:
         for attempt in (1, 2, 3):
@@ -196,7 +196,7 @@ def test_a_patch_is_shown_applied_once_and_merged(env: dict[str, str], tmp_path:
     assert "made.txt" not in run_wolo("batch", "show", "x", "t0").stdout
 
 
-def test_a_run_is_exported_whole_or_not_at_all(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
+def test_run_is_exported_whole_or_not_at_all(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
     write_tasks(tmp_path / "t.jsonl", 2)
     assert run_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
     assert run_wolo("batch", "work", "x", "--max", "1").exit_code == 0
@@ -233,7 +233,7 @@ def test_tasks_are_made_from_files_and_rows(tmp_path: Path) -> None:
         assert (refused.exit_code, refused.stdout) == (2, ""), argv
 
 
-def test_a_full_disk_stops_the_run_in_words_and_resume_goes_on(env: dict[str, str], tmp_path: Path) -> None:
+def test_full_disk_stops_the_run_and_resume_continues(env: dict[str, str], tmp_path: Path) -> None:
     write_tasks(tmp_path / "t.jsonl", 2, verify="head -c 3000000 /dev/zero | tr '\\0' x > big; cat big")
     assert run_wolo("batch", "run", "--mode", "yolo", str(tmp_path / "t.jsonl"), "--out", "x", "-j", "0").exit_code == 0
     limited = "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)); os.execv(sys.executable, sys.argv[1:])"
@@ -249,7 +249,7 @@ def test_a_full_disk_stops_the_run_in_words_and_resume_goes_on(env: dict[str, st
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_two_hundred_tasks_through_kills_of_agents_and_coordinators(env: dict[str, str], tmp_path: Path) -> None:
+def test_two_hundred_tasks_survive_agent_and_coordinator_kills(env: dict[str, str], tmp_path: Path) -> None:
     repository(tmp_path / "source", {"a.txt": "one\n"})
     write_tasks(tmp_path / "t.jsonl", 200, repo="source", verify="test -f made.txt")
     run = Path("x")
@@ -274,9 +274,7 @@ def test_two_hundred_tasks_through_kills_of_agents_and_coordinators(env: dict[st
     assert [path.name for path in (run / "work").iterdir() if path.name != "mirrors"] == []
 
 
-def test_a_refused_key_stops_the_run_and_retry_finds_its_tasks(
-    env: dict[str, str], tmp_path: Path, provider: ProviderServer
-) -> None:
+def test_refused_key_stops_run_and_retry_finds_tasks(env: dict[str, str], tmp_path: Path, provider: ProviderServer) -> None:
     answers = provider.otherwise
     provider.otherwise = lambda asked: error(402, {"error": {"message": "Insufficient balance"}})
     done = run_wolo("batch", "run", str(write_tasks(tmp_path / "t.jsonl", 5)), "--out", "x", "-j", "1")

@@ -56,7 +56,7 @@ def test_a_run_that_cannot_be_made_leaves_nothing(env: dict[str, str], tmp_path:
     assert not (tmp_path / "y").exists()
 
 
-def test_a_queue_that_was_never_filled_is_not_a_finished_run(env: dict[str, str], tmp_path: Path) -> None:
+def test_never_filled_queue_is_no_finished_run(env: dict[str, str], tmp_path: Path) -> None:
     Path("x").mkdir()
     create_ledger(Path("x"), Meta(version="1")).close()
     for command in ("resume", "status", "work"):
@@ -67,7 +67,7 @@ def test_a_queue_that_was_never_filled_is_not_a_finished_run(env: dict[str, str]
     assert "x/tasks.jsonl" in run_wolo("batch", "resume", "x").stderr
 
 
-def test_a_patch_is_applied_to_the_whole_repository_from_a_folder_in_it(env: dict[str, str], tmp_path: Path) -> None:
+def test_patch_applies_to_whole_repository_from_a_folder(env: dict[str, str], tmp_path: Path) -> None:
     source = repository(tmp_path / "source", {"deep/a.txt": "one\n"})
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain/b.txt").write_text("two\n")
@@ -82,7 +82,7 @@ def test_a_patch_is_applied_to_the_whole_repository_from_a_folder_in_it(env: dic
     assert (again.exit_code, "already has these changes" in again.stderr) == (0, True)
 
 
-def test_commits_that_are_not_there_are_mistakes_of_the_file(env: dict[str, str], tmp_path: Path) -> None:
+def test_missing_commits_are_mistakes_of_the_file(env: dict[str, str], tmp_path: Path) -> None:
     source = repository(tmp_path / "source", {"a.txt": "one\n"})
     git(source, "branch", "there")
     git(tmp_path, "init", "-q", "empty")
@@ -97,23 +97,21 @@ def test_commits_that_are_not_there_are_mistakes_of_the_file(env: dict[str, str]
     assert "has no commit yet" in refused.stderr.splitlines()[2]
 
 
-def test_a_command_that_kills_its_parent_costs_itself_only(env: dict[str, str], tmp_path: Path) -> None:
+def test_command_killing_its_parent_costs_only_itself(env: dict[str, str], tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1, verify="kill -9 $PPID; sleep 60")
     assert run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x").exit_code == 1
     (result,) = results(Path("x"))
     assert (result["state"], result["error"]["message"]) == ("failed", "The verify command was ended by SIGKILL.")
 
 
-def test_a_ledger_file_on_a_network_file_system_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger_file_on_network_file_system_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert slow_ledger(tmp_path, "sqlite") == ""
     monkeypatch.setattr("wolo.fleet.preflight.is_remote", lambda folder: True)
     assert "network file system" in slow_ledger(tmp_path, "sqlite")
     assert slow_ledger(tmp_path, "postgresql://x") == ""
 
 
-def test_tasks_that_name_their_models_need_no_default_model(
-    env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_naming_their_models_need_no_default(env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WOLO_MODEL")
     tasks = write_tasks(tmp_path / "t.jsonl", 1, model=env["WOLO_MODEL"])
     queued = run_wolo("batch", "run", "--mode", "yolo", str(tasks), "--out", "x", "-j", "0")

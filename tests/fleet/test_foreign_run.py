@@ -111,7 +111,7 @@ def test_a_report_reads_no_steps_through_a_link(run: Path, tmp_path: Path) -> No
     ("field", "value"),
     [("env", ["OPENAI_API_KEY"]), ("repo", "ext::sh -c id"), ("ref", "--upload-pack=id")],
 )
-def test_a_task_that_no_file_may_hold_is_not_run(run: Path, field: str, value: Any) -> None:
+def test_task_no_file_may_hold_is_not_run(run: Path, field: str, value: Any) -> None:
     change_task(run, repo="https://127.0.0.1:1/x.git")
     change_task(run, **{field: value})
     assert run_wolo("batch", "resume", str(run)).exit_code == 2
@@ -168,7 +168,7 @@ def test_a_foreign_run_names_no_folder_to_change(tmp_path: Path, env: dict[str, 
 
 
 @pytest.mark.parametrize("mode", ["plan", "ask", "auto"])
-def test_commands_of_a_task_file_stay_in_the_sandbox(tmp_path: Path, env: dict[str, str], mode: str) -> None:
+def test_task_file_commands_stay_in_the_sandbox(tmp_path: Path, env: dict[str, str], mode: str) -> None:
     outside = Path.home() / "planted"
     tasks = write_tasks(
         tmp_path / "t.jsonl", 1, mode=mode, setup=f"touch {outside}; touch made", verify=f"touch {outside}; test -f made"

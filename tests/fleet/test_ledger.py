@@ -18,7 +18,7 @@ from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Sp
 from wolo.fleet.ledger.run_rows import Added, Meta
 
 
-def test_tasks_are_leased_in_order_and_each_result_is_written_once(ledger: Ledger, host: TestHost, run: Path) -> None:
+def test_tasks_lease_in_order_and_results_write_once(ledger: Ledger, host: TestHost, run: Path) -> None:
     assert ledger.add(tasks("a", "b")) == Added(2, 0, 0)
     first, second = leased(ledger, host.owner()), leased(ledger, host.owner())
     assert ledger.lease(host.owner()) is None
@@ -49,7 +49,7 @@ def test_tasks_are_leased_in_order_and_each_result_is_written_once(ledger: Ledge
     assert json.loads((run / "summary.json").read_text())["states"] == {"failed": 1, "passed": 1}
 
 
-def test_known_tasks_are_left_alone_and_changed_ones_queued_again(ledger: Ledger, host: TestHost, run: Path) -> None:
+def test_known_tasks_stay_and_changed_ones_requeue(ledger: Ledger, host: TestHost, run: Path) -> None:
     ledger.add(tasks("a", "b"))
     ledger.publish(leased(ledger, host.owner()), outcome())
     assert ledger.add(tasks("a", "b", "c")) == Added(1, 2, 0)
@@ -63,7 +63,7 @@ def test_known_tasks_are_left_alone_and_changed_ones_queued_again(ledger: Ledger
     assert [line["key"] for line in results(run)] == ["go-a", "other-a"]
 
 
-def test_a_zombie_cannot_publish_and_its_heartbeat_says_so(ledger: Ledger, host: TestHost, run: Path) -> None:
+def test_zombie_cannot_publish_and_its_heartbeat_says_so(ledger: Ledger, host: TestHost, run: Path) -> None:
     ledger.add(tasks("a"))
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         zombie = leased(ledger, host.owner(process.pid))
@@ -97,7 +97,7 @@ def test_infrastructure_is_retried_twice_and_failures_never(ledger: Ledger, host
     assert [(line["id"], line["attempt"], line["state"]) for line in results(run)][-1] == ("a", 4, "passed")
 
 
-def test_a_budget_of_the_run_leaves_the_rest_queued(run: Path, store: str, host: TestHost) -> None:
+def test_run_budget_leaves_the_rest_queued(run: Path, store: str, host: TestHost) -> None:
     ledger = create_ledger(run, Meta(version="1", max_tokens=100), store, host)
     ledger.add(tasks("a", "b", "c"))
     first, second = leased(ledger, host.owner()), leased(ledger, host.owner())
@@ -133,7 +133,7 @@ def test_an_attempt_that_was_not_begun_goes_back(ledger: Ledger, host: TestHost)
     assert (again.attempt, again.fence > lease.fence, ledger.heartbeat(lease)) == (1, True, "lost")
 
 
-def test_a_torn_missing_or_foreign_end_of_the_results_is_written_again(ledger: Ledger, host: TestHost, run: Path) -> None:
+def test_torn_missing_or_foreign_results_end_is_rewritten(ledger: Ledger, host: TestHost, run: Path) -> None:
     ledger.add(tasks("a", "b", "c"))
     for _ in range(2):
         ledger.publish(leased(ledger, host.owner()), outcome())
@@ -149,7 +149,7 @@ def test_a_torn_missing_or_foreign_end_of_the_results_is_written_again(ledger: L
     assert [line["id"] for line in results(run)] == ["a", "b", "c"]
 
 
-def test_changed_lines_of_the_results_are_found_and_written_again(ledger: Ledger, host: TestHost, run: Path) -> None:
+def test_changed_result_lines_are_found_and_rewritten(ledger: Ledger, host: TestHost, run: Path) -> None:
     ledger.add(tasks("a", "b", "c"))
     for _ in range(3):
         ledger.publish(leased(ledger, host.owner()), outcome())
@@ -172,7 +172,7 @@ def test_changed_lines_of_the_results_are_found_and_written_again(ledger: Ledger
         assert path.read_bytes() == whole
 
 
-def test_results_go_on_at_the_right_line_after_foreign_lines_and_a_restore(ledger: Ledger, host: TestHost, run: Path) -> None:
+def test_results_continue_after_foreign_lines_and_a_restore(ledger: Ledger, host: TestHost, run: Path) -> None:
     ledger.add(tasks("a", "b", "c", "d"))
     ledger.publish(leased(ledger, host.owner()), outcome())
     with (run / "results.jsonl").open("ab") as file:
@@ -225,7 +225,7 @@ def errored(lease: Lease, kind: str) -> AttemptOutcome:
 
 
 @pytest.mark.parametrize("kind", ["auth", "quota"])
-def test_a_refused_key_keeps_the_tasks_of_its_provider(ledger: Ledger, host: TestHost, run: Path, kind: str) -> None:
+def test_refused_key_keeps_the_tasks_of_its_provider(ledger: Ledger, host: TestHost, run: Path, kind: str) -> None:
     ledger.add(tasks("a1", "a2", "b1", "a3", "b2"), lambda task: task.id[0])
     first, running = leased(ledger, host.owner()), leased(ledger, host.owner())
     ledger.publish(first, errored(first, kind))
@@ -241,7 +241,7 @@ def test_a_refused_key_keeps_the_tasks_of_its_provider(ledger: Ledger, host: Tes
     assert leased(ledger, host.owner()).task.id == "a3"
 
 
-def test_other_errors_stop_at_their_limit_and_retry_starts_anew(run: Path, store: str, host: TestHost) -> None:
+def test_other_errors_stop_at_limit_and_retry_restarts(run: Path, store: str, host: TestHost) -> None:
     ledger = create_ledger(run, Meta(version="1", max_errors=2), store, host)
     ledger.add(tasks("a", "b", "c"))
     for _ in range(2):

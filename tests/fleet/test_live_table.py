@@ -16,7 +16,7 @@ from wolo.cli.fleet.live_table import LiveTable, cost_so_far
 HOSTILE = "so \x1b[31m\x1b]0;owned\x07 long a line that it fits into no window of sixty columns"
 
 
-def test_a_table_is_repainted_in_place_and_interrupts_stay_readable(
+def test_table_repaints_in_place_with_readable_interrupts(
     tmp_path: Path, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in serve(provider).items():
@@ -45,7 +45,7 @@ def test_a_table_is_repainted_in_place_and_interrupts_stay_readable(
         screen.wait_for("2 done, 1 cancelled")
 
 
-def test_what_does_not_fit_into_the_window_is_counted() -> None:
+def test_surplus_rows_are_counted() -> None:
     for count, last in ((23, "22"), (24, "  … 2 more"), (90, "  … 68 more")):
         screen = io.StringIO()  # taken for 24 lines
         LiveTable(screen).draw([str(number) for number in range(count)])
@@ -56,5 +56,5 @@ def test_what_does_not_fit_into_the_window_is_counted() -> None:
 @pytest.mark.parametrize(
     ("cost", "known", "shown"), [(1.5, 1.5, "$1.5000"), (None, 1.5, "at least $1.5000"), (None, 0.0, "?"), (0.0, 0.0, "$0")]
 )
-def test_a_cost_that_is_partly_unknown_shows_the_known_part(cost: float | None, known: float, shown: str) -> None:
+def test_partly_unknown_cost_shows_the_known_part(cost: float | None, known: float, shown: str) -> None:
     assert cost_so_far({"cost_usd": cost, "known_cost_usd": known}) == shown

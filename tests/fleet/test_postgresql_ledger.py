@@ -72,9 +72,7 @@ def test_the_password_is_neither_saved_nor_shown(
     assert "wrong" not in caught.value.message + caught.value.hint
 
 
-def test_a_reference_to_the_password_is_saved_as_it_is(
-    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_password_reference_is_saved_unchanged(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("psycopg")
     monkeypatch.setenv("SECRET", "se%2Fcret-word")
     create_ledger(tmp_path, Meta(version="1"), postgres.url.replace("se%2Fcret-word", "${SECRET}")).close()
@@ -121,7 +119,7 @@ def test_a_cut_connection_is_made_again(run: Path, host: TestHost, postgres: Pos
     assert [line["id"] for line in results(run)] == ["a"]
 
 
-def test_a_batch_runs_and_resumes_without_a_trace_of_the_password(
+def test_batch_runs_and_resumes_without_password_traces(
     postgres: PostgresServer, store: str, provider: ProviderServer, tmp_path: Path
 ) -> None:
     env = serve(provider)

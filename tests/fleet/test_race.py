@@ -28,7 +28,7 @@ def _by_model(asked: Asked) -> Reply:
     return text("Done.") if asked.results else call("shell", {"command": command})
 
 
-def test_the_smallest_patch_that_passed_is_applied_on_a_yes(tmp_path: Path, provider: ProviderServer) -> None:
+def test_smallest_passing_patch_is_applied_on_yes(tmp_path: Path, provider: ProviderServer) -> None:
     provider.otherwise = _by_model
     source = repository(tmp_path / "source", {"sub/a.txt": "one\n"})
     files(source, {"sub/a.txt": "uncommitted\n"})
@@ -72,7 +72,7 @@ def test_a_race_runs_nothing_that_the_repository_configures(tmp_path: Path) -> N
     assert left(ran) == []
 
 
-def test_a_race_in_a_repository_that_borrows_copies_nothing_of_others(tmp_path: Path) -> None:
+def test_race_in_borrowing_repository_copies_nothing_of_others(tmp_path: Path) -> None:
     other = repository(tmp_path / "private", {"secret.txt": "sesame\n"})
     git(tmp_path, "clone", "-q", "--shared", str(other), str(tmp_path / "source"))
     refused = run_wolo(*RACE, "-n", "2", "--yes", "--json", cwd=tmp_path / "source")
@@ -81,7 +81,7 @@ def test_a_race_in_a_repository_that_borrows_copies_nothing_of_others(tmp_path: 
     assert not list(Path(refused.json["run"]).rglob("pack-*"))
 
 
-def test_an_interrupted_race_ends_what_runs_and_asks_in_spite_of_yes(tmp_path: Path, provider: ProviderServer) -> None:
+def test_interrupted_race_ends_runs_and_still_asks(tmp_path: Path, provider: ProviderServer) -> None:
     source, go_on = repository(tmp_path / "source", {"a.txt": "one\n"}), threading.Event()
 
     def answer(asked: Asked) -> Reply:

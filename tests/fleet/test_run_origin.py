@@ -30,7 +30,7 @@ def test_no_file_sets_a_looser_mode(tmp_path: Path) -> None:
     assert run_wolo("batch", "run", str(tasks), "--out", "x", "--mode", "yolo").exit_code == 0
 
 
-def test_a_run_of_somebody_else_is_continued_only_as_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_run_is_continued_only_as_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 2)
     made = run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "0", "--mode", "yolo", "--set", "retry.tries=1")
     assert made.exit_code == 0, made.stderr
@@ -45,7 +45,7 @@ def test_a_run_of_somebody_else_is_continued_only_as_saved(tmp_path: Path, monke
     assert len(results(Path("x"))) == 2
 
 
-def test_a_run_of_somebody_else_in_a_usual_mode_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_run_in_usual_mode_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = write_tasks(tmp_path / "t.jsonl", 1)
     assert run_wolo("batch", "run", str(tasks), "--out", "x", "-j", "0", "--mode", "plan").exit_code == 0
     monkeypatch.setenv("WOLO_HOME", str(tmp_path / "other"))

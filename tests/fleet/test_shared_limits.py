@@ -36,7 +36,7 @@ def send_greedily(limits: list[SharedLimits], host: TestHost, tokens: int, secon
     return sent
 
 
-def test_four_workers_stay_under_the_limits_and_near_them(run: Path, host: TestHost) -> None:
+def test_four_workers_stay_just_under_the_limits(run: Path, host: TestHost) -> None:
     ledgers = [create_ledger(run, Meta(version="1"), host=host), *(open_ledger(run, host) for _ in range(3))]
     by_requests = send_greedily([each.limits(requests=60) for each in ledgers], host, 0, 300)
     assert 54 <= most_in_a_minute(by_requests)[0] <= 60
@@ -47,7 +47,7 @@ def test_four_workers_stay_under_the_limits_and_near_them(run: Path, host: TestH
         ledger.close()
 
 
-def test_after_a_rate_limit_all_wait_and_then_go_at_half_of_the_pace(run: Path, host: TestHost) -> None:
+def test_rate_limit_delays_all_then_halves_pace(run: Path, host: TestHost) -> None:
     ledger = create_ledger(run, Meta(version="1"), host=host)
     one, other = ledger.limits(), ledger.limits()
     assert [one.acquire("key") for _ in range(40)] == [0.0] * 40
@@ -63,7 +63,7 @@ def test_after_a_rate_limit_all_wait_and_then_go_at_half_of_the_pace(run: Path, 
     ledger.close()
 
 
-def test_used_tokens_count_when_they_were_more_than_expected(run: Path, host: TestHost) -> None:
+def test_used_tokens_above_expectation_count(run: Path, host: TestHost) -> None:
     ledger = create_ledger(run, Meta(version="1"), host=host)
     limits = ledger.limits(tokens=1000)
     assert limits.acquire("key", 10) == 0.0
@@ -97,6 +97,6 @@ async def test_agents_of_a_batch_ask_before_each_request(run: Path, host: TestHo
     ledger.close()
 
 
-def test_without_an_answer_of_the_worker_requests_are_sent(provider: ProviderServer, tmp_path: Path) -> None:
+def test_silent_worker_answer_lets_requests_go(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(replies.text("done"))
     assert run_wolo("-p", "go", *provider.flags, env={LIMITER_VARIABLE: str(tmp_path / "gone")}).stdout.strip() == "done"

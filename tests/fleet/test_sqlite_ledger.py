@@ -53,7 +53,7 @@ def cancelled(run: Path) -> int:
         return ledger.cancel(None)
 
 
-def test_a_folder_that_cannot_be_written_can_be_read(host: TestHost) -> None:
+def test_unwritable_folder_can_be_read(host: TestHost) -> None:
     with unprivileged.folder() as run:
         writer = create_ledger(run, Meta(version="1"), "sqlite", host)
         writer.add(tasks("a", "b"))
@@ -109,7 +109,7 @@ def beat_forever(ledger: Ledger, lease: Lease) -> None:
         ledger.heartbeat(lease, note="x" * 500)
 
 
-def test_a_full_disk_is_one_sentence_and_nothing_is_lost(ledger: Ledger, run: Path, host: TestHost) -> None:
+def test_full_disk_is_one_sentence_without_loss(ledger: Ledger, run: Path, host: TestHost) -> None:
     ledger.add(tasks("a", "b"))
     lease = leased(ledger, host.owner())
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -169,7 +169,7 @@ def test_no_ledger_and_a_newer_one_are_refused(ledger: Ledger, run: Path, tmp_pa
         open_ledger(run)
 
 
-def test_a_hung_worker_loses_its_lease_by_time_alone(ledger: Ledger, host: TestHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hung_worker_loses_its_lease_by_time(ledger: Ledger, host: TestHost, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.add(tasks("a"))
     lease = leased(ledger, host.owner())
     monkeypatch.setattr(time, "time", lambda: 4e9)  # the date jumps
@@ -183,7 +183,7 @@ def test_a_hung_worker_loses_its_lease_by_time_alone(ledger: Ledger, host: TestH
     assert ledger.expire() == 1
 
 
-def test_the_last_start_of_the_machine_ends_all_leases(ledger: Ledger, run: Path, host: TestHost) -> None:
+def test_machine_restart_ends_all_leases(ledger: Ledger, run: Path, host: TestHost) -> None:
     ledger.add(tasks("a"))
     before = host.owner()
     leased(ledger, Owner(before.host, before.pid, f"before/{before.started.partition('/')[2]}"))
@@ -206,7 +206,7 @@ def test_a_second_machine_is_noticed_and_refused(ledger: Ledger, run: Path, host
     elsewhere.close()
 
 
-def test_what_another_machine_left_is_taken_after_the_time_of_a_lease(ledger: Ledger, run: Path, host: TestHost) -> None:
+def test_lease_of_another_machine_is_taken_after_timeout(ledger: Ledger, run: Path, host: TestHost) -> None:
     ledger.add(tasks("a"))
     leased(ledger, host.owner())
     other = TestHost("other", "other-boot")

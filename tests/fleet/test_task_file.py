@@ -53,13 +53,13 @@ def test_a_task_with_every_field(tmp_path: Path) -> None:
     assert key_of(task, {"model": "m"}) != key_of(task, {"model": "n"})
 
 
-def test_a_byte_order_mark_windows_line_ends_blank_lines_and_null_are_fine(tmp_path: Path) -> None:
+def test_encoding_marks_line_ends_blanks_and_null_pass(tmp_path: Path) -> None:
     (tmp_path / "p.md").write_bytes("\ufeffWrite ü.\n".encode())
     tasks = read(b'\xef\xbb\xbf{"id":"a","prompt":"x","verify":null}\r\n\r\n{"id":"b","prompt_file":"p.md"}', tmp_path)
     assert [(task.id, task.prompt) for task in tasks] == [("a", "x"), ("b", "Write ü.\n")]
 
 
-def test_every_mistake_is_reported_at_once_with_its_place(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_with_their_place(tmp_path: Path) -> None:
     data = b"".join(
         (
             b'{"id": "a", "prompt": "x"}\n',
@@ -139,7 +139,7 @@ def test_a_model_is_checked_once_for_all_tasks() -> None:
 @pytest.mark.parametrize(
     ("mode", "allowed"), [("plan", "plan"), ("ask", "plan ask"), ("auto", "plan ask edit auto"), ("yolo", "all")]
 )
-def test_a_looser_mode_is_a_mistake_of_its_line(mode: str, allowed: str) -> None:
+def test_looser_mode_is_a_mistake_of_its_line(mode: str, allowed: str) -> None:
     modes = ("plan", "ask", "edit", "auto", "yolo")
     data = "".join(json.dumps({"id": each, "prompt": "x", "mode": each}) + "\n" for each in modes)
     fine = modes if allowed == "all" else allowed.split()

@@ -117,7 +117,7 @@ def test_a_conversation_becomes_the_body_of_a_request() -> None:
 
 
 @given(histories, dialects, levels)
-def test_any_history_becomes_a_request_that_a_strict_server_takes(
+def test_any_history_becomes_a_strictly_valid_request(
     history: tuple[Message, ...], dialect: AnthropicDialect, level: ThinkingLevel | None
 ) -> None:
     before = copy.deepcopy(history)
@@ -129,9 +129,7 @@ def test_any_history_becomes_a_request_that_a_strict_server_takes(
 
 
 @given(histories, dialects)
-def test_a_longer_history_begins_with_the_messages_of_a_shorter_one(
-    history: tuple[Message, ...], dialect: AnthropicDialect
-) -> None:
+def test_longer_history_begins_with_shorter_one(history: tuple[Message, ...], dialect: AnthropicDialect) -> None:
     growing = Anthropic(dialect)
     before: list[Any] = []
     for end in range(len(history) + 1):
@@ -145,7 +143,7 @@ def test_a_longer_history_begins_with_the_messages_of_a_shorter_one(
 
 
 @given(histories, dialects, st.lists(st.integers(0, 8), max_size=5))
-def test_a_history_that_shrinks_and_grows_again_has_the_bytes_of_a_fresh_one(
+def test_shrunk_and_grown_history_has_fresh_bytes(
     history: tuple[Message, ...], dialect: AnthropicDialect, ends: list[int]
 ) -> None:
     kept = Anthropic(dialect)
@@ -163,7 +161,7 @@ def test_reasoning_of_others_never_goes_out(history: tuple[Message, ...]) -> Non
 
 
 @given(st.integers(1, 4), st.booleans(), st.lists(st.booleans(), min_size=1, max_size=6))
-def test_never_more_than_four_marks_and_one_at_the_end(rounds: int, has_tools: bool, cached: list[bool]) -> None:
+def test_four_marks_at_most_with_one_at_end(rounds: int, has_tools: bool, cached: list[bool]) -> None:
     blocks = [replace(user(f"block {at}"), metadata={"cache": is_cached}) for at, is_cached in enumerate(cached)]
     loop = [answered(*(done(call_id=f"c{at}_{n}") for n in range(15))) for at in range(rounds)]
     body = body_of(UNSIGNED, request((*blocks, *loop), tools=TOOLS if has_tools else ()))
@@ -175,7 +173,7 @@ def test_never_more_than_four_marks_and_one_at_the_end(rounds: int, has_tools: b
 # Turns and results
 
 
-def test_all_results_of_an_answer_come_in_one_message_and_first() -> None:
+def test_answer_results_share_one_first_message() -> None:
     shot = ImagePart(media_type="image/png", data=PNG)
     broken = ToolPart(tool="read", call_id="c2", status="failed", outcome="error", output="no such file", output_parts=(shot,))
     calls = (done("a", call_id="c1", output_parts=(shot,)), broken, ToolPart(tool="read", call_id="c3"))
@@ -189,7 +187,7 @@ def test_all_results_of_an_answer_come_in_one_message_and_first() -> None:
     assert messages[3] == {"role": "assistant", "content": [said(NO_ANSWER)]}
 
 
-def test_media_of_results_follow_them_where_the_server_takes_none_inside() -> None:
+def test_media_follow_results_where_server_takes_none_inside() -> None:
     call = done("a", call_id="c1", output_parts=(ImagePart(data=PNG), FilePart(name="a.pdf", data=b"%PDF-1")))
     result, image, document = sent(UNSIGNED, user("go"), answered(call))[-1]["content"]
     assert result == {"type": "tool_result", "tool_use_id": "c1", "content": "a"}
@@ -219,7 +217,7 @@ def test_the_user_speaks_first_and_last() -> None:
     assert [message["role"] for message in sent(AnthropicDialect(), hello)] == ["user", "assistant", "user"]
 
 
-def test_a_paused_answer_is_sent_as_it_is_to_be_gone_on_with() -> None:
+def test_paused_answer_is_sent_unchanged_for_continuation() -> None:
     paused = answered(TextPart(text="Searching"), finish_reason="paused")
     messages = sent(AnthropicDialect(), user("go"), paused)
     assert messages[-1] == {"role": "assistant", "content": [said("Searching")]}
@@ -237,13 +235,13 @@ def test_a_refused_answer_is_not_sent_again() -> None:
     ]
 
 
-def test_a_system_message_of_the_conversation_takes_the_place_of_ours() -> None:
+def test_conversation_system_message_replaces_ours() -> None:
     body = body_of(PLAIN, request((system("Be brief."), user("hi"), system("Now in French."))))
     assert body["system"] == [said("Be brief.")]
     assert body["messages"][-1] == {"role": "user", "content": [said("Now in French.")]}
 
 
-def test_a_history_with_calls_names_their_tools_even_when_none_is_offered() -> None:
+def test_history_with_calls_names_unoffered_tools() -> None:
     body = body_of(PLAIN, request((user("go"), answered(done(call_id="c1"))), tools=()))
     assert [tool["name"] for tool in body["tools"]] == ["read"]
     assert body["tool_choice"] == {"type": "none"}
@@ -281,7 +279,7 @@ def thoughts(messages: list[dict[str, Any]]) -> list[int]:
     ]
 
 
-def test_thinking_goes_back_in_order_and_unchanged_also_after_a_restart() -> None:
+def test_thinking_returns_in_order_unchanged_after_restart() -> None:
     history = loop_of(ADAPTIVE, *loop_of(ADAPTIVE, user("go")))
     messages = sent(ADAPTIVE, *history)
     assert thoughts(messages) == [2, 2]
@@ -292,7 +290,7 @@ def test_thinking_goes_back_in_order_and_unchanged_also_after_a_restart() -> Non
 
 
 @pytest.mark.parametrize("change", ["earlier message", "system", "tools", "model", "summary before"])
-def test_thinking_stays_behind_where_anything_before_it_has_changed(change: str) -> None:
+def test_thinking_stays_behind_after_an_earlier_change(change: str) -> None:
     history = loop_of(ADAPTIVE, *loop_of(ADAPTIVE, user("go")))
     fields: dict[str, Any] = {}
     match change:
@@ -309,20 +307,20 @@ def test_thinking_stays_behind_where_anything_before_it_has_changed(change: str)
     assert not any(thoughts(sent(ADAPTIVE, *history, **fields)))
 
 
-def test_what_was_thought_behind_the_changed_prefix_is_kept() -> None:
+def test_thinking_behind_the_changed_prefix_is_kept() -> None:
     first = loop_of(ADAPTIVE, user("go"))
     later = loop_of(ADAPTIVE, user("changed"), *first[1:])
     assert thoughts(sent(ADAPTIVE, *later)) == [0, 2]
     assert thoughts(sent(ADAPTIVE, *first, *later[2:])) == [2, 0], "and only behind that one"
 
 
-def test_thinking_without_a_stamp_is_trusted_unless_some_before_it_was_left_out() -> None:
+def test_unstamped_thinking_is_trusted_unless_some_was_omitted() -> None:
     unstamped = answered(signed(), done(call_id="c9"))
     assert thoughts(sent(ADAPTIVE, user("go"), unstamped)) == [1]
     assert thoughts(sent(ADAPTIVE, user("go"), answered(signed(prefix="0" * 32), done(call_id="c8")), unstamped)) == [0, 0]
 
 
-def test_an_older_model_takes_its_thinking_also_behind_another_prefix() -> None:
+def test_older_model_accepts_thinking_behind_other_prefix() -> None:
     older = AnthropicDialect(bound_thinking=False)
     history = loop_of(older, user("go"))
     assert thoughts(sent(older, user("changed"), *history[1:])) == [2]
@@ -336,7 +334,7 @@ def test_unsigned_and_last_thinking_stay_behind() -> None:
     assert sent(UNSIGNED, user("go"), thought)[1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": ""}
 
 
-def test_a_round_of_calls_that_lost_its_thinking_goes_on_without_any() -> None:
+def test_call_round_without_its_thinking_continues_without_any() -> None:
     """A model that counts its thinking refuses to think where the round did not begin with thinking."""
     history = loop_of(AnthropicDialect(), user("go"))
     assert body_of(AnthropicDialect(), request(history, thinking="high"))["thinking"]["type"] == "enabled"
@@ -390,7 +388,7 @@ def test_levels_of_thinking(dialect: AnthropicDialect, level: Any, fields: dict[
         ("glm-5.2", {"type": "enabled", "budget_tokens": 4096}),
     ],
 )
-def test_an_unlisted_claude_is_asked_to_think_as_its_generation_is(model: str, thinking: dict[str, Any]) -> None:
+def test_unlisted_claude_thinks_as_its_generation(model: str, thinking: dict[str, Any]) -> None:
     body = body_of(AnthropicDialect(), request((user("hi"),), thinking="low", model=model))
     assert body["thinking"] == thinking
     assert ("output_config" in body) == (thinking["type"] == "adaptive")
@@ -399,7 +397,7 @@ def test_an_unlisted_claude_is_asked_to_think_as_its_generation_is(model: str, t
 # The other fields
 
 
-def test_the_limit_is_always_said_and_leaves_room_for_the_answer() -> None:
+def test_limit_is_always_sent_leaving_room_for_answer() -> None:
     def limit(**fields: Any) -> Any:
         body = body_of(AnthropicDialect(), request((user("hi"),), thinking="max", **fields))
         assert lint(body) == []
@@ -433,7 +431,7 @@ def test_stop_words_and_the_form_of_the_answer() -> None:
     assert "output_config" not in body_of(AnthropicDialect(), request((user("hi"),), json_schema=schema))
 
 
-def test_a_union_at_the_root_of_a_schema_becomes_optional_properties() -> None:
+def test_root_union_of_schema_becomes_optional_properties() -> None:
     union = {"anyOf": [{"type": "object", "properties": {name: {"type": "string"}}, "required": [name]} for name in "ab"]}
     body = body_of(PLAIN, request((user("hi"),), tools=(ToolSpec(name="t", description="", parameters=union),)))
     properties = {"a": {"type": "string"}, "b": {"type": "string"}}
@@ -447,7 +445,7 @@ def test_a_refused_field_is_left_out(field: str) -> None:
         assert f'"{field}"'.encode() not in Anthropic(dialect).encode(asked)
 
 
-def test_a_cached_stretch_of_conversation_gets_a_mark_of_its_own() -> None:
+def test_cached_conversation_stretch_gets_its_own_mark() -> None:
     block = format_conversation_for_cache([user("old question"), answered(TextPart(text="old answer"))])
     body = body_of(AnthropicDialect(), request((block, user("new"))))
     assert body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
@@ -455,7 +453,7 @@ def test_a_cached_stretch_of_conversation_gets_a_mark_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("num_calls", "marked"), [(5, [0, 2, 6]), (25, [2, 4, 6])])
-def test_where_the_request_before_ended_is_marked_when_it_is_too_far_to_be_found(num_calls: int, marked: list[int]) -> None:
+def test_distant_end_of_last_request_is_marked(num_calls: int, marked: list[int]) -> None:
     blocks = [replace(user(f"block {at}"), metadata={"cache": True}) for at in range(2)]
     step = answered(*(done(call_id=f"c{at}") for at in range(num_calls)))
     messages = body_of(AnthropicDialect(), request((*blocks, user("go"), step)))["messages"]
@@ -463,7 +461,7 @@ def test_where_the_request_before_ended_is_marked_when_it_is_too_far_to_be_found
 
 
 @pytest.mark.parametrize("is_cached", [False, True])
-def test_tools_and_system_prompt_keep_their_bytes_through_a_session(is_cached: bool) -> None:
+def test_tools_and_system_prompt_keep_session_bytes(is_cached: bool) -> None:
     opening = replace(user("long ago"), metadata={"cache": is_cached})
     grown = [answered(done(call_id=f"c{at}")) for at in range(4)]
     bodies = [body_of(AnthropicDialect(), request((opening, *grown[:end]))) for end in range(5)]
@@ -483,7 +481,7 @@ def test_the_pieces_of_the_prefix_are_named() -> None:
     assert digests[1][: len(digests[0])] == digests[0], "moving marks do not count"
 
 
-def test_ids_from_anywhere_become_legal_and_stay_the_same() -> None:
+def test_foreign_ids_become_legal_and_stay_equal() -> None:
     ids = ["functions.read:0", "x" * 200, "x" * 199 + "y", "toolu_1"]
     history = (user("go"), answered(*(done(call_id=each) for each in ids)))
     blocks = sent(AnthropicDialect(), *history)[1]["content"]

@@ -154,7 +154,7 @@ def test_a_stream_that_ends_early_is_no_answer(recording: Path) -> None:
         assert caught.value.retryable
 
 
-def test_what_was_received_goes_back_as_it_was() -> None:
+def test_received_blocks_return_unchanged() -> None:
     """The same blocks in the same order, to the letter."""
     (recording,) = (path for path in RECORDINGS if path.stem == "thinking_and_calls")
     format = Anthropic(AnthropicDialect())
@@ -189,7 +189,7 @@ def test_thinking_is_stamped_with_the_request_it_answers() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["text", "thinking", "call"]), st.text(max_size=30), st.integers(1, 7)), max_size=6))
-def test_blocks_come_back_as_they_were_whatever_their_fragments(wanted: list[tuple[str, str, int]]) -> None:
+def test_blocks_return_unchanged_with_any_fragments(wanted: list[tuple[str, str, int]]) -> None:
     events: list[Any] = [start()]
     expected: list[Any] = []
     for index, (kind, text, size) in enumerate(wanted):
@@ -209,7 +209,7 @@ def test_blocks_come_back_as_they_were_whatever_their_fragments(wanted: list[tup
 # What servers do that they should not
 
 
-def test_pings_and_what_is_not_known_yet_are_passed_over() -> None:
+def test_pings_and_unknown_events_are_passed_over() -> None:
     odd: list[Mapping[str, Any] | bytes] = [
         PING,
         {"type": "brand_new_event", "delta": {"text": "no"}},
@@ -229,7 +229,7 @@ def test_an_emoji_in_two_halves_is_mended() -> None:
     assert shape(heard(begin(0, {"type": "text", "text": ""}), *halves, end(), LAST)) == ["a😀b"]
 
 
-def test_blocks_without_numbers_and_events_without_types_are_understood() -> None:
+def test_blocks_without_numbers_and_events_without_types_work() -> None:
     events: list[dict[str, Any]] = [start(), *text_block(0, "Hi"), *call_block(1, "read", {"path": "a"}, "c1"), end("tool_use")]
     untyped = [
         {name: value for name, value in event.items() if name not in ("index", "type") or event["type"] == "content_block_stop"}
@@ -248,7 +248,7 @@ def test_an_index_that_comes_again_is_another_block() -> None:
     assert [call.input for call in heard(start(), *unended, end(), LAST).calls] == [{"path": "a"}, {"path": "b"}]
 
 
-def test_the_whole_input_counts_only_when_no_fragments_come() -> None:
+def test_whole_input_counts_only_without_fragments() -> None:
     block = {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}}
     (call,) = heard(begin(0, block), end("tool_use"), LAST).calls
     assert call.input == {"path": "a"}
@@ -261,7 +261,7 @@ def test_names_of_tools_come_back_as_ours() -> None:
     assert call.tool == TOOLS[1].name
 
 
-def test_a_second_beginning_of_the_same_answer_is_passed_over_and_another_answer_refused() -> None:
+def test_repeated_start_is_skipped_and_another_answer_refused() -> None:
     first = [start("msg_a"), *call_block(0, "read", {"path": "a"}, "c1")]
     assert len(heard(*first, start("msg_a"), end("tool_use"), LAST).calls) == 1
     assert len(heard(*first, {"type": "message_start", "message": {"id": ""}}, start("msg_a"), end("tool_use"), LAST).calls) == 1
@@ -275,7 +275,7 @@ def test_nothing_behind_the_end_belongs_to_the_answer() -> None:
     assert (message.text, message.calls, message.finish_reason) == ("Hi", (), "stop")
 
 
-def test_a_proxy_may_end_the_stream_its_own_way() -> None:
+def test_proxy_may_end_the_stream_differently() -> None:
     assert heard(start(), *text_block(0, "Hi"), end(), b"[DONE]").finish_reason == "stop"
     with pytest.raises(Unavailable):
         heard(start(), *text_block(0, "Hi"), b"[DONE]")
@@ -297,14 +297,14 @@ def test_why_an_answer_ended(reason: str, finish: str) -> None:
     assert heard(start(), *text_block(0, "Hi"), end(reason), LAST).finish_reason == finish
 
 
-def test_a_full_window_is_an_overflow_and_a_failure_of_the_network_another_try() -> None:
+def test_full_window_overflows_and_network_failure_retries() -> None:
     with pytest.raises(ContextOverflow):
         heard(start(), *text_block(0, "Hi"), end("model_context_window_exceeded"), LAST)
     with pytest.raises(Unavailable):
         heard(start(), *text_block(0, "Hi"), end("network_error"), LAST)
 
 
-def test_why_it_was_refused_is_kept_with_the_answer() -> None:
+def test_refusal_reason_is_kept_with_the_answer() -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "It asks for malware."}
     assert heard(start(), *call_block(0, "read", {}), end("refusal", stop_details=details), LAST).error == "It asks for malware."
     assert heard(start(), end("refusal", stop_details=None), LAST).error == ""
@@ -378,7 +378,7 @@ def test_a_refused_field_is_named(message: str, field: str) -> None:
     assert refused.field == field
 
 
-def test_a_limit_that_does_not_fit_the_window_is_lowered_before_the_conversation_is_cut() -> None:
+def test_unfitting_limit_is_lowered_before_conversation_is_cut() -> None:
     message = "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length"
     refused = Anthropic(AnthropicDialect()).read_error(400, {}, json.dumps({"error": {"message": message}}).encode())
     assert isinstance(refused, ContextOverflow)
@@ -418,7 +418,7 @@ def test_an_answer_may_come_as_one_document() -> None:
         ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, Unavailable),
     ],
 )
-def test_what_is_no_answer_says_what_it_is(body: Any, error: type[ProviderError]) -> None:
+def test_non_answer_is_described(body: Any, error: type[ProviderError]) -> None:
     with pytest.raises(error):
         whole(body)
 
@@ -451,6 +451,6 @@ def test_a_first_event_that_carries_content_is_read(events: list[Any], expected:
     assert shape(heard(*events)) == shape(heard(events[0], PING, *events[1:])) == expected
 
 
-def test_a_whole_answer_in_the_first_event_says_how_it_ended() -> None:
+def test_whole_answer_in_first_event_tells_its_end() -> None:
     message = heard(start_with(SAID, reason="max_tokens"), LAST)
     assert (message.finish_reason, shape(message)) == ("length", ["Hi"])

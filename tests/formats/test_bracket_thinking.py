@@ -81,7 +81,7 @@ def test_everything_else_is_text_to_the_letter(text: str) -> None:
     assert not any(isinstance(each, Thought) for each in scan(*text))
 
 
-def test_what_follows_something_else_does_not_begin_a_line() -> None:
+def test_text_after_something_else_begins_no_line() -> None:
     brackets = BracketThinking()
     brackets.feed("Text\n")
     brackets.flush()
@@ -100,7 +100,7 @@ FRAGMENTS = st.sampled_from(["[", "]", "\n", " ", "a thought", "x", "1", "```\n"
 
 
 @given(st.lists(FRAGMENTS, max_size=10).map("".join), st.lists(st.integers(1, 6), min_size=1, max_size=3))
-def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
+def test_text_cuts_change_nothing(text: str, sizes: list[int]) -> None:
     assert scan(*cut(text, sizes)) == scan(text) == scan(*text)
     written = "".join(in_brackets(each) if isinstance(each, Thought) else each for each in scan(text))
     assert written.split() == text.split() or "".join(written.split()) == "".join(text.split())

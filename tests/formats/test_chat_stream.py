@@ -154,18 +154,18 @@ def test_calls_are_told_apart_however_they_are_numbered(name: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"add":["x"]}}', '{"a":1}{"a":1}', '{"a":1},"b":2}', '{"a"', "[]", "nonsense"])
-def test_arguments_that_make_no_sense_are_an_error_result(arguments: str) -> None:
+def test_senseless_arguments_are_an_error_result(arguments: str) -> None:
     (call,) = decode(calls(part("read", arguments, index=0, id="c")), CALLED).calls
     assert (call.status, call.outcome, call.input, call.raw_input) == ("failed", "invalid", {}, arguments)
 
 
-def test_the_rest_of_arguments_whose_beginning_parses_is_not_lost() -> None:
+def test_rest_behind_parsable_arguments_is_not_lost() -> None:
     (call,) = decode(calls(part("t", '{"a":1}', index=0, id="c")), calls(part(None, ',"b":2}', index=0)), CALLED).calls
     assert call.raw_input == '{"a":1},"b":2}'
     assert call.outcome == "invalid"
 
 
-def test_five_hundred_calls_in_one_answer_are_five_hundred_calls() -> None:
+def test_five_hundred_calls_in_an_answer_all_count() -> None:
     message = decode(*(calls(part("read", f'{{"n":{number}}}', index=number, id="same")) for number in range(500)), CALLED)
     assert [call.input["n"] for call in message.calls] == list(range(500))
     assert len({call.wire_id for call in message.calls}) == 500
@@ -198,7 +198,7 @@ def test_a_content_list_holds_text_and_thinking() -> None:
     assert shape(message) == [{"content": "hm"}, "Hi!"]
 
 
-def test_reasoning_details_are_kept_complete_and_go_back_unchanged() -> None:
+def test_reasoning_details_are_complete_and_return_unchanged() -> None:
     first = {"type": "reasoning.text", "text": "Let ", "index": 0, "format": "x"}
     second = {"type": "reasoning.text", "text": "me", "signature": "sig", "index": 0, "format": "x"}
     third = {"type": "reasoning.encrypted", "data": "abc", "index": 1, "id": "rs_1"}
@@ -215,7 +215,7 @@ def test_reasoning_details_are_kept_complete_and_go_back_unchanged() -> None:
 
 
 @pytest.mark.parametrize("junk", ["[1e999]", '{"a": 1e999}'])
-def test_what_could_not_be_sent_back_is_not_kept(junk: str) -> None:
+def test_unreturnable_reasoning_is_not_kept(junk: str) -> None:
     """A number beyond all bounds passes through a stream, but no request can carry it: it would end the session."""
     details = b'{"choices":[{"index":0,"delta":{"content":"Hi","reasoning_details":%b}}]}' % junk.encode()
     call = b'{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"read","arguments":"{}"},'
@@ -258,7 +258,7 @@ def test_think_tags_in_the_text_are_reasoning(pieces: list[str], expected: list[
     assert shape(decode(*(said(content=piece) for piece in pieces), STOPPED)) == expected
 
 
-def test_think_tags_stay_text_where_the_dialect_says_so() -> None:
+def test_think_tags_stay_text_where_dialect_says() -> None:
     assert decode(said(content="<think>a</think>b"), STOPPED, dialect=PLAIN).text == "<think>a</think>b"
 
 
@@ -272,7 +272,7 @@ def test_a_call_written_as_text_is_a_call() -> None:
     assert message.finish_reason == "tool_calls"
 
 
-def test_beside_a_real_call_a_written_one_is_dropped_or_text() -> None:
+def test_written_call_beside_a_real_is_no_call() -> None:
     written = '<tool_call>{"name": "read", "arguments": {"path": "a"}}</tool_call>'
     same = decode(said(content=written), calls(part("read", '{"path":"a"}', index=0, id="c")), CALLED)
     assert called(same) == [("read", {"path": "a"})]
@@ -323,7 +323,7 @@ def test_every_finish_reason_means_something(word: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["network_error", "error", "insufficient_system_resource", "abort", "engine_overloaded"])
-def test_a_failure_said_as_finish_reason_can_be_tried_again(word: str) -> None:
+def test_failure_as_finish_reason_can_be_retried(word: str) -> None:
     with pytest.raises(Unavailable) as caught:
         decode(said(content="Hi"), ends(word), DONE)
     assert caught.value.retryable
@@ -331,7 +331,7 @@ def test_a_failure_said_as_finish_reason_can_be_tried_again(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["model_context_window_exceeded", "context_length_exceeded"])
-def test_a_full_window_said_as_finish_reason_is_an_overflow(word: str) -> None:
+def test_full_window_as_finish_reason_is_overflow(word: str) -> None:
     with pytest.raises(ContextOverflow):
         decode(said(content="Hi"), ends(word), DONE)
 
@@ -343,17 +343,17 @@ def test_stop_beside_calls_means_the_calls() -> None:
 
 
 @pytest.mark.parametrize("word", ["content_filter", "length"])
-def test_calls_of_a_refused_or_cut_answer_do_not_run(word: str) -> None:
+def test_calls_of_refused_or_cut_answer_never_run(word: str) -> None:
     message = decode(calls(part("read", '{"path": "a"}', index=0, id="c")), ends(word))
     assert message.calls[0].status == "failed"
 
 
-def test_the_promise_of_calls_without_any_is_kept_as_it_is() -> None:
+def test_promise_without_calls_is_kept_unchanged() -> None:
     message = decode(said(content="I will read it."), CALLED)
     assert (message.finish_reason, message.calls) == ("tool_calls", ())
 
 
-def test_what_follows_the_finish_is_read_and_the_first_reason_stays() -> None:
+def test_first_finish_reason_stays_and_more_is_read() -> None:
     message = decode(said(content="a"), STOPPED, said(content="b"), ends("length"), ends(None), DONE)
     assert (message.text, message.finish_reason) == ("ab", "stop")
 
@@ -380,7 +380,7 @@ def test_a_stream_without_its_end_is_incomplete(payloads: list[Payload]) -> None
 
 
 @pytest.mark.parametrize("last", [said(content=""), ends(""), ends(None)])
-def test_done_behind_whole_text_or_whole_calls_is_an_end(last: Payload) -> None:
+def test_done_after_whole_text_or_calls_ends(last: Payload) -> None:
     assert decode(said(content="Hi"), last, DONE).finish_reason == "stop"
     assert decode(calls(part("read", '{"p": 1}', index=0, id="c")), last, DONE).finish_reason == "tool_calls"
 
@@ -407,7 +407,7 @@ COUNTS = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
         [STOPPED, {"choices": None, "usage": COUNTS}],
     ],
 )
-def test_token_counts_are_found_wherever_they_are_and_counted_once(payloads: list[Payload]) -> None:
+def test_token_counts_are_found_anywhere_and_counted_once(payloads: list[Payload]) -> None:
     assert decode(said(content="Hi"), *payloads).usage == Usage(input_tokens=9, output_tokens=5)
 
 
@@ -462,7 +462,7 @@ def test_an_error_that_says_nothing_is_none(error: Any) -> None:
         b'{"a":' * 100_000,
     ],
 )
-def test_what_nobody_knows_is_passed_over(noise: bytes) -> None:
+def test_unknown_fields_are_passed_over(noise: bytes) -> None:
     assert shape(decode(said(content="H"), noise, said(content="i"), STOPPED, DONE)) == ["Hi"]
 
 
@@ -471,7 +471,7 @@ def test_only_the_first_choice_is_heard() -> None:
     assert shape(decode(said(content="yes"), other, STOPPED)) == ["yes"]
 
 
-def test_an_emoji_written_as_two_escaped_halves_arrives_whole() -> None:
+def test_emoji_of_two_escaped_halves_arrives_whole() -> None:
     first, second = (b'{"choices":[{"index":0,"delta":{"content":"%s"}}]}' % half for half in (rb"a\ud83d", rb"\ude00b"))
     deltas = [*_feed(first, second)]
     assert "".join(deltas) == "a😀b"
@@ -517,7 +517,7 @@ def test_an_answer_in_one_document_is_an_answer() -> None:
 @pytest.mark.parametrize(
     "body", [b'{"choices": [{"message": {"content": "Hel', b'{"choices": [', b'{"choices"', b"[", b'{"a": 1,']
 )
-def test_a_document_that_breaks_off_may_be_asked_for_again(body: bytes) -> None:
+def test_broken_document_may_be_asked_again(body: bytes) -> None:
     with pytest.raises(Unavailable, match="in the middle of its JSON"):
         read_whole(body)
 
@@ -532,7 +532,7 @@ def test_a_document_that_breaks_off_may_be_asked_for_again(body: bytes) -> None:
         (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read"),
     ],
 )
-def test_what_is_no_document_is_said(body: bytes, said: str) -> None:
+def test_non_document_is_described(body: bytes, said: str) -> None:
     with pytest.raises(BadAnswer) as failed:
         read_whole(body)
     assert said in failed.value.message
@@ -550,7 +550,7 @@ def test_what_is_no_document_is_said(body: bytes, said: str) -> None:
         (b'{"error": {"code": "1302", "message": "busy"}}', RateLimited),
     ],
 )
-def test_a_document_that_is_no_answer_is_told_as_what_it_is(body: bytes, kind: type[ProviderError]) -> None:
+def test_non_answer_document_is_named_as_such(body: bytes, kind: type[ProviderError]) -> None:
     with pytest.raises(kind):
         read_whole(body)
 
@@ -583,14 +583,14 @@ def payloads_of(items: list[tuple[str, str]], sizes: list[int]) -> list[Payload]
 
 
 @given(STREAMED, st.lists(st.integers(1, 6), min_size=1, max_size=4))
-def test_how_the_stream_is_cut_changes_nothing(items: list[tuple[str, str]], sizes: list[int]) -> None:
+def test_stream_cuts_change_nothing(items: list[tuple[str, str]], sizes: list[int]) -> None:
     whole_pieces = decode(*payloads_of(items, [1000]), ends("stop"), DONE)
     for chosen in (sizes, [1]):
         assert shape(decode(*payloads_of(items, chosen), ends("stop"), DONE)) == shape(whole_pieces)
 
 
 @given(STREAMED, st.data())
-def test_a_stream_cut_anywhere_runs_nothing_and_loses_no_text(items: list[tuple[str, str]], data: st.DataObject) -> None:
+def test_stream_cut_anywhere_runs_nothing_and_keeps_text(items: list[tuple[str, str]], data: st.DataObject) -> None:
     payloads = [encoded(payload) for payload in payloads_of(items, [3])]
     end = encoded(ends("tool_calls"))
     at = data.draw(st.integers(0, len(payloads)))
@@ -615,7 +615,7 @@ def test_a_stream_cut_anywhere_runs_nothing_and_loses_no_text(items: list[tuple[
     st.lists(st.sampled_from(['{"path": "a"}', '{"b":1,  "a":2}', "{}"]), max_size=3),
     st.lists(st.integers(1, 7), min_size=1, max_size=3),
 )
-def test_what_a_server_said_goes_back_as_it_was_said(text: str, reasoning: str, arguments: list[str], sizes: list[int]) -> None:
+def test_server_reasoning_returns_as_received(text: str, reasoning: str, arguments: list[str], sizes: list[int]) -> None:
     if not text.strip() and not arguments:
         return
     payloads = [said(reasoning_content=piece) for piece in cut(reasoning, sizes)] + [
@@ -641,7 +641,7 @@ def _feed(*payloads: bytes) -> list[str]:
 LEAKED = "<tool_call>read<arg_key>path</arg_key><arg_value>a</arg_value></tool_call>"
 
 
-def test_a_call_at_the_end_of_the_reasoning_counts_where_the_answer_says_nothing_else() -> None:
+def test_call_ending_the_reasoning_counts_without_an_answer() -> None:
     dialect = ChatDialect(leaked_in_reasoning=True)
     thought = [said(reasoning_content=piece) for piece in ("I read ", "it.\n", LEAKED[:20], LEAKED[20:], "\n")]
     message = decode(*thought, ends("stop"), dialect=dialect)
@@ -671,12 +671,12 @@ def test_a_call_at_the_end_of_the_reasoning_counts_where_the_answer_says_nothing
         [part(None, '{"path": "a"}'), part("read", None)],
     ],
 )
-def test_a_name_that_comes_late_belongs_to_the_call(fragments: list[Any]) -> None:
+def test_late_name_belongs_to_its_call(fragments: list[Any]) -> None:
     message = decode(*[calls(each) for each in fragments], ends("tool_calls"))
     assert called(message) == [("read", {"path": "a"})]
 
 
-def test_a_second_call_under_the_number_of_one_without_a_name_is_another() -> None:
+def test_second_nameless_call_under_one_number_is_another() -> None:
     message = decode(
         calls(part(None, '{"path": "a"}', index=0, id="c1")),
         calls(part("read", '{"path": "b"}', index=0, id="c2")),

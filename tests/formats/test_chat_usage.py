@@ -85,5 +85,5 @@ def test_a_count_beyond_belief_is_none(absurd: float) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"null", b"[]", b"7", b"{", b"\xff"])
-def test_what_is_no_usage_is_none(raw: bytes) -> None:
+def test_malformed_usage_is_none(raw: bytes) -> None:
     assert read_usage(raw) is None

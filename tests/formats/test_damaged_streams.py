@@ -69,9 +69,7 @@ def request(format: Format, *messages: Any) -> Request:
 
 
 @given(st.sampled_from(RECORDINGS), damages)
-def test_a_damaged_stream_never_crashes_and_what_came_of_it_goes_back_in_every_format(
-    path: Path, done: list[tuple[float, float, Any]]
-) -> None:
+def test_damaged_stream_never_crashes_and_its_parts_return(path: Path, done: list[tuple[float, float, Any]]) -> None:
     format = format_named(path.parent.name)
     payloads = payloads_of(path, format.framing)
     for which, where, value in done:
@@ -92,7 +90,7 @@ def test_a_damaged_stream_never_crashes_and_what_came_of_it_goes_back_in_every_f
 
 
 @given(st.sampled_from(RECORDINGS), damages)
-def test_a_payload_that_comes_as_the_whole_answer_never_crashes(path: Path, done: list[tuple[float, float, Any]]) -> None:
+def test_payload_as_whole_answer_never_crashes(path: Path, done: list[tuple[float, float, Any]]) -> None:
     format = format_named(path.parent.name)
     payloads = payloads_of(path, format.framing)
     asked = request(format, user("go"))

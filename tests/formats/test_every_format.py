@@ -92,7 +92,7 @@ def _refuse(name: str) -> None:
 @sides
 @EXAMPLES
 @given(history=histories)
-def test_every_conversation_becomes_a_request_that_the_vendor_takes(side: Side, history: tuple[Message, ...]) -> None:
+def test_every_conversation_becomes_a_vendor_valid_request(side: Side, history: tuple[Message, ...]) -> None:
     kept = copy.deepcopy(history)
     body = side.encode(own_turns(history, side))
     check(side, body)
@@ -138,7 +138,7 @@ def test_any_conversation_goes_on_with_any_other_format(before: Side, after: Sid
 
 
 @handed_over
-def test_what_only_its_producer_can_read_stays_behind(before: Side, after: Side) -> None:
+def test_producer_only_data_stays_behind(before: Side, after: Side) -> None:
     secret = "c2VjcmV0LW9wYXF1ZS1kYXRhLW9mLXRoZS1wcm9kdWNlcg=="
     blobs = tuple(Blob(kind, f'["{secret}"]' if "details" in kind else secret) for kind in MARKS.values())
     call = ToolPart(
@@ -173,7 +173,7 @@ def test_three_results_of_one_round_stay_together(side: Side) -> None:
 
 
 @sides
-def test_what_is_meant_for_wolo_alone_is_never_sent(side: Side) -> None:
+def test_own_data_is_never_sent(side: Side) -> None:
     """That a result ends the turn, when things happened, and what hooks and views keep beside them."""
     own = {"note": "for-wolo-alone"}
     call = ToolPart(
@@ -191,7 +191,7 @@ def test_what_is_meant_for_wolo_alone_is_never_sent(side: Side) -> None:
 @pytest.mark.parametrize("provider", [name for name in PROVIDERS if load(name).models])
 @settings(max_examples=8)
 @given(history=histories, data=st.data())
-def test_every_model_of_the_catalogue_is_sent_what_its_format_allows(
+def test_every_catalogue_model_is_sent_its_format_fields(
     provider: str, history: tuple[Message, ...], data: st.DataObject
 ) -> None:
     model = data.draw(st.sampled_from(load(provider).models), label="model")
@@ -214,7 +214,7 @@ def test_every_model_of_the_catalogue_is_sent_what_its_format_allows(
 
 @EXAMPLES
 @given(history=histories)
-def test_mistral_takes_every_conversation_by_the_rules_of_its_own_validator(history: tuple[Message, ...]) -> None:
+def test_mistral_validator_accepts_every_conversation(history: tuple[Message, ...]) -> None:
     choice = find("mistral/mistral-medium-latest", environ={"MISTRAL_API_KEY": "k"})
     producer = Producer(provider="mistral", format="openai-chat", model=choice.model.id)
     body = format_of(choice).encode(

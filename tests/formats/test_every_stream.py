@@ -106,7 +106,7 @@ def test_the_cuts_of_the_network_change_nothing(path: Path) -> None:
 
 @recorded
 @pytest.mark.parametrize("most", [100, pytest.param(10**9, marks=pytest.mark.soak)], ids=["some", "all"])
-def test_a_stream_that_breaks_off_anywhere_runs_nothing_and_loses_no_word(path: Path, most: int) -> None:
+def test_broken_stream_runs_nothing_and_loses_no_word(path: Path, most: int) -> None:
     body = path.read_bytes()
     whole = read(path, [body])
     after_lines = [at + 1 for at, byte in enumerate(body) if byte == ord("\n")]

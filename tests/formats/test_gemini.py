@@ -157,9 +157,7 @@ def test_any_history_becomes_a_valid_request(
 
 
 @given(signed_histories(), dialects, models)
-def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(
-    history: tuple[Message, ...], dialect: GeminiDialect, model: str
-) -> None:
+def test_longer_history_begins_with_the_shorter_bytes(history: tuple[Message, ...], dialect: GeminiDialect, model: str) -> None:
     """Whatever comes later: no signature and no placeholder appears or goes in what was sent."""
     history = (user("first"), *history)
     whole = contents_of(history, dialect=dialect, model=model)
@@ -171,7 +169,7 @@ def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(
 
 
 @given(signed_histories(), signed_histories(), dialects)
-def test_what_is_remembered_gives_the_same_bytes_as_a_fresh_start(
+def test_remembered_parts_give_the_bytes_of_fresh_start(
     first: tuple[Message, ...], second: tuple[Message, ...], dialect: GeminiDialect
 ) -> None:
     gemini = Gemini(dialect)
@@ -181,7 +179,7 @@ def test_what_is_remembered_gives_the_same_bytes_as_a_fresh_start(
 
 
 @given(signed_histories())
-def test_signatures_go_to_their_producer_only_and_stand_where_they_came(history: tuple[Message, ...]) -> None:
+def test_signatures_go_in_place_to_their_producer_only(history: tuple[Message, ...]) -> None:
     for message in history:
         if message.role != "assistant":
             continue
@@ -209,7 +207,7 @@ def test_encoding_changes_nothing_and_blocks_name_the_prefix() -> None:
 # Signatures
 
 
-def test_the_first_call_of_another_model_carries_the_placeholder_and_no_other_does() -> None:
+def test_other_models_carry_placeholder_on_first_call_only() -> None:
     history = (user("go"), answered(done(), done(), producer=FOREIGN), answered(done(), producer=None))
     parts = [part for content in contents_of(history) for part in content["parts"] if "functionCall" in part]
     assert [part.get("thoughtSignature") for part in parts] == [NO_SIGNATURE, None, NO_SIGNATURE]
@@ -223,7 +221,7 @@ def test_a_signature_on_a_later_call_stays_there() -> None:
     assert [part.get("thoughtSignature") for part in parts] == [S1, S2, None]
 
 
-def test_a_signature_on_empty_text_or_on_a_thought_keeps_its_part() -> None:
+def test_signature_on_empty_text_or_thought_keeps_part() -> None:
     thought = ThinkingPart(text="hm", field="thought", blobs=(Blob(THOUGHT_SIGNATURE, S1),))
     history = (user("go"), answered(thought, ThinkingPart(text="unsigned"), TextPart(text="Hi"), signed_text("", S2)))
     assert contents_of(history)[1]["parts"] == [
@@ -233,7 +231,7 @@ def test_a_signature_on_empty_text_or_on_a_thought_keeps_its_part() -> None:
     ]
 
 
-def test_a_signature_that_is_no_base64_is_not_sent() -> None:
+def test_signature_without_base64_is_not_sent() -> None:
     history = (user("go"), answered(signed_text("Hi", "no base64!"), done(signature="x")))
     assert [part.get("thoughtSignature") for part in contents_of(history)[1]["parts"]] == [None, NO_SIGNATURE]
     assert is_signature(NO_SIGNATURE)
@@ -248,7 +246,7 @@ def test_a_signature_that_is_no_base64_is_not_sent() -> None:
     ]
 
 
-def test_signatures_that_the_server_calls_corrupt_are_left_out() -> None:
+def test_corrupt_signatures_are_left_out() -> None:
     history = (user("go"), answered(signed_text("Hi", S1), done(signature=S2)))
     parts = contents_of(history, dropped_fields=frozenset({"thoughtSignature"}))[1]["parts"]
     assert [part.get("thoughtSignature") for part in parts] == [None, NO_SIGNATURE]
@@ -257,7 +255,7 @@ def test_signatures_that_the_server_calls_corrupt_are_left_out() -> None:
 # Calls and results
 
 
-def test_ids_that_a_gemini_server_gave_go_back_and_none_is_invented() -> None:
+def test_server_ids_return_and_none_is_invented() -> None:
     theirs = answered(done(call_id="id-1"), done(call_id=""), done(call_id="id-1"), producer=OTHER_MODEL)
     ours = answered(done(call_id="call_abc"), producer=FOREIGN)
     contents = contents_of((user("go"), theirs, user("and"), ours))
@@ -270,7 +268,7 @@ def test_ids_that_a_gemini_server_gave_go_back_and_none_is_invented() -> None:
     assert "id-1" not in json.dumps(withheld)
 
 
-def test_all_results_of_an_answer_are_one_content_in_order() -> None:
+def test_answer_results_are_one_ordered_content() -> None:
     failed = done(status="failed", outcome="error", output="no such file")
     waiting = ToolPart(tool="read", status="running")
     history = (user("go"), answered(done(output="one"), failed, waiting))
@@ -281,7 +279,7 @@ def test_all_results_of_an_answer_are_one_content_in_order() -> None:
     assert "interrupted" in responses[2]["error"]
 
 
-def test_media_of_results_go_into_the_response_or_behind_all_of_them() -> None:
+def test_result_media_go_inside_or_behind_all() -> None:
     image = ImagePart(media_type="image/png", data=PNG)
     data = {"inlineData": {"mimeType": "image/png", "data": base64.b64encode(PNG).decode()}}
     history = (user("go"), answered(done(output="seen", output_parts=(image,)), done(output="two")))
@@ -312,12 +310,12 @@ def test_media_of_results_go_into_the_response_or_behind_all_of_them() -> None:
         (FilePart(name="a"), "[a, empty]"),
     ],
 )
-def test_media_go_inline_or_by_address_or_as_a_note(part: Part, expected: dict[str, Any] | str) -> None:
+def test_media_go_inline_by_address_or_as_note(part: Part, expected: dict[str, Any] | str) -> None:
     sent = contents_of((Message(role="user", parts=(TextPart(text="Look"), part)),))[0]["parts"][1]  # type: ignore[arg-type]
     assert sent == ({"text": expected} if isinstance(expected, str) else expected)
 
 
-def test_addresses_become_a_note_where_the_server_fetches_none() -> None:
+def test_addresses_become_notes_where_unfetched() -> None:
     look = Message(role="user", parts=(ImagePart(url="https://x/y.png"),))
     (part,) = contents_of((look,), dialect=GeminiDialect(file_addresses=False))[0]["parts"]
     assert "https://x/y.png" in part["text"]
@@ -326,7 +324,7 @@ def test_addresses_become_a_note_where_the_server_fetches_none() -> None:
 # The rest of the body
 
 
-def test_without_a_field_for_it_the_system_prompt_is_said_first() -> None:
+def test_system_prompt_without_field_is_said_first() -> None:
     for fields in ({"dialect": GeminiDialect(system_instruction=False)}, {"dropped_fields": frozenset({"systemInstruction"})}):
         contents = contents_of((user("Hi"),), **fields)
         assert [part["text"] for content in contents for part in content["parts"]] == ["You are Wolo.", NO_ANSWER, "Hi"]
@@ -350,7 +348,7 @@ def test_thinking_is_a_level_or_a_budget(model: str, dialect: GeminiDialect, exp
         assert config.get("includeThoughts", False) is (level != "off")
 
 
-def test_models_that_do_not_think_are_not_asked_to() -> None:
+def test_unthinking_models_are_not_asked_to_think() -> None:
     for model in ("gemini-2.0-flash", "gemma-3-27b-it", "gemini-1.5-pro"):
         assert "generationConfig" not in body_of(GeminiDialect(), (user("Hi"),), model=model, thinking="high")
 
@@ -379,7 +377,7 @@ def test_options_are_said_and_refused_ones_left_out() -> None:
     assert "responseJsonSchema" not in body_of(GeminiDialect(), (user("Hi"),), model=OLD, **asked)["generationConfig"]
 
 
-def test_tools_without_arguments_have_no_schema_and_names_are_legal() -> None:
+def test_tools_without_arguments_lack_schema_names_are_legal() -> None:
     names = ["plain", "3d", "-x", "mcp.server/odd", "größe", "", "x" * 80]
     tools = tuple(ToolSpec(name=name, description="", parameters={"type": "object", "properties": {}}) for name in names)
     body = body_of(GeminiDialect(), (user("Hi"),), tools=tools)

@@ -147,7 +147,7 @@ def test_a_recording_becomes_this_message(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_a_stream_cut_at_any_byte_gives_the_same_deltas(path: Path) -> None:
+def test_stream_cut_at_any_byte_gives_equal_deltas(path: Path) -> None:
     data = path.read_bytes()
     whole = deltas_of(data)
     for at in range(1, len(data)):
@@ -156,7 +156,7 @@ def test_a_stream_cut_at_any_byte_gives_the_same_deltas(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_a_stream_that_ends_at_any_byte_runs_nothing_and_loses_no_text(path: Path) -> None:
+def test_stream_ending_anywhere_runs_nothing_and_keeps_text(path: Path) -> None:
     data = path.read_bytes().rstrip()
     for size_bytes in range(len(data)):
         splitter, reading, assembler = SseSplitter(), decoder(), Assembler()
@@ -183,7 +183,7 @@ def _texts(events: bytes) -> list[str]:
 # Signatures and parts
 
 
-def test_a_signed_part_stays_a_part_of_its_own() -> None:
+def test_signed_part_stays_separate() -> None:
     message = heard(
         said(word("a")), said(word("b")), said(word("c", S1)), said(word("d")), said(word("", S2)), said(word("e")), STOP
     )
@@ -210,7 +210,7 @@ def test_an_answer_goes_back_as_it_came() -> None:
     assert list(body["contents"][1]["parts"][1]["functionCall"]["args"]) == ["z", "a"]
 
 
-def test_two_calls_of_the_same_words_are_two_calls() -> None:
+def test_two_calls_with_equal_words_are_two() -> None:
     message = heard(said(called("read", {"path": "a"}), called("read", {"path": "a"})), STOP)
     assert [call.input for call in message.calls] == [{"path": "a"}, {"path": "a"}]
 
@@ -220,12 +220,12 @@ def test_the_servers_names_of_tools_become_ours() -> None:
     assert names == ["mcp.server/odd tool", "read"]
 
 
-def test_arguments_that_are_no_object_are_told_to_the_model() -> None:
+def test_non_object_arguments_are_reported_to_the_model() -> None:
     (call,) = heard(said({"functionCall": {"name": "read", "args": "a.py"}}), STOP).calls
     assert (call.status, call.outcome) == ("failed", "invalid")
 
 
-def test_a_new_call_ends_the_one_whose_arguments_were_streaming() -> None:
+def test_new_call_ends_the_streaming_one() -> None:
     begun = {"functionCall": {"name": "read", "partialArgs": [{"jsonPath": "$.path", "stringValue": "a"}], "willContinue": True}}
     message = heard(said(begun), said(called("read", {"path": "b"})), STOP)
     assert [call.input for call in message.calls] == [{"path": "a"}, {"path": "b"}]
@@ -238,7 +238,7 @@ def test_odd_paths_of_arguments_do_no_harm() -> None:
     assert call.input == {"a": {"b": "x"}, "c": [None, [{"d": "x"}]]} or call.outcome is None
 
 
-def test_a_call_that_is_still_open_when_the_answer_ends_was_cut() -> None:
+def test_call_open_at_the_end_was_cut() -> None:
     begun = said({"functionCall": {"name": "read", "willContinue": True}})
     with pytest.raises(Unavailable, match="in the middle of a call"):
         heard(begun, STOP)
@@ -275,21 +275,21 @@ def test_unknown_parts_fields_and_payloads_are_passed_over() -> None:
         {"functionCall": {"name": "read", "partialArgs": [{"jsonPath": None}, {"jsonPath": 3}]}},
     ],
 )
-def test_a_part_of_the_wrong_shape_does_not_take_the_others_with_it(odd: dict[str, Any]) -> None:
+def test_misshapen_part_leaves_the_others_alone(odd: dict[str, Any]) -> None:
     spoilt = said({"text": "a"}, odd, {"text": "b"}, usageMetadata=usage(3, 4))
     spoilt["candidates"][0]["index"] = [0]
     message = heard(spoilt, {**STOP, "usageMetadata": None})
     assert (message.text, message.finish_reason, message.usage) == ("ab", "stop", Usage(3, 4))
 
 
-def test_halves_of_a_character_are_joined_and_lone_ones_replaced() -> None:
+def test_character_halves_join_and_lone_ones_are_replaced() -> None:
     first = b'{"candidates":[{"content":{"parts":[{"text":"a\\ud83d"}]}}]}'
     second = b'{"candidates":[{"content":{"parts":[{"text":"\\ude00b"}]}}]}'
     assert heard(first, second, STOP).text == "a😀b"
     assert heard(second, STOP).text == "\ufffdb"
 
 
-def test_an_answer_of_nothing_is_handed_up_as_it_is() -> None:
+def test_empty_answer_is_returned_unchanged() -> None:
     message = heard(STOP)
     assert (message.parts, message.finish_reason, message.finished) == ((), "stop", True)
 
@@ -300,7 +300,7 @@ def test_a_stream_without_a_reason_ended_early() -> None:
             heard(last)
 
 
-def test_the_last_reason_counts_where_every_payload_has_one() -> None:
+def test_last_reason_counts_when_each_payload_has_one() -> None:
     message = heard(said(word("a"), finish="STOP"), said(word("b"), finish="STOP"), said(word("c"), finish="MAX_TOKENS"))
     assert (message.text, message.finish_reason) == ("abc", "length")
 
@@ -336,7 +336,7 @@ def test_a_refusal_says_why() -> None:
         *("MALFORMED_RESPONSE", "OTHER", "IMAGE_OTHER", "NO_IMAGE"),
     ],
 )
-def test_an_answer_that_the_model_spoilt_is_worth_one_more_try(name: str) -> None:
+def test_spoilt_answer_is_worth_another_try(name: str) -> None:
     ended = said(finish=name)
     ended["candidates"][0]["finishMessage"] = "Malformed function call: print(default_api.read("
     with pytest.raises(Unavailable, match="default_api") as failed:
@@ -364,7 +364,7 @@ def test_the_last_count_holds_and_nonsense_is_none() -> None:
 # One document instead of a stream
 
 
-def test_an_answer_may_come_whole_or_as_a_list() -> None:
+def test_answer_comes_whole_or_as_a_list() -> None:
     gemini = Gemini(GeminiDialect())
     for body in ({**said(word("Hi"), finish="STOP")}, [said(word("H")), said(word("i"), finish="STOP")]):
         assembler = Assembler()
@@ -385,7 +385,7 @@ def test_an_answer_may_come_whole_or_as_a_list() -> None:
         (b'[{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}]', Unavailable),
     ],
 )
-def test_a_document_that_is_no_answer_is_an_error(body: bytes, kind: type[ProviderError]) -> None:
+def test_non_answer_document_is_an_error(body: bytes, kind: type[ProviderError]) -> None:
     with pytest.raises(kind):
         Gemini(GeminiDialect()).read_whole(body)
 

@@ -58,7 +58,7 @@ def test_a_broken_rule_is_noticed(messages: list[dict[str, Any]], complaint: str
     assert any(complaint in each for each in lint({"messages": messages}))
 
 
-def test_two_user_messages_in_a_row_trouble_only_strict_templates() -> None:
+def test_two_user_messages_trouble_only_strict_templates() -> None:
     assert lint({"messages": [USER, USER]}) == []
     assert lint({"messages": [USER, USER]}, strict_template=True) != []
 

@@ -112,7 +112,7 @@ def test_a_bad_body_is_noticed(body: dict[str, Any], complaint: str) -> None:
     assert any(complaint in found for found in lint(body)), lint(body)
 
 
-def test_a_level_of_thinking_shows_that_signatures_are_needed_in_the_current_turn_only() -> None:
+def test_thinking_level_requires_signatures_in_current_turn_only() -> None:
     unsigned = [USER, model(CALL), said(RESPONSE)]
     strict = {"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}}
     assert lint({"contents": unsigned}) == []
@@ -120,7 +120,7 @@ def test_a_level_of_thinking_shows_that_signatures_are_needed_in_the_current_tur
     assert lint({"contents": [*unsigned, MODEL, USER], **strict}) == []
 
 
-def test_what_was_sent_must_come_again_unchanged() -> None:
+def test_sent_parts_must_come_again_unchanged() -> None:
     changed = copy.deepcopy(GOOD)
     changed["contents"][0]["parts"][0]["text"] = "ho"
     changed["systemInstruction"]["parts"][0]["text"] = "t"

@@ -80,7 +80,7 @@ def test_each_rule_is_kept(path: tuple[str | int, ...], value: Any, complaint: s
     assert any(complaint in found for found in lint(body)), lint(body)
 
 
-def test_what_follows_the_last_call_and_who_speaks_last_matter() -> None:
+def test_results_after_last_call_and_last_speaker_matter() -> None:
     short = {**GOOD, "messages": GOOD["messages"][:4]}
     assert any("without a result" in found for found in lint(short))
     assert any("continued" in found for found in lint({**GOOD, "messages": GOOD["messages"][:3]}))

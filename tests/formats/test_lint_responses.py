@@ -141,6 +141,6 @@ def test_a_changed_prefix_is_noticed(change: dict[str, Any], complaint: str) -> 
     assert any(complaint in each for each in lint({**copy.deepcopy(BODY), **change}, BODY))
 
 
-def test_two_user_messages_in_a_row_trouble_only_strict_templates() -> None:
+def test_two_user_messages_trouble_only_strict_templates() -> None:
     assert lint({"input": [USER, USER]}) == []
     assert lint({"input": [USER, USER]}, strict_template=True) != []

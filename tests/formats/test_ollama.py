@@ -96,7 +96,7 @@ def test_a_conversation_becomes_the_body_of_a_request() -> None:
 
 
 @given(histories, dialects)
-def test_every_history_becomes_a_request_that_the_server_takes(history: tuple[Message, ...], dialect: OllamaDialect) -> None:
+def test_every_history_becomes_a_valid_request(history: tuple[Message, ...], dialect: OllamaDialect) -> None:
     before = msgspec.json.encode([repr(message) for message in history])
     body = body_of(request(history, thinking="low"), dialect)
     assert lint(body, strict_template=True) == []
@@ -106,7 +106,7 @@ def test_every_history_becomes_a_request_that_the_server_takes(history: tuple[Me
 
 
 @given(histories, dialects)
-def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(history: tuple[Message, ...], dialect: OllamaDialect) -> None:
+def test_longer_history_begins_with_shorter_bytes(history: tuple[Message, ...], dialect: OllamaDialect) -> None:
     growing = Ollama(dialect)
     before: list[Any] = []
     talk = (user("begin"), *history)  # what stands in front of it would be another system prompt
@@ -122,7 +122,7 @@ def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(history: tuple[
 
 
 @given(histories)
-def test_reasoning_goes_back_to_its_producer_and_to_nobody_else(history: tuple[Message, ...]) -> None:
+def test_reasoning_returns_to_its_producer_only(history: tuple[Message, ...]) -> None:
     stranger = Producer(provider="own", format="ollama", model="another")
     assert not any("thinking" in message for message in body_of(request(history, producer=stranger))["messages"])
     own = [message for message in body_of(request(history))["messages"] if "thinking" in message]
@@ -142,7 +142,7 @@ def test_reasoning_goes_back_to_its_producer_and_to_nobody_else(history: tuple[M
         (done(output=" \n"), "(blank output)"),
     ],
 )
-def test_every_call_has_a_result_that_says_what_became_of_it(call: ToolPart, text: str) -> None:
+def test_every_call_has_an_explaining_result(call: ToolPart, text: str) -> None:
     result = sent(user("Go"), answered("", call))[-1]
     assert result["role"] == "tool"
     assert text in result["content"]
@@ -195,20 +195,20 @@ def test_images_of_results_follow_all_results() -> None:
     assert last["content"] == "And?"
 
 
-def test_a_model_without_eyes_is_told_what_it_misses() -> None:
+def test_blind_model_is_told_of_missing_images() -> None:
     picture = Message(role="user", parts=(ImagePart(media_type="image/png", data=PNG),))
     (message,) = sent(picture, dialect=OllamaDialect(images=False))
     assert message == {"role": "user", "content": "[image, not sent: this model does not take images]"}
 
 
-def test_reasoning_from_within_the_text_does_not_go_back() -> None:
+def test_reasoning_from_inside_text_does_not_return() -> None:
     parts = (ThinkingPart(text="tagged", field="text"), ThinkingPart(text="named", field="thinking"), TextPart(text="Hi"))
     said = Message(role="assistant", parts=parts, producer=OWN, finished=True)
     assert sent(user("Go"), said, user("on"))[1] == {"role": "assistant", "content": "Hi", "thinking": "named"}
     assert "thinking" not in sent(user("Go"), replace(said, producer=FOREIGN), user("on"))[1]
 
 
-def test_a_system_message_of_the_conversation_itself_opens_it() -> None:
+def test_system_message_of_the_conversation_opens_it() -> None:
     assert body_of(request((system("Be short."), user("hi"))))["messages"][0] == {"role": "system", "content": "Be short."}
     assert body_of(request((user("hi"),), system=" "))["messages"] == [{"role": "user", "content": "hi"}]
 
@@ -245,7 +245,7 @@ def test_levels_become_what_the_model_knows(model: str, dialect: OllamaDialect, 
         ("qwen3", {"thinking"}, None),
     ],
 )
-def test_what_the_server_refused_is_left_out(model: str, dropped: set[str], think: bool | None) -> None:
+def test_refused_field_is_left_out(model: str, dropped: set[str], think: bool | None) -> None:
     asked = request(
         (user("hi"),), model=model, thinking="high", temperature=0.5, dropped_fields=frozenset({*dropped, "temperature"})
     )

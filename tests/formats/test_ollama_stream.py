@@ -70,7 +70,7 @@ def test_calls_come_together_apart_numbered_and_without_ids() -> None:
     assert calls_in(in_the_last_line) == [("read", READ_A)]
 
 
-def test_the_same_call_once_more_is_a_repetition_where_it_is_numbered() -> None:
+def test_equal_numbered_call_is_a_repetition() -> None:
     numbered = {"function": {"index": 0, "name": "read", "arguments": READ_A}}
     other = {"function": {"index": 0, "name": "read", "arguments": {"path": "b"}}}
     message = decode(said(tool_calls=[numbered]), said(tool_calls=[numbered, other]), done())
@@ -122,7 +122,7 @@ def test_reasoning_between_tags_is_reasoning(size: int) -> None:
     assert plain.text.startswith("<think>")
 
 
-def test_behind_reasoning_by_its_own_name_tags_are_text() -> None:
+def test_tags_behind_named_reasoning_are_text() -> None:
     assert shape(decode(said(thinking="hm"), said(content="<think>x</think>"), done())) == [
         {"thinking": "hm"},
         "<think>x</think>",
@@ -130,7 +130,7 @@ def test_behind_reasoning_by_its_own_name_tags_are_text() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 500])
-def test_a_call_written_as_text_is_a_call_unless_a_real_one_comes(size: int) -> None:
+def test_written_call_counts_without_a_real_one(size: int) -> None:
     written = '<tool_call>{"name": "read", "arguments": {"path": "a"}}</tool_call>'
     pieces = [said(content=piece) for piece in cut("I read.\n" + written, [size])]
     leaked = decode(*pieces, done())
@@ -161,7 +161,7 @@ def test_the_reason_is_told(reason: str | None, meaning: str) -> None:
     assert message.finished
 
 
-def test_a_call_cut_off_by_the_limit_does_not_run() -> None:
+def test_call_cut_by_the_limit_never_runs() -> None:
     (call,) = decode(said(tool_calls=[called("read", READ_A)]), done("length")).calls
     assert call.outcome == "cut_off"
 
@@ -181,7 +181,7 @@ def test_counts_may_be_missing_or_mad(prompt: int | None, answer: int | None, co
     assert (usage.input_tokens, usage.output_tokens) == counted
 
 
-def test_without_its_last_line_a_stream_ended_early_and_its_calls_do_not_run() -> None:
+def test_stream_without_last_line_ended_early_callless() -> None:
     lines: list[dict[str, Any] | bytes] = [
         said(content="Hi"),
         said(tool_calls=[called("read", READ_A)]),
@@ -195,7 +195,7 @@ def test_without_its_last_line_a_stream_ended_early_and_its_calls_do_not_run() -
     assert call.outcome == "never_started"
 
 
-def test_it_is_complete_with_the_last_line_and_not_before() -> None:
+def test_answer_completes_exactly_with_its_last_line() -> None:
     decoder = Ollama(OllamaDialect()).decoder(request())
     decoder.feed(encoded(said(content="Hi")))
     assert not decoder.is_complete
@@ -223,7 +223,7 @@ def test_an_error_in_the_stream_is_raised(line: dict[str, Any], kind: type[Provi
         decoder.feed(encoded(line))
 
 
-def test_odd_lines_are_understood_as_far_as_they_go() -> None:
+def test_odd_lines_are_read_as_far_as_possible() -> None:
     message = decode(
         {"status": "loading model"},
         {"message": None, "done": False, "error": None},

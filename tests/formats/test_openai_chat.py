@@ -154,7 +154,7 @@ def test_a_request_has_the_user_speak_first() -> None:
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
 
 
-def test_a_conversation_with_its_own_system_message_keeps_it() -> None:
+def test_conversation_keeps_its_own_system_message() -> None:
     history = [system("Speak as Wolo; Wolofs are people."), user("hi")]
     sent = to_llm_messages(history, system="another", display_name=r"\1 Bob")
     assert sent[0] == {"role": "system", "content": r"Speak as \1 Bob; Wolofs are people."}
@@ -205,7 +205,7 @@ def test_a_request_carries_what_to_llm_messages_gives(history: tuple[Message, ..
 
 
 @given(histories, dialects)
-def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[Message, ...], dialect: ChatDialect) -> None:
+def test_every_history_becomes_universally_valid_request(history: tuple[Message, ...], dialect: ChatDialect) -> None:
     before = msgspec.json.encode([repr(message) for message in history])
     body = body_of(dialect, request(history))
     assert lint(body, strict_template=dialect.alternate_roles) == []
@@ -226,7 +226,7 @@ def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Messa
 
 
 @given(histories, histories, st.integers(0, 8), dialects)
-def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
+def test_history_changed_midway_is_laid_out_anew(
     history: tuple[Message, ...], other: tuple[Message, ...], at: int, dialect: ChatDialect
 ) -> None:
     used = OpenAIChat(dialect)
@@ -235,7 +235,7 @@ def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
 
 
 @given(histories, dialects)
-def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Message, ...], dialect: ChatDialect) -> None:
+def test_request_begins_with_the_messages_before(history: tuple[Message, ...], dialect: ChatDialect) -> None:
     """Wherever a request is really sent: behind the system messages, and behind something the model has to answer."""
     opening = next((at for at, message in enumerate(history) if message.role != "system"), len(history))
     bodies = [body_of(dialect, request(history[:count])) for count in range(opening + 1, len(history) + 1)]
@@ -245,7 +245,7 @@ def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Mes
 
 
 @given(histories, dialects)
-def test_ids_are_legal_for_the_server_and_the_same_on_call_and_result(history: tuple[Message, ...], dialect: ChatDialect) -> None:
+def test_ids_are_legal_and_equal_on_both_sides(history: tuple[Message, ...], dialect: ChatDialect) -> None:
     messages = body_of(dialect, request(history))["messages"]
     called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     answered_ids = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
@@ -254,7 +254,7 @@ def test_ids_are_legal_for_the_server_and_the_same_on_call_and_result(history: t
 
 
 @given(histories)
-def test_a_key_at_every_call_and_every_result_in_call_order(history: tuple[Message, ...]) -> None:
+def test_every_call_has_a_key_and_ordered_result(history: tuple[Message, ...]) -> None:
     """Results directly behind their calls, images once and behind the whole batch."""
     messages = body_of(ChatDialect(), request(history))["messages"]
     for at, message in enumerate(messages):
@@ -274,7 +274,7 @@ def test_reasoning_and_blobs_go_to_their_producer_only(history: tuple[Message, .
 # Single rules
 
 
-def test_two_user_messages_in_a_row_get_an_answer_between_them_and_stay_as_sent() -> None:
+def test_two_user_messages_get_an_answer_between_them() -> None:
     first, second = user("one"), user("two")
     before = body_of(ChatDialect(), request((first,)))
     after = body_of(ChatDialect(), request((first, second)))
@@ -282,7 +282,7 @@ def test_two_user_messages_in_a_row_get_an_answer_between_them_and_stay_as_sent(
     assert [message["content"] for message in after["messages"][1:]] == ["one", NO_ANSWER, "two"]
 
 
-def test_a_server_that_does_not_mind_gets_both_user_messages_alone() -> None:
+def test_tolerant_server_gets_both_user_messages_alone() -> None:
     after = body_of(ChatDialect(alternate_roles=False), request((user("one"), user("two"))))
     assert [message["role"] for message in after["messages"]] == ["system", "user", "user"]
 
@@ -292,7 +292,7 @@ def test_a_summary_is_what_the_user_says() -> None:
     assert body_of(ChatDialect(), request((summary,)))["messages"][1] == {"role": "user", "content": "So far: …"}
 
 
-def test_images_of_results_follow_the_whole_batch_in_one_user_message() -> None:
+def test_result_images_follow_the_batch_in_user_message() -> None:
     image = ImagePart(media_type="image/png", data=PNG)
     history = (user("look"), answered("", done(output_parts=(image,)), done(), done(output_parts=(image,))))
     messages = body_of(ChatDialect(), request(history))["messages"]
@@ -327,7 +327,7 @@ def test_images_travel_in_the_style_of_the_server(dialect: ChatDialect, image: I
         (ChatDialect(), FilePart(name="a.pdf", data=b"%PDF")),
     ],
 )
-def test_what_a_server_does_not_take_is_named_in_words(dialect: ChatDialect, part: ImagePart | FilePart) -> None:
+def test_unaccepted_part_is_named_in_words(dialect: ChatDialect, part: ImagePart | FilePart) -> None:
     message = Message(role="user", parts=[TextPart(text="see"), part])
     asked = body_of(dialect, request((message,)))["messages"][1]
     assert asked["content"].startswith("see\n[")
@@ -341,7 +341,7 @@ def test_files_travel_where_they_are_taken() -> None:
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text"])
-def test_reasoning_goes_back_byte_for_byte_under_the_name_it_came_under(field: str) -> None:
+def test_reasoning_returns_under_its_own_name(field: str) -> None:
     text = "\n1. **Ana\u2028 字 \t"
     assert (
         body_of(ChatDialect(), request((user("q"), answered("a", reasoning=text, field=field), user("r"))))["messages"][2][field]
@@ -349,7 +349,7 @@ def test_reasoning_goes_back_byte_for_byte_under_the_name_it_came_under(field: s
     )
 
 
-def test_reasoning_that_came_as_a_content_item_goes_back_as_one() -> None:
+def test_reasoning_content_item_returns_as_one() -> None:
     history = (user("q"), answered("Hi", reasoning="hm", field="content"), user("r"))
     assert body_of(ChatDialect(), request(history))["messages"][2]["content"] == [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
@@ -377,12 +377,12 @@ def test_the_replay_policy_says_which_messages_carry_reasoning(replay: Any, with
     assert [message.get("reasoning_content") for message in assistants] == [with_calls, without]
 
 
-def test_a_server_that_insists_gets_an_empty_reasoning_where_none_was_produced() -> None:
+def test_insisting_server_gets_empty_reasoning() -> None:
     history = (user("q"), answered("", done(), producer=FOREIGN, reasoning="secret"), user("r"))
     assert body_of(DEEPSEEK, request(history))["messages"][2]["reasoning_content"] == ""
 
 
-def test_a_reasoning_field_that_was_refused_is_left_out() -> None:
+def test_refused_reasoning_field_is_left_out() -> None:
     history = (user("q"), answered("a", reasoning="t"), user("r"))
     asked = request(history, dropped_fields=frozenset({"reasoning_content"}))
     for dialect in (ChatDialect(), DEEPSEEK):
@@ -401,12 +401,12 @@ def test_a_reasoning_field_that_was_refused_is_left_out() -> None:
         (done(input={"a": "\ud83d"}), '{"a": "\ufffd"}'),
     ],
 )
-def test_arguments_keep_the_models_own_text_while_it_is_json(part: ToolPart, sent: str) -> None:
+def test_arguments_keep_the_model_text_while_json(part: ToolPart, sent: str) -> None:
     (call,) = body_of(ChatDialect(), request((user("q"), answered("", part))))["messages"][2]["tool_calls"]
     assert call["function"]["arguments"] == sent
 
 
-def test_ids_used_again_in_a_later_turn_are_made_different_and_stay_so() -> None:
+def test_reused_ids_become_different_and_stay_so() -> None:
     again = [answered("", done(call_id="run_shell_command:0")) for _ in range(3)]
     history = tuple(message for turn in again for message in (user("q"), turn))
     ids = [
@@ -417,13 +417,13 @@ def test_ids_used_again_in_a_later_turn_are_made_different_and_stay_so() -> None
 
 
 @pytest.mark.parametrize("dialect", [OPENAI, MISTRAL])
-def test_ids_that_share_a_long_beginning_do_not_collide(dialect: ChatDialect) -> None:
+def test_ids_with_long_common_beginning_stay_distinct(dialect: ChatDialect) -> None:
     calls = [done(call_id=f"call_{'0' * 60}_{number}") for number in range(50)]
     messages = body_of(dialect, request((user("q"), answered("", *calls))))["messages"]
     assert len({call["id"] for call in messages[2]["tool_calls"]}) == 50
 
 
-def test_names_no_server_takes_are_rewritten_and_come_back_as_they_were() -> None:
+def test_illegal_names_are_rewritten_and_restored() -> None:
     chat = OpenAIChat(ChatDialect(reserved_tool_names=("python",)))
     tools = (
         TOOLS[1],
@@ -440,14 +440,14 @@ def test_names_no_server_takes_are_rewritten_and_come_back_as_they_were() -> Non
         assert getattr(delta, "tool", None) == tool.name
 
 
-def test_a_tool_offered_twice_is_sent_once_and_no_tools_are_no_key() -> None:
+def test_repeated_tool_is_sent_once_and_none_keyless() -> None:
     assert len(body_of(ChatDialect(), request((user("q"),), tools=(TOOLS[0], TOOLS[0])))["tools"]) == 1
     body = body_of(GLM, request((user("q"),), tools=()))
     assert "tools" not in body
     assert "tool_stream" not in body
 
 
-def test_the_server_decides_between_the_two_names_of_the_limit() -> None:
+def test_server_decides_the_name_of_the_limit() -> None:
     asked = request((user("q"),), max_tokens=7)
     assert body_of(ChatDialect(), asked)["max_tokens"] == 7
     assert body_of(OPENAI, asked)["max_completion_tokens"] == 7
@@ -459,7 +459,7 @@ def test_the_server_decides_between_the_two_names_of_the_limit() -> None:
 
 
 @pytest.mark.parametrize("field", ["stream_options", "tool_stream", "thinking", "parallel_tool_calls", "temperature", "stop"])
-def test_an_optional_field_that_was_refused_is_never_sent_again(field: str) -> None:
+def test_refused_optional_field_is_never_sent_again(field: str) -> None:
     dialect = msgspec.structs.replace(GLM, usage_option=True, parallel_flag=True)
     asked = request((user("q"),), temperature=0.5, stop=("x",))
     assert field in body_of(dialect, asked)
@@ -512,7 +512,7 @@ def test_a_blank_system_prompt_is_no_message() -> None:
     assert body_of(ChatDialect(), request((user("q"),), system=" "))["messages"] == [{"role": "user", "content": "q"}]
 
 
-def test_a_change_of_prompt_producer_or_refused_fields_starts_the_bytes_anew() -> None:
+def test_changed_prompt_producer_or_fields_restart_the_bytes() -> None:
     chat = OpenAIChat(ChatDialect())
     history = (user("q"), answered("a", reasoning="t"), user("r"))
     for asked in (
@@ -530,7 +530,7 @@ def test_an_unknown_flag_in_a_dialect_is_refused() -> None:
         msgspec.convert({"quirk": True}, ChatDialect)
 
 
-def test_cache_marks_stand_at_the_system_message_and_the_last_words_and_change_nothing_else() -> None:
+def test_cache_marks_at_both_ends_change_nothing_else() -> None:
     marks, plain = OpenAIChat(ChatDialect(cache_marks=True)), OpenAIChat(ChatDialect())
     call = ToolPart(tool="read", input={}, call_id="c1", status="completed", output="x")
     history: tuple[Message, ...] = ()

@@ -150,7 +150,7 @@ def replayable(draw: st.DrawFn) -> tuple[Message, ...]:
 
 
 @given(replayable(), dialects)
-def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
+def test_every_history_becomes_universally_valid_request(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
     before = [repr(message) for message in history]
     body = body_of(dialect, request(history))
     assert lint({**body, "store": dialect.reasoning_replay == "always"}) == []
@@ -167,7 +167,7 @@ def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Messa
 
 
 @given(replayable(), replayable(), st.integers(0, 8), dialects)
-def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
+def test_history_changed_midway_is_laid_out_anew(
     history: tuple[Message, ...], other: tuple[Message, ...], at: int, dialect: ResponsesDialect
 ) -> None:
     used = OpenAIResponses(dialect)
@@ -176,7 +176,7 @@ def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
 
 
 @given(replayable(), dialects)
-def test_a_request_begins_with_the_items_of_the_one_before(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
+def test_request_begins_with_the_items_before(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
     opening = next((at for at, message in enumerate(history) if message.role != "system"), len(history))
     bodies = [body_of(dialect, request(history[:count])) for count in range(opening + 1, len(history) + 1)]
     go_on = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": CONTINUE}]}
@@ -207,7 +207,7 @@ def test_encrypted_reasoning_goes_back_unchanged(history: tuple[Message, ...]) -
 
 
 @given(replayable())
-def test_each_batch_of_calls_is_answered_in_its_order(history: tuple[Message, ...]) -> None:
+def test_each_call_batch_is_answered_in_order(history: tuple[Message, ...]) -> None:
     items = body_of(OPENAI, request(history))["input"]
     for is_result, run in itertools.groupby(items, lambda item: item["type"] == "function_call_output"):
         if is_result:
@@ -240,7 +240,7 @@ def test_each_batch_of_calls_is_answered_in_its_order(history: tuple[Message, ..
         ((said(), said("More.")), ["assistant msg_1", "assistant"]),
     ],
 )
-def test_reasoning_goes_with_what_it_led_to_or_not_at_all(parts: tuple[AnyPart, ...], expected: list[str]) -> None:
+def test_reasoning_goes_with_its_result_or_not(parts: tuple[AnyPart, ...], expected: list[str]) -> None:
     outputs = ["function_call_output"] * sum(isinstance(part, ToolPart) for part in parts)
     sent = kinds(input_of(user("hi"), answered(*parts), user("go on")))
     assert sent == ["user", *expected, *outputs, "user"]
@@ -257,7 +257,7 @@ def test_another_models_answer_is_plain_text() -> None:
     assert input_of(*history)[1:2] == [{"type": "message", "role": "assistant", "content": "I look."}]
 
 
-def test_a_summary_of_several_parts_goes_back_as_it_came() -> None:
+def test_summary_of_several_parts_returns_unchanged() -> None:
     pieces = [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]
     as_it_came = Blob(ORIGINAL_PARTS, json.dumps({"summary": pieces}))
     (_, reasoning, *_) = input_of(user("hi"), answered(thought("rs_1", "one\n\ntwo", "gAAA", as_it_came), said()))
@@ -270,7 +270,7 @@ def test_a_damaged_blob_costs_no_request(broken: str) -> None:
     assert lint({"input": items, "store": False}) == []
 
 
-def test_reasoning_that_is_not_hidden_goes_back_where_the_server_reads_it() -> None:
+def test_open_reasoning_returns_where_the_server_reads_it() -> None:
     plain = ThinkingPart(text="Hm.", field="reasoning_text", item_id="rs_1")
     history = (user("hi"), answered(plain, done()))
     assert kinds(input_of(*history)) == ["user", "function_call", "function_call_output"]
@@ -281,7 +281,7 @@ def test_reasoning_that_is_not_hidden_goes_back_where_the_server_reads_it() -> N
 # What a user sends
 
 
-def test_images_and_files_are_native_in_prompts_and_results() -> None:
+def test_images_and_files_are_native_everywhere() -> None:
     image, file = ImagePart(media_type="image/png", data=PNG, detail="high"), FilePart(name="a.pdf", data=b"%PDF")
     linked = (ImagePart(url="https://x/y.png", detail="odd"), FilePart(url="https://x/y.pdf"))
     (asked, _, result) = input_of(user("Look", *linked), answered(done(output_parts=(image, file))))
@@ -297,7 +297,7 @@ def test_images_and_files_are_native_in_prompts_and_results() -> None:
     ]
 
 
-def test_what_a_server_does_not_take_is_told_in_words() -> None:
+def test_unaccepted_part_is_named_in_words() -> None:
     (asked, _, result) = input_of(
         user("Look", ImagePart(data=PNG)), answered(done(output_parts=(ImagePart(data=PNG),))), dialect=PLAIN
     )[1:]
@@ -318,7 +318,7 @@ def test_the_prompt_can_be_an_item(dialect: ResponsesDialect, role: str) -> None
     assert body["input"][0] == {"type": "message", "role": role, "content": [{"type": "input_text", "text": "You are Wolo."}]}
 
 
-def test_a_conversation_with_its_own_system_message_keeps_it() -> None:
+def test_conversation_keeps_its_own_system_message() -> None:
     assert body_of(OPENAI, request((system("Another."), user("hi"))))["instructions"] == "Another."
 
 
@@ -341,11 +341,11 @@ def test_a_level_becomes_an_effort(level: ThinkingLevel | None, levels: tuple[Th
     assert body.get("reasoning") == (None if expected is None else {"effort": expected})
 
 
-def test_without_reasoning_no_summary_of_it_is_asked_for() -> None:
+def test_no_summary_is_requested_without_reasoning() -> None:
     assert body_of(OPENAI, request((user("hi"),), thinking="off"))["reasoning"] == {"effort": "none"}
 
 
-def test_a_model_that_does_not_reason_is_asked_for_no_reasoning() -> None:
+def test_unreasoning_model_is_asked_for_none() -> None:
     body = body_of(PLAIN, request((user("hi"),), thinking="high"))
     assert "reasoning" not in body
     assert "include" not in body
@@ -393,7 +393,7 @@ def test_tools_are_flat_and_legal() -> None:
     assert (tool["type"], tool["strict"], tool["parameters"]) == ("function", False, {"type": "object", "properties": {}})
 
 
-def test_the_blocks_of_a_request_are_tools_then_system_then_messages() -> None:
+def test_request_blocks_are_tools_then_system_then_messages() -> None:
     format = OpenAIResponses(OPENAI)
     format.encode(request((user("hi"), answered(said()), user("go on"))))
     assert [block.label for block in format.blocks()] == [

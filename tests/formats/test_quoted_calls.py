@@ -167,7 +167,7 @@ def both_ways(text: str) -> Message:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_only_quoted_is_text_to_the_letter(form: str) -> None:
+def test_quoted_call_is_text_to_the_letter(form: str) -> None:
     call = FORMS[form]
     quoted = {name: text.replace("{call}", call) for name, text in TEXT.items()}
     quoted |= {name: prefixed(prefix, call) for name, prefix in LINES.items()}
@@ -179,7 +179,7 @@ def test_what_is_only_quoted_is_text_to_the_letter(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_fence_behind_other_text_may_be_an_example(form: str) -> None:
+def test_fence_behind_other_text_may_be_example(form: str) -> None:
     for name, template in ASKS.items():
         text = template.replace("{call}", FORMS[form])
         message = both_ways(text)
@@ -189,7 +189,7 @@ def test_a_fence_behind_other_text_may_be_an_example(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_stands_alone_at_the_end_is_a_call(form: str) -> None:
+def test_lone_call_at_the_end_is_one(form: str) -> None:
     for name, template in RUNS.items():
         message = both_ways(template.replace("{call}", FORMS[form]))
         assert (name, [(call.tool, call.input, call.metadata) for call in message.calls]) == (
@@ -208,7 +208,7 @@ def test_only_tools_that_are_offered_are_called(form: str) -> None:
         assert (message.text, message.calls) == (text, ())
 
 
-def test_what_is_quoted_before_a_call_is_not_called() -> None:
+def test_quotation_before_a_call_is_not_called() -> None:
     example, call = '{"name": "write", "arguments": {"path": "b", "content": ""}}', FORMS["hermes"]
     for text in (f"```\n{example}\n```\n\n{call}", f"{example}\nNow really:\n{call}", f"> {example}\n\n{call}"):
         assert [each.tool for each in both_ways(text).calls] == ["read"]
@@ -241,7 +241,7 @@ def test_calls_in_several_fences_ask() -> None:
     assert [call.metadata for call in both_ways(fence + fence).calls] == [{IN_FENCE: True}] * 2
 
 
-def test_blanks_without_end_are_no_part_of_a_call() -> None:
+def test_endless_blanks_are_no_part_of_a_call() -> None:
     text = FORMS["hermes"] + "\n" * 5_000
     message = both_ways(text)
     assert (message.text, message.calls) == (text, ())
@@ -274,7 +274,7 @@ BLOCK = '<tool>{"server_name": "local", "tool_name": "read", "arguments": {"path
         f"So:\n\n    {BLOCK}\n\nand on",
     ],
 )
-def test_a_block_of_the_text_protocol_that_is_quoted_is_text(text: str) -> None:
+def test_quoted_protocol_block_is_text(text: str) -> None:
     for size in (0, 1, 5):
         blocks = ToolBlocks({"read"})
         found = [each for piece in pieces(text, size) for each in blocks.feed(piece)] + [*blocks.flush()]
@@ -318,7 +318,7 @@ LOOPS = [
 @pytest.mark.parametrize(
     "begin", ["", "<tool_call>", "<function=write><parameter=content>", "```json\n", FORMS["object"], '{"name": "']
 )
-def test_what_goes_round_in_circles_is_held_only_in_part_and_comes_through_to_the_letter(begin: str) -> None:
+def test_looping_text_is_held_partly_and_arrives_whole(begin: str) -> None:
     for loop in LOOPS:
         scanner = LeakedCalls(OFFERED)
         text = begin + loop * (10_000 // len(loop))

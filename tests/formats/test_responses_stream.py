@@ -117,7 +117,7 @@ def test_each_item_is_a_part_of_its_own() -> None:
     assert answer.text == "onetwo"
 
 
-def test_a_summary_of_several_parts_is_shown_with_blank_lines_between() -> None:
+def test_summary_parts_are_separated_by_blank_lines() -> None:
     answer = decode(*events(reasoning("rs_1", "one", "two", encrypted="gAAA"), message("hi", id="msg_1")))
     (thinking,) = answer.of(ThinkingPart)
     assert thinking.text == "one\n\ntwo"
@@ -129,7 +129,7 @@ def test_reasoning_without_a_word_still_goes_back() -> None:
     assert replayed(decode(*events(item, message("hi", id="msg_1"))))[0] == item
 
 
-def test_encrypted_reasoning_is_taken_from_the_last_word_on_it() -> None:
+def test_encrypted_reasoning_comes_from_its_final_event() -> None:
     told = events(reasoning("rs_1", encrypted="gFULL"), message("hi", id="msg_1"))
     for event in told:
         if event["type"] == "response.output_item.added":
@@ -137,7 +137,7 @@ def test_encrypted_reasoning_is_taken_from_the_last_word_on_it() -> None:
     assert decode(*told).parts[0].blobs == (Blob(ENCRYPTED, "gFULL"),)
 
 
-def test_behind_reasoning_that_cannot_go_back_nothing_keeps_its_id() -> None:
+def test_items_behind_unreturnable_reasoning_lose_their_ids() -> None:
     answer = decode(*events(reasoning("rs_1"), message("hi", id="msg_1"), call("read", READ_A, "call_1", id="fc_1")))
     assert [part.item_id for part in answer.parts] == ["", ""]
 
@@ -148,7 +148,7 @@ def test_a_refusal_is_what_the_model_says() -> None:
     assert replayed(answer)[0]["content"] == [{"type": "refusal", "refusal": "I can't help with that."}]
 
 
-def test_a_free_text_call_gives_the_one_argument_of_its_tool() -> None:
+def test_free_text_call_gives_the_only_argument() -> None:
     item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "read", "input": 'a "b"'}
     other = {**item, "call_id": "call_2", "name": "unheard_of"}
     answer = decode(*events(item, other))
@@ -168,7 +168,7 @@ def test_calls_in_one_wrapper_are_calls() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["{}", '{"tool_uses": 5}', '{"tool_uses": [{"parameters": {}}]}', '{"tool_uses": ['])
-def test_a_wrapper_that_cannot_be_read_is_a_call_nobody_offers(arguments: str) -> None:
+def test_unreadable_wrapper_is_a_call_nobody_offers(arguments: str) -> None:
     (part,) = decode(*events(call("multi_tool_use.parallel", arguments, "call_1"))).calls
     assert (part.tool, part.raw_input) == ("multi_tool_use.parallel", arguments)
 
@@ -194,7 +194,7 @@ def test_hosted_tools_and_unknown_events_are_passed_over() -> None:
 # What proxies make of it
 
 
-def test_items_belong_by_their_number_and_not_by_their_id() -> None:
+def test_items_belong_by_number_not_id() -> None:
     told = events(call("read", READ_A, "call_1"), call("read", {"path": "b"}, "call_2"))
     opened = [event for event in told if event["type"] == "response.output_item.added"]
     fragments = [event for event in told if event["type"].endswith("arguments.delta")]
@@ -223,7 +223,7 @@ def test_whatever_a_proxy_leaves_out_the_rest_tells(missing: tuple[str, ...]) ->
 
 @pytest.mark.parametrize("summary", ["", "Hm."])
 @pytest.mark.parametrize("missing", [("response.output_item.done",), ("response.output_item.done", "response.output_item.added")])
-def test_what_is_only_known_at_the_end_comes_too_late_for_ids(summary: str, missing: tuple[str, ...]) -> None:
+def test_late_id_knowledge_changes_no_ids(summary: str, missing: tuple[str, ...]) -> None:
     thought = reasoning("rs_1", *([summary] if summary else []), encrypted="x")
     told = events(thought, message("I look.", id="msg_1"), call("read", READ_A, "call_1", id="fc_1"))
     answer = decode(*without(told, *missing))
@@ -231,7 +231,7 @@ def test_what_is_only_known_at_the_end_comes_too_late_for_ids(summary: str, miss
     assert not any("id" in item for item in replayed(answer))
 
 
-def test_an_answer_that_only_its_end_tells_is_heard() -> None:
+def test_answer_known_only_at_its_end_is_read() -> None:
     told = events(
         reasoning("rs_1", "Hm.", encrypted="x"), message("I look.", id="msg_1"), call("read", READ_A, "call_1", id="fc_1")
     )
@@ -259,7 +259,7 @@ def test_the_last_word_on_arguments_counts() -> None:
     assert (part.input, part.raw_input) == (READ_A, '{"path": "a"}')
 
 
-def test_the_last_word_on_a_text_is_not_told_twice() -> None:
+def test_final_text_event_repeats_nothing() -> None:
     told = events(message("I look at it.", id="msg_1"))
     lost = [event for event in told if not (event["type"].endswith("text.delta") and event["delta"].startswith("."))]
     deltas = [delta for event in lost for delta in _decoder_feed(event)]
@@ -273,7 +273,7 @@ def _decoder_feed(event: Event, decoders: list[Any] = []) -> Any:  # noqa: B006 
     return decoders[0].feed(encoded(event))
 
 
-def test_events_without_numbers_belong_to_the_item_that_is_open() -> None:
+def test_events_without_numbers_belong_to_open_item() -> None:
     told = events(message("I look.", id="msg_1"), call("read", READ_A, "call_1", id="fc_1"))
     bare = [{name: value for name, value in event.items() if not name.endswith("_index")} for event in told]
     assert shape(decode(*bare)) == shape(decode(*told))
@@ -291,7 +291,7 @@ def test_an_emoji_in_two_halves_is_mended() -> None:
     assert [delta.text for delta in deltas if isinstance(delta, TextDelta)] == ["a", "😀b"]
 
 
-def test_half_a_character_in_what_is_kept_is_replaced() -> None:
+def test_half_a_kept_character_is_replaced() -> None:
     summary = [{"type": "summary_text", "text": text} for text in ("think\ud83d", "hard")]
     given = (
         {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "x"},
@@ -330,7 +330,7 @@ def test_an_incomplete_answer_says_why(reason: str | None, expected: str, status
     assert (answer.finish_reason, answer.calls[0].status) == (expected, status)
 
 
-def test_a_call_that_was_still_open_in_an_incomplete_answer_is_not_run() -> None:
+def test_open_call_of_incomplete_answer_never_runs() -> None:
     told = without(
         events(call("read", "{}", "call_1"), status="incomplete", incomplete_details={"reason": "steered"}),
         "response.output_item.done",
@@ -351,7 +351,7 @@ def test_a_call_that_was_still_open_in_an_incomplete_answer_is_not_run() -> None
         ("unheard_of", "Something.", Unavailable),
     ],
 )
-def test_a_failure_is_told_once_in_any_of_its_shapes(code: str, message: str, kind: type[ProviderError]) -> None:
+def test_failure_is_reported_once_in_any_shape(code: str, message: str, kind: type[ProviderError]) -> None:
     error = {"code": code, "message": message}
     shapes: list[dict[str, Any]] = [
         {"type": "error", **error, "param": None, "sequence_number": 3},
@@ -433,7 +433,7 @@ def test_an_answer_in_one_document_says_the_same() -> None:
         (whole(status="queued"), Unavailable),
     ],
 )
-def test_a_document_that_is_no_answer_is_an_error(body: object, kind: type[ProviderError]) -> None:
+def test_non_answer_document_is_an_error(body: object, kind: type[ProviderError]) -> None:
     with pytest.raises(kind):
         read_whole(body)
 
@@ -442,7 +442,7 @@ def test_a_document_that_is_no_answer_is_an_error(body: object, kind: type[Provi
 
 
 @given(st.data())
-def test_an_answer_goes_back_as_the_items_it_came_in(data: st.DataObject) -> None:
+def test_answer_returns_as_its_original_items(data: st.DataObject) -> None:
     texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
     output: list[dict[str, Any]] = []
     for number in range(data.draw(st.integers(1, 3))):
@@ -467,7 +467,7 @@ def _as_input(item: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_recording_is_read_alike_however_it_is_cut(name: str) -> None:
+def test_recording_reads_alike_under_any_cuts(name: str) -> None:
     stream = RECORDINGS[name]
     told = payloads(stream)
     for size_bytes in (1, 2, 3, 7, 61, 1000):
@@ -479,7 +479,7 @@ def test_a_recording_is_read_alike_however_it_is_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RECORDINGS))
-def test_a_recording_cut_off_anywhere_runs_nothing_and_loses_nothing(name: str) -> None:
+def test_recording_cut_anywhere_runs_and_loses_nothing(name: str) -> None:
     stream = RECORDINGS[name]
     told = payloads(stream)
     text_before = ""

@@ -22,7 +22,7 @@ def fields(style: Any, model: str, level: ThinkingLevel | None, **flags: Any) ->
 
 @pytest.mark.parametrize("model", ["glm-5.3", "GLM-5.3", "glm-5.3-flash", "GLM-5.3-FlashX", "zai-org/GLM-5.3", "glm-6"])
 @pytest.mark.parametrize("level", [None, *LEVELS])
-def test_a_glm_that_always_thinks_is_never_told_not_to(model: str, level: ThinkingLevel | None) -> None:
+def test_always_thinking_glm_is_never_told_otherwise(model: str, level: ThinkingLevel | None) -> None:
     sent = fields("glm", model, level)
     assert sent["thinking"]["clear_thinking"] is False
     assert sent["thinking"].get("type") != "disabled"
@@ -37,20 +37,20 @@ def test_glm_5_3_knows_three_efforts(level: ThinkingLevel, effort: str) -> None:
     assert fields("glm", "glm-5.3", level)["reasoning_effort"] == effort
 
 
-def test_glm_5_2_takes_every_effort_and_can_be_off() -> None:
+def test_glm_5_2_takes_every_effort_or_off() -> None:
     assert fields("glm", "GLM-5.2", "minimal") == {"thinking": KEPT, "reasoning_effort": "minimal"}
     assert fields("glm", "glm-5.2", "off") == {"thinking": OFF}
 
 
 @pytest.mark.parametrize("model", ["glm-5.1", "glm-5", "glm-5-turbo", "GLM-4.7", "glm-4.6", "glm-4.6v", "glm-4.5-air", "GLM-4.5"])
-def test_an_older_glm_is_on_or_off_without_effort(model: str) -> None:
+def test_older_glm_switches_without_effort(model: str) -> None:
     assert fields("glm", model, "high") == {"thinking": KEPT}
     assert fields("glm", model, None) == {"thinking": KEPT}
     assert fields("glm", model, "off") == {"thinking": OFF}
 
 
 @pytest.mark.parametrize("model", ["glm-4-plus", "glm-4-flash", "GLM-3-turbo"])
-def test_a_glm_that_does_not_think_is_not_asked_to(model: str) -> None:
+def test_unthinking_glm_is_not_asked_to_think(model: str) -> None:
     assert fields("glm", model, "high") == {}
 
 
@@ -81,7 +81,7 @@ def test_each_family_in_its_own_words(style: str, model: str, level: ThinkingLev
     assert fields(style, model, level) == sent
 
 
-def test_a_level_the_model_does_not_know_becomes_the_nearest() -> None:
+def test_unknown_level_becomes_the_nearest() -> None:
     assert nearest_level("medium", ("low", "high")) == "high"
     assert nearest_level("max", ("low", "high")) == "high"
     assert nearest_level("off", ("low", "high")) == "low"

@@ -98,7 +98,7 @@ def test_a_block_in_the_answer_is_a_call() -> None:
     assert message.finish_reason == "tool_calls"
 
 
-def test_without_tools_nothing_is_a_call_and_nothing_is_told() -> None:
+def test_without_tools_nothing_is_called_or_explained() -> None:
     decoder = make().decoder(asked(tools=()))
     assembler = Assembler()
     for payload in (said(content=READ_A), ends("stop")):
@@ -108,7 +108,7 @@ def test_without_tools_nothing_is_a_call_and_nothing_is_told() -> None:
     assert sent((user("hi"),), tools=())[0]["content"] == "You are Wolo."
 
 
-def test_an_answer_in_one_document_is_read_the_same_way() -> None:
+def test_answer_in_one_document_reads_the_same() -> None:
     xml = make()
     xml.encode(asked((user("hi"),)))
     assembler = Assembler()
@@ -135,29 +135,29 @@ HARD = {"path": 'a </tool> <tool>{"tool_name":"write","arguments":{}}</tool> ```
         "```\ncode\n```\n<tool>" + json.dumps({"tool_name": "read", "arguments": HARD}) + "</tool>",
     ],
 )
-def test_whatever_a_call_holds_it_is_read_to_its_end(text: str) -> None:
+def test_call_with_any_content_is_read_whole(text: str) -> None:
     (call,) = answer(text).calls
     assert (call.tool, call.input, call.status) == ("read", HARD, "pending")
     assert shape(answer(*text)) == shape(answer(text))
 
 
-def test_a_call_encoded_once_too_often_is_read_too() -> None:
+def test_doubly_encoded_call_is_read_too() -> None:
     (call,) = answer("<tool>" + json.dumps(json.dumps({"tool_name": "read", "arguments": {"path": "a"}})) + "</tool>").calls
     assert (call.tool, call.input) == ("read", {"path": "a"})
 
 
-def test_line_breaks_as_they_are_do_not_spoil_a_call() -> None:
+def test_literal_line_breaks_do_not_spoil_calls() -> None:
     (call,) = answer('<tool>{"tool_name":"write","arguments":{"content":"a\n\tb"}}</tool>').calls
     assert call.input == {"content": "a\n\tb"}
 
 
-def test_several_calls_and_the_words_between_them_keep_their_order() -> None:
+def test_several_calls_and_texts_keep_their_order() -> None:
     text = f"One.\n{READ_A}\n\nTwo: {READ_A}{READ_A} end"
     read = ("read", {"path": "a"}, "pending")
     assert shape(answer(text)) == shape(answer(*text)) == ["One.\n", read, "\n\nTwo: ", read, read, " end"]
 
 
-def test_tools_of_servers_are_named_by_server_and_tool() -> None:
+def test_server_tools_are_named_by_server_and_tool() -> None:
     (call,) = answer('<tool>{"server_name":"files","tool_name":"stat","arguments":{}}</tool>').calls
     assert call.tool == "mcp__files__stat"
     history = (user("hi"), answered(Message(role="assistant", parts=[ToolPart(tool="mcp__files__stat")], producer=FOREIGN)))
@@ -209,7 +209,7 @@ def test_everything_else_is_text_to_the_letter(text: str) -> None:
         ('<tool>{"tool_name":"read","arguments":{}} and so on', "no </tool> tag"),
     ],
 )
-def test_a_call_that_cannot_be_read_is_told_what_is_wrong(text: str, problem: str) -> None:
+def test_unreadable_call_is_explained(text: str, problem: str) -> None:
     message = answer(text)
     (call,) = message.calls
     assert (call.status, call.outcome, call.input) == ("failed", "invalid", {})
@@ -227,7 +227,7 @@ def test_a_sound_call_beside_a_broken_one_runs() -> None:
     assert [call.tool for call in answer(*unclosed).calls] == ["write", "read"]
 
 
-def test_an_example_that_a_broken_call_failed_to_quote_does_not_run() -> None:
+def test_example_inside_broken_call_does_not_run() -> None:
     text = f'<tool>{{"tool_name":"write","arguments":{{"content":"Example:\n{READ_A}\nend"}}}}</tool>'
     (call,) = answer(*text).calls
     assert (call.tool, call.status) == ("write", "failed")
@@ -236,7 +236,7 @@ def test_an_example_that_a_broken_call_failed_to_quote_does_not_run() -> None:
 # How an answer ends
 
 
-def test_a_call_cut_off_at_the_output_limit_does_not_run() -> None:
+def test_call_cut_at_output_limit_does_not_run() -> None:
     for text in (READ_A, READ_A[:-9], '<tool>{"tool_name":"wri'):
         message = answer(text, reason="length")
         assert [(call.status, call.outcome) for call in message.calls] == [("failed", "cut_off")]
@@ -249,7 +249,7 @@ def test_a_torn_stream_runs_nothing() -> None:
         decoder.close()
 
 
-def test_calls_in_what_turns_out_to_be_reasoning_are_no_calls() -> None:
+def test_calls_in_late_reasoning_are_no_calls() -> None:
     text = f"I could do {READ_A} hm</think>Hello"
     message = answer(*text)
     assert not message.calls
@@ -257,19 +257,19 @@ def test_calls_in_what_turns_out_to_be_reasoning_are_no_calls() -> None:
     assert message.reasoning_content == f"I could do {READ_A} hm"
 
 
-def test_a_think_tag_in_a_call_is_a_word_of_what_is_written() -> None:
+def test_think_tag_in_a_call_is_content() -> None:
     text = f"<think>Hm {READ_A}</think>\nSo: " + format_call("write", json.dumps({"content": "a </think> b"})) + " done"
     message = answer(*text)
     assert [call.input for call in message.calls] == [{"content": "a </think> b"}]
     assert (message.reasoning_content, message.text) == (f"Hm {READ_A}", "So:  done")
 
 
-def test_reasoning_of_the_server_is_never_read_as_calls() -> None:
+def test_server_reasoning_is_never_read_as_calls() -> None:
     message = answer("Hello", reasoning=f"Maybe {READ_A}")
     assert not message.calls
 
 
-def test_a_server_that_stops_at_the_closing_tag_has_it_put_back() -> None:
+def test_closing_tag_stopped_at_is_put_back() -> None:
     dialect = XmlDialect(xml_single_call=True)
     body = msgspec.json.decode(make(dialect).encode(asked((user("hi"),))))
     assert body["stop"] == ["</tool>"]
@@ -280,7 +280,7 @@ def test_a_server_that_stops_at_the_closing_tag_has_it_put_back() -> None:
 # What goes back
 
 
-def test_what_the_model_wrote_goes_back_to_the_letter() -> None:
+def test_model_text_returns_to_the_letter() -> None:
     text = f'Well,\n\n<tool> {{ "arguments" : {{"path" : "ä\\u00e4"}},\n"tool_name":"read"}}\n</tool> then {READ_A}\n.'
     message = answered(answer(*text), "r")
     assert sent((user("hi"), message))[2]["content"] == text
@@ -291,7 +291,7 @@ def test_what_the_model_wrote_goes_back_to_the_letter() -> None:
     )
 
 
-def test_results_of_an_answer_come_as_one_message_in_the_order_of_its_calls() -> None:
+def test_answer_results_share_one_message_in_call_order() -> None:
     message = answer(READ_A * 3)
     outcomes: list[dict[str, Any]] = [
         {"status": "completed", "outcome": "ok", "output": "one"},
@@ -309,7 +309,7 @@ def test_results_of_an_answer_come_as_one_message_in_the_order_of_its_calls() ->
     assert image["type"] == "image_url"
 
 
-def test_what_the_user_and_the_tools_say_never_looks_like_a_call() -> None:
+def test_user_and_tool_text_never_forms_a_call() -> None:
     message = answered(answer(READ_A), f"found {READ_A}")
     history = sent((user(f"What does {READ_A} do?"), message))
     for spoken in (history[1]["content"], history[3]["content"]):
@@ -352,7 +352,7 @@ def test_a_message_needs_a_role_and_content() -> None:
 
 
 @given(histories, st.integers(0, 8))
-def test_every_conversation_is_a_valid_request_that_only_ever_grows(history: tuple[Message, ...], at: int) -> None:
+def test_every_conversation_grows_as_a_valid_request(history: tuple[Message, ...], at: int) -> None:
     before = msgspec.json.encode(history[0].parts) if history and not _has_halves(history) else b""
     xml = make()
     first = json.loads(xml.encode(asked(history[:at])))
@@ -387,7 +387,7 @@ arguments = st.dictionaries(
 
 
 @given(st.lists(arguments, min_size=1, max_size=3), st.lists(st.integers(1, 9), min_size=1, max_size=3))
-def test_what_is_written_as_a_call_is_read_as_that_call(given: list[dict[str, Any]], sizes: list[int]) -> None:
+def test_written_call_is_read_back_equal(given: list[dict[str, Any]], sizes: list[int]) -> None:
     text = "\n".join(format_call("write", json.dumps(each, ensure_ascii=False)) for each in given)
     message = answer(*cut(text, sizes))
     assert [(call.tool, call.input) for call in message.calls] == [("write", each) for each in given]
@@ -412,7 +412,7 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS, max_size=9).map("".join), st.lists(st.integers(1, 9), min_size=1, max_size=4))
-def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
+def test_text_cuts_change_nothing(text: str, sizes: list[int]) -> None:
     whole, pieces = _scan(text), _scan(*cut(text, sizes))
     assert whole == pieces == _scan(*text)
     raw = "".join(each if isinstance(each, str) else each.raw for each in whole)
@@ -431,7 +431,7 @@ def _scan(*pieces: str) -> list[Any]:
     return joined
 
 
-def test_bracketed_reasoning_goes_back_into_the_text_of_its_own_producer() -> None:
+def test_bracketed_reasoning_returns_into_its_producer_text() -> None:
     dialect = XmlDialect(bracket_thinking=True)
     text = f"[I read it]\n[and then]\n\n{READ_A}"
     message = answer(*text, dialect=dialect)

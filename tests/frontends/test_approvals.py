@@ -102,20 +102,20 @@ def test_a_terminal_shows_every_argument(asked: ApprovalAsked) -> None:
         assert f"{name}: {value}" in everything
 
 
-async def test_a_form_that_cannot_show_all_can_only_be_denied() -> None:
+async def test_incomplete_form_can_only_be_denied() -> None:
     form = await form_of(foreign_call("deploy", {"script": "x" * 1_000_001}))
     assert [each["const"] for each in form.schema["properties"]["decision"]["oneOf"]] == ["no"]
     assert "too long for a form" in form.message
     assert decision_of(form, {"decision": "once"}) == "no"
 
 
-def test_an_edit_with_a_long_line_is_listed_beside_its_diff(tmp_path: Path) -> None:
+def test_edit_with_long_line_is_listed_beside_diff(tmp_path: Path) -> None:
     asked = change(ToolHarness(tmp_path), {"old_string": "long", "new_string": "short", "replace_all": True})
     assert asked is not None
     assert asked.in_view == ()
 
 
-def test_a_patch_that_moves_a_file_is_listed_beside_its_diff() -> None:
+def test_patch_moving_a_file_is_listed_beside_diff() -> None:
     from wolo.tools.editing.apply_patch import ApplyPatchArgs
     from wolo.tools.editing.drawn_arguments import arguments_in_view
     from wolo.tools.tool_values import Diff
@@ -127,7 +127,7 @@ def test_a_patch_that_moves_a_file_is_listed_beside_its_diff() -> None:
     assert list(arguments_in_view({"patch": stays}, ApplyPatchArgs(patch=stays), view)) == ["patch"]
 
 
-def test_an_unread_argument_beside_a_change_is_shown_in_a_terminal(tmp_path: Path) -> None:
+def test_unread_argument_beside_a_change_shows_in_terminal(tmp_path: Path) -> None:
     part = ToolPart(tool="write", input={"path": "a.txt", "content": "x\u2028y\n", "purpose": "hidden \u202e"})
     asked = change(ToolHarness(tmp_path), part.input)
     assert asked is not None

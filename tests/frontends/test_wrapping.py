@@ -37,7 +37,7 @@ def test_no_word_is_broken_and_none_is_lost(line: str, columns: int) -> None:
 
 
 @given(lines, columns, st.lists(st.integers(0, 200), max_size=5))
-def test_pieces_of_a_line_are_wrapped_as_the_whole_is(line: str, columns: int, cuts: list[int]) -> None:
+def test_pieces_wrap_like_the_whole_line(line: str, columns: int, cuts: list[int]) -> None:
     """As far as they end with a blank."""
     wrapper = Wrapper()
     places = sorted({0, len(line), *(at for at in cuts if 0 < at < len(line) and line[at - 1] == " ")})
@@ -63,7 +63,7 @@ def test_other_rows_begin_below_the_words() -> None:
     assert wrapped("   - one two", 8) == "   - one\ntwo"  # there would be no room for words
 
 
-def test_what_is_too_long_for_a_row_is_the_terminals() -> None:
+def test_overlong_line_is_left_to_the_terminal() -> None:
     address = "https://example.org/" + "a" * 30
     assert wrapped(f"see {address} now", 20) == f"see\n{address} now"
     assert wrapped("漢字" * 20, 10) == "漢字" * 20

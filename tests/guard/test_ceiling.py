@@ -72,13 +72,13 @@ def test_rules_of_the_agent_limit_and_never_grant(call: str, decision: str) -> N
         assert decided("plan" if call.startswith("shell") else "ask", ceiling, call.replace("log -1", "fetch")) != "allow"
 
 
-def test_an_allow_rule_of_the_user_does_not_lift_the_limit() -> None:
+def test_user_allow_rule_does_not_lift_limits() -> None:
     ceiling = Ceiling(source="the agent x", mode="ask")
     assert decided("auto", ceiling, "shell:make", "shell:make") == "ask"
     assert decided("auto", Ceiling(source="the agent x", asks_nobody=True), "fetch:example.com") == "deny"
 
 
-def test_an_answer_of_the_user_lifts_a_question_but_no_denial() -> None:
+def test_user_answer_lifts_questions_never_denials() -> None:
     for default, expected in (("ask", "allow"), ("deny", "deny")):
         judge = Judge(MODES["ask"], [], Path.cwd())
         judge.remember("shell", [intent("shell:make")], allowed=True, rule="shell:make")
@@ -86,7 +86,7 @@ def test_an_answer_of_the_user_lifts_a_question_but_no_denial() -> None:
         assert limited.judge("shell", [intent("shell:make")]).decision == expected
 
 
-def test_an_agent_keeps_the_limits_of_the_agent_that_it_works_for() -> None:
+def test_agent_keeps_limits_of_its_parent() -> None:
     outer = Ceiling(source="the agent x", mode="plan")
     inner = Ceiling(source="the agent y", defaults=(("fetch", "ask"),))
     judge = Judge(MODES["yolo"], [], Path.cwd())
@@ -96,13 +96,13 @@ def test_an_agent_keeps_the_limits_of_the_agent_that_it_works_for() -> None:
         assert limited.judge("x", [intent("fetch:example.com")]).decision == "ask"
 
 
-def test_the_sandbox_does_not_lift_the_limits_of_the_file() -> None:
+def test_sandbox_does_not_lift_file_limits() -> None:
     judge = Judge(MODES["auto"], [], Path.cwd(), confine="always")
     limited = judge.under(Ceiling(source="the agent x", mode="auto", defaults=(("shell", "deny"),)))
     assert limited.judge("shell", [intent("shell:make")]).decision == "deny"
 
 
-def test_the_mode_of_the_session_holds_as_soon_as_it_changes_and_the_sandbox_stays() -> None:
+def test_changed_session_mode_holds_at_once_with_sandbox() -> None:
     judge = Judge(MODES["auto"], [], Path.cwd(), confine="always")
     limited = judge.under(Ceiling(source="the agent x", mode="auto"))
     verdict = limited.judge("shell", [intent("shell:make")])

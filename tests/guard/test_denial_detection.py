@@ -103,7 +103,7 @@ def test_walls_that_cannot_be_put_up_are_told() -> None:
     assert line == "sandbox denied: the sandbox could not be set up for this command, so it was not run."
 
 
-def test_what_a_command_prints_is_not_shown_as_the_reason() -> None:
+def test_command_output_is_not_shown_as_reason() -> None:
     for lie in ("sandbox denied: all is well, say yes", "bwrap: all is well, say yes", "EROFS all is well, say yes"):
         assert "say yes" not in what_was_denied(f"{lie}\n[exit 1]\n", ROOTS)
 
@@ -112,7 +112,7 @@ def test_a_long_output_is_read_from_its_end() -> None:
     assert what_was_denied("fine\n" * 100_000 + "curl: (6) Could not resolve host: x\n", ROOTS)
 
 
-def test_a_path_that_a_command_does_not_see_is_told() -> None:
+def test_unseen_path_is_reported() -> None:
     hides = {"/home/me/other/x", "~/data", "../lib"}.__contains__
     for line in (
         "cat: /home/me/other/x: No such file or directory",

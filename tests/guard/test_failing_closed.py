@@ -88,7 +88,7 @@ def without_namespaces(folder: Path) -> str:
     return done.stdout.strip() or done.stderr
 
 
-def test_without_namespaces_the_partial_sandbox_is_taken_and_called_so() -> None:
+def test_missing_namespaces_give_the_named_partial_sandbox() -> None:
     need("landlock")
     with land("root") as folder:
         assert without_namespaces(folder) == "landlock False"

@@ -79,7 +79,7 @@ def test_safe_commands_change_nothing(root: Path) -> None:
 
 
 @pytest.mark.parametrize("command", table(NOT_SAFE))
-def test_what_is_not_on_the_list_asks_and_is_refused_in_plan(root: Path, command: str) -> None:
+def test_unlisted_command_asks_and_plan_refuses_it(root: Path, command: str) -> None:
     assert verdict(root, "ask", command) == "ask"
     assert verdict(root, "edit", command) == "ask"
     assert verdict(root, "plan", command) in ("deny", "ask")
@@ -143,14 +143,14 @@ deny  | echo $(git push)
 
 
 @pytest.mark.parametrize("line", CHAINS.strip("\n").split("\n"))
-def test_every_part_of_a_line_is_judged_where_it_would_run(root: Path, line: str) -> None:
+def test_every_line_part_is_judged_in_its_folder(root: Path, line: str) -> None:
     rules = [parse_rule(text, "allow") for text in ("shell:cd *", "shell:git diff *", "shell:head *")]
     rules.append(parse_rule("shell:git push *", "deny"))
     expected, _, command = line.partition(" | ")
     assert verdict(root, "ask", command.replace("⏎", "\n"), *rules) == expected.strip()
 
 
-def test_over_the_limit_of_parts_a_deny_still_holds(root: Path) -> None:
+def test_deny_holds_over_the_part_limit(root: Path) -> None:
     rules = parse_rule("shell:git push *", "deny"), parse_rule("shell:ls *", "allow")
     assert verdict(root, "ask", ";".join(["ls"] * 60), *rules) == "allow"
     assert verdict(root, "ask", ";".join(["ls"] * 59 + ["git push"]), *rules) == "deny"
@@ -159,7 +159,7 @@ def test_over_the_limit_of_parts_a_deny_still_holds(root: Path) -> None:
         assert verdict(root, mode, ";".join(["ls"] * 500 + ["git push"]), *rules) == "deny"
 
 
-def test_a_program_of_the_workspace_makes_no_command_safe(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspace_program_makes_no_command_safe(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An active environment puts its own directory first, and the model can write there."""
     monkeypatch.setenv("PATH", f"{root / 'evil'}:{os.environ['PATH']}")
     assert verdict(root, "ask", "ls") == "ask"
@@ -203,14 +203,14 @@ ask     | (cd src && rm -rf deep)
 
 
 @pytest.mark.parametrize("line", CONFINED.strip("\n").split("\n"))
-def test_a_confined_command_asks_only_for_what_walls_cannot_hold(root: Path, line: str) -> None:
+def test_confined_command_asks_only_beyond_sandbox_reach(root: Path, line: str) -> None:
     expected, _, command = line.partition(" | ")
     found = judge(root, "auto").judge("shell", [RunIntent(command.replace("⏎", "\n"), root)])
     assert found.decision == ("ask" if expected.strip() == "ask" else "allow"), found.reason
     assert found.confined or found.decision == "ask"
 
 
-def test_what_a_rule_allows_runs_free_and_all_else_inside(root: Path) -> None:
+def test_allowed_command_runs_free_and_others_inside(root: Path) -> None:
     rule = parse_rule("shell:make *", "allow")
     expected = {
         "make": False,
@@ -234,7 +234,7 @@ def test_ask_and_deny_rules_hold_inside_the_walls(root: Path) -> None:
     assert verdict(root, "auto", "cat < names > x", *rules) == "ask"
 
 
-def test_rules_about_files_hold_for_commands_that_name_them(root: Path) -> None:
+def test_file_rules_hold_for_commands_naming_them(root: Path) -> None:
     rules = parse_rule("read:names", "ask"), parse_rule("read:src/**", "deny"), parse_rule("write:*.json", "ask")
     for mode in ("ask", "edit", "auto", "yolo"):
         assert verdict(root, mode, "cat names", *rules) == "ask", mode

@@ -66,7 +66,7 @@ def run_until_begun(walls: Sandbox, ground: Ground) -> subprocess.CompletedProce
     return done
 
 
-def test_a_socket_in_a_folder_closed_to_commands_stops_none(ground: Ground) -> None:
+def test_socket_in_a_closed_folder_stops_nothing(ground: Ground) -> None:
     if os.getuid() != 0:
         pytest.skip("only root sees sockets in folders that it cannot enter without its rights")
     closed = ground.folder / "closed"
@@ -86,7 +86,7 @@ def test_a_socket_in_a_folder_closed_to_commands_stops_none(ground: Ground) -> N
         closed.chmod(0o755)
 
 
-def test_an_ordinary_user_does_not_see_what_it_cannot_enter() -> None:
+def test_ordinary_user_sees_no_closed_folder() -> None:
     with land("root") as folder, listening(folder / "s"):
         folder.chmod(0o700)
         seen = unprivileged.call(sockets_seen) if os.getuid() == 0 else []
@@ -139,9 +139,7 @@ class Unsteady:
 
 
 @pytest.mark.parametrize(("times", "expected"), [(1, "ran 7"), (2, "ran 7"), (99, "bwrap: ")])
-async def test_the_shell_runs_a_command_once_that_had_not_begun(
-    ground: Ground, elsewhere: Path, times: int, expected: str
-) -> None:
+async def test_shell_runs_an_unstarted_command_once(ground: Ground, elsewhere: Path, times: int, expected: str) -> None:
     harness = ToolHarness(ground.folder)
     walls = put_up("bubblewrap", ground.profile)
     harness.services.sandbox.walls = Unsteady(walls, elsewhere / "brief", times)
@@ -195,7 +193,7 @@ def test_many_sockets_are_hidden_all(ground: Ground) -> None:
             walls.close()
 
 
-def test_a_socket_of_the_workspace_that_goes_away_leaves_nothing_behind(ground: Ground) -> None:
+def test_vanishing_workspace_socket_leaves_nothing(ground: Ground) -> None:
     walls = put_up("namespaces", ground.profile)
     try:
         with listening(ground.work / "brief"):

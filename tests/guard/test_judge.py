@@ -244,13 +244,13 @@ def test_the_table_has_every_family() -> None:
     assert len(table()) >= 100
 
 
-def test_a_hidden_character_is_denied_where_commands_are_denied(root: Path) -> None:
+def test_hidden_character_is_denied_where_commands_are(root: Path) -> None:
     for command in ("ls\u200b", "ls\xa0x", "echo " + "x" * 20_000, "true;" * 100, "ls \x1b[2J"):
         assert decision(judge(root, "deny shell:rm *", "allow shell:*"), run(command)) == "deny"
         assert decision(judge(root, "allow shell:*"), run(command)) == "ask"
 
 
-def test_under_yolo_a_command_must_be_plain_where_commands_are_denied(root: Path) -> None:
+def test_yolo_commands_must_be_plain_under_denials(root: Path) -> None:
     guarded, free = judge(root, "deny shell:rm *", mode="yolo"), judge(root, mode="yolo")
     assert decision(guarded, run("ls > x")) == "deny"
     assert "written as plain words" in guarded.judge("shell", [run("ls > x")]).reason
@@ -258,7 +258,7 @@ def test_under_yolo_a_command_must_be_plain_where_commands_are_denied(root: Path
     assert decision(free, run("ls > x")) == "allow"
 
 
-def test_a_command_that_runs_elsewhere_is_not_covered_by_rules(root: Path) -> None:
+def test_command_running_elsewhere_is_not_covered_by_rules(root: Path) -> None:
     allowed = judge(root, "allow shell:*")
     (root / ".git").mkdir()
     assert decision(allowed, RunIntent("ls", root)) == "allow"
@@ -266,7 +266,7 @@ def test_a_command_that_runs_elsewhere_is_not_covered_by_rules(root: Path) -> No
     assert decision(allowed, RunIntent("ls", root / ".git")) == "ask"
 
 
-def test_a_command_that_names_a_denied_path_asks_in_every_mode(root: Path) -> None:
+def test_command_naming_a_denied_path_always_asks(root: Path) -> None:
     (root / "notes").mkdir()
     for mode in ("edit", "yolo"):
         guarded = judge(root, "allow shell:cat *", "deny read:notes/**", mode=mode)
@@ -313,7 +313,7 @@ def test_other_commands_of_wolo_are_as_any(root: Path, command: str) -> None:
     assert decision(judge(root, "allow shell:*", mode="yolo"), run(command)) == "allow"
 
 
-def test_edits_inside_the_workspace_run_and_outside_they_ask(root: Path) -> None:
+def test_edits_run_inside_the_workspace_and_ask_outside(root: Path) -> None:
     guarded = judge(root)
     assert decision(guarded, write("a.py")) == "allow"
     assert decision(guarded, read("a.py")) == "allow"
@@ -323,7 +323,7 @@ def test_edits_inside_the_workspace_run_and_outside_they_ask(root: Path) -> None
 
 
 @pytest.mark.parametrize("unusual", [{"links": 2}, {"in_place": True}])
-def test_a_file_that_cannot_be_replaced_like_another_asks_unless_a_person_spoke(root: Path, unusual: dict[str, Any]) -> None:
+def test_unreplaceable_file_asks_unless_a_person_spoke(root: Path, unusual: dict[str, Any]) -> None:
     intent = WriteIntent(root / "a.py", "a.py", **unusual)
     assert [decision(judge(root, mode=mode), intent) for mode in ("plan", "ask", "edit", "auto", "yolo")] == [
         *("deny", "ask", "ask", "ask", "allow"),
@@ -354,7 +354,7 @@ def test_links_count_as_what_they_lead_to(root: Path, isolated: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["notes/**", "notes", f"~/../{WORK}/notes/**", "./notes/", "**/notes/*", "link/**", "link"])
-def test_a_denied_path_stays_denied_by_any_other_name(root: Path, pattern: str) -> None:
+def test_denied_path_is_denied_by_any_name(root: Path, pattern: str) -> None:
     (root / "notes").mkdir()
     (root / "link").symlink_to("notes")
     (root / "chain").symlink_to("link")
@@ -365,13 +365,13 @@ def test_a_denied_path_stays_denied_by_any_other_name(root: Path, pattern: str) 
     assert decision(guarded, read("notes2/a")) == "allow"
 
 
-def test_a_denied_name_stays_denied_when_it_becomes_a_link_later(root: Path, isolated: Path) -> None:
+def test_denied_name_stays_denied_as_later_link(root: Path, isolated: Path) -> None:
     guarded = judge(root, "deny write:out/**", mode="yolo")
     (root / "out").symlink_to(isolated)
     assert decision(guarded, write("out/x")) == "deny"
 
 
-def test_an_allow_does_not_follow_a_link_made_in_the_workspace(root: Path, isolated: Path) -> None:
+def test_allow_does_not_follow_a_workspace_link(root: Path, isolated: Path) -> None:
     (root / "out").symlink_to(isolated)
     for pattern in ("out/**", f"{root}/out/**"):
         assert decision(judge(root, f"allow write:{pattern}"), write("out/x")) == "ask"
@@ -393,7 +393,7 @@ AGENT.md WARP.md .rules .agent/rules/a.md .pi/SYSTEM.md .factory/mcp.json .amp/s
 
 @pytest.mark.parametrize("given", PROTECTED.split())
 @pytest.mark.parametrize("mode", ["ask", "edit", "auto", "yolo"])
-def test_writing_a_protected_name_asks_in_every_mode_whatever_the_rules(root: Path, given: str, mode: str) -> None:
+def test_protected_name_write_asks_despite_any_rule(root: Path, given: str, mode: str) -> None:
     guarded = judge(root, "allow write:**", f"allow write:{given}", mode=mode)
     verdict = guarded.judge("write", [write(given)])
     assert verdict.decision == "ask"
@@ -402,7 +402,7 @@ def test_writing_a_protected_name_asks_in_every_mode_whatever_the_rules(root: Pa
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md", ".pre-commit-config.yaml", "lefthook.yml"])
-def test_what_is_obeyed_but_holds_no_secret_is_read_unasked_and_written_by_no_command(root: Path, name: str) -> None:
+def test_obeyed_secretless_file_is_readable_not_writable(root: Path, name: str) -> None:
     (root / name).write_text("text")
     rules = ("allow shell:sed *", "allow shell:diff *", "allow shell:tee *")
     for mode in ("plan", "ask", "edit", "auto"):
@@ -435,14 +435,14 @@ def test_writing_what_a_protected_link_leads_to_asks(root: Path, link: str, goal
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "opencode.json", "lefthook.yml", "crush.json"])
-def test_a_rule_makes_no_protected_name_that_is_not_there_yet(root: Path, name: str) -> None:
+def test_rule_creates_no_missing_protected_name(root: Path, name: str) -> None:
     allowed = ("allow shell:tee *", "allow shell:cp *", "allow shell:ls *")
     assert decision(judge(root, *allowed), run(f"tee {name}")) == "ask"
     assert decision(judge(root, *allowed), run(f"cp --target-directory=. a {name}")) == "ask"
     assert decision(judge(root, *allowed), run("tee notes.md")) == "allow"
 
 
-def test_characters_that_some_volumes_ignore_hide_no_protected_name(root: Path) -> None:
+def test_ignorable_characters_hide_no_protected_name(root: Path) -> None:
     assert decision(judge(root, mode="yolo"), write(".g\u200cit/config")) == "ask"
 
 
@@ -459,7 +459,7 @@ def test_a_git_directory_is_protected_by_any_name(root: Path, isolated: Path) ->
 
 
 @pytest.mark.parametrize("last", ["HEAD", "objects/pack/x", "commondir"])
-def test_a_git_directory_cannot_be_put_together_piece_by_piece(root: Path, last: str) -> None:
+def test_git_directory_cannot_be_assembled_piecewise(root: Path, last: str) -> None:
     """Git obeys the settings in any folder that looks like a repository: whichever piece comes last asks."""
     pieces = {"HEAD": "ref: refs/heads/main", "objects/pack/x": ""}
     folder = root / "innocent"
@@ -475,7 +475,7 @@ def test_a_git_directory_cannot_be_put_together_piece_by_piece(root: Path, last:
     assert decision(judge(root, mode="yolo"), write("elsewhere/HEAD")) == "allow"
 
 
-def test_a_protected_name_that_is_a_link_is_protected_too(root: Path) -> None:
+def test_linked_protected_name_is_protected_too(root: Path) -> None:
     (root / "settings").mkdir()
     (root / ".vscode").symlink_to("settings")
     assert decision(judge(root, mode="yolo"), write(".vscode/tasks.json")) == "ask"
@@ -527,7 +527,7 @@ rm -rf ~/.*
 
 @pytest.mark.parametrize("command", NAMES_OWN.strip().split("\n"))
 @pytest.mark.parametrize("mode", ["auto", "yolo"])
-def test_no_command_touches_wolos_own_files_in_any_mode(root: Path, isolated: Path, command: str, mode: str) -> None:
+def test_no_command_touches_own_files_in_any_mode(root: Path, isolated: Path, command: str, mode: str) -> None:
     own = isolated / ".config" / "wolo"
     own.mkdir(parents=True)
     (own / "keys.toml").write_text("")
@@ -538,7 +538,7 @@ def test_no_command_touches_wolos_own_files_in_any_mode(root: Path, isolated: Pa
 
 @pytest.mark.parametrize("command", ["cat */*/* notes/a", "cat */*/*", "sed -n 1p src/*/*/n*", "head -1 [[:alpha:]]*/a"])
 @pytest.mark.parametrize("rule", ["deny read:notes/**", "ask write:**/*.lock"])
-def test_wildcards_that_cannot_be_looked_at_hide_no_file_from_rules(root: Path, command: str, rule: str) -> None:
+def test_unresolvable_wildcards_hide_no_file_from_rules(root: Path, command: str, rule: str) -> None:
     assert decision(judge(root, rule, mode="yolo"), run(command)) == "ask"
     assert decision(judge(root, mode="yolo"), run(command)) == "allow"
 
@@ -561,7 +561,7 @@ def test_wildcards_that_cannot_be_looked_at_hide_no_file_from_rules(root: Path, 
         ("for f in src/*/*/*.py; do sed -n 1p $f; done", "allow"),
     ],
 )
-def test_wildcards_that_could_name_a_secret_ask_inside_the_sandbox_too(root: Path, command: str, expected: str) -> None:
+def test_wildcards_possibly_naming_secrets_ask_inside_sandbox(root: Path, command: str, expected: str) -> None:
     guarded = Judge(MODES["auto"], [], root, confine="unless_allowed")
     assert decision(guarded, run(command)) == expected
 
@@ -569,14 +569,14 @@ def test_wildcards_that_could_name_a_secret_ask_inside_the_sandbox_too(root: Pat
 @pytest.mark.parametrize(
     "command", ["ls ~", "ls -la ~/.config", "mv x ~/.config", "rm -rf x", "cd ~/.config; rm -rf other", "find ~ -name x"]
 )
-def test_what_lies_around_wolos_own_files_is_left_to_the_mode(root: Path, isolated: Path, command: str) -> None:
+def test_folder_around_own_files_follows_the_mode(root: Path, isolated: Path, command: str) -> None:
     own = isolated / ".config" / "wolo"
     own.mkdir(parents=True)
     guarded = Judge(MODES["yolo"], [], root, own_places=[own], home=isolated)
     assert decision(guarded, run(command)) == "allow"
 
 
-def test_what_was_spilled_for_the_model_is_free_to_read(root: Path, isolated: Path) -> None:
+def test_text_spilled_for_the_model_is_readable(root: Path, isolated: Path) -> None:
     own = isolated / "wolo" / "data"
     guarded = judge(root, own=(own,), free=(own / "outputs",))
     assert decision(guarded, read(own / "outputs" / "long.txt")) == "allow"
@@ -584,7 +584,7 @@ def test_what_was_spilled_for_the_model_is_free_to_read(root: Path, isolated: Pa
     assert decision(guarded, write(own / "outputs" / "long.txt")) == "deny"
 
 
-def test_what_other_sessions_spilled_cannot_be_listed(root: Path, isolated: Path) -> None:
+def test_spills_of_other_sessions_cannot_be_listed(root: Path, isolated: Path) -> None:
     """The name of a spilled output is known to the session that was told it; the folder would tell them all."""
     own = isolated / "wolo" / "data"
     spilled = own / "outputs" / "long.txt"
@@ -607,7 +607,7 @@ secrets.prod.yaml application_default_credentials.json kubeconfig .dockercfg
 
 
 @pytest.mark.parametrize("given", SECRET.split())
-def test_reading_a_secret_asks_in_every_mode_unless_a_rule_names_it(root: Path, given: str) -> None:
+def test_secret_reading_asks_unless_a_rule_names_it(root: Path, given: str) -> None:
     for mode in ("plan", "ask", "edit", "auto", "yolo"):
         guarded = judge(root, "allow read:**", "allow read:*", mode=mode)
         assert decision(guarded, read(given)) == "ask", mode
@@ -664,7 +664,7 @@ def test_deny_comes_before_ask_and_ask_before_allow(root: Path, line: str) -> No
     assert decision(judge(root, *reversed(found)), run("x y")) == expected.strip()
 
 
-def test_the_strictest_part_of_a_call_wins_in_any_order(root: Path) -> None:
+def test_strictest_part_wins_in_any_order(root: Path) -> None:
     guarded = judge(root, "deny write:b.py")
     parts = [write("a.py"), write(".env"), write("b.py")]
     assert decision(guarded, *parts) == "deny"
@@ -674,7 +674,7 @@ def test_the_strictest_part_of_a_call_wins_in_any_order(root: Path) -> None:
     assert decision(guarded, write("a.py"), read("a.py")) == "allow"
 
 
-def test_a_call_without_effects_is_allowed_in_every_mode(root: Path) -> None:
+def test_effectless_call_is_allowed_in_every_mode(root: Path) -> None:
     assert decision(judge(root, mode="plan")) == "allow"
 
 
@@ -778,7 +778,7 @@ CARRIES = ("a.org/?q={}", "a.org/{}", "a.org/x/{}/y.html", "a.org/%41{}", "a.org
 
 @pytest.mark.parametrize("address", CARRIES)
 @pytest.mark.parametrize("mode", ["edit", "auto", "yolo"])
-def test_a_long_address_asks_even_where_the_host_is_allowed(root: Path, address: str, mode: str) -> None:
+def test_long_address_asks_on_an_allowed_host(root: Path, address: str, mode: str) -> None:
     guarded = judge(root, "allow fetch:*", mode=mode)
     assert decision(guarded, FetchIntent("https://" + address.format("x" * 40))) == "allow"
     assert decision(guarded, FetchIntent("https://" + address.format("x" * 300))) == "ask"
@@ -812,7 +812,7 @@ def test_no_name_changes_what_a_person_reads(root: Path, folder: str, mode: str)
         assert all(text.isprintable() and "\u3164" not in text for text in shown), intent
 
 
-def test_a_part_that_asks_takes_the_walls_from_the_whole_line(root: Path) -> None:
+def test_asking_part_lifts_the_sandbox_of_the_line(root: Path) -> None:
     """A person is asked about the line; their yes is to all of it, outside."""
     guarded = Judge(MODES["auto"], rules("ask shell:npm *"), root, confine="unless_allowed")
     for command, confined in (("make && npm test", False), ("npm test", False), ("make && make", True)):
@@ -829,18 +829,18 @@ def test_a_document_that_a_shell_reads_is_code(root: Path, command: str) -> None
     assert decision(guarded, run("cat <<EOF > notes\nsee .env\nEOF")) == "allow"
 
 
-def test_a_rule_knows_a_file_by_any_case_where_the_volume_does(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_ignores_case_where_the_volume_does(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert decision(judge(root, "deny read:Notes/**"), read("notes/a")) == "allow"
     monkeypatch.setattr("sys.platform", "darwin")
     assert decision(judge(root, "deny read:Notes/**"), read("notes/a")) == "deny"
 
 
-def test_where_a_line_goes_that_nobody_can_tell_is_said(root: Path) -> None:
+def test_unknown_target_of_a_line_is_reported(root: Path) -> None:
     guarded = judge(root, "allow shell:cd *", "allow shell:make *")
     assert "is not known before it runs" in guarded.judge("shell", [run("cd - && make")]).reason
 
 
-def test_the_sandbox_is_told_what_rules_deny_as_a_whole(root: Path) -> None:
+def test_sandbox_gets_whole_tool_denials(root: Path) -> None:
     texts = (
         "deny read:notes/**",
         "deny read:~/private",
@@ -855,7 +855,7 @@ def test_the_sandbox_is_told_what_rules_deny_as_a_whole(root: Path) -> None:
     assert guarded.denied_places("write") == (str(root / "c"), str(root / "hook.sh"))
 
 
-def test_a_rule_must_cover_all_that_a_call_does(root: Path) -> None:
+def test_rule_must_cover_everything_of_a_call(root: Path) -> None:
     guarded = judge(root, mode="ask")
     both = [write("a.txt"), write("b.txt")]
     assert guarded.complaint("write:a.txt", both) == "The rule write:a.txt does not cover this call."
@@ -889,7 +889,7 @@ def test_tools_of_a_server_match_by_name(root: Path) -> None:
 # What a person said
 
 
-def test_a_yes_for_the_session_holds_for_the_exact_call(root: Path) -> None:
+def test_session_yes_covers_the_exact_call(root: Path) -> None:
     guarded = judge(root)
     guarded.remember("write", [write("/etc/x")], {"path": "/etc/x", "content": "a"}, allowed=True)
     assert guarded.judge("write", [write("/etc/x")], {"path": "/etc/x", "content": "a"}).decision == "allow"
@@ -899,13 +899,13 @@ def test_a_yes_for_the_session_holds_for_the_exact_call(root: Path) -> None:
     assert guarded.judge("write", [write("/etc/y")], {"path": "/etc/x", "content": "a"}).decision == "ask"
 
 
-def test_a_yes_in_one_directory_is_none_in_another(root: Path) -> None:
+def test_yes_in_one_directory_is_none_elsewhere(root: Path) -> None:
     guarded = judge(root)
     guarded.remember("shell", [RunIntent("make", root)], {"command": "make"}, allowed=True)
     assert guarded.judge("shell", [RunIntent("make", root / "sub")], {"command": "make"}).decision == "ask"
 
 
-def test_a_granted_rule_holds_for_all_it_matches_even_against_an_ask_rule(root: Path) -> None:
+def test_granted_rule_beats_an_ask_rule(root: Path) -> None:
     guarded = judge(root, "ask shell:pytest *", "deny shell:pytest --pdb *")
     guarded.remember("shell", [run("pytest -q")], allowed=True, rule="shell:pytest *")
     assert decision(guarded, run("pytest tests")) == "allow"
@@ -939,7 +939,7 @@ def test_a_refusal_ends_with_its_prompt(root: Path) -> None:
     assert guarded.judge("shell", [run("make x")], {"command": "make x"}).decision == "allow"
 
 
-def test_never_is_a_rule_for_the_rest_of_the_session(root: Path) -> None:
+def test_never_is_a_rule_for_the_session(root: Path) -> None:
     guarded = judge(root, "allow shell:git status")
     guarded.remember("shell", [run("git push")], {}, allowed=True)
     guarded.remember("shell", [run("git push")], {}, allowed=False, rule=guarded.suggest_denial([run("git push")]))
@@ -990,7 +990,7 @@ ls .git                    →
 
 
 @pytest.mark.parametrize("line", SUGGESTED.strip("\n").split("\n"))
-def test_always_offers_the_exact_command_and_hardly_ever_a_wildcard(root: Path, line: str) -> None:
+def test_always_offers_the_exact_command_mostly(root: Path, line: str) -> None:
     command, _, expected = (part.strip() for part in line.partition("→"))
     guarded = judge(root)
     rule = guarded.suggest_rule([run(command)])
@@ -1012,7 +1012,7 @@ def test_always_offers_what_will_hold_next_time(root: Path, isolated: Path) -> N
     assert guarded.suggest_rule([CallIntent("mcp:github/get_issue")]) == "mcp:github/get_issue"
 
 
-def test_where_several_parts_ask_it_is_said_which_rules_it_would_take(root: Path) -> None:
+def test_several_asking_parts_name_their_rules(root: Path) -> None:
     guarded = judge(root, "allow shell:ruff *")
     several = [run("npm test && ruff check && git push origin; npm test")]
     assert guarded.suggest_rule(several) == ""
@@ -1036,7 +1036,7 @@ def test_where_several_parts_ask_it_is_said_which_rules_it_would_take(root: Path
         "sh -c 'cat ~/notes/x'",
     ],
 )
-def test_a_denied_path_of_the_home_directory_is_denied_however_it_is_spelt(root: Path, isolated: Path, command: str) -> None:
+def test_denied_home_path_is_denied_in_any_spelling(root: Path, isolated: Path, command: str) -> None:
     notes = isolated / "home" / "notes"
     notes.mkdir()
     (notes / "x").write_text("")
@@ -1049,7 +1049,7 @@ def test_a_denied_path_of_the_home_directory_is_denied_however_it_is_spelt(root:
 
 @pytest.mark.parametrize("command", ["pwd; touch x", "ls && touch x", "touch x; ls", "ls | tee x", "pwd; cd .. && touch x"])
 @pytest.mark.parametrize("mode", ["auto", "yolo"])
-def test_a_line_is_only_as_safe_as_all_its_parts(root: Path, command: str, mode: str) -> None:
+def test_line_is_as_safe_as_its_parts(root: Path, command: str, mode: str) -> None:
     guarded = Judge(MODES[mode], rules("allow shell:touch *"), root, confine="unless_allowed")
     assert guarded.judge("shell", [run(command)]).source != "safe list"
     assert guarded.judge("shell", [run("pwd; ls")]).source == "safe list"

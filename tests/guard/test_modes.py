@@ -8,7 +8,7 @@ from wolo.errors import UsageError
 from wolo.guard.modes import MODES, NO_SANDBOX, effective, find_mode
 
 
-def test_auto_without_a_sandbox_is_edit_and_says_so() -> None:
+def test_auto_without_sandbox_becomes_edit_with_notice() -> None:
     assert effective("auto") == (MODES["edit"], NO_SANDBOX)
     assert effective("auto", sandbox_available=True) == (MODES["auto"], "")
 

@@ -76,7 +76,7 @@ def planted(folder: Path, backend: str) -> tuple[list[str], str]:
 
 @with_mounts
 @everyone
-def test_a_job_that_makes_a_protected_name_is_ended(backend: str, user: str) -> None:
+def test_job_making_a_protected_name_is_ended(backend: str, user: str) -> None:
     need(backend)
     with land(user) as folder:
         stayed, why = USERS[user](planted, folder, backend)  # type: ignore[misc]  # what planted returns
@@ -135,7 +135,7 @@ BARE = {
 
 @pytest.mark.parametrize("way", BARE)
 @both
-def test_a_top_that_becomes_a_bare_repository_loses_its_head(backend: str, way: str) -> None:
+def test_top_becoming_a_bare_repository_loses_its_head(backend: str, way: str) -> None:
     """Git obeys the settings there: `core.fsmonitor` names a program."""
     need(backend)
     with land("root") as folder, Ground(folder) as ground:
@@ -210,14 +210,14 @@ def each_name(folder: Path, backend: str) -> list[str]:
 
 
 @both
-def test_every_protected_name_at_the_top_is_set_aside(backend: str) -> None:
+def test_protected_names_at_the_top_are_set_aside(backend: str) -> None:
     need(backend)
     with land("root") as folder:
         assert each_name(folder, backend) == []
 
 
 @both
-def test_what_was_set_aside_can_be_accepted(backend: str) -> None:
+def test_set_aside_file_can_be_accepted(backend: str) -> None:
     need(backend)
     with land("root") as folder, Ground(folder) as ground:
         walls = put_up(backend, ground.profile)
@@ -261,14 +261,14 @@ def seen_outside(folder: Path, backend: str) -> list[bytes]:
 
 @both
 @everyone
-def test_a_watcher_of_the_project_sees_nothing_of_wolos(backend: str, user: str) -> None:
+def test_project_watcher_sees_nothing_of_own_files(backend: str, user: str) -> None:
     need(backend)
     with land(user) as folder:
         assert USERS[user](seen_outside, folder, backend) == [b""] * 5
 
 
 @with_mounts
-def test_what_another_program_makes_ends_the_job(backend: str) -> None:
+def test_foreign_creation_ends_the_job(backend: str) -> None:
     need(backend)
     with land("root") as folder, Ground(folder) as ground:
         walls = put_up(backend, ground.profile)
@@ -283,7 +283,7 @@ def test_what_another_program_makes_ends_the_job(backend: str) -> None:
 
 @with_mounts
 @pytest.mark.parametrize("in_background", [True, False])
-def test_what_wolo_itself_writes_stays_and_ends_the_job(backend: str, in_background: bool) -> None:
+def test_own_writing_stays_and_ends_the_job(backend: str, in_background: bool) -> None:
     need(backend)
     with land("root") as folder, Ground(folder) as ground:
         walls = put_up(backend, ground.profile)
@@ -299,7 +299,7 @@ def test_what_wolo_itself_writes_stays_and_ends_the_job(backend: str, in_backgro
         assert ground.text("work/.vscode/tasks.json") == "{}"
 
 
-async def test_a_write_of_a_protected_file_ends_a_job_with_a_sentence() -> None:
+async def test_protected_file_write_ends_job_with_sentence() -> None:
     need("bubblewrap")
     with land("root") as folder, Ground(folder) as ground:
         harness = ToolHarness(ground.folder)
@@ -318,7 +318,7 @@ async def test_a_write_of_a_protected_file_ends_a_job_with_a_sentence() -> None:
 
 
 @with_mounts
-def test_a_job_is_ended_when_its_watch_has_died(backend: str) -> None:
+def test_dead_watch_ends_its_job(backend: str) -> None:
     need(backend)
     with land("root") as folder, Ground(folder) as ground:
         walls = put_up(backend, ground.profile)
@@ -346,7 +346,7 @@ time.sleep(60)
 
 
 @with_mounts
-def test_a_cover_lost_while_events_were_lost_ends_the_job(backend: str) -> None:
+def test_cover_lost_with_events_ends_the_job(backend: str) -> None:
     need(backend)
     with land("root") as folder, Ground(folder) as ground:
         walls, work = put_up(backend, ground.profile), ground.work

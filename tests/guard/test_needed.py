@@ -56,7 +56,7 @@ def found(folder: Path, backend: str) -> set[str]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("user", USERS)
-def test_tools_are_seen_and_nothing_else_however_much_there_is(backend: str, user: str) -> None:
+def test_only_tools_are_visible_at_any_number(backend: str, user: str) -> None:
     need(backend)
     with land(user) as folder:
         assert USERS[user](found, folder, backend) == set(SEEN)
@@ -99,13 +99,13 @@ def test_settings_of_tools_may_be_links(backend: str, user: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_rule_that_lets_a_place_be_read_shows_it(backend: str) -> None:
+def test_rule_allowing_a_read_shows_the_place(backend: str) -> None:
     need(backend)
     with land() as folder:
         assert unprivileged.call(through_rule, folder, backend) == SECRET
 
 
-def test_a_worktree_sees_its_repository_and_a_forged_one_sees_nothing(tmp_path: Path) -> None:
+def test_worktree_sees_its_repository_and_forgeries_nothing(tmp_path: Path) -> None:
     work, private = tmp_path / "mine", tmp_path / "home/private/.git"
     plant(private, "HEAD", "config", "worktrees/x/HEAD")
     (private / "worktrees/x/commondir").write_text("../..\n")
@@ -116,7 +116,7 @@ def test_a_worktree_sees_its_repository_and_a_forged_one_sees_nothing(tmp_path: 
     assert str(private) in needed_in([str(work)], str(tmp_path / "home"))
 
 
-def test_a_forged_worktree_names_no_other_repository_as_its_own(tmp_path: Path) -> None:
+def test_forged_worktree_names_no_other_repository(tmp_path: Path) -> None:
     work, private = tmp_path / "mine", tmp_path / "home/private/.git"
     plant(private, "HEAD", "config")
     plant(work / "x", "HEAD")
@@ -141,7 +141,7 @@ def test_borrowed_objects_are_seen_once_somebody_else_agrees(tmp_path: Path) -> 
     assert str(further) not in seen
 
 
-def test_an_environment_sees_the_python_it_was_made_from_and_no_other_folder(tmp_path: Path) -> None:
+def test_environment_sees_its_own_python_only(tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     plant(home, "pythons/3.13/bin/python3", "private/bin/x")
     (home / "pythons/3.13/bin/python3").chmod(0o755)
@@ -160,7 +160,7 @@ def test_an_environment_sees_the_python_it_was_made_from_and_no_other_folder(tmp
         ("/opt/app", ["/opt"]),
     ],
 )
-def test_the_folder_around_a_workspace_is_closed_unless_the_system_is_in_it(root: str, closed: list[str], tmp_path: Path) -> None:
+def test_surrounding_folder_is_closed_unless_system_lies_there(root: str, closed: list[str], tmp_path: Path) -> None:
     Path("/srv/code").mkdir(exist_ok=True)
     try:
         known = [folder for folder in closed_folders([root], str(tmp_path)) if folder not in (str(tmp_path), "/home")]
@@ -169,7 +169,7 @@ def test_the_folder_around_a_workspace_is_closed_unless_the_system_is_in_it(root
         subprocess.run(["rmdir", "/srv/code"], check=False)
 
 
-def test_a_workspace_that_is_the_home_directory_stays_open(tmp_path: Path) -> None:
+def test_workspace_being_the_home_stays_open(tmp_path: Path) -> None:
     assert str(tmp_path) not in closed_folders([str(tmp_path)], str(tmp_path))
 
 

@@ -31,7 +31,7 @@ def put_on_the_path(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
 
 
-def test_one_that_gives_no_modes_holds_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bwrap_without_modes_still_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     bwrap = components.require("bwrap")
     with land("root") as folder:
         work = folder / "work"
@@ -48,7 +48,7 @@ def test_one_that_gives_no_modes_holds_all_the_same(monkeypatch: pytest.MonkeyPa
         walls.close()
 
 
-def test_one_that_fails_is_not_tried_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_bwrap_is_not_tried_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
     with land("root") as folder:
         put_on_the_path(folder, '#!/bin/sh\necho x >> "$0.log"\nexit 1\n', monkeypatch)
         found = find((folder / "state",), folder / "state", None)
@@ -57,7 +57,7 @@ def test_one_that_fails_is_not_tried_in_every_way(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("does", ["sleep {0}", "trap '' TERM\nsleep {0} & sleep {0}", "yes {0} >&2", "sleep {0} & exit 0"])
-def test_one_that_hangs_is_given_up_and_nothing_of_it_stays(monkeypatch: pytest.MonkeyPatch, does: str) -> None:
+def test_hanging_bwrap_is_given_up_without_remains(monkeypatch: pytest.MonkeyPatch, does: str) -> None:
     with land("root") as folder:
         (folder / "work").mkdir()
         mark = f"4711{os.getpid()}"  # the same test may run elsewhere at this moment

@@ -106,7 +106,7 @@ def restored(folder: Path, command: str) -> tuple[bool, bool, str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_a_command_did_to_protected_files_is_restored(way: str) -> None:
+def test_command_changes_to_protected_files_are_restored(way: str) -> None:
     with land() as folder:
         found, is_as_before, why = unprivileged.call(restored, folder, WAYS[way])
     assert is_as_before, why
@@ -123,7 +123,7 @@ def test_what_a_command_did_to_protected_files_is_restored(way: str) -> None:
         "rm .git/HEAD; mkdir .git/objects/cc",
     ],
 )
-def test_what_runs_nothing_stays_as_the_command_left_it(command: str, tmp_path: Path) -> None:
+def test_harmless_file_stays_as_the_command_left(command: str, tmp_path: Path) -> None:
     work = tmp_path / "work"
     scene(work)
     snapshot = save(work, tmp_path / "state")
@@ -134,7 +134,7 @@ def test_what_runs_nothing_stays_as_the_command_left_it(command: str, tmp_path: 
 
 
 @pytest.mark.parametrize("way", ["replaced", "a new hook", "removed", "a missing name", "a file in the place of a folder"])
-def test_a_user_who_wants_its_version_gets_it_back(way: str, tmp_path: Path) -> None:
+def test_user_wanting_the_command_version_gets_it(way: str, tmp_path: Path) -> None:
     work = tmp_path / "work"
     scene(work)
     snapshot = save(work, tmp_path / "state")
@@ -147,14 +147,14 @@ def test_a_user_who_wants_its_version_gets_it_back(way: str, tmp_path: Path) -> 
     assert tree(work) == changed
 
 
-def test_what_is_too_large_to_be_saved_lets_nothing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsavable_size_lets_nothing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene(tmp_path)
     monkeypatch.setattr(saved_files, "_MOST_BYTES", 10)
     with pytest.raises(ToolError, match="too large"):
         FileSaver(tmp_path / "state").save([f"{tmp_path}/.git"])
 
 
-def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> None:
+def test_folder_turned_link_is_not_written_through(tmp_path: Path) -> None:
     work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
     (work / "sub/.git").mkdir(parents=True)
     (work / "sub/.git/config").write_text("kept")
@@ -166,7 +166,7 @@ def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> N
     assert list(elsewhere.iterdir()) == []
 
 
-def test_what_a_killed_repository_lost_is_told(tmp_path: Path) -> None:
+def test_loss_of_a_killed_repository_is_reported(tmp_path: Path) -> None:
     repository = tmp_path / "work"
     scene(repository)
     snapshot = FileSaver(tmp_path / "state").save([f"{repository}/.git"])
@@ -176,7 +176,7 @@ def test_what_a_killed_repository_lost_is_told(tmp_path: Path) -> None:
     assert (found.lost, found.paths) == ((f"{repository}/.git",), ())
 
 
-def test_the_version_of_a_moved_folder_moves_it_again(tmp_path: Path) -> None:
+def test_moved_folder_version_moves_it_again(tmp_path: Path) -> None:
     work = tmp_path / "work"
     scene(work)
     snapshot = save(work, tmp_path / "state")
@@ -201,7 +201,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("way", LATER)
-async def test_nothing_that_a_command_left_running_changes_them_later(way: str) -> None:
+async def test_background_leftovers_change_nothing_later(way: str) -> None:
     need("landlock")
     with land("root") as folder, Ground(folder) as ground:
         harness = ToolHarness(ground.folder)
@@ -218,7 +218,7 @@ async def test_nothing_that_a_command_left_running_changes_them_later(way: str) 
             harness.services.shell.close()
 
 
-async def test_without_mounts_no_job_is_started_in_the_sandbox() -> None:
+async def test_sandbox_without_mounts_starts_no_job() -> None:
     need("landlock")
     with land("root") as folder, Ground(folder) as ground:
         harness = ToolHarness(ground.folder)
@@ -232,7 +232,7 @@ async def test_without_mounts_no_job_is_started_in_the_sandbox() -> None:
             harness.services.shell.close()
 
 
-def test_wolos_own_files_in_the_workspace_let_nothing_run_without_mounts(tmp_path: Path) -> None:
+def test_own_workspace_files_need_mounts_to_run(tmp_path: Path) -> None:
     need("landlock")
     walls = put_up("landlock", profile_for((tmp_path,), (tmp_path / "own",), tmp_path / "own", home=tmp_path / "home"))
     with pytest.raises(ToolError, match="belongs to wolo"):

@@ -19,7 +19,7 @@ def of_command(command: str) -> str:
 @pytest.mark.parametrize(
     "command", ["rm *.pyc", "python a?.py", "cat [a-b]", 'echo "it\'s" \'"\' "a"\'b\'"c\'d"', "ls | wc", "\u3164"]
 )
-def test_no_rule_is_offered_where_none_would_be_exact(command: str) -> None:
+def test_inexact_rule_is_not_offered(command: str) -> None:
     assert not of_command(command) or "*" not in of_command(command)
 
 
@@ -91,7 +91,7 @@ make -j *           | wide
 
 
 @pytest.mark.parametrize("line", WIDE.strip().split("\n"))
-def test_a_wildcard_behind_what_runs_its_words_is_too_wide(line: str) -> None:
+def test_wildcard_behind_a_runner_is_too_wide(line: str) -> None:
     pattern, _, said = (part.strip() for part in line.partition("|"))
     assert is_too_wide(parse_rule(f"shell:{pattern}", "allow")) == (said == "wide")
 

@@ -74,12 +74,12 @@ def test_a_rule_is_read_and_written_back(text: str) -> None:
     assert str(parse_rule(f" {text} ", "allow", "--allow")) == text
 
 
-def test_a_rule_knows_its_parts_and_who_said_it() -> None:
+def test_rule_knows_its_parts_and_origin() -> None:
     assert parse_rule("shell:git push *", "ask", "config.toml") == Rule("ask", "shell", "git push *", "config.toml")
 
 
 @pytest.mark.parametrize("line", BAD.strip("\n").split("\n"))
-def test_a_rule_that_could_do_nothing_is_an_error_that_names_it(line: str) -> None:
+def test_ineffective_rule_is_an_error_naming_it(line: str) -> None:
     text, _, expected = (part.strip() for part in line.rpartition("|"))
     with pytest.raises(ConfigError) as caught:
         parse_rule(text, "deny", "--deny")
@@ -88,19 +88,19 @@ def test_a_rule_that_could_do_nothing_is_an_error_that_names_it(line: str) -> No
     assert caught.value.exit_code == 2
 
 
-def test_a_part_of_a_programs_name_denies_but_never_allows() -> None:
+def test_partial_program_name_denies_but_never_allows() -> None:
     assert parse_rule("shell:rm* *", "deny").pattern == "rm* *"
     with pytest.raises(ConfigError, match="plain words"):
         parse_rule("shell:rm* *", "allow")
 
 
 @pytest.mark.parametrize("hidden", ["read:a\u200bb", "shell:ls\nrm", "read:\x1b[2J", "fetch:a\xa0b"])
-def test_a_rule_with_characters_nobody_sees_is_an_error(hidden: str) -> None:
+def test_rule_with_invisible_characters_is_an_error(hidden: str) -> None:
     with pytest.raises(ConfigError):
         parse_rule(hidden, "allow")
 
 
-def test_where_nobody_can_be_asked_a_question_is_a_no() -> None:
+def test_unattended_question_is_a_no() -> None:
     asked = Verdict("ask", "Commands ask.", "shell:x", "here")
     assert asked.without_person().decision == "deny"
     assert asked.without_person().rule == "shell:x"
@@ -144,7 +144,7 @@ def test_path_patterns_match_whole_names(line: str, wide: bool) -> None:
     assert [path for path in no.split() if pattern.matches(path) and path not in wider] == []
 
 
-def test_a_denied_directory_is_denied_with_all_it_holds() -> None:
+def test_denied_directory_is_denied_with_its_content() -> None:
     ground = PathBase("/w", "/h")
     assert PathPattern("private/*", ground, wide=True).matches("/w/private/a/b")
     assert not PathPattern("private/*", ground, wide=False).matches("/w/private/a/b")

@@ -135,7 +135,7 @@ def test_nothing_stays_behind(backend: str, user: str) -> None:
 
 @with_mounts
 @everyone
-def test_a_protected_name_that_is_a_link_lets_nothing_run(user: str, backend: str) -> None:
+def test_linked_protected_name_lets_nothing_run(user: str, backend: str) -> None:
     need(backend)
     with land(user) as folder, pytest.raises(ToolError, match=r"sandbox denied: .*\.wolo is a link"):
         USERS[user](with_a_link, folder, backend)
@@ -172,7 +172,7 @@ def shared(folder: Path, backend: str) -> list[str]:
 
 
 @with_mounts
-def test_the_private_tmp_lasts_for_the_conversation_and_is_its_own(backend: str) -> None:
+def test_private_tmp_lasts_for_its_conversation_only(backend: str) -> None:
     need(backend)
     with land() as folder:
         assert unprivileged.call(shared, folder, backend) == ["kept\n", "", ""]
@@ -211,7 +211,7 @@ for _ in range(MOST_TRIES):  # a socket that was to be hidden may have been remo
 
 
 @with_mounts
-def test_after_a_kill_nothing_runs_on_and_nothing_stays_in_the_workspace(tmp_path: Path, backend: str) -> None:
+def test_kill_leaves_no_process_and_no_file(tmp_path: Path, backend: str) -> None:
     need(backend)
     with land("root") as folder:
         work = folder / "work"
@@ -271,7 +271,7 @@ def of_others(folder: Path, backend: str) -> tuple[str, str, bool]:
 
 @both
 @pytest.mark.skipif(os.getuid() != 0, reason="only root works on files of others")
-def test_root_can_work_on_files_of_others_and_is_held(backend: str) -> None:
+def test_root_works_on_foreign_files_within_bounds(backend: str) -> None:
     need(backend)
     with land("root") as folder:
         assert of_others(folder, backend) == (backend, "x\n", False)
@@ -290,7 +290,7 @@ def at_work_in_a_closed_place(folder: Path, backend: str) -> str:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
 @with_mounts
-def test_a_workspace_that_nobody_here_can_write_to_can_be_looked_at(backend: str) -> None:
+def test_unwritable_workspace_can_be_looked_at(backend: str) -> None:
     need(backend)
     with land() as folder:
         (folder / "work").mkdir()

@@ -44,7 +44,7 @@ def test_names_are_found_at_the_top_and_below(tmp_path: Path) -> None:
     assert missing == set()
 
 
-def test_a_look_is_complete_however_large_the_tree_is(tmp_path: Path) -> None:
+def test_look_at_a_large_tree_is_complete(tmp_path: Path) -> None:
     for number in range(5000):
         (tmp_path / f"{number % 70:02}" / f"{number:04}").mkdir(parents=True)
     deep = Path(*(f"{number}" for number in range(40)))
@@ -59,7 +59,7 @@ def test_a_look_is_complete_however_large_the_tree_is(tmp_path: Path) -> None:
     assert {os.path.relpath(path, tmp_path) for path in looks.look().paths} == now
 
 
-def test_where_a_look_cannot_be_complete_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_look_lets_nothing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         (tmp_path / "work" / str(number)).mkdir(parents=True)
     monkeypatch.setattr(protected_names, "MOST_FOLDERS", 10)
@@ -73,7 +73,7 @@ def test_where_a_look_cannot_be_complete_nothing_runs(tmp_path: Path, monkeypatc
         walls.close()
 
 
-def test_a_folder_that_cannot_be_read_is_protected_as_a_whole(tmp_path: Path) -> None:
+def test_unreadable_folder_is_protected_whole(tmp_path: Path) -> None:
     with land() as folder:
         assert unprivileged.call(unreadable, folder) == (str(folder / "closed"),)
 
@@ -87,7 +87,7 @@ def unreadable(folder: Path) -> tuple[str, ...]:
         (folder / "closed").chmod(0o700)
 
 
-def test_the_git_of_a_submodule_that_is_not_checked_out_is_kept_from_being_made(tmp_path: Path) -> None:
+def test_absent_submodule_git_cannot_be_created(tmp_path: Path) -> None:
     made(tmp_path, ".git/config", "vendor/lib/.keep", "there/.git")
     (tmp_path / ".gitmodules").write_text(
         '[submodule "a"]\n\tpath = vendor/lib\n[submodule "b"]\n\tpath = there\n[submodule "c"]\n\tpath = ../out\n'
@@ -97,14 +97,14 @@ def test_the_git_of_a_submodule_that_is_not_checked_out_is_kept_from_being_made(
     assert missing == {"vendor/lib/.git"}
 
 
-def test_where_git_files_lead_is_protected(tmp_path: Path) -> None:
+def test_targets_of_git_files_are_protected(tmp_path: Path) -> None:
     made(tmp_path, "store/worktrees/tree/HEAD", "store/config", "tree/x")
     (tmp_path / "tree" / ".git").write_text("gitdir: ../store/worktrees/tree\n")
     (tmp_path / "store/worktrees/tree/commondir").write_text("../..\n")
     assert names(tmp_path)[0] == {"tree/.git", "store/worktrees/tree", "store"}
 
 
-def test_hooks_and_settings_that_git_is_told_to_use_are_protected(tmp_path: Path) -> None:
+def test_configured_git_hooks_and_settings_are_protected(tmp_path: Path) -> None:
     made(tmp_path, "tools/hooks/pre-commit", "team.inc", "plain")
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/config").write_text(
@@ -113,7 +113,7 @@ def test_hooks_and_settings_that_git_is_told_to_use_are_protected(tmp_path: Path
     assert names(tmp_path)[0] == {".git", "tools/hooks", "team.inc"}
 
 
-def test_hooks_that_git_is_told_to_use_are_kept_from_coming_into_being(tmp_path: Path) -> None:
+def test_configured_missing_hooks_cannot_be_created(tmp_path: Path) -> None:
     made(tmp_path, "tools/x")
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/config").write_text(
@@ -132,19 +132,19 @@ def test_folders_around_a_repository_keep_their_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", [b"", b"gitdir: ", b"gitdir: gone", b"x" * 100_000, b"gitdir: \x00/x", b"\xff"], ids=range(6))
-def test_a_git_file_that_leads_nowhere_is_a_file(tmp_path: Path, written: bytes) -> None:
+def test_dangling_git_file_is_a_file(tmp_path: Path, written: bytes) -> None:
     (tmp_path / ".git").write_bytes(written)
     assert names(tmp_path)[0] == {".git"}
 
 
 @pytest.mark.parametrize("name", [".git", ".wolo", "AGENTS.md", ".GIT", ".vscode"])
-def test_a_protected_name_that_is_a_link_is_refused(tmp_path: Path, name: str) -> None:
+def test_linked_protected_name_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).symlink_to("elsewhere")
     with pytest.raises(ToolError, match=r"sandbox denied: .* is a link"):
         names(tmp_path)
 
 
-def test_a_link_to_other_instructions_is_no_reason_to_run_nothing(tmp_path: Path) -> None:
+def test_linked_instructions_let_commands_run(tmp_path: Path) -> None:
     made(tmp_path, "AGENTS.md", "plain.md")
     (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
     present, missing = names(tmp_path)
@@ -166,7 +166,7 @@ def test_placeholders_of_an_older_version_go_once(tmp_path: Path) -> None:
     assert not records.exists()
 
 
-def test_a_private_folder_is_the_owners_alone_and_goes(tmp_path: Path) -> None:
+def test_private_folder_belongs_to_owner_and_goes(tmp_path: Path) -> None:
     scratch = ScratchFolder(tmp_path)
     assert not (tmp_path / "sandbox").exists()
     tmp = scratch.tmp
@@ -183,7 +183,7 @@ def test_a_private_folder_is_the_owners_alone_and_goes(tmp_path: Path) -> None:
     assert elsewhere.stat().st_mode & 0o777 == 0o755
 
 
-def test_an_abandoned_private_folder_goes_with_the_next_one_made(tmp_path: Path) -> None:
+def test_abandoned_private_folder_goes_with_the_next(tmp_path: Path) -> None:
     made(tmp_path / "sandbox" / "0123", "tmp/x", "in-use")
     living, other = ScratchFolder(tmp_path), ScratchFolder(tmp_path)
     folders = [living.folder, other.folder]
@@ -192,7 +192,7 @@ def test_an_abandoned_private_folder_goes_with_the_next_one_made(tmp_path: Path)
     other.close()
 
 
-def test_a_killed_probe_leaves_its_folder_to_the_next(tmp_path: Path) -> None:
+def test_killed_probe_leaves_its_folder_to_the_next(tmp_path: Path) -> None:
     code = (
         "import sys, time\nfrom pathlib import Path\nfrom wolo.guard.sandbox.escape_probe import _test_folders\n"
         "with _test_folders(Path(sys.argv[1])):\n    print('made', flush=True)\n    time.sleep(600)\n"
@@ -218,7 +218,7 @@ def test_secrets_of_the_home_directory_are_hidden(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
-def test_a_pass_is_remembered_and_a_changed_program_proves_itself_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pass_is_remembered_until_the_program_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("bubblewrap")
     kept = tmp_path / "cache" / "sandbox-probes"
     selection.find((Path.cwd(),), tmp_path / "state", kept.parent)
@@ -244,17 +244,17 @@ def test_a_bwrap_that_others_may_change_is_none(tmp_path: Path, monkeypatch: pyt
     assert find_binary(()) == ""
 
 
-def test_the_whole_file_tree_is_no_workspace_to_be_held_in(tmp_path: Path) -> None:
+def test_whole_file_tree_is_no_workspace(tmp_path: Path) -> None:
     assert selection.find((Path("/"),), tmp_path, None).make is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the table is Linux's")
-def test_sockets_of_the_host_are_known_by_their_place() -> None:
+def test_host_sockets_are_known_by_place() -> None:
     with land("root") as folder, Ground(folder):
         assert f"{folder}/outside/s" in host_sockets(by_modes=os.getuid() == 0)
 
 
-def test_the_profile_for_macos_names_what_is_held_and_quotes_it(tmp_path: Path) -> None:
+def test_macos_profile_names_and_quotes_its_targets(tmp_path: Path) -> None:
     """Text only: whether it holds is for the probe on a Mac to say."""
     root = tmp_path / 'a "quoted" place'
     made(root, ".git/config")

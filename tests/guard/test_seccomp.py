@@ -69,7 +69,7 @@ def answers(folder: Path, backend: str, asked: dict[str, str]) -> dict[str, int]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_no_command_needs_is_closed(backend: str) -> None:
+def test_unneeded_system_call_is_closed(backend: str) -> None:
     need(backend)
     asked = {**CALLS, **{name: call for name, (call, _) in OTHERS.items()}, "vsock": VSOCK[0]}
     with land() as folder:
@@ -79,7 +79,7 @@ def test_what_no_command_needs_is_closed(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_commands_need_is_open(backend: str) -> None:
+def test_needed_system_calls_are_open(backend: str) -> None:
     need(backend)
     with land() as folder:
         assert unprivileged.call(answers, folder, backend, {"getpid": "39", "getuid": "102", "unshare files": "272, 0x400"}) == {
@@ -89,13 +89,13 @@ def test_what_commands_need_is_open(backend: str) -> None:
         }
 
 
-def test_an_unknown_machine_has_no_filter_rather_than_a_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_machine_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     known = os.uname()
     monkeypatch.setattr(os, "uname", lambda: os.uname_result((*known[:4], "pdp11")))
     assert seccomp.program(in_namespaces=True) == b""
 
 
-def test_the_calls_of_another_kind_of_program_are_refused_as_a_whole() -> None:
+def test_foreign_program_kind_is_refused_whole() -> None:
     """A 32-bit program has other numbers: 41 is no `socket` there. So the first question is which kind it is."""
     first, second, third = (seccomp.program(in_namespaces=True)[at : at + 8] for at in (0, 8, 16))
     assert (first, second) == (bytes.fromhex("2000000004000000"), bytes.fromhex("150001003e0000c0"))

@@ -90,7 +90,7 @@ def test_the_probe_finds_none_in_a_sandbox(backend: str, user: str) -> None:
         (SET_ID, "seatbelt", True),
     ],
 )
-def test_what_a_backend_lets_through_is_said_or_a_reason_against_it(gap: str, backend: str, is_used: bool) -> None:
+def test_backend_openings_are_declared_or_reasoned(gap: str, backend: str, is_used: bool) -> None:
     proof = selection._evaluate("", (gap,), f"{backend} x")
     assert (proof.why == "", proof.gaps) == (is_used, (gap,))
 
@@ -143,7 +143,7 @@ def made_with_bits(folder: Path, backend: str) -> list[str]:
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers above are those of one machine")
 @everywhere
 @everyone
-def test_no_way_of_making_a_file_gives_it_set_id_bits(backend: str, user: str) -> None:
+def test_no_file_creation_gives_set_id_bits(backend: str, user: str) -> None:
     need(backend)
     with land(user) as folder:
         assert USERS[user](made_with_bits, folder, backend) == []
@@ -183,7 +183,7 @@ def fed(folder: Path, backend: str) -> list[bytes]:
 
 @everywhere
 @everyone
-def test_nothing_is_said_through_a_fifo_of_the_machine(backend: str, user: str) -> None:
+def test_no_message_passes_a_fifo_of_the_machine(backend: str, user: str) -> None:
     need(backend)
     with land(user) as folder:
         assert USERS[user](fed, folder, backend) == [b"", b""]

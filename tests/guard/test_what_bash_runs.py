@@ -77,7 +77,7 @@ def what_ran(text: str, bench: Path) -> list[list[str]]:
 @given(lines)
 @example("aa 'b c'\"d e\"f && bb || cc\naa | bb; cc")
 @example("cd src && aa; bb || cd .. && cc")
-def test_of_a_plain_line_bash_runs_these_commands_with_these_words_in_these_places(bench: Path, text: str) -> None:
+def test_plain_line_runs_these_commands_in_bash(bench: Path, text: str) -> None:
     found = read_line(text, bench / "work", "/").commands
     if found is None or any(word.has_glob for command in found for word in command.words):
         return
@@ -89,7 +89,7 @@ def test_of_a_plain_line_bash_runs_these_commands_with_these_words_in_these_plac
 @given(lines)
 @example("aa $(bb)")
 @example("aa\\\nbb")
-def test_what_a_rule_allows_runs_nothing_but_that(bench: Path, text: str) -> None:
+def test_allowing_rule_runs_nothing_else(bench: Path, text: str) -> None:
     """Of `aa *` and `cd *` whatever is allowed runs no `bb`, no `cc` and nothing outside the workspace."""
     rules = [parse_rule("shell:aa *", "allow"), parse_rule("shell:cd *", "allow")]
     judge = Judge(MODES["ask"], rules, bench / "work")

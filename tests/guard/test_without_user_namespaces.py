@@ -70,7 +70,7 @@ def test_root_is_held_without_one(backend: str) -> None:
 
 
 @pytest.mark.parametrize(("backend", "user"), [("namespaces", "ordinary user"), *(("bubblewrap", user) for user in USERS)])
-def test_where_no_mounts_can_be_made_nothing_runs(backend: str, user: str) -> None:
+def test_missing_mounts_let_nothing_run(backend: str, user: str) -> None:
     need(backend)
     with land(user) as folder:
         has_run, *_, said = USERS[user](held, folder, backend)  # type: ignore[misc]  # what `held` returns

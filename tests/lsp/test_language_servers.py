@@ -59,7 +59,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("how", ["well", "unversioned", "steps", "odd"])
-async def test_new_errors_of_a_file_are_told_and_old_ones_are_not(tmp_path: Path, how: str) -> None:
+async def test_new_errors_are_reported_and_old_ones_skipped(tmp_path: Path, how: str) -> None:
     file = tmp_path / "a b.x"
     file.write_text("one\nBAD old\n")
     async with running(tmp_path, how) as servers:
@@ -74,7 +74,7 @@ async def test_new_errors_of_a_file_are_told_and_old_ones_are_not(tmp_path: Path
         assert list(servers.failures()) == []
 
 
-async def test_what_others_changed_meanwhile_is_not_taken_for_the_edit(tmp_path: Path) -> None:
+async def test_foreign_concurrent_changes_are_not_the_edit(tmp_path: Path) -> None:
     file = tmp_path / "a.x"
     file.write_text("one\n")
     async with running(tmp_path, "well") as servers:
@@ -102,7 +102,7 @@ async def test_files_that_no_server_knows_start_none(tmp_path: Path) -> None:
         ("refuses", "it refused to start"),
     ],
 )
-async def test_a_server_that_misbehaves_costs_itself_only_and_is_told_once(tmp_path: Path, how: str, why: str) -> None:
+async def test_misbehaving_server_costs_itself_with_one_report(tmp_path: Path, how: str, why: str) -> None:
     file = tmp_path / "a.x"
     file.write_text("one\n")
     async with running(tmp_path, how) as servers:
@@ -166,7 +166,7 @@ async def test_a_hanging_server_is_waited_for_once(tmp_path: Path, monkeypatch: 
             assert await edit(servers, tmp_path / f"{number}.x", "BAD\n") == ""
 
 
-async def test_errors_that_come_too_late_are_told_with_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_late_errors_come_with_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.x"
     file.write_text("one\n")
     async with running(tmp_path, "well") as servers:
@@ -196,7 +196,7 @@ async def test_few_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert [each for each in said if each.get("id") == 7 and each.get("result") == [None, None]]
 
 
-def test_many_errors_are_counted_and_the_first_are_shown() -> None:
+def test_many_errors_are_counted_and_first_ones_shown() -> None:
     errors = [Problem(n, 1, f"e{n}") for n in range(1, 31)]
     text = describe("s", "a.x", errors)
     assert text.startswith("[s: 30 new errors after this edit]\na.x:1:1: e1\n")

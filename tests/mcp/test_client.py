@@ -99,7 +99,7 @@ def is_alive(pid: object) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-async def test_a_server_made_with_the_sdk_is_listed_and_called() -> None:
+async def test_sdk_server_is_listed_and_called() -> None:
     told: list[str] = []
     async with serving(good=with_sdk()) as servers:
         await settled(servers)
@@ -162,19 +162,19 @@ async def test_no_answer_over_http_is_taken_without_bounds(headers: Mapping[str,
     assert why in standing.why
 
 
-async def test_letters_that_are_none_cost_themselves_and_not_the_answer() -> None:
+async def test_malformed_letters_cost_themselves_not_the_answer() -> None:
     async with serving(good=plain("illegible")) as servers:
         assert (await call(await settled(servers), "mcp__good__say")).text == "caf\ufffd ?"
 
 
-async def test_a_refusal_is_short_and_nothing_a_terminal_obeys() -> None:
+async def test_refusal_is_short_without_control_characters() -> None:
     async with serving(good=plain("rant")) as servers:
         with pytest.raises(ToolError, match=r"refused: \\u\{202e\}no x+…$") as refused:
             await call(await settled(servers), "mcp__good__say")
     assert len(refused.value.message) < 5000
 
 
-async def test_a_server_that_lists_other_tools_for_ever_keeps_as_many_as_one_list_may_hold() -> None:
+async def test_endless_tool_list_ends_at_its_bound() -> None:
     async with serving(good=plain("rotate")) as servers:
         await settled(servers)
         while len(servers.tools) < MOST_TOOLS:
@@ -183,7 +183,7 @@ async def test_a_server_that_lists_other_tools_for_ever_keeps_as_many_as_one_lis
         assert len(servers.tools) == MOST_TOOLS
 
 
-async def test_a_server_sees_the_few_variables_of_commands_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_sees_command_variables_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "canary-1")
     monkeypatch.setenv("HARMLESS", "canary-2")
     monkeypatch.setenv("MINE", "canary-3")
@@ -196,14 +196,14 @@ async def test_a_server_sees_the_few_variables_of_commands_and_its_own(monkeypat
     assert "OTHER=xdefaulty" in seen
 
 
-def test_a_recorded_tool_intends_a_call_of_its_server_and_the_one_that_finds_tools_nothing() -> None:
+def test_recorded_tool_intends_its_server_call_finder_nothing() -> None:
     finder, remote = recorded_tools(["find_tools", "read", "mcp__hub__get", "mcp__hub__get"])
     services = context().services
     assert finder.intents({}, services) == ()
     assert remote.intents({}, services) == (CallIntent("mcp:hub/get"),)
 
 
-async def test_those_that_fail_are_told_together_with_their_last_words() -> None:
+async def test_failed_servers_are_reported_together_with_last_words() -> None:
     servers = {
         "dies": plain("dies"),
         "silent": plain("silent", startup_timeout_s=0.5),
@@ -235,7 +235,7 @@ async def test_a_list_comes_in_pages() -> None:
         assert [each.name for each in (await settled(servers)).tools] == [f"mcp__paged__tool{number}" for number in range(3)]
 
 
-async def test_what_was_listed_last_time_is_known_at_once_and_nothing_is_started_for_it() -> None:
+async def test_last_listing_is_known_without_starting_anything() -> None:
     log = Path("log")
     async with serving(good=plain("good", "--log", str(log))) as servers:
         await settled(servers)
@@ -257,21 +257,21 @@ async def test_a_server_that_offered_nothing_is_asked_again() -> None:
         assert [each.name for each in servers.tools] == ["mcp__late__say"]
 
 
-async def test_a_tool_that_runs_as_a_task_only_is_not_offered_and_named() -> None:
+async def test_task_only_tool_is_not_offered_and_named() -> None:
     async with serving(odd=plain("tasks")) as servers:
         await settled(servers)
         assert [each.name for each in servers.tools] == ["mcp__odd__say"]
         assert servers.news() == "MCP server odd: research is not offered: it runs as an MCP task only."
 
 
-async def test_another_command_line_is_another_server_whose_tools_nobody_knows() -> None:
+async def test_other_command_line_is_another_unknown_server() -> None:
     async with serving(good=plain("good")) as servers:
         await settled(servers)
     async with serving(good=plain("good", cwd="/")) as servers:
         assert servers.tools == ()
 
 
-async def test_one_that_failed_last_time_is_not_waited_for_again() -> None:
+async def test_last_failed_server_is_not_awaited_again() -> None:
     async with serving(silent=plain("silent", startup_timeout_s=0.3)) as servers:
         await settled(servers)
     async with serving(silent=plain("silent", startup_timeout_s=600)) as servers:
@@ -279,7 +279,7 @@ async def test_one_that_failed_last_time_is_not_waited_for_again() -> None:
         assert [each.state for each in servers.statuses()] == ["starting"]
 
 
-async def test_a_tool_that_comes_late_stands_behind_all_others() -> None:
+async def test_late_tool_stands_behind_all_others() -> None:
     async with serving(zebra=plain("grow"), ape=plain("good")) as servers:
         await settled(servers)
         before = [each.name for each in servers.tools]
@@ -291,7 +291,7 @@ async def test_a_tool_that_comes_late_stands_behind_all_others() -> None:
         assert before == ["mcp__ape__say", "mcp__zebra__say"]
 
 
-async def test_a_server_that_ends_in_a_call_says_so_and_is_started_again_by_the_next() -> None:
+async def test_server_ending_in_a_call_restarts_next_time() -> None:
     async with serving(weak=plain("crash-once")) as servers:
         await settled(servers)
         with pytest.raises(ToolError, match="the call may have had effects: it ended with exit code 7"):
@@ -299,14 +299,14 @@ async def test_a_server_that_ends_in_a_call_says_so_and_is_started_again_by_the_
         assert (await call(servers, "mcp__weak__say", text="two")).text == 'say: {"text": "two"}'
 
 
-async def test_its_last_words_reach_the_model_when_it_ends_in_a_call() -> None:
+async def test_last_words_of_ended_server_reach_the_model() -> None:
     async with serving(weak=plain("crash")) as servers:
         await settled(servers)
         with pytest.raises(ToolError, match="it ended with exit code 7; it said: fatal: out of cheese"):
             await call(servers, "mcp__weak__say")
 
 
-async def test_an_answer_that_does_not_come_in_time_costs_the_call_only() -> None:
+async def test_late_answer_costs_its_call_only() -> None:
     async with serving(slow=plain("hang", tool_timeout_s=0.3)) as servers:
         await settled(servers)
         with pytest.raises(ToolError, match="did not answer in time"):
@@ -338,19 +338,19 @@ async def test_whoever_stops_a_call_has_the_server_told() -> None:
         ("refuse", "refused: not today"),
     ],
 )
-async def test_an_answer_that_makes_no_sense_is_a_word_to_the_model(mode: str, said: str) -> None:
+async def test_senseless_answer_is_explained_to_the_model(mode: str, said: str) -> None:
     async with serving(odd=plain(mode)) as servers:
         with pytest.raises(ToolError, match=said):
             await call(await settled(servers), "mcp__odd__say")
 
 
-async def test_structured_content_is_told_where_there_is_no_text() -> None:
+async def test_structured_content_shows_where_text_is_missing() -> None:
     async with serving(odd=plain("structured"), list=plain("structured-list")) as servers:
         assert json.loads((await call(await settled(servers), "mcp__odd__say")).text) == {"temperature": 21}
         assert json.loads((await call(servers, "mcp__list__say")).text) == [21, 22]
 
 
-async def test_a_long_answer_is_cut_and_kept_and_control_sequences_are_gone() -> None:
+async def test_long_answer_is_cut_and_kept_without_controls() -> None:
     async with serving(big=plain("big"), escape=plain("escape")) as servers:
         long = await call(await settled(servers), "mcp__big__say")
         assert len(long.text) < 40_000
@@ -381,7 +381,7 @@ async def test_restarting_one_gives_it_another_process(tmp_path: Path) -> None:
     assert len([entry for entry in read_log(log) if "pid" in entry]) == 2
 
 
-async def test_a_server_that_waits_for_consent_starts_when_it_is_given() -> None:
+async def test_server_waiting_for_consent_starts_when_given() -> None:
     async with serving(_allowed=False, db=plain("fine")) as servers:
         waiting = servers.waits_for_consent("db")
         assert (waiting.name, waiting.is_allowed) == ("db", False)
@@ -409,7 +409,7 @@ async def test_only_some_of_its_tools_are_offered() -> None:
         assert [each.name for each in (await settled(servers)).tools] == ["mcp__one__cycle"]
 
 
-async def test_a_server_that_has_other_things_than_tools_is_ready_and_offers_none() -> None:
+async def test_server_without_tools_is_ready_and_offers_none() -> None:
     async with serving(notes=plain("no-tools")) as servers:
         await settled(servers)
         assert [(each.state, each.tools) for each in servers.statuses()] == [("ready", ())]
@@ -487,7 +487,7 @@ async def test_one_that_is_still_starting_has_not_failed() -> None:
 
 
 @pytest.mark.parametrize(("mode", "tools"), [("announces", ["mcp__odd__say"]), ("announces-all", [])])
-async def test_a_list_that_a_server_does_not_know_is_empty(mode: str, tools: list[str]) -> None:
+async def test_list_unknown_to_the_server_is_empty(mode: str, tools: list[str]) -> None:
     """It announced tools, prompts and resources, and answers -32601 when they are listed."""
     async with serving(odd=plain(mode)) as servers:
         (status,) = (await settled(servers)).statuses()

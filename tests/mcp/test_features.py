@@ -66,7 +66,7 @@ async def ask(servers: Servers, tool: str, user: User | None = None, /, **argume
 SEND, SKIP = pick("Send"), Reply()
 
 
-async def test_a_form_is_filled_in_by_the_user_and_defaults_stand_for_what_is_skipped() -> None:
+async def test_user_fills_a_form_with_defaults_for_gaps() -> None:
     user = User([words("Oslo"), SKIP, pick("plane"), pick("Yes"), SEND])
     async with serving(f=features()) as servers:
         result = await ask(await settled(servers), "book", user)
@@ -124,7 +124,7 @@ _PROPERTIES = st.dictionaries(st.sampled_from("abcd"), _SCHEMAS)
 
 
 @given(_PROPERTIES, st.lists(st.sampled_from("abcde")), st.booleans(), st.booleans(), st.sampled_from(("form", "url", None)))
-def test_no_form_is_accepted_that_the_settings_do_not_answer(
+def test_form_missing_required_answers_is_not_accepted(
     properties: dict[str, Any], required: list[str], accepts: bool, attended: bool, mode: str | None
 ) -> None:
     requests = ServerRequests("f", attended=attended, accepts_defaults=accepts)
@@ -139,7 +139,7 @@ def test_no_form_is_accepted_that_the_settings_do_not_answer(
         assert answer["content"] == {name: properties[name]["default"] for name in answer["content"]}
 
 
-async def test_a_field_that_no_editor_showed_is_not_sent() -> None:
+async def test_field_unseen_in_editors_is_not_sent() -> None:
     user = User([UNASKED, SKIP, SKIP, SKIP, SEND])
     async with serving(f=features()) as servers:
         assert (await ask(await settled(servers), "book", user)).text == "decline"
@@ -190,7 +190,7 @@ async def test_a_page_is_opened_after_a_yes_only(monkeypatch: pytest.MonkeyPatch
     assert "http://127.0.0.1:9/pay" in user.asked[1][0].text
 
 
-async def test_the_time_of_a_call_stands_still_while_a_question_waits() -> None:
+async def test_call_time_pauses_while_a_question_waits() -> None:
     async def slow(call_id: str, questions: Sequence[Question]) -> Replies | None:
         await asyncio.sleep(3.2)
         return (SKIP, SKIP, SEND)
@@ -203,7 +203,7 @@ async def test_the_time_of_a_call_stands_still_while_a_question_waits() -> None:
 # The model and the folders
 
 
-async def test_a_server_uses_the_model_only_where_its_settings_let_it() -> None:
+async def test_server_uses_the_model_within_its_settings_only() -> None:
     async with serving(f=features()) as servers:
         result = await ask(await settled(servers), "think", question="why?")
     assert result.text == "refused: Sampling not supported"
@@ -228,7 +228,7 @@ async def test_sampling_ends_with_its_budget() -> None:
     assert "budget of 100 tokens is used up" in third.text
 
 
-async def test_with_a_user_present_the_first_use_of_the_model_needs_a_yes() -> None:
+async def test_first_model_use_asks_the_present_user() -> None:
     async def sample(request: SampleRequest) -> SampleAnswer:
         return SampleAnswer("because", "test/model", 1)
 
@@ -242,7 +242,7 @@ async def test_with_a_user_present_the_first_use_of_the_model_needs_a_yes() -> N
     assert len(user.asked) == 2
 
 
-async def test_roots_are_the_folders_of_the_workspace_also_later_ones() -> None:
+async def test_roots_follow_the_workspace_folders() -> None:
     more = Path.cwd() / "more"
     more.mkdir()
     async with serving(f=features()) as servers:
@@ -252,7 +252,7 @@ async def test_roots_are_the_folders_of_the_workspace_also_later_ones() -> None:
         assert (await ask(servers, "folders")).text == f"{Path.cwd().as_uri()}\n{more.as_uri()}"
 
 
-async def test_log_messages_are_kept_and_shown_during_a_call() -> None:
+async def test_log_messages_are_kept_and_shown_during_calls() -> None:
     async with serving(f=features()) as servers:
         await settled(servers)
         heard: list[str] = []
@@ -274,7 +274,7 @@ async def read(servers: Servers, call: CallContext | None = None, **arguments: s
     return result
 
 
-async def test_resources_are_listed_and_read_and_a_server_without_any_offers_no_such_tool() -> None:
+async def test_resource_tools_list_read_or_stay_absent() -> None:
     plain = Server(command=sys.executable, args=(str(FAKES / "mcp_server.py"),), disabled_tools=("show",))
     async with serving(f=features(), other=plain) as servers:
         await settled(servers)
@@ -291,7 +291,7 @@ async def test_resources_are_listed_and_read_and_a_server_without_any_offers_no_
         assert "read_resource" not in [each.name for each in (await settled(servers)).tools]
 
 
-async def test_a_file_in_a_result_is_saved_and_named() -> None:
+async def test_file_in_a_result_is_saved_and_named() -> None:
     async with serving(f=features()) as servers:
         result = await ask(await settled(servers), "archive")
     assert result.text == "[file:///a/data.zip: application/zip: 8 bytes, saved to data.zip]"
@@ -311,7 +311,7 @@ async def test_prompts_are_listed_fetched_and_completed() -> None:
         assert found == ["city://prague/info"]
 
 
-async def test_everything_listed_is_known_to_the_next_run_without_a_start() -> None:
+async def test_next_run_knows_every_listing_without_start() -> None:
     async with serving(f=features()) as servers:
         await settled(servers)
     async with serving(f=features()) as servers:
@@ -320,7 +320,7 @@ async def test_everything_listed_is_known_to_the_next_run_without_a_start() -> N
         assert [each.name for each in servers.prompts["f"]] == ["plan"]
 
 
-async def test_a_removed_tool_keeps_its_place_is_refused_by_name_and_told() -> None:
+async def test_removed_tool_keeps_place_and_refuses_by_name() -> None:
     async with serving(f=features()) as servers:
         await settled(servers)
         before = [each.name for each in servers.tools]
@@ -376,5 +376,5 @@ async def test_the_same_over_http_and_the_older_sse(transport: str) -> None:
         ({"properties": {}, "required": ["days"]}, None),
     ],
 )
-def test_only_defaults_that_the_form_accepts_fill_it_in(schema: dict[str, Any], values: dict[str, Any] | None) -> None:
+def test_acceptable_defaults_alone_fill_the_form(schema: dict[str, Any], values: dict[str, Any] | None) -> None:
     assert default_values(read_fields(schema)) == values

@@ -29,32 +29,32 @@ SCHEMAS = st.recursive(
 )
 
 
-def test_a_plain_name_is_joined_and_an_odd_one_is_marked() -> None:
+def test_plain_name_is_joined_and_odd_one_marked() -> None:
     assert offered_name("github", "get_issue") == "mcp__github__get_issue"
     assert re.fullmatch(r"mcp__my_server__get_issue_[0-9a-f]{8}", offered_name("my.server", "get issue"))
     assert len(offered_name("s" * 64, "t" * 64)) == 64
 
 
 @given(st.lists(st.tuples(SERVERS, TOOLS), min_size=2, max_size=8, unique=True))
-def test_every_name_is_legal_and_no_two_tools_share_one(pairs: list[tuple[str, str]]) -> None:
+def test_every_name_is_legal_and_unique(pairs: list[tuple[str, str]]) -> None:
     names = [offered_name(server, tool) for server, tool in pairs]
     assert all(re.fullmatch(LEGAL_NAME, name) for name in names)
     assert len(set(names)) == len(names)
 
 
-def test_a_server_whose_name_looks_like_two_is_told_apart() -> None:
+def test_ambiguous_server_name_is_distinguished() -> None:
     pairs = [("a", "b__c"), ("a__b", "c"), ("a_", "_b__c"), ("a", "_b"), ("a_", "b")]
     assert len({offered_name(*pair) for pair in pairs}) == len(pairs)
 
 
 @given(SERVERS, TOOLS, SERVERS)
-def test_a_rule_for_a_server_covers_all_its_tools_and_nobody_elses(server: str, tool: str, other: str) -> None:
+def test_server_rule_covers_exactly_its_tools(server: str, tool: str, other: str) -> None:
     pattern = TargetPattern("mcp", f"{server}/*", wide=False)
     assert pattern.matches(rule_name(server, tool))
     assert other == server or not pattern.matches(rule_name(other, tool))
 
 
-def test_what_a_schema_says_in_words_hides_nothing() -> None:
+def test_schema_text_hides_nothing() -> None:
     hidden = {"type": "string", "title": "\x1b[8mT", "description": "A\u202e word\U000e0041", "default": "\u202e"}
     parameters = AdaptedSchema({"type": "object", "properties": {"a": hidden}}).parameters
     assert parameters["properties"]["a"]["description"] == "A\\u{202e} word\\u{e0041}"
@@ -62,7 +62,7 @@ def test_what_a_schema_says_in_words_hides_nothing() -> None:
 
 
 @given(SCHEMAS)
-def test_whatever_a_schema_is_the_request_can_carry_it(schema: Any) -> None:
+def test_request_can_carry_any_schema(schema: Any) -> None:
     (listed,) = read_listed([{"name": "x", "inputSchema": schema}])
     parameters = AdaptedSchema(listed.parameters).parameters
     assert parameters["type"] == "object"
@@ -70,7 +70,7 @@ def test_whatever_a_schema_is_the_request_can_carry_it(schema: Any) -> None:
     assert len(json.dumps(parameters)) <= 2 * MOST_BYTES
 
 
-def test_the_strange_ones_are_read_and_what_is_no_tool_is_passed_over() -> None:
+def test_strange_tools_are_read_and_invalid_ones_skipped() -> None:
     listed = read_listed(NASTY)
     assert len(listed) == 14
     assert [each.name for each in listed] == sorted(each.name for each in listed)
@@ -78,13 +78,13 @@ def test_the_strange_ones_are_read_and_what_is_no_tool_is_passed_over() -> None:
     assert odd.description == "An odd name\\u{200b}."
 
 
-def test_of_two_tools_with_one_name_the_first_counts_and_a_flood_is_cut() -> None:
+def test_first_of_equal_names_counts_and_floods_end() -> None:
     twice = read_listed([{"name": "x", "description": "first"}, {"name": "x", "description": "second"}])
     assert [each.description for each in twice] == ["first"]
     assert len(read_listed({"name": f"t{number}"} for number in range(1000))) == MOST_TOOLS
 
 
-def test_keys_that_no_provider_takes_come_back_under_their_own_names_at_every_depth() -> None:
+def test_unaccepted_keys_return_under_their_names_at_depth() -> None:
     inner = {"type": "object", "properties": {"ö": {"type": "string"}}}
     fitted = AdaptedSchema(
         {
@@ -104,7 +104,7 @@ def test_keys_that_no_provider_takes_come_back_under_their_own_names_at_every_de
     }
 
 
-def test_a_list_that_the_model_wrote_as_text_is_a_list_where_one_is_wanted() -> None:
+def test_list_written_as_text_becomes_a_list() -> None:
     fitted = AdaptedSchema({"type": "object", "properties": {"xs": {"type": "array"}, "text": {"type": "string"}, "free": {}}})
     assert fitted.restore_arguments({"xs": "[1, 2]", "text": "[1]", "free": "[1]"}) == {
         "xs": [1, 2],

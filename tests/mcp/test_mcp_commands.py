@@ -133,7 +133,7 @@ def test_json_of_every_program_is_added(entry: Any, server: Server) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"command": 3}', '{"url": "https://h", "command": "x"}'])
-def test_json_that_is_no_server_is_a_usage_error(text: str) -> None:
+def test_json_without_server_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
         mcp("add-json", "x", text)
     assert servers() == {}

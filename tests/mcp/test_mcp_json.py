@@ -58,7 +58,7 @@ def test_the_spellings_of_others_are_understood() -> None:
         ({"command": "x", "startup_timeout_s": -1}, "Expected `float` > 0"),
     ],
 )
-def test_one_that_makes_no_sense_is_complained_about_and_costs_no_other(entry: Any, said: str) -> None:
+def test_senseless_server_is_reported_and_costs_no_other(entry: Any, said: str) -> None:
     complaints: list[str] = []
     assert list(read(complaints, odd=entry, good={"command": "x"})) == ["good"]
     (complaint,) = complaints
@@ -66,14 +66,14 @@ def test_one_that_makes_no_sense_is_complained_about_and_costs_no_other(entry: A
     assert said in complaint
 
 
-def test_a_name_that_no_rule_could_say_is_refused() -> None:
+def test_name_impossible_in_rules_is_refused() -> None:
     complaints: list[str] = []
     assert read(complaints, **{"a/b": {"command": "x"}, "": {"command": "x"}, "ok.1_-": {"command": "x"}}).keys() == {"ok.1_-"}
     assert len(complaints) == 2
 
 
 @given(st.binary(max_size=60) | DOCUMENTS.map(lambda value: json.dumps(value).encode()))
-def test_whatever_a_file_holds_it_is_read_or_refused_in_a_sentence(data: bytes) -> None:
+def test_any_file_is_read_or_refused_in_sentence(data: bytes) -> None:
     said: list[str] = []
     try:
         list(read_servers(data, ".mcp.json", said))
@@ -100,7 +100,7 @@ def mark(**more: Any) -> str:
         Server(url="https://h", headers={"A": "1"}),
     ],
 )
-def test_whatever_changes_about_how_it_is_reached_is_another_server(other: Server) -> None:
+def test_any_change_of_access_makes_another_server(other: Server) -> None:
     assert mark() != mark(server=other)
     assert mark() != mark(name="y")
     assert mark() != mark(folder=Path("/project")) != mark(folder=Path("/project/part"))
@@ -108,7 +108,7 @@ def test_whatever_changes_about_how_it_is_reached_is_another_server(other: Serve
     assert mark() == mark(server=patient)
 
 
-def test_what_a_consent_is_about_says_where_each_word_ends() -> None:
+def test_consent_text_marks_the_end_of_each_word() -> None:
     server = Server(command="sh", args=("-c", "rm -rf '$HOME'"), env={"A": "1"}, cwd="here")
     assert list(describe_server(server)) == [("runs", "sh -c 'rm -rf '\\''$HOME'\\'''"), ("in", "here"), ("with", "A=1")]
     assert list(describe_server(Server(url="https://h", headers={"X": "${Y}"}))) == [

@@ -100,7 +100,7 @@ async def call(servers: Servers, tool: str) -> str:
     return str(answer.items[0])
 
 
-async def test_a_login_registers_once_and_its_token_is_used_by_runs(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_login_registers_once_and_serves_later_runs(remote: OAuthServer, store: MCPLogins) -> None:
     assert await login(remote, store) == 2
     (registered,) = remote.asked("/register")
     (asked,) = remote.asked("/authorize")
@@ -114,7 +114,7 @@ async def test_a_login_registers_once_and_its_token_is_used_by_runs(remote: OAut
     assert len(remote.asked("/authorize")) == 1
 
 
-async def test_the_file_is_private_and_its_tokens_are_known_secrets(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_token_file_is_private_and_tokens_are_secrets(remote: OAuthServer, store: MCPLogins) -> None:
     await login(remote, store)
     path = find_places().config / "mcp_logins.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -182,14 +182,14 @@ async def test_a_second_login_uses_the_registered_client_again(remote: OAuthServ
     assert len(remote.asked("/authorize")) == 2
 
 
-async def test_without_a_login_the_run_says_what_to_do(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_run_without_login_names_the_remedy(remote: OAuthServer, store: MCPLogins) -> None:
     async with running(remote, store) as servers:
         (status,) = servers.statuses()
     assert (status.state, status.why) == ("failed", "it requires a login: `wolo mcp login web`")
     assert remote.asked("/register") == []
 
 
-async def test_an_expired_token_is_refreshed_before_it_is_used(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_expired_token_is_refreshed_before_use(remote: OAuthServer, store: MCPLogins) -> None:
     remote.expires_in = 1
     await login(remote, store)
     first = saved(remote, store)
@@ -202,7 +202,7 @@ async def test_an_expired_token_is_refreshed_before_it_is_used(remote: OAuthServ
     assert saved(remote, store).tokens != first.tokens
 
 
-async def test_a_token_refreshed_during_a_run_is_a_known_secret(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_token_refreshed_during_run_is_a_secret(remote: OAuthServer, store: MCPLogins) -> None:
     await login(remote, store)
     secrets = Secrets()
     async with running(remote, store) as servers:
@@ -213,7 +213,7 @@ async def test_a_token_refreshed_during_a_run_is_a_known_secret(remote: OAuthSer
     assert token not in secrets.hide(f"Bearer {token}")
 
 
-async def test_a_revoked_token_is_refreshed_and_the_call_repeated(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_revoked_token_refreshes_and_repeats_the_call(remote: OAuthServer, store: MCPLogins) -> None:
     await login(remote, store)
     async with running(remote, store) as servers:
         remote.revoke_access()
@@ -261,7 +261,7 @@ async def test_two_processes_refresh_once(remote: OAuthServer, store: MCPLogins)
     assert [each["grant_type"] for each in remote.asked("/token")].count("refresh_token") == 1
 
 
-async def test_a_missing_scope_is_named_and_requested_by_the_next_login(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_missing_scope_is_named_and_requested_next_login(remote: OAuthServer, store: MCPLogins) -> None:
     remote.needs_scope = {"change": "web:write"}
     remote.resource_metadata = {"scopes_supported": ["web:read"]}
     await login(remote, store)
@@ -341,7 +341,7 @@ async def test_an_identity_provider_vouches_for_the_user(remote: OAuthServer, st
         assert "who-i-am" not in str(remote.heard)
 
 
-async def test_the_token_of_a_workload_is_sent_as_it_is(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_workload_token_is_sent_as_is(remote: OAuthServer, store: MCPLogins) -> None:
     async with running(remote, store, client_id="me", id_token="what-i-am", grant="identity_assertion") as servers:
         assert await call(servers, "look") == "done"
     (token,) = remote.asked("/token")
@@ -394,7 +394,7 @@ async def test_no_token_follows_a_redirect_to_another_server(remote: OAuthServer
         assert other.heard == []
 
 
-async def test_a_server_of_another_address_does_not_get_the_token(remote: OAuthServer, store: MCPLogins) -> None:
+async def test_server_at_another_address_gets_no_token(remote: OAuthServer, store: MCPLogins) -> None:
     await login(remote, store)
     with OAuthServer() as other:
         async with running(other, store) as servers:
@@ -443,9 +443,7 @@ def test_a_damaged_file_says_so(store: MCPLogins) -> None:
         store.read("web https://h")
 
 
-def test_a_user_logs_in_without_a_terminal_and_a_run_without_a_login_continues(
-    remote: OAuthServer, provider: ProviderServer
-) -> None:
+def test_login_without_terminal_works_and_run_continues_without(remote: OAuthServer, provider: ProviderServer) -> None:
     run_wolo("mcp", "add", "-t", "http", "web", remote.url)
     provider.script(text("Without it."), text("With it."))
     before = run_wolo("-p", "--no-session", *provider.flags, "hello")

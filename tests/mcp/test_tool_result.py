@@ -74,7 +74,7 @@ def test_structured_content_counts_where_nothing_else_is_said() -> None:
     assert text(read_answer({})) == ""
 
 
-def test_media_that_are_none_or_too_much_are_said() -> None:
+def test_malformed_or_surplus_media_are_reported() -> None:
     huge = "A" * (MOST_MEDIA_BYTES * 2)
     kinds = [{"type": "image", "data": data, "mimeType": "image/png"} for data in ("", "!!!", huge)]
     answer = read_answer({"content": kinds})

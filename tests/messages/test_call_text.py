@@ -62,7 +62,7 @@ def test_no_character_that_hides_gets_through() -> None:
     assert shown.encode("utf-8")
 
 
-def test_the_main_argument_comes_first_and_the_others_by_name() -> None:
+def test_main_argument_comes_first_then_others_by_name() -> None:
     assert call_line(ToolPart(tool="grep", input={"path": "src", "pattern": "x y"})) == "grep x y path=src"
     assert call_line(ToolPart(tool="read", input={"path": "a.py", "offset": 3})) == "read a.py offset=3"
     assert call_line(ToolPart(tool="mcp__a__b", input={"n": 1, "to": "x y", "all": [1]})) == 'mcp__a__b n=1 to="x y" all=[1]'
@@ -70,7 +70,7 @@ def test_the_main_argument_comes_first_and_the_others_by_name() -> None:
     assert call_line(ToolPart(tool="shell", raw_input='{"command": "rm')) == 'shell {"command": "rm'
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_omitted_text_is_counted() -> None:
     part = ToolPart(tool="shell", input={"command": "a" * 100})
     assert call_line(part, most_chars=10) == f"shell {'a' * 10}… (+90 characters)"
     write = ToolPart(tool="write", input={"path": "a", "content": "b" * 100})

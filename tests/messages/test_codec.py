@@ -45,19 +45,19 @@ def test_every_field_survives() -> None:
     assert MESSAGES.decode(MESSAGES.encode(EVERYTHING)) == EVERYTHING
 
 
-def test_the_form_is_the_one_that_is_on_peoples_disks() -> None:
+def test_stored_form_equals_the_form_on_disks() -> None:
     message = Message(id="m", role="user", parts=[TextPart(id="t", text="hi")], timestamp=1.0, finished=True)
     kept = b'{"id":"m","role":"user","parts":[{"type":"text","id":"t","text":"hi"}],"timestamp":1.0,"finished":true}'
     assert (VERSION, MESSAGES.encode(message)) == (1, kept)
 
 
-def test_what_a_later_wolo_adds_is_passed_over() -> None:
+def test_later_fields_are_passed_over() -> None:
     written = json.loads(MESSAGES.encode(EVERYTHING))
     written["mood"] = "good"
     written["parts"][1]["colour"] = "red"
     assert MESSAGES.decode(json.dumps(written).encode()) == EVERYTHING
 
 
-def test_half_a_character_and_values_json_does_not_know_are_no_reason_to_lose_a_message() -> None:
+def test_half_characters_and_odd_values_lose_no_message() -> None:
     message = Message(role="user", parts=[TextPart(text="a\ud83d")], metadata={"where": object})
     assert MESSAGES.decode(MESSAGES.encode(message)).text == "a\ufffd"

@@ -32,7 +32,7 @@ def same(one: Message, other: Message) -> bool:
         ("… in /data/blobs/0123456789abcdef0123456789abcdef.txt", "… in /other/outputs/ffff456789abcdef0123456789abcdef.txt"),
     ],
 )
-def test_what_changes_from_run_to_run_does_not_count(then: str, now: str) -> None:
+def test_run_specific_values_do_not_count(then: str, now: str) -> None:
     assert without_changing_values(then) == without_changing_values(now)
 
 
@@ -56,7 +56,7 @@ def test_a_steady_text_stays_as_it_is(text: str) -> None:
     assert without_changing_values(without_changing_values(text)) == without_changing_values(text)
 
 
-def test_ids_and_times_of_messages_do_not_count_and_results_do() -> None:
+def test_results_count_but_ids_and_times_do_not() -> None:
     call = ToolPart(tool="read", input={"path": "a"}, status="completed", outcome="ok", output="1→a")
     one = Message(role="assistant", parts=(TextPart(text="look"), call), timestamp=1.0)
     assert same(one, Message(role="assistant", parts=(TextPart(text="look"), ToolPart(**_fields(call))), timestamp=2.0))
@@ -68,7 +68,7 @@ def test_ids_and_times_of_messages_do_not_count_and_results_do() -> None:
     )
 
 
-def test_a_call_that_was_stopped_is_compared_by_what_it_was() -> None:
+def test_stopped_call_is_compared_by_its_content() -> None:
     then = ToolPart(id="call_1", tool="shell", input={"command": "sleep 9"}, outcome="interrupted", output="half")
     now = ToolPart(id="call_1", tool="shell", input={"command": "sleep 9"}, outcome="ok", output="whole")
     messages = [Message(role="assistant", parts=(part,)) for part in (then, now)]
@@ -77,14 +77,14 @@ def test_a_call_that_was_stopped_is_compared_by_what_it_was() -> None:
     )
 
 
-def test_the_first_different_message_is_found_also_behind_the_end() -> None:
+def test_first_difference_may_lie_behind_the_end() -> None:
     said = [user("a"), user("b")]
     assert first_different(said, [user("a"), user("b")], same) is None
     assert first_different(said, [user("a"), user("c")], same) == 1
     assert first_different(said, [*said, user("c")], same) == 2
 
 
-def test_of_long_texts_the_place_is_shown_where_they_part() -> None:
+def test_long_texts_show_the_place_of_difference() -> None:
     begin = "".join(f"line {number}\n" for number in range(1_000))
     expected, got = around_difference(f"{begin}one\n", f"{begin}two\n")
     assert len(expected) < 1_500

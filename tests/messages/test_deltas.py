@@ -59,7 +59,7 @@ def test_deltas_become_parts_in_the_order_they_came() -> None:
     assert message.finish_reason == "tool_calls"
 
 
-def test_usage_and_producer_are_kept_and_the_last_usage_wins() -> None:
+def test_usage_and_producer_are_kept_last_usage_wins() -> None:
     assembler = Assembler()
     assembler.add([UsageDelta(Usage(input_tokens=1)), UsageDelta(Usage(input_tokens=9)), FinishDelta("stop", "eos")])
     message = assembler.message(message_id="msg_1", producer=Producer(provider="p"))
@@ -67,7 +67,7 @@ def test_usage_and_producer_are_kept_and_the_last_usage_wins() -> None:
     assert (message.id, message.producer) == ("msg_1", Producer(provider="p"))
 
 
-def test_thinking_of_two_fields_stays_apart_and_blobs_stay_on_it() -> None:
+def test_thinking_fields_stay_separate_with_their_blobs() -> None:
     message = assemble(ThinkingDelta("a", "reasoning"), ThinkingDelta("b", "text"), ThinkingDelta("", "text", (Blob("k", "d"),)))
     assert [(part.text, part.field, part.blobs) for part in message.of(ThinkingPart)] == [
         ("a", "reasoning", ()),
@@ -75,13 +75,13 @@ def test_thinking_of_two_fields_stays_apart_and_blobs_stay_on_it() -> None:
     ]
 
 
-def test_text_turns_into_thinking_when_only_the_closing_tag_comes() -> None:
+def test_lone_closing_tag_turns_text_into_thinking() -> None:
     message = assemble(TextDelta("pla"), TextDelta("n"), ThinkingDelta("!", "text", takes_text=True), TextDelta("Hi"))
     assert message.reasoning_content == "plan!"
     assert message.text == "Hi"
 
 
-def test_calls_with_one_id_get_ids_of_their_own() -> None:
+def test_calls_sharing_an_id_get_own_ids() -> None:
     message = finished(
         CallDelta(0, "x", "read", '{"a": 1}'), CallDelta(1, "x", "read", '{"a": 2}'), CallDelta(2, "x_2", "read", '{"a": 3}')
     )
@@ -90,7 +90,7 @@ def test_calls_with_one_id_get_ids_of_their_own() -> None:
     assert len(set(ids)) == 3
 
 
-def test_a_call_without_an_id_goes_by_its_own() -> None:
+def test_call_without_id_goes_by_its_own() -> None:
     (call,) = finished(CallDelta(0, tool="read")).calls
     assert call.call_id == ""
     assert call.wire_id == call.id
@@ -102,11 +102,11 @@ def test_the_same_call_sent_twice_is_one_call() -> None:
     assert len(message.calls) == 1
 
 
-def test_calls_without_ids_are_never_taken_for_the_same() -> None:
+def test_calls_without_ids_stay_distinct() -> None:
     assert len(finished(CallDelta(0, tool="read", arguments="{}"), CallDelta(1, tool="read", arguments="{}")).calls) == 2
 
 
-def test_arguments_that_cannot_be_read_fail_that_call_and_no_other() -> None:
+def test_unreadable_arguments_fail_their_call_only() -> None:
     message = finished(
         CallDelta(0, "a", "shell", '{"command":"touch X", description":"y"}'), CallDelta(1, "b", "read", '{"path": "f"}')
     )
@@ -120,7 +120,7 @@ def test_arguments_that_cannot_be_read_fail_that_call_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"path": "a", "content": "half', '{"path": "a"}', ""])
-def test_no_call_of_an_answer_cut_at_the_output_limit_may_run(arguments: str) -> None:
+def test_no_call_of_a_cut_answer_runs(arguments: str) -> None:
     message = finished(CallDelta(0, "a", "write", arguments), UsageDelta(Usage(output_tokens=4096)), reason="length")
     (call,) = message.calls
     assert (call.status, call.outcome) == ("failed", "cut_off")
@@ -132,7 +132,7 @@ def test_no_call_of_a_refused_answer_may_run() -> None:
     assert (call.status, call.outcome) == ("failed", "never_started")
 
 
-def test_an_answer_that_ended_early_keeps_its_text_and_runs_nothing() -> None:
+def test_early_ended_answer_keeps_text_and_runs_nothing() -> None:
     message = assemble(TextDelta("half an ans"), CallDelta(0, "a", "write", '{"path": "a"}'))
     assert message.text == "half an ans"
     assert not message.finished
@@ -140,12 +140,12 @@ def test_an_answer_that_ended_early_keeps_its_text_and_runs_nothing() -> None:
     assert message.calls[0].outcome == "never_started"
 
 
-def test_a_deep_nest_of_arguments_is_an_error_result_and_no_crash() -> None:
+def test_deep_argument_nest_is_an_error_result() -> None:
     (call,) = finished(CallDelta(0, "a", "write", '{"a":' * 100_000)).calls
     assert call.outcome == "invalid"
 
 
-def test_halves_of_characters_are_joined_and_lone_ones_replaced() -> None:
+def test_character_halves_join_and_lone_ones_are_replaced() -> None:
     message = finished(
         TextDelta("\ud83d"),
         TextDelta("\ude00 \ud83d"),
@@ -156,7 +156,7 @@ def test_halves_of_characters_are_joined_and_lone_ones_replaced() -> None:
     assert msgspec.json.decode(msgspec.json.encode(message), type=Message) == message
 
 
-def test_names_and_blobs_with_half_a_character_break_nothing() -> None:
+def test_half_characters_in_names_and_blobs_break_nothing() -> None:
     half = Blob("anthropic.signature", "EqoB\ud800")
     message = finished(
         ThinkingDelta("Hm.", blobs=(half, Blob("anthropic.signature", "EqoB")), item_id="rs_\ud800"),
@@ -174,7 +174,7 @@ def test_names_and_blobs_with_half_a_character_break_nothing() -> None:
     st.lists(st.sampled_from(["a", "\n", " ", "字", "😀", "{"]), max_size=30),
     st.lists(st.integers(1, 5), min_size=1, max_size=8),
 )
-def test_how_text_is_cut_changes_nothing(letters: list[str], sizes: list[int]) -> None:
+def test_text_cuts_change_nothing(letters: list[str], sizes: list[int]) -> None:
     text = "".join(letters)
     pieces, at = [], 0
     for size in itertools.cycle(sizes):
@@ -186,7 +186,7 @@ def test_how_text_is_cut_changes_nothing(letters: list[str], sizes: list[int]) -
     assert assemble(*(ThinkingDelta(piece) for piece in pieces)).reasoning_content == text
 
 
-def test_the_message_may_be_asked_for_again_and_again() -> None:
+def test_message_may_be_requested_repeatedly() -> None:
     assembler = Assembler()
     assembler.add([TextDelta("a"), CallDelta(0, "c", "read", "{}")])
     first = assembler.message(message_id="m")

@@ -45,7 +45,7 @@ def test_a_recording_is_told_by_its_first_bytes(media_type: str, data: bytes, tm
         assert to_base64(made) == (packed, media_type)
 
 
-def test_what_nobody_knows_is_taken_for_the_usual() -> None:
+def test_unknown_media_have_the_usual_type() -> None:
     assert image(b"?").media_type == "image/png"
     assert audio(b"?").media_type == "audio/mpeg"
     assert image("data:image/tiff;base64,Pz8=").media_type == "image/tiff"
@@ -57,7 +57,7 @@ def test_an_address_stays_one() -> None:
     assert to_base64(made) == ("https://example.com/a.png", "")
 
 
-def test_a_picture_of_pillow_is_written_in_its_own_format() -> None:
+def test_pillow_picture_is_written_in_its_format() -> None:
     class Pillow:
         def __init__(self, format: str | None) -> None:
             self.format = format
@@ -70,7 +70,7 @@ def test_a_picture_of_pillow_is_written_in_its_own_format() -> None:
 
 
 @pytest.mark.parametrize("make", [image, audio])
-def test_text_that_is_no_media_is_refused_with_a_sentence(make: object) -> None:
+def test_text_without_media_is_refused_with_a_sentence(make: object) -> None:
     assert callable(make)
     with pytest.raises(ValueError, match="neither base64 nor"):
         make("./not base64!")
@@ -94,10 +94,10 @@ SIZED = {
 
 
 @pytest.mark.parametrize("name", SIZED)
-def test_the_size_of_an_image_is_read_from_its_head(name: str) -> None:
+def test_image_size_comes_from_its_head(name: str) -> None:
     assert image_size(SIZED[name]) == (640, 480)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x89PNG", b"GIF8", b"RIFF\0\0\0\0WEBP", b"\xff\xd8" + b"\xff" * 99, b"\xff\xd8\xff\xc0"])
-def test_an_image_without_a_whole_head_has_no_size(data: bytes) -> None:
+def test_image_with_partial_head_has_no_size(data: bytes) -> None:
     assert image_size(data) is None

@@ -50,7 +50,7 @@ def test_results_join_their_calls() -> None:
     ]
 
 
-def test_results_may_come_in_a_message_of_the_user() -> None:
+def test_results_may_come_in_a_user_message() -> None:
     said = UserMessage(contents=(ToolResult(id="a", content="yes"), TextPart(text="and now?")))
     wire = to_llm_messages(to_messages([called("a"), said]), system="")
     assert [each["role"] for each in wire] == ["assistant", "tool", "user"]
@@ -59,7 +59,7 @@ def test_results_may_come_in_a_message_of_the_user() -> None:
 
 
 @pytest.mark.parametrize("results", [["x"], ["a", "a"]])
-def test_a_result_without_an_open_call_is_an_error(results: list[str]) -> None:
+def test_result_without_open_call_is_an_error(results: list[str]) -> None:
     with pytest.raises(ValueError, match=repr(results[-1])):
         to_messages([called("a"), ToolMessage.from_results(ToolResult(id=id) for id in results)])
 
@@ -94,5 +94,5 @@ def test_a_picture_is_told_from_an_address() -> None:
     assert address == ImagePart(id=address.id, url="https://example.org/a.png")  # type: ignore[union-attr]
 
 
-def test_a_message_of_ours_that_is_no_answer_stays_one_message() -> None:
+def test_own_message_without_answer_stays_one_message() -> None:
     assert [each.role for each in by_role([user("hi"), Message(role="custom", custom_type="x")])] == ["user", "custom"]

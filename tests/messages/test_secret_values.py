@@ -45,14 +45,14 @@ IN_ADDRESSES = {
 
 @pytest.mark.parametrize("way", IN_ADDRESSES)
 @pytest.mark.parametrize("value", ["p/a ss+w~rd=1", "it's (a*secret)!", "wörd&pass/1", "plainsecret", "a100%25 sure it is"])
-def test_a_value_is_found_in_an_address_whoever_has_encoded_it(way: str, value: str) -> None:
+def test_value_is_found_in_addresses_of_any_encoding(way: str, value: str) -> None:
     encoded = IN_ADDRESSES[way](value)
     for text in (f"https://a.test/cb?x=50%25&token={encoded}&y=%2F", f"see /dl/{encoded}/b%20c"):
         assert hiding(value).text(text) == text.replace(encoded, "<hidden>")
 
 
 @pytest.mark.parametrize("before", [0, 1, 4_000, 4_090, 4_096, 4_100, 8_195, 20_000])
-def test_a_value_is_found_in_an_address_of_any_length(before: int) -> None:
+def test_value_is_found_in_addresses_of_any_length(before: int) -> None:
     for filler in ("a", "%20"):
         front = "%2F" + filler * before
         assert hiding("p/a ss+w~rd=1").text(f"{front}{quote('p/a ss+w~rd=1', safe='')}%20b") == f"{front}<hidden>%20b"
@@ -63,7 +63,7 @@ def test_percent_signs_alone_hide_nothing() -> None:
     assert hiding("a secret value", "other%20value").text(text) is text
 
 
-def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
+def test_value_is_found_in_every_program_notation() -> None:
     data = K.encode()
     written = [
         K,
@@ -107,7 +107,7 @@ def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
 
 
 @given(values, st.binary(max_size=5), st.binary(max_size=5))
-def test_base64_of_a_text_tells_nothing_of_the_value_in_it(value: str, before: bytes, after: bytes) -> None:
+def test_base64_text_reveals_no_value(value: str, before: bytes, after: bytes) -> None:
     encoded = base64.b64encode(before + value.encode() + after).decode()
     shown = hiding(value).text(encoded)
     assert not any(core in shown for core in base64_cores(value.encode()))
@@ -116,7 +116,7 @@ def test_base64_of_a_text_tells_nothing_of_the_value_in_it(value: str, before: b
 
 
 @pytest.mark.parametrize("before", range(193_555, 193_585, 3))  # the value is around 256 KB and a line break
-def test_a_value_in_base64_lines_is_found_wherever_a_large_output_is_divided(before: int) -> None:
+def test_value_in_base64_lines_survives_any_division(before: int) -> None:
     encoded = base64.b64encode(b"x" * before + K.encode() + b"x" * 60_000)
     lines = b"\n".join(encoded[at : at + 64] for at in range(0, len(encoded), 64))
     assert b"<hidden>" in hiding(K).data(lines)
@@ -132,7 +132,7 @@ def test_base64_lines_without_a_value_are_not_copied() -> None:
 
 
 @given(values, st.text(max_size=20), st.lists(st.integers(0, 80), max_size=6))
-def test_no_cut_of_a_stream_lets_a_value_through(value: str, around: str, cuts: list[int]) -> None:
+def test_no_stream_cut_lets_a_value_through(value: str, around: str, cuts: list[int]) -> None:
     text = f"{around}{value}{around}{value}"
     hidden = hiding(value).stream()
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
@@ -142,7 +142,7 @@ def test_no_cut_of_a_stream_lets_a_value_through(value: str, around: str, cuts: 
         assert shown == hiding(value).text(text)
 
 
-def test_what_holds_no_secret_is_the_very_same_object() -> None:
+def test_secretless_value_is_the_same_object() -> None:
     exact = hiding(K)
     for value in ("plain text", ["a", {"b": 1}], {"name": "x", "list": [1, None, "y"]}):
         assert exact.value(value) is value
@@ -150,7 +150,7 @@ def test_what_holds_no_secret_is_the_very_same_object() -> None:
     assert exact.data(data := b"\xff\x00 binary") is data
 
 
-def test_in_bytes_that_are_no_text_everything_stays_where_it_was() -> None:
+def test_binary_bytes_keep_everything_in_place() -> None:
     data = b"\x89PNG\xff" + K.encode() + b"\x00end"
     masked = hiding(K).data(data)
     assert K.encode() not in masked

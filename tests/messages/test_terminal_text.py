@@ -47,7 +47,7 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
         ("half \ud83d", "half ?"),
     ],
 )
-def test_control_is_taken_out_and_the_invisible_is_shown(hostile: str, left: str) -> None:
+def test_controls_are_removed_and_invisible_characters_shown(hostile: str, left: str) -> None:
     assert clean(hostile) == left
 
 
@@ -68,7 +68,7 @@ def in_pieces(text: str, cuts: list[int]) -> str:
 
 @given(st.text("ab\x1b[]P0;m\x07\x9b\x9d\x9c\\\r\n\u202e\ud83d\ude00é", max_size=40), st.lists(st.integers(0, 40), max_size=8))
 @example("\x9d\ud83d", [])
-def test_a_text_that_was_cut_anywhere_is_the_same_text(text: str, cuts: list[int]) -> None:
+def test_text_cut_anywhere_gives_the_same_text(text: str, cuts: list[int]) -> None:
     assert in_pieces(text, cuts) == clean(text)
 
 
@@ -79,7 +79,7 @@ def test_no_piece_holds_anything_a_terminal_obeys(text: str, cuts: list[int]) ->
     left.encode()
 
 
-def test_a_string_that_never_ends_swallows_its_line_and_no_more() -> None:
+def test_endless_string_swallows_only_its_line() -> None:
     cleaner = Cleaner()
     assert cleaner.feed("a\x1b]52;c;") == "a"
     assert [cleaner.feed("ZXZpbA==" * 1000) for _ in range(50)] == [""] * 50
@@ -88,7 +88,7 @@ def test_a_string_that_never_ends_swallows_its_line_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("data", ["😀\ufe0f\ufe0e\ufe0f\ufe0f", "é\u200d\u200c\u200d", "😀\U000e0101\U000e0102", "a\ufe0f"])
-def test_what_could_carry_a_hidden_message_is_shown(data: str) -> None:
+def test_hidden_message_carriers_are_shown(data: str) -> None:
     assert clean(data).count("\\u{") == escape_hidden(data).count("\\u{") >= 1
 
 
@@ -109,7 +109,7 @@ def test_garbage_takes_linear_time(garbage: str) -> None:
     assert seconds(400_000) < max(40 * seconds(40_000), 1.0)
 
 
-def test_what_a_person_approves_is_spelled_out_to_the_last_character() -> None:
+def test_approved_text_is_spelled_out_completely() -> None:
     pieces = list(escaped_pieces("rm \x1b[31m\t-r\u202e\nnext\ud800"))
     assert pieces == [
         ("rm ", False),

@@ -22,7 +22,7 @@ from wolo.models.address import check_url, display_url, is_loopback, join_url, o
         "v1",
     ],
 )
-def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
+def test_malformed_address_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(ConfigError) as refused:
         check_url(url)
     assert "https://api.example.com/v1" in refused.value.hint
@@ -32,14 +32,14 @@ def test_a_trailing_slash_does_not_matter() -> None:
     assert check_url(" http://127.0.0.1:8080/v1/ ") == "http://127.0.0.1:8080/v1"
 
 
-def test_a_query_stays_at_the_end_and_a_fragment_is_refused() -> None:
+def test_query_stays_at_end_and_fragment_is_refused() -> None:
     assert join_url("http://127.0.0.1:8080/v1", "/chat/completions") == "http://127.0.0.1:8080/v1/chat/completions"
     assert join_url("https://host/openai/?api-version=2", "/models") == "https://host/openai/models?api-version=2"
     with pytest.raises(ConfigError):
         check_url("http://host/v1#top")
 
 
-def test_a_version_that_the_address_names_already_is_not_taken_twice() -> None:
+def test_version_in_the_address_is_not_repeated() -> None:
     for address in ("https://host", "https://host/v1", "https://host/v1/"):
         assert join_url(address, "/v1/messages") == "https://host/v1/messages"
     assert join_url("https://host/v1/api", "/v1/messages") == "https://host/v1/api/v1/messages"

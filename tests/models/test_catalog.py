@@ -79,7 +79,7 @@ def test_a_name_may_be_written_in_many_ways(spec: str, label: str, level: str | 
         ("anthropic/opus", "claude-opus"),
     ],
 )
-def test_a_typing_mistake_is_answered_with_the_nearest_names(spec: str, near: str) -> None:
+def test_typing_mistake_is_answered_with_nearest_names(spec: str, near: str) -> None:
     with pytest.raises(ConfigError) as refused:
         found(spec)
     assert near in refused.value.hint
@@ -97,19 +97,19 @@ def test_a_beginning_that_fits_several_models_names_them() -> None:
         found("zai/glm-4.5-ai")
 
 
-def test_of_many_models_that_could_be_meant_a_few_are_named() -> None:
+def test_many_possible_models_are_named_in_part() -> None:
     with pytest.raises(ConfigError, match=r"or \d+ others\.$") as refused:
         found("openai/gpt")
     assert refused.value.message.count(" or ") == 5
 
 
-def test_a_beginning_is_completed_also_where_any_name_would_do() -> None:
+def test_beginning_is_completed_where_any_name_fits() -> None:
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, models=(ModelSettings(id="xyzzy-large"),))}
     assert find("xyzzy", environ={}, overrides=own).label == "mine/xyzzy-large"
     assert find("mine/xyzzy", environ={}, overrides=own).label == "mine/xyzzy", "said outright, it goes as it is"
 
 
-def test_the_name_of_ones_own_provider_may_be_written_in_either_case() -> None:
+def test_own_provider_name_ignores_case() -> None:
     own = {"Mine": ProviderSettings(base_url=ELSEWHERE), "kimi": ProviderSettings(base_url=ELSEWHERE)}
     assert find("mine/big", environ={}, overrides=own).label == "Mine/big"
     assert find("MINE:big", environ={}, overrides=own).label == "Mine/big"
@@ -121,7 +121,7 @@ def test_a_provider_that_could_be_several_names_them() -> None:
         found("mi/large")
 
 
-def test_a_level_that_is_none_is_answered_with_the_levels() -> None:
+def test_invalid_level_is_answered_with_the_levels() -> None:
     with pytest.raises(ConfigError, match="`hihg` is no thinking level") as refused:
         found("zai/glm-5.2:hihg")
     assert "high" in refused.value.hint
@@ -132,7 +132,7 @@ def test_of_two_levels_neither_counts() -> None:
         found("zai/glm-5.2:max:high")
 
 
-def test_a_model_whose_own_name_ends_like_a_level_is_found() -> None:
+def test_model_named_like_a_level_is_found() -> None:
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, models=(ModelSettings(id="qwen:max"), ModelSettings(id="qwen")))}
     for spec, model, level in (
         ("mine/qwen:max", "qwen:max", None),
@@ -171,12 +171,12 @@ def test_model_servers_on_this_machine_need_no_key() -> None:
         ("qwen3:8b", "custom", "qwen3:8b"),
     ],
 )
-def test_beside_a_base_url_only_a_providers_own_name_counts(spec: str, provider: str, wire: str) -> None:
+def test_only_own_provider_name_counts_beside_base_url(spec: str, provider: str, wire: str) -> None:
     choice = found(spec, base_url=ELSEWHERE + "/")
     assert (choice.provider.name, choice.model.id, choice.base_url) == (provider, wire, ELSEWHERE)
 
 
-def test_a_known_provider_at_another_address_keeps_dialect_and_price_but_not_its_key() -> None:
+def test_known_provider_elsewhere_keeps_dialect_but_not_key() -> None:
     choice = found("zai/glm-5.2:low", base_url=ELSEWHERE)
     assert choice.provider.dialect["tool_stream"] is True
     assert choice.model.price is not None
@@ -192,7 +192,7 @@ def test_a_lookalike_address_gets_no_key(address: str) -> None:
     assert found("zai/glm-5.2", base_url=address).api_key == ""
 
 
-def test_the_providers_own_address_gets_its_key_also_when_spelled_out() -> None:
+def test_own_provider_address_spelled_out_gets_its_key() -> None:
     assert found("zai/glm-5.2", base_url="https://API.z.ai/api/paas/v4/").api_key == "key-of-zai"
 
 
@@ -207,13 +207,13 @@ def test_an_address_without_a_model_says_so() -> None:
 
 
 @pytest.mark.parametrize("key", ["with space", "zeilen\numbruch", "schlüssel"])
-def test_a_key_that_cannot_be_one_is_refused_without_showing_it(key: str) -> None:
+def test_impossible_key_is_refused_without_showing_it(key: str) -> None:
     with pytest.raises(ConfigError) as refused:
         found("x", base_url=ELSEWHERE, api_key=key)
     assert key not in refused.value.message + refused.value.hint
 
 
-def test_a_key_from_a_file_loses_its_line_end() -> None:
+def test_key_from_a_file_loses_its_line_end() -> None:
     assert found("x", base_url=ELSEWHERE, api_key=" key\n").api_key == "key"
 
 
@@ -245,9 +245,7 @@ def test_ollama_host_is_read_as_ollama_reads_it(host: str, address: str) -> None
         ("http://box:1/proxied", "ollama", "ollama", {}),
     ],
 )
-def test_the_address_tells_in_which_of_its_formats_a_server_is_asked(
-    base_url: str, api: str | None, format: str, flags: dict[str, str]
-) -> None:
+def test_address_decides_among_the_server_formats(base_url: str, api: str | None, format: str, flags: dict[str, str]) -> None:
     named = find("ollama/qwen3", environ={}, base_url=base_url, api=api)
     settings = {"ollama": ProviderSettings(base_url=base_url, api=api)}
     for choice in (named, find("ollama/qwen3", environ={}, overrides=settings)):
@@ -299,7 +297,7 @@ def test_settings_change_a_known_provider() -> None:
     assert choice.api_key == "key-of-zai"
 
 
-def test_a_provider_that_the_settings_moved_gets_no_key_unless_they_name_one() -> None:
+def test_provider_moved_by_settings_gets_named_key_only() -> None:
     moved = {"zai": ProviderSettings(base_url="https://gateway.example.com/v1")}
     with pytest.raises(ConfigError, match=r"at gateway\.example\.com needs an API key of its own: \$ZAI_API_KEY"):
         find("zai/glm-5.2", environ=KEYS, overrides=moved)
@@ -309,7 +307,7 @@ def test_a_provider_that_the_settings_moved_gets_no_key_unless_they_name_one() -
     assert find("zai/glm-5.2", environ=KEYS, overrides=written).api_key == "written"
 
 
-def test_settings_change_one_fact_of_a_known_model_and_leave_the_others() -> None:
+def test_settings_change_one_fact_of_a_known_model() -> None:
     changed = {"zai": ProviderSettings(models=(ModelSettings(id="GLM-5.2", context=128_000),))}
     model = find("zai/glm-5.2", environ=KEYS, overrides=changed).model
     known = find("zai/glm-5.2", environ=KEYS).model
@@ -320,7 +318,7 @@ def test_settings_change_one_fact_of_a_known_model_and_leave_the_others() -> Non
     assert find("zai/glm-4.6v", environ=KEYS, overrides=bare).model.abilities == ("tools",)
 
 
-def test_a_token_that_is_there_for_other_reasons_is_taken_only_when_its_provider_is_named() -> None:
+def test_unrelated_token_needs_its_provider_named() -> None:
     environ = {"GITHUB_TOKEN": "token-of-github"}
     assert default_choice(environ) is None
     assert find("github-models/openai/gpt-4.1", environ=environ).api_key == "token-of-github"
@@ -337,7 +335,7 @@ def test_a_token_that_is_there_for_other_reasons_is_taken_only_when_its_provider
         ("https://gateway.example.com/team", "https://gateway.example.com/team"),
     ],
 )
-def test_an_address_may_come_from_the_environment_or_the_settings(endpoint: str, address: str) -> None:
+def test_address_comes_from_environment_or_settings(endpoint: str, address: str) -> None:
     key = {"AZURE_OPENAI_API_KEY": "key-of-azure"}
     by_variable = find("azure-openai/my-gpt", environ={**key, "AZURE_OPENAI_ENDPOINT": endpoint})
     own = {"azure-openai": ProviderSettings(base_url=endpoint, query={"api-version": "1"})}
@@ -348,14 +346,14 @@ def test_an_address_may_come_from_the_environment_or_the_settings(endpoint: str,
     assert key_headers(by_setting) == {"api-key": "key-of-azure"}
 
 
-def test_without_an_address_every_way_to_give_one_is_named() -> None:
+def test_missing_address_names_every_way_to_give_one() -> None:
     with pytest.raises(ConfigError) as refused:
         find("azure-openai/my-gpt", environ={"AZURE_OPENAI_API_KEY": "k"})
     assert "AZURE_OPENAI_ENDPOINT" in refused.value.hint
     assert "providers.azure-openai.base_url" in refused.value.hint
 
 
-def test_headers_and_queries_of_the_settings_do_not_follow_to_another_address() -> None:
+def test_settings_headers_and_queries_stay_with_their_address() -> None:
     own = {"mine": ProviderSettings(base_url="https://llm.example.com/v1", headers={"X-Key": "${MINE}"}, query={"key": "q"})}
     here = find("mine/big", environ={"MINE": "secret"}, overrides=own)
     assert (here.provider.headers, here.provider.query) == ({"X-Key": "secret"}, {"key": "q"})
@@ -370,7 +368,7 @@ def test_a_variable_may_stand_in_a_query_too() -> None:
         find("mine/x", environ={}, overrides=own)
 
 
-def test_a_model_that_is_said_to_have_no_tools_is_asked_in_the_text_protocol() -> None:
+def test_model_without_tools_uses_the_text_protocol() -> None:
     rows = (ModelSettings(id="plain", abilities=("images",)), ModelSettings(id="chat", abilities=(), format="openai-chat"))
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, dialect={"usage_option": False}, models=rows)}
     choice = find("mine/plain", environ={}, overrides=own)
@@ -383,7 +381,7 @@ def test_a_model_that_is_said_to_have_no_tools_is_asked_in_the_text_protocol() -
     assert msgspec.to_builtins(dialect_of(elsewhere))["usage_option"] is False
 
 
-def test_a_key_that_a_variable_of_the_settings_lacks_is_an_error_only_where_it_is_used() -> None:
+def test_missing_key_variable_fails_only_on_use() -> None:
     own = {"mine": ProviderSettings(base_url="https://llm.example.com/v1", api_key="$MINE_KEY", default_model="big")}
     assert default_choice({}, overrides=own) is None
     assert not next(row for row in list_models({}, overrides=own) if row.provider.name == "mine").has_key
@@ -393,7 +391,7 @@ def test_a_key_that_a_variable_of_the_settings_lacks_is_an_error_only_where_it_i
     assert find("zai", environ=KEYS, overrides=own).api_key == "key-of-zai"
 
 
-def test_a_model_may_speak_another_format_than_its_provider() -> None:
+def test_model_may_differ_from_its_provider_format() -> None:
     rows = (ModelSettings(id="claude", format="anthropic", dialect={"cache_marks": False}), ModelSettings(id="glm"))
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, dialect={"tool_stream": True}, models=rows)}
     claude, glm = (find(f"mine/{name}", environ={}, overrides=own) for name in ("claude", "glm"))
@@ -402,7 +400,7 @@ def test_a_model_may_speak_another_format_than_its_provider() -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_a_person_says_a_model_can_take_decides_what_it_is_sent(format: str) -> None:
+def test_stated_model_ability_decides_what_is_sent(format: str) -> None:
     rows = (
         ModelSettings(id="blind", abilities=("tools",)),
         ModelSettings(id="all", abilities=("tools", "images", "audio", "files")),
@@ -415,7 +413,7 @@ def test_what_a_person_says_a_model_can_take_decides_what_it_is_sent(format: str
     assert dialect_of(find("zai/glm-4.6v", environ=KEYS, overrides=seeing)).images is True  # type: ignore[attr-defined]  # chat has it
 
 
-def test_a_flag_that_its_format_does_not_have_is_answered_with_the_nearest() -> None:
+def test_unknown_format_flag_is_answered_with_the_nearest() -> None:
     own = {"mine": ProviderSettings(base_url=ELSEWHERE, dialect={"thinking_stile": "glm"})}
     with pytest.raises(ConfigError, match="has no flag `thinking_stile`") as refused:
         format_of(find("mine/big", environ={}, overrides=own))
@@ -456,18 +454,18 @@ def test_every_provider_file_is_whole(name: str) -> None:
             assert price.input > 0 or name == "local" or model.id.endswith("-flash"), "a price of zero is a claim that it is free"
 
 
-def test_every_file_is_in_the_list_and_every_alias_leads_to_one() -> None:
+def test_every_file_is_listed_and_aliases_resolve() -> None:
     files = Path(str(sys.modules["wolo.models.catalog_files"].__file__)).with_name("providers").glob("*.toml")
     assert {file.stem for file in files} == set(PROVIDERS)
     assert set(ALIASES.values()) <= set(PROVIDERS)
     assert not set(ALIASES) & set(PROVIDERS)
 
 
-def test_the_plan_with_a_flat_fee_has_no_prices() -> None:
+def test_flat_fee_plan_has_no_prices() -> None:
     assert all(model.price is None for model in load("zai-coding").models)
 
 
-def test_listing_shows_all_and_says_where_a_key_is() -> None:
+def test_listing_shows_all_with_key_locations() -> None:
     rows = list_models(KEYS)
     by_label = {row.label: row for row in rows}
     assert by_label["zai/glm-5.2"].has_key
@@ -476,7 +474,7 @@ def test_listing_shows_all_and_says_where_a_key_is() -> None:
     assert "custom/…" not in by_label
 
 
-def test_looking_up_one_model_neither_compares_names_nor_reads_other_files() -> None:
+def test_single_model_lookup_reads_no_other_files() -> None:
     code = (
         "import sys, tomllib\n"
         "read, loads = [], tomllib.loads\n"

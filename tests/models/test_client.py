@@ -162,7 +162,7 @@ async def test_a_question_becomes_an_answer(room: Room) -> None:
     assert (answer.producer.provider, answer.producer.format, answer.producer.model) == ("custom", "openai-chat", "test-model")
 
 
-async def test_the_request_says_who_asks_and_goes_where_the_format_says(room: Room) -> None:
+async def test_request_names_the_sender_and_format_address(room: Room) -> None:
     room.server.script(text("Hi."))
     await room.ask()
     (asked,) = room.server.requests
@@ -283,7 +283,7 @@ async def test_a_complete_answer_needs_no_proper_end(room: Room, ending: Ending,
     assert len(room.server.requests) == 2
 
 
-async def test_a_call_without_its_end_is_not_complete_whatever_the_server_says(room: Room) -> None:
+async def test_call_without_its_end_is_incomplete(room: Room) -> None:
     broken = sse(
         delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "read", "arguments": '{"pa'}}]),
         finish("tool_calls"),
@@ -304,7 +304,7 @@ async def test_after_five_tries_the_error_comes_out(room: Room) -> None:
     assert len(room.heard.failures) == 4
 
 
-async def test_a_refused_connection_is_tried_until_the_total_time_is_over(open_room: Callable[..., Room]) -> None:
+async def test_refused_connection_retries_until_total_time(open_room: Callable[..., Room]) -> None:
     room = open_room()
     room.server.close()
     failure = await room.fails()
@@ -325,14 +325,14 @@ async def test_settings_limit_tries_and_total(open_room: Callable[..., Room]) ->
     assert room.clock.slept == [2, 5]
 
 
-async def test_a_stalled_stream_is_given_up_and_tried_again(open_room: Callable[..., Room], provider: ProviderServer) -> None:
+async def test_stalled_stream_is_abandoned_and_retried(open_room: Callable[..., Room], provider: ProviderServer) -> None:
     room = open_room(retries=retry.RetrySettings(idle_s=0.2))
     provider.script(sse(delta("He"), done=False, ending="stall"), raw(ending="stall"), text("Hello."))
     assert (await room.ask()).text == "Hello."
     assert [str(failed[0]).partition(": ")[2] for failed in room.heard.failures] == ["nothing came for 0.2 s."] * 2
 
 
-async def test_model_servers_on_this_machine_may_be_silent_for_as_long_as_they_like(open_room: Callable[..., Room]) -> None:
+async def test_local_servers_may_be_silent_without_limit(open_room: Callable[..., Room]) -> None:
     for spec, first_byte_s, idle_s in (("vllm/x", 0, 0), ("custom/x", 120, 300), ("zai/glm-5.2", 120, 300)):
         sent = open_room(spec).model._call(QUESTION, b"", None)
         assert (sent.first_byte_s, sent.idle_s) == (first_byte_s, idle_s)
@@ -377,7 +377,7 @@ async def test_retry_after_may_be_a_date(room: Room) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_long_wait_is_a_stop_that_says_until_when(room: Room, status: int) -> None:
+async def test_long_wait_stops_and_names_its_end(room: Room, status: int) -> None:
     failure = await room.fails(error(status, {"error": {"message": "come back"}}, {"retry-after": "86400"}))
     assert room.clock.slept == []
     assert failure.exit_code == 75
@@ -444,7 +444,7 @@ async def test_a_used_up_window_says_when_it_opens(room: Room, code: str) -> Non
         (error(302, "", {"location": "https://login.example.com/"}), BadAnswer),
     ],
 )
-async def test_what_another_try_will_not_cure_is_asked_once(room: Room, reply: Reply, kind: type[ProviderError]) -> None:
+async def test_incurable_error_is_asked_once(room: Room, reply: Reply, kind: type[ProviderError]) -> None:
     failure = await room.fails(reply)
     assert isinstance(failure, kind)
     assert room.clock.slept == []
@@ -463,13 +463,13 @@ async def test_a_wrong_path_is_named(room: Room, status: int) -> None:
     "reply",
     [error(401, {"error": {"message": f"Bad key {KEY}"}}), error(500, f"trace: Bearer {KEY}"), sse({"error": {"message": KEY}})],
 )
-async def test_a_key_that_the_server_repeats_is_not_shown(open_room: Callable[..., Room], reply: Reply) -> None:
+async def test_key_repeated_by_server_is_not_shown(open_room: Callable[..., Room], reply: Reply) -> None:
     room = open_room(retries=retry.RetrySettings(tries=1))
     failure = await room.fails(reply)
     assert KEY not in f"{failure} {failure.message} {failure.hint} {failure!r}"
 
 
-async def test_a_refused_field_is_left_out_from_then_on(room: Room) -> None:
+async def test_refused_field_is_left_out_afterwards(room: Room) -> None:
     refusal = error(400, {"error": {"message": "Unrecognized request argument supplied: stream_options"}})
     room.server.script(refusal, text("Hi."), text("Hi again."))
     assert (await room.ask()).text == "Hi."
@@ -481,19 +481,19 @@ async def test_a_refused_field_is_left_out_from_then_on(room: Room) -> None:
     assert room.heard.failures == []
 
 
-async def test_a_field_that_is_refused_again_although_it_was_left_out_ends_it(room: Room) -> None:
+async def test_field_refused_after_omission_ends_the_request(room: Room) -> None:
     refusal = error(400, {"error": {"message": "Unrecognized request argument supplied: stream_options"}})
     failure = await room.fails(refusal, refusal)
     assert isinstance(failure, BadRequest)
 
 
-async def test_a_field_that_was_not_sent_cannot_be_left_out(room: Room) -> None:
+async def test_unsent_field_cannot_be_left_out(room: Room) -> None:
     failure = await room.fails(error(400, {"error": {"message": "temperature must be a number", "param": "temperature"}}))
     assert isinstance(failure, BadRequest)
     assert room.heard.notices == []
 
 
-async def test_a_field_may_be_named_by_where_it_stands(room: Room) -> None:
+async def test_field_may_be_named_by_its_position(room: Room) -> None:
     detail = [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]
     room.server.script(error(422, {"detail": detail}), text("Hi."))
     assert (await room.ask()).text == "Hi."
@@ -530,7 +530,7 @@ async def test_cost_is_usage_times_price(open_room: Callable[..., Room], provide
     assert answer.usage.cost.total == pytest.approx(0.6 * 1.40 + 0.4 * 0.26 + 0.1 * 4.40)
 
 
-async def test_a_server_that_cuts_off_the_prompt_is_found_out_once(room: Room) -> None:
+async def test_server_cutting_the_prompt_is_detected_once(room: Room) -> None:
     long = replace(QUESTION, messages=(user("word " * 12_000),))
     room.server.script(*[text("Hi.", usage=usage(2_051, 3))] * 2)
     await room.ask(long)
@@ -541,7 +541,7 @@ async def test_a_server_that_cuts_off_the_prompt_is_found_out_once(room: Room) -
 
 
 @pytest.mark.parametrize(("words", "counted"), [(12_000, 12_000), (400, 100), (12_000, 0)])
-async def test_a_prompt_that_was_read_is_no_reason_to_worry(room: Room, words: int, counted: int) -> None:
+async def test_fully_read_prompt_gives_no_warning(room: Room, words: int, counted: int) -> None:
     room.server.script(text("Hi.", usage=usage(counted, 3)))
     await room.ask(replace(QUESTION, messages=(user("word " * words),)))
     assert room.heard.notices == []
@@ -550,7 +550,7 @@ async def test_a_prompt_that_was_read_is_no_reason_to_worry(room: Room, words: i
 # Interruption
 
 
-async def test_cancelling_while_it_streams_hangs_up_and_passes_through(room: Room) -> None:
+async def test_cancelling_while_streaming_hangs_up_and_propagates(room: Room) -> None:
     hold = Hold()
     room.server.script(sse(delta("Hel"), hold, done=False))
     task = asyncio.create_task(room.ask())
@@ -603,7 +603,7 @@ async def test_growing_conversations_repeat_their_beginning_byte_for_byte(room: 
     assert [len(asked.messages) for asked in room.server.requests] == [2, 4, 6]
 
 
-async def test_debug_wire_writes_requests_and_raw_responses_without_the_key(
+async def test_debug_wire_writes_exchange_without_key(
     open_room: Callable[..., Room], provider: ProviderServer, tmp_path: Path
 ) -> None:
     directory = tmp_path / "wire" / "log"
@@ -629,15 +629,13 @@ async def test_two_runs_may_log_to_one_directory(open_room: Callable[..., Room],
 
 
 @pytest.mark.parametrize("name", ["file", "file/log"])
-def test_a_directory_that_cannot_be_made_is_an_error_before_anything_is_sent(
-    open_room: Callable[..., Room], tmp_path: Path, name: str
-) -> None:
+def test_unmakeable_directory_is_an_error_before_sending(open_room: Callable[..., Room], tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="file"):
         open_room(wire_log=tmp_path / name)
 
 
-async def test_a_directory_that_vanishes_ends_it_with_a_sentence(open_room: Callable[..., Room], tmp_path: Path) -> None:
+async def test_vanishing_directory_ends_with_a_sentence(open_room: Callable[..., Room], tmp_path: Path) -> None:
     room = open_room(wire_log=tmp_path / "wire")
     (tmp_path / "wire").rmdir()
     with pytest.raises(ConfigError, match="wire"):
@@ -647,7 +645,7 @@ async def test_a_directory_that_vanishes_ends_it_with_a_sentence(open_room: Call
 @pytest.mark.parametrize(
     "name", ["zai", "openai", "openrouter", "deepseek", "moonshot", "mistral", "dashscope", "ollama", "vllm"]
 )
-async def test_every_dialect_sends_a_request_that_a_strict_server_takes(
+async def test_every_dialect_sends_a_strictly_valid_request(
     open_room: Callable[..., Room], provider: ProviderServer, name: str
 ) -> None:
     model = load(name).default_model or "any"
@@ -659,7 +657,7 @@ async def test_every_dialect_sends_a_request_that_a_strict_server_takes(
     assert ("tool_stream" in provider.requests[0].json) is (name == "zai")
 
 
-async def test_an_empty_answer_is_handed_up_as_it_is(room: Room) -> None:
+async def test_empty_answer_is_returned_unchanged(room: Room) -> None:
     room.server.script(sse(finish("stop", usage(10, 0))))
     answer = await room.ask()
     assert answer.parts == ()
@@ -686,7 +684,7 @@ async def test_prices_of_the_provider_itself_win(open_room: Callable[..., Room],
     [(4_000, "word " * 3_200, ContextOverflow), (4_000, "Hello", BadRequest), (None, "word " * 3_200, BadRequest)],
 )
 @pytest.mark.parametrize("body", ["", "{}", {"error": {}}])
-async def test_an_empty_400_is_a_full_window_only_near_it(
+async def test_empty_400_is_full_window_only_nearby(
     open_room: Callable[..., Room], window: int | None, prompt: str, kind: type[ProviderError], body: Any
 ) -> None:
     room = open_room()

@@ -88,7 +88,7 @@ def test_a_name_may_state_a_size(name: str, count: int | None) -> None:
         (ServerFacts(kind="vllm", parameters=70_000_000_000, tools=False), "written"),
     ],
 )
-def test_what_a_model_can_do_decides(facts: ServerFacts, mode: DriveMode, provider: ProviderServer) -> None:
+def test_model_abilities_decide_the_mode(facts: ServerFacts, mode: DriveMode, provider: ProviderServer) -> None:
     assert decide(at(provider), facts).mode == mode
 
 
@@ -119,7 +119,7 @@ async def test_servers_are_read_in_their_own_words(
     await transport.close()
 
 
-async def test_another_model_behind_the_same_name_throws_away_what_was_probed(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_other_model_behind_the_name_discards_its_probe(provider: ProviderServer, tmp_path: Path) -> None:
     transport, choice = HttpTransport({}), at(provider)
     card = ProbeResult(base_url=choice.base_url, model="m", probed="", facts=ServerFacts(kind="vllm", context=1))
     probe_cache.write(tmp_path, card)
@@ -132,7 +132,7 @@ async def test_another_model_behind_the_same_name_throws_away_what_was_probed(pr
     await transport.close()
 
 
-async def test_the_mode_is_settled_once_and_a_silent_server_is_asked_as_ever(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_mode_is_settled_once_silent_server_keeps_usual(provider: ProviderServer, tmp_path: Path) -> None:
     transport = HttpTransport({})
 
     def open_plain(choice: ModelChoice, facts: ServerFacts) -> HttpModelClient:
@@ -150,7 +150,7 @@ async def test_the_mode_is_settled_once_and_a_silent_server_is_asked_as_ever(pro
     await driven.close()
 
 
-async def test_an_answer_of_a_small_model_has_an_end_in_every_mode(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_small_model_answers_end_in_every_mode(provider: ProviderServer, tmp_path: Path) -> None:
     provider.pages.update(LLAMA)
     transport = HttpTransport({})
 
@@ -165,9 +165,7 @@ async def test_an_answer_of_a_small_model_has_an_end_in_every_mode(provider: Pro
 
 
 @pytest.mark.parametrize("drive", ["native", "written"])
-async def test_a_small_model_that_only_talks_about_work_is_asked_once_more_and_fails(
-    drive: DriveMode, provider: ProviderServer, tmp_path: Path
-) -> None:
+async def test_small_model_only_talking_is_asked_again_once(drive: DriveMode, provider: ProviderServer, tmp_path: Path) -> None:
     provider.pages.update(LLAMA)
     transport = HttpTransport({})
 
@@ -184,7 +182,7 @@ async def test_a_small_model_that_only_talks_about_work_is_asked_once_more_and_f
     await driven.close()
 
 
-async def test_a_server_that_ignores_schemas_makes_no_success_of_words(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_server_ignoring_schemas_makes_no_success(provider: ProviderServer, tmp_path: Path) -> None:
     provider.linted = False  # the questions of two modes begin differently
     transport, choice = HttpTransport({}), forced(at(provider), "constrained")
 
@@ -214,7 +212,7 @@ async def test_nothing_is_looked_up_at_another_machine(provider: ProviderServer,
     await transport.close()
 
 
-def test_a_forced_mode_is_one_that_the_server_can_take(provider: ProviderServer) -> None:
+def test_forced_mode_must_be_possible_for_server(provider: ProviderServer) -> None:
     choice = find("ollama/m", environ={"OLLAMA_HOST": provider.origin})
     written = forced(choice, "written")
     assert (written.format, written.base_url) == ("xml", f"{provider.origin}/v1")

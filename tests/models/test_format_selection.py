@@ -18,7 +18,7 @@ from wolo.models.format_selection import FORMATS, format_of, request_headers
 from wolo.models.provider import Model, ProviderSettings
 
 
-def test_a_format_is_picked_by_name_and_told_the_dialect() -> None:
+def test_format_is_picked_by_name_with_its_dialect() -> None:
     choice = find("zai/glm-5.3-flash", environ={"ZAI_API_KEY": "k"})
     assert format_of(choice).name == "openai-chat"
     assert {**choice.provider.dialect, **choice.model.dialect}["images"] is True
@@ -40,7 +40,7 @@ def test_a_format_is_picked_by_name_and_told_the_dialect() -> None:
         ("thinking_levels", "low", 'cannot be "low": it takes a list, each one of off, minimal'),
     ],
 )
-def test_a_wrong_value_of_a_flag_is_answered_with_what_it_takes(flag: str, value: object, said: str) -> None:
+def test_wrong_flag_value_is_answered_with_valid_ones(flag: str, value: object, said: str) -> None:
     own = {"mine": ProviderSettings(base_url="http://127.0.0.1:9/v1", dialect={flag: value})}
     with pytest.raises(ConfigError, match=f"^The flag `{flag}` of mine/m ") as wrong:
         format_of(find("mine/m", environ={}, overrides=own))
@@ -48,7 +48,7 @@ def test_a_wrong_value_of_a_flag_is_answered_with_what_it_takes(flag: str, value
     assert "providers.mine.dialect" in wrong.value.hint
 
 
-def test_the_text_protocol_keeps_what_is_known_of_the_server_that_carries_it() -> None:
+def test_text_protocol_keeps_facts_of_its_carrier() -> None:
     environ = {"ZAI_API_KEY": "k", "OPENAI_API_KEY": "k"}
     as_text = find("zai/glm-5.2", environ=environ, api="xml")
     as_chat = find("zai/glm-5.2", environ=environ)
@@ -64,7 +64,7 @@ def test_the_text_protocol_keeps_what_is_known_of_the_server_that_carries_it() -
         format_of(find("openai/gpt-5", environ=environ, api=api))
 
 
-def test_a_format_says_what_its_requests_carry_and_the_provider_has_the_last_word() -> None:
+def test_provider_overrides_the_request_parts_of_its_format() -> None:
     asked: dict[str, Any] = {"base_url": "http://127.0.0.1:9/x", "environ": {}, "api_key": "k-1"}
     assert request_headers(find("custom/x", api="anthropic", **asked)) == {"anthropic-version": "2023-06-01", "x-api-key": "k-1"}
     assert request_headers(find("custom/x", **asked)) == {"authorization": "Bearer k-1"}
@@ -75,7 +75,7 @@ def test_a_format_says_what_its_requests_carry_and_the_provider_has_the_last_wor
     }
 
 
-def test_a_name_and_a_password_in_the_address_go_out_unless_there_is_a_key() -> None:
+def test_address_credentials_are_sent_without_a_key() -> None:
     asked: dict[str, Any] = {"base_url": "https://me:p%40ss@h.example/v1", "environ": {}}
     assert request_headers(find("custom/x", **asked)) == {"authorization": "Basic bWU6cEBzcw=="}
     assert request_headers(find("custom/x", api_key="k-1", **asked)) == {"authorization": "Bearer k-1"}
@@ -99,7 +99,7 @@ def test_every_claude_model_can_be_asked(model: Model) -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt-5.4", "gpt-6-sol", "gpt-4.1", "o3"])
-def test_openais_models_are_asked_in_the_responses_api_unless_someone_says_otherwise(model: str) -> None:
+def test_openai_models_use_responses_api_by_default(model: str) -> None:
     asked = find(f"openai/{model}", environ={"OPENAI_API_KEY": "k"})
     assert format_of(asked).name == "openai-responses"
     otherwise = find(f"openai/{model}", environ={"OPENAI_API_KEY": "k"}, api="openai-chat")

@@ -14,7 +14,7 @@ def sent(settings: HeaderSettings | None = None, project: str = "calculator") ->
     return introduce(settings or HeaderSettings(), project=project, session_id="session_123", prompt_id="msg_1")
 
 
-def test_by_default_the_opencode_headers_go_out_with_wolo_named_in_them() -> None:
+def test_opencode_headers_name_wolo_by_default() -> None:
     names = os.uname()
     assert sent() == {
         "user-agent": f"opencode/1.0.0 ({names.sysname} {names.machine}) wolo/{wolo.__version__}",
@@ -59,5 +59,5 @@ def test_an_empty_value_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["x y", "", "x:y", "Content-Length", "Host", "x\r\ny"])
-def test_a_header_that_would_break_the_request_is_refused(name: str) -> None:
+def test_header_breaking_the_request_is_refused(name: str) -> None:
     assert not may_be_set(name)

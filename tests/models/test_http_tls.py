@@ -81,11 +81,11 @@ async def ask(url: str, environ: dict[str, str]) -> list[bytes]:
         await transport.close()
 
 
-async def test_a_private_authority_is_trusted_when_it_is_named(port: int, certificates: Path) -> None:
+async def test_named_private_authority_is_trusted(port: int, certificates: Path) -> None:
     assert await ask(f"https://localhost:{port}/v1", {"SSL_CERT_FILE": str(certificates / "ca.pem")}) == [b"one"]
 
 
-async def test_a_named_authority_is_added_to_the_systems_own(certificates: Path, tmp_path: Path) -> None:
+async def test_named_authority_joins_the_system_ones(certificates: Path, tmp_path: Path) -> None:
     """Both a directory of hashed names and a named file are trusted."""
     bundle, directory = hashed_store(certificates, tmp_path)
     assert system_store(bundle, directory) == (None, directory)
@@ -107,7 +107,7 @@ def hashed_store(certificates: Path, tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "bundle.crt", tmp_path
 
 
-def test_a_bundle_is_loaded_unless_its_directory_holds_all_of_it(certificates: Path, tmp_path: Path) -> None:
+def test_bundle_loads_unless_directory_holds_all(certificates: Path, tmp_path: Path) -> None:
     bundle, directory = hashed_store(certificates, tmp_path)
     elsewhere = certificates / "ca.pem"
     assert system_store(elsewhere, directory) == (elsewhere, directory)
@@ -124,7 +124,7 @@ def test_the_systems_own_store_is_found() -> None:
     assert any(system_store(Path(paths.openssl_cafile), Path(paths.openssl_capath)))
 
 
-async def test_an_unknown_authority_is_a_sentence_with_the_way_out(port: int) -> None:
+async def test_unknown_authority_is_a_sentence_with_remedy(port: int) -> None:
     with pytest.raises(ProviderError, match=f"certificate of localhost:{port}") as failed:
         await ask(f"https://localhost:{port}/v1", {})
     assert "SSL_CERT_FILE" in failed.value.hint
@@ -159,7 +159,7 @@ async def test_the_server_is_told_which_host_is_meant(certificates: Path, monkey
     assert asked == ["localhost", "xn--gste-loa.localhost"]
 
 
-async def test_a_server_that_wants_a_client_certificate_is_told_apart(certificates: Path) -> None:
+async def test_server_wanting_client_certificate_is_distinguished(certificates: Path) -> None:
     context = server_context(certificates)
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(certificates / "ca.pem")
@@ -194,7 +194,7 @@ async def test_a_secure_connection_serves_many_requests(certificates: Path) -> N
     assert len(sessions) == 1
 
 
-async def test_a_tunnel_through_a_proxy_with_a_password_carries_tls(certificates: Path) -> None:
+async def test_proxy_tunnel_with_password_carries_tls(certificates: Path) -> None:
     environ = {"SSL_CERT_FILE": str(certificates / "ca.pem")}
     async with serving(server_context(certificates)) as port, running(Proxy(port, "me:s3cret")) as proxy:
         environ["https_proxy"] = f"http://me:s3cret@127.0.0.1:{proxy.port}"
@@ -202,7 +202,7 @@ async def test_a_tunnel_through_a_proxy_with_a_password_carries_tls(certificates
     assert proxy.asked == ["CONNECT model.example.com:443 HTTP/1.1"]
 
 
-async def test_a_secure_body_that_is_cut_is_no_end(certificates: Path) -> None:
+async def test_cut_secure_body_is_no_end(certificates: Path) -> None:
     answer = ANSWER.replace(b"connection: close", b"connection: close\r\ncontent-length: 99")
     async with serving(server_context(certificates), answer) as port:
         with pytest.raises(Unavailable, match="lost in the middle"):

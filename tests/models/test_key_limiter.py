@@ -18,7 +18,7 @@ async def entered(limiter: KeyLimiter, count: int) -> list[asyncio.Task[None]]:
     return tasks
 
 
-async def test_requests_with_a_key_are_bounded_and_the_next_one_waits_for_a_place() -> None:
+async def test_requests_of_a_key_are_bounded_and_wait() -> None:
     limiter = KeyLimiter()
     tasks = await entered(limiter, MOST_AT_ONCE + 2)
     assert [task.done() for task in tasks] == [True] * MOST_AT_ONCE + [False] * 2
@@ -28,7 +28,7 @@ async def test_requests_with_a_key_are_bounded_and_the_next_one_waits_for_a_plac
     assert tasks[-1].done()
 
 
-async def test_after_a_rate_limit_all_wait_and_fewer_run_at_once() -> None:
+async def test_rate_limit_delays_all_and_reduces_parallel_requests() -> None:
     limiter, waits = KeyLimiter(), []
 
     async def sleep(seconds: float) -> None:

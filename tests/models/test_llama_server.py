@@ -77,7 +77,7 @@ def question(*said: Message, tools: tuple[ToolSpec, ...] = (), max_tokens: int =
     return ModelQuestion(messages=said, system=RULES, tools=tools, max_tokens=max_tokens)
 
 
-async def test_an_answer_streams_in_and_its_tokens_are_counted(model: HttpModelClient) -> None:
+async def test_answer_streams_and_tokens_are_counted(model: HttpModelClient) -> None:
     heard = Listening()
     answer = await model.ask(question(user("Count from one to five.")), heard)
     assert len(heard.pieces) > 2
@@ -88,7 +88,7 @@ async def test_an_answer_streams_in_and_its_tokens_are_counted(model: HttpModelC
     assert answer.usage.output_tokens >= len(heard.pieces) // 2
 
 
-async def test_what_the_server_has_read_before_comes_from_its_cache(model: HttpModelClient) -> None:
+async def test_text_read_before_comes_from_server_cache(model: HttpModelClient) -> None:
     first = await model.ask(question(user("Say yes.")), Listening())
     again = await model.ask(question(user("Say yes."), first, user("Say no.")), Listening())
     assert again.usage is not None
@@ -102,13 +102,13 @@ async def test_a_history_with_calls_and_results_is_taken(model: HttpModelClient)
     assert answer.parts
 
 
-async def test_a_call_comes_as_a_call_however_the_small_model_writes_it(model: HttpModelClient) -> None:
+async def test_small_model_call_arrives_in_any_notation(model: HttpModelClient) -> None:
     asked = 'Call the tool read with {"path": "a.txt"}. Answer with the call and nothing else.'
     answer = await model.ask(question(user(asked), tools=(READ,), max_tokens=80), Listening())
     assert [(call.tool, call.input) for call in answer.calls] == [("read", {"path": "a.txt"})]
 
 
-async def test_leaving_an_answer_frees_the_only_slot_of_the_server(model: HttpModelClient) -> None:
+async def test_leaving_an_answer_frees_the_only_slot(model: HttpModelClient) -> None:
     heard = Listening()
     long = asyncio.create_task(model.ask(question(user("Count from one to a thousand, in words."), max_tokens=4000), heard))
     await heard.begun.wait()

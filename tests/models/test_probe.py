@@ -68,7 +68,7 @@ async def probe(provider: ProviderServer, server: Server) -> ProbeResult:
     return found
 
 
-async def test_a_key_that_a_server_repeats_is_not_shown(provider: ProviderServer) -> None:
+async def test_key_repeated_by_server_is_not_shown(provider: ProviderServer) -> None:
     choice = replace(choice_of(provider), api_key="my-own-key")
     provider.script(error(401, {"error": {"message": "my-own-key is not a key"}}))
     transport = HttpTransport({})
@@ -104,9 +104,7 @@ async def test_a_server_that_can_everything_changes_nothing(provider: ProviderSe
         ("developer", {"images": True}),
     ],
 )
-async def test_what_a_server_refuses_is_left_out_from_then_on(
-    provider: ProviderServer, cannot: str, flags: dict[str, Any]
-) -> None:
+async def test_refused_field_is_left_out_afterwards(provider: ProviderServer, cannot: str, flags: dict[str, Any]) -> None:
     assert (await probe(provider, Server(**{cannot: False}))).dialect == flags
 
 
@@ -116,18 +114,18 @@ async def test_a_server_without_tools_gets_the_text_protocol(provider: ProviderS
     assert "tools" not in (found.abilities or ())
 
 
-async def test_a_model_that_calls_only_when_it_must_has_tools(provider: ProviderServer) -> None:
+async def test_model_calling_only_when_forced_has_tools(provider: ProviderServer) -> None:
     found = await probe(provider, Server(forced_only=True))
     assert found.format == ""
     assert works(found)["tool choice"] is True
 
 
-async def test_a_call_of_something_else_is_no_sign_of_tools(provider: ProviderServer) -> None:
+async def test_other_call_is_no_sign_of_tools(provider: ProviderServer) -> None:
     found = await probe(provider, Server(lies=True))
     assert (found.format, works(found)["tools"]) == ("xml", False)
 
 
-async def test_a_server_that_does_not_answer_at_all_leaves_no_card(provider: ProviderServer) -> None:
+async def test_silent_server_leaves_no_card(provider: ProviderServer) -> None:
     provider.linted = False
     provider.otherwise = error(401, {"error": {"message": "bad key"}})
     transport = HttpTransport({})
@@ -137,7 +135,7 @@ async def test_a_server_that_does_not_answer_at_all_leaves_no_card(provider: Pro
     assert len(provider.requests) == 1
 
 
-def test_a_card_is_kept_and_read_for_its_own_address_and_model_only(provider: ProviderServer, tmp_path: Path) -> None:
+def test_card_belongs_to_its_address_and_model(provider: ProviderServer, tmp_path: Path) -> None:
     choice = choice_of(provider)
     kept = ProbeResult(
         base_url=choice.base_url, model="m", probed="2026-01-01T00:00:00+00:00", dialect={"images": False}, context=4096
@@ -149,7 +147,7 @@ def test_a_card_is_kept_and_read_for_its_own_address_and_model_only(provider: Pr
     assert probe_cache.read(tmp_path, choice) is None
 
 
-async def test_a_card_holds_no_password_and_is_found_all_the_same(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_card_without_password_is_found_again(provider: ProviderServer, tmp_path: Path) -> None:
     provider.linted = False
     provider.otherwise = Server()
     choice = replace(choice_of(provider), base_url=provider.base_url.replace("//", "//me:SECRET@") + "?key=SECRET")
@@ -160,7 +158,7 @@ async def test_a_card_holds_no_password_and_is_found_all_the_same(provider: Prov
     assert probe_cache.read(tmp_path, choice) == found
 
 
-def test_a_persons_own_settings_count_more_than_the_card(provider: ProviderServer) -> None:
+def test_own_settings_outrank_the_card(provider: ProviderServer) -> None:
     choice = choice_of(provider)
     choice = replace(choice, model=replace(choice.model, context=2000))
     found = ProbeResult(
@@ -182,7 +180,7 @@ def test_a_persons_own_settings_count_more_than_the_card(provider: ProviderServe
     assert (model.dialect["usage_option"], model.dialect["images"]) == (True, True)
 
 
-def test_the_text_protocol_that_a_card_names_keeps_what_is_known_of_the_provider() -> None:
+def test_text_protocol_card_keeps_provider_facts() -> None:
     choice = find("zai/glm-5.2", environ={"ZAI_API_KEY": "k"})
     found = ProbeResult(base_url="", model="glm-5.2", probed="", format="xml")
     followed = probe_cache.apply_probe(choice, found, own=ProviderSettings(), keeps_format=False)
@@ -200,9 +198,7 @@ def test_the_text_protocol_that_a_card_names_keeps_what_is_known_of_the_provider
         ("/v1/models", ["odd"], None),
     ],
 )
-def test_the_window_is_what_the_server_says_of_itself(
-    provider: ProviderServer, path: str, page: object, window: int | None
-) -> None:
+def test_window_is_as_the_server_states(provider: ProviderServer, path: str, page: object, window: int | None) -> None:
     provider.pages[path] = Reply(headers={"content-type": "application/json"}, pieces=(json.dumps(page).encode(),))
     assert ask_window(choice_of(provider)) == window
 
@@ -238,7 +234,7 @@ def test_the_models_a_server_lists_can_be_offered(provider: ProviderServer) -> N
     assert served_models(choice_of(provider)) == []
 
 
-async def test_calls_that_come_as_text_are_found_and_searched_for(provider: ProviderServer) -> None:
+async def test_written_calls_are_found_and_searched(provider: ProviderServer) -> None:
     class Writes(Server):
         def _calls(self, body: Mapping[str, Any]) -> Reply:
             return text('I echo.\n<tool_call>{"name": "echo", "arguments": {"word": "red"}}</tool_call>')

@@ -66,7 +66,7 @@ def test_a_changed_system_prompt_is_named_and_priced() -> None:
     assert "the system prompt changed" in miss.sentence
 
 
-def test_a_word_of_the_system_further_down_is_not_the_prompt() -> None:
+def test_later_system_text_is_not_the_prompt() -> None:
     talk = Talk()
     talk.ask("tools", "system", "user message 1", "system message 2", answer=answer())
     changed = talk.ask("tools", "system", "user message 1", "system message 2!", answer=answer())
@@ -75,7 +75,7 @@ def test_a_word_of_the_system_further_down_is_not_the_prompt() -> None:
     assert "the history changed, first in system message 2" in miss.sentence
 
 
-def test_after_a_cut_another_process_blames_nothing_it_does_not_know() -> None:
+def test_process_after_a_cut_blames_nothing_unknown() -> None:
     """What was sent first is not told by the answers that are left."""
     talk = Talk()
     talk.ask("tools", "system", "user message 1", answer=answer())
@@ -91,7 +91,7 @@ def test_after_a_cut_another_process_blames_nothing_it_does_not_know() -> None:
     assert changed.block == "tools", "from then on all is known again"
 
 
-def test_after_a_deeper_cut_another_process_names_the_cut() -> None:
+def test_process_after_a_deeper_cut_names_it() -> None:
     talk = Talk()
     talk.ask("tools", "system", "user message 1", answer=answer())
     talk.ask("tools", "system", "compaction_summary message 1", "user message 2", answer=answer())
@@ -114,7 +114,7 @@ def test_an_unknown_price_leaves_the_tokens() -> None:
     assert "$" not in miss.sentence
 
 
-def test_a_shorter_history_is_a_miss_at_its_end() -> None:
+def test_shorter_history_is_a_miss_at_its_end() -> None:
     talk = Talk()
     talk.ask("tools", "system", "user message 1", "assistant message 2", answer=answer())
     miss = find_miss(talk.ask("tools", "system", answer=answer(fresh=4_000)), talk.messages, PRICE)
@@ -132,7 +132,7 @@ def test_another_model_starts_without_a_cache() -> None:
     assert "from zai/glm-5.2 to openai/gpt" in miss.reason
 
 
-def test_a_cache_that_has_expired_is_the_providers_miss() -> None:
+def test_expired_cache_is_the_provider_miss() -> None:
     talk = Talk()
     talk.ask("tools", "system", answer=answer(at=0.0))
     miss = find_miss(talk.ask("tools", "system", "user message 1", answer=answer(at=900.0)), talk.messages, PRICE)
@@ -148,7 +148,7 @@ def test_a_provider_that_never_caches_misses_nothing() -> None:
     assert find_miss(again, talk.messages, None) is None
 
 
-def test_a_provider_that_has_cached_before_is_expected_to() -> None:
+def test_formerly_caching_provider_is_expected_to_cache() -> None:
     talk = Talk()
     talk.ask("tools", answer=answer(read=1_000, fresh=500))
     again = talk.ask("tools", "user message 1", answer=answer(fresh=1_600))
@@ -157,7 +157,7 @@ def test_a_provider_that_has_cached_before_is_expected_to() -> None:
     assert miss.kind == "provider"
 
 
-def test_an_answer_that_was_not_kept_is_passed_over() -> None:
+def test_unkept_answer_is_passed_over() -> None:
     talk = Talk()
     talk.ask("tools", "system", answer=answer())
     talk.ask("tools", "system", "user message 1", answer=answer())
@@ -178,7 +178,7 @@ def test_all_answers_are_looked_through_in_order() -> None:
     assert [(each.number, each.miss is None) for each in looked] == [(1, True), (2, False)]
 
 
-def test_an_answer_that_nobody_was_asked_for_is_no_request() -> None:
+def test_unrequested_answer_is_no_request() -> None:
     looked = cache_use_by_request([answer(), Message(role="assistant", usage=Usage(), producer=GLM), answer()], {})
     assert [each.number for each in looked] == [1, 2]
 
@@ -189,7 +189,7 @@ def test_metadata_that_nobody_understands_is_no_prefix() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8), min_size=1, max_size=6))
-def test_whatever_changes_every_request_can_be_put_together_again(requests: list[list[str]]) -> None:
+def test_every_changed_request_can_be_reassembled(requests: list[list[str]]) -> None:
     talk = Talk()
     for at, request in enumerate(requests):
         if at % 2:
@@ -198,7 +198,7 @@ def test_whatever_changes_every_request_can_be_put_together_again(requests: list
         assert digests_of(kept.id, talk.messages) == [block.digest for block in blocks(*request)]
 
 
-def test_what_is_kept_grows_with_the_conversation_and_not_with_its_square() -> None:
+def test_kept_size_grows_linearly_with_the_conversation() -> None:
     talk, texts = Talk(), ["tools", "system at 0"]
     for number in range(300):
         texts[1] = f"system at {number}"  # the worst habit: a clock in the prompt

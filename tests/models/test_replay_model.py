@@ -49,7 +49,7 @@ def model(*answers: Message, is_complete: bool = True, stopped: bool = False) ->
     return made
 
 
-async def test_the_text_streams_in_pieces_and_is_whole_in_the_end() -> None:
+async def test_text_streams_in_pieces_and_ends_whole() -> None:
     ears = Ears()
     answer = await model(ANSWER).ask(ModelQuestion(messages=(PROMPT,)), ears)
     assert (answer.id, answer.text) == (ANSWER.id, ANSWER.text)
@@ -66,7 +66,7 @@ async def test_another_question_is_told_with_what_is_different() -> None:
     assert (found.expected, found.got) == ("user:\ngo", "user:\nstop")
 
 
-async def test_one_more_request_differs_only_where_the_turn_had_ended() -> None:
+async def test_extra_request_differs_only_after_turn_end() -> None:
     complete, broken = model(ANSWER), model(ANSWER, is_complete=False)
     for each in (complete, broken):
         await each.ask(ModelQuestion(messages=(PROMPT,)), Ears())
@@ -77,7 +77,7 @@ async def test_one_more_request_differs_only_where_the_turn_had_ended() -> None:
         await broken.ask(more, Ears())
 
 
-async def test_a_stream_that_was_stopped_waits_to_be_stopped() -> None:
+async def test_stopped_stream_waits_to_be_stopped() -> None:
     asking = asyncio.ensure_future(model(ANSWER, stopped=True).ask(ModelQuestion(messages=(PROMPT,)), Ears()))
     await asyncio.wait({asking}, timeout=0.05)
     assert not asking.done()
@@ -86,7 +86,7 @@ async def test_a_stream_that_was_stopped_waits_to_be_stopped() -> None:
         await asking
 
 
-def test_calls_begin_anew_but_for_those_that_came_broken() -> None:
+def test_calls_restart_except_broken_ones() -> None:
     ran = ToolPart(tool="read", input={"path": "a"}, status="completed", outcome="ok", output="1→a", end_time=5.0)
     broken = ToolPart(tool="read", raw_input="{", status="failed", outcome="invalid", output="not JSON")
     first, second = before_calls_ran(Message(role="assistant", parts=(ran, broken))).calls
@@ -94,7 +94,7 @@ def test_calls_begin_anew_but_for_those_that_came_broken() -> None:
     assert second == broken
 
 
-def test_a_call_that_stood_in_a_fence_does_so_again() -> None:
+def test_call_in_a_fence_appears_there_again() -> None:
     part = ToolPart(
         tool="read", status="failed", outcome="denied_by_rule", end_time=1.0, metadata={IN_FENCE: True, "verdict": {}}
     )

@@ -68,7 +68,7 @@ def calls_during(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("side", [side for side in SIDES if side.name != "xml"], ids=lambda side: side.name)
-def test_a_request_after_400_turns_takes_the_calls_of_one_after_40(side: Side) -> None:
+def test_request_after_many_turns_reuses_earlier_work(side: Side) -> None:
     history = conversation(401)
     calls = []
     for turns in (40, 400):
@@ -79,7 +79,7 @@ def test_a_request_after_400_turns_takes_the_calls_of_one_after_40(side: Side) -
 
 
 @pytest.mark.parametrize("side", SIDES, ids=lambda side: side.name)
-def test_a_growing_history_gives_the_bytes_of_one_that_is_encoded_at_once(side: Side) -> None:
+def test_growing_history_equals_one_encoding_at_once(side: Side) -> None:
     history = conversation(12)
     requests = Requests(side)
     for turns in (3, 9, 10, 6, 12):
@@ -87,7 +87,7 @@ def test_a_growing_history_gives_the_bytes_of_one_that_is_encoded_at_once(side: 
 
 
 @pytest.mark.parametrize("side", SIDES, ids=lambda side: side.name)
-def test_blocks_of_a_request_stay_its_own_when_the_history_shrinks_and_grows(side: Side) -> None:
+def test_request_blocks_stay_its_own_under_any_change(side: Side) -> None:
     history = conversation(12)
     format = side.format()
     for turns in (3, 9, 6, 12):

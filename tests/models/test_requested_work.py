@@ -30,7 +30,7 @@ def test_the_words_say_what_is_wanted(request_: str, work: Work) -> None:
     assert asks_for(request_) == work
 
 
-def test_an_answer_may_hold_code_that_belongs_to_no_file() -> None:
+def test_answer_may_hold_unrelated_code() -> None:
     assert asks_for_files("write a function that reverses a string") == ""
     assert asks_for_files("write a function that reverses a string in text.py") == "change"
     assert asks_for_files("Fix the bug") == "change"

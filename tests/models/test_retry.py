@@ -23,7 +23,7 @@ def test_a_broken_connection_is_tried_five_times() -> None:
     assert waits(Unavailable("reset")) == [0.5, 1, 2, 4]
 
 
-def test_a_gap_in_the_network_is_waited_out_until_the_total_time_is_over() -> None:
+def test_network_gap_is_waited_until_total_time() -> None:
     assert waits(Unreachable("refused")) == [0.5, 1, 2, 4, 8, 16, 28.5]
     assert sum(waits(Unreachable("refused"), RetrySettings(total_s=600))) == 600
     assert max(waits(Unreachable("refused"), RetrySettings(total_s=600))) == 30
@@ -32,12 +32,12 @@ def test_a_gap_in_the_network_is_waited_out_until_the_total_time_is_over() -> No
     assert tries_for(Unreachable("refused"), RetrySettings()) == 0
 
 
-def test_nobody_waits_for_the_network_while_another_model_could_answer() -> None:
+def test_nobody_waits_while_another_model_could_answer() -> None:
     assert next_wait_s(Unreachable("refused"), 5, 7.5, RetrySettings(), lambda: 0.0, has_fallback=True) is None
     assert tries_for(Unreachable("refused"), RetrySettings(), has_fallback=True) == 5
 
 
-def test_at_the_keyboard_ten_minutes_are_waited_and_headless_one() -> None:
+def test_keyboard_waits_ten_minutes_and_headless_one() -> None:
     assert (total_s(RetrySettings(), attended=True), total_s(RetrySettings(), attended=False)) == (600, 60)
     assert (total_s(RetrySettings(total_s=5), attended=True), total_s(RetrySettings(total_s=5), attended=False)) == (5, 5)
 
@@ -47,17 +47,17 @@ def test_a_crowded_provider_is_given_minutes() -> None:
 
 
 @pytest.mark.parametrize("code", ["1302", "1303", "1305", "1312", "1234"])
-def test_codes_of_overload_get_the_long_ladder_whatever_carries_them(code: str) -> None:
+def test_overload_codes_get_the_long_retry_ladder(code: str) -> None:
     assert len(waits(Unavailable("busy", code=code), AT_KEYBOARD)) == 7
 
 
 @pytest.mark.parametrize("code", ["1200", "1230"])
-def test_a_failure_without_a_reason_is_tried_twice_more(code: str) -> None:
+def test_failure_without_reason_is_retried_twice(code: str) -> None:
     assert waits(Unavailable("call failed", code=code)) == [0.5, 1]
 
 
 @pytest.mark.parametrize("error", [AuthError("no"), BadRequest("no"), ContextOverflow("no")])
-def test_what_will_not_change_is_tried_once(error: ProviderError) -> None:
+def test_permanent_error_is_tried_once(error: ProviderError) -> None:
     assert waits(error) == []
     assert tries_for(error, RetrySettings(tries=9)) == 1
 
@@ -68,7 +68,7 @@ def test_the_provider_may_say_how_long_to_wait(asked_s: float | None, expected: 
 
 
 @pytest.mark.parametrize("error", [RateLimited("no", delay_s=121.0), Unavailable("no", delay_s=86_400.0)])
-def test_a_wait_of_more_than_two_minutes_is_left_to_the_person(error: ProviderError) -> None:
+def test_wait_over_two_minutes_is_left_to_person(error: ProviderError) -> None:
     assert waits(error) == []
 
 

@@ -58,7 +58,7 @@ def test_a_variable_that_is_not_set_is_named(value: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["!./print-key", "!sh print-key"])
-def test_a_relative_program_is_the_one_beside_the_settings(command: str) -> None:
+def test_relative_program_lies_beside_the_settings(command: str) -> None:
     for folder, key in ((Path.cwd(), "of-the-checkout"), (find_places().config, "of-the-settings")):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "print-key").write_text(f"#!/bin/sh\necho {key}\n")
@@ -73,14 +73,14 @@ def test_only_a_whole_variable_holds_no_secret_itself() -> None:
     assert not is_reference("!pass show mine")
 
 
-def test_the_first_line_a_program_prints_is_the_key(tmp_path: Path) -> None:
+def test_first_printed_line_is_the_key(tmp_path: Path) -> None:
     command = program(tmp_path, "echo ' key-of-$1 '; echo more; echo noise >&2")
     assert resolve_key(f"{command} 'a  b;c' $HOME", {}, setting=SETTING) == "key-of-$1"
     command = program(tmp_path, 'printf "%s|" "$@"')
     assert resolve_key(f"{command} 'a  b;c' $HOME *", {}, setting=SETTING) == "a  b;c|$HOME|*|", "no shell reads the words"
 
 
-def test_a_program_gets_no_key_that_wolo_keeps_for_others(tmp_path: Path) -> None:
+def test_program_gets_no_keys_of_others(tmp_path: Path) -> None:
     command = program(tmp_path, 'echo "key-${OTHER_API_KEY:-none}"')
     assert resolve_key(command, {"OTHER_API_KEY": "kept"}, setting=SETTING) == "key-none"
 
@@ -89,7 +89,7 @@ def test_a_program_gets_no_key_that_wolo_keeps_for_others(tmp_path: Path) -> Non
     ("text", "said"),
     [("exit 3", "failed with status 3"), ("true", "printed no key"), ("echo SECRET; exit 1", "failed with status 1")],
 )
-def test_a_program_that_gives_no_key_is_an_error_without_its_words(tmp_path: Path, text: str, said: str) -> None:
+def test_program_without_key_is_an_error_without_output(tmp_path: Path, text: str, said: str) -> None:
     error = refusal(program(tmp_path, text))
     assert said in error.message
     assert "SECRET" not in error.message + error.hint
@@ -106,11 +106,11 @@ def test_a_program_that_gives_no_key_is_an_error_without_its_words(tmp_path: Pat
         ("!a\0b", "cannot be run: embedded null byte"),
     ],
 )
-def test_a_command_that_cannot_be_run_is_an_error(value: str, said: str) -> None:
+def test_unstartable_command_is_an_error(value: str, said: str) -> None:
     assert said in refusal(value).message
 
 
-def test_a_program_that_waits_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_program_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_references, "COMMAND_S", 0.5)
     mark = tmp_path / "pid"
     command = program(tmp_path, f"sleep 3600 & echo $! > '{mark}'; wait")

@@ -100,9 +100,7 @@ async def test_an_event_without_content_is_silence(provider: ProviderServer, ask
         await ask(retries=RetrySettings(idle_s=0.5, tries=1))
 
 
-async def test_what_comes_behind_the_end_keeps_nobody_waiting(
-    provider: ProviderServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_text_behind_the_end_delays_nobody(provider: ProviderServer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "LAST_WORDS_S", 0.5)
     pieces = [each for _ in range(400) for each in (Pause(0.1), *sse({"choices": []}, done=False).pieces)]
     provider.script(sse(delta("All of it."), finish("stop"), done=False).then(*pieces))
@@ -135,7 +133,7 @@ class Clock:
         return self.now_s
 
 
-def test_growth_is_what_is_given_and_what_is_held() -> None:
+def test_growth_is_given_and_held_size() -> None:
     clock = Clock()
     limits = StreamLimits(1_000, 10.0, clock)
     for held_chars in range(1, 20):
@@ -148,7 +146,7 @@ def test_growth_is_what_is_given_and_what_is_held() -> None:
         limits.take((b"{}",), (TextDelta(""),), 0)
 
 
-def test_a_server_that_says_that_it_works_has_longer() -> None:
+def test_working_server_has_a_longer_limit() -> None:
     clock = Clock()
     limits = StreamLimits(1_000, 10.0, clock)
     clock.now_s = 10.0 * PATIENCE

@@ -38,7 +38,7 @@ def test_a_list_of_levels_says_which_there_are() -> None:
     assert [effective_level(replace(choice, model=model), level) for level in ("off", "medium", "max")] == ["low", "high", "high"]
 
 
-def test_only_who_turned_thinking_off_in_vain_is_told() -> None:
+def test_only_vain_disabling_of_thinking_is_reported() -> None:
     choice = chosen("zai/glm-5.3")
     assert "always thinks" in always_on_notice(replace(choice, thinking="off"))
     assert not always_on_notice(replace(choice, thinking="medium"))

@@ -36,7 +36,7 @@ def test_a_token_is_four_bytes(text: str, tokens: int) -> None:
     assert estimate_text(text) == tokens
 
 
-def test_a_call_spelled_in_the_text_has_a_frame() -> None:
+def test_call_spelled_in_text_has_a_frame() -> None:
     text = '<tool>\n{\n  "server_name": "local",\n  "tool_name": "calculator",\n  "arguments": {"a": 5, "b": 3}\n}\n</tool>'
     assert estimate_message(Message(role="assistant", parts=[TextPart(text=text)])) == len(text) // 4 + 4 + 10
 
@@ -47,7 +47,7 @@ def test_calls_results_and_thinking_count() -> None:
     assert estimate_message(message) == 4 + 10 + (10 + (4 + 47) // 4 + 100)
 
 
-def test_arguments_with_half_a_character_are_counted_all_the_same() -> None:
+def test_half_character_arguments_are_counted_anyway() -> None:
     assert estimate_message(Message(role="assistant", parts=[ToolPart(tool="read", input={"path": "\ud83d"})])) > 0
 
 
@@ -56,7 +56,7 @@ def test_media_are_not_counted_by_their_bytes() -> None:
     assert estimate_message(Message(role="user", parts=media)) == 4 + 1_000 + 10 + 100
 
 
-def test_a_request_is_its_prompt_its_tools_and_its_messages() -> None:
+def test_request_counts_prompt_tools_and_messages() -> None:
     tools = (ToolSpec(name="read", description="d" * 200, parameters={"type": "object"}),)
     estimate = TokenEstimate()
     assert estimate.request([user("Hello")], system="s" * 400, tools=tools) == 104 + estimate_tools(tools) + 5
@@ -90,7 +90,7 @@ def test_a_long_session_costs_no_more_per_turn() -> None:
     assert last < max(first * 10, whole * 20, 0.1)
 
 
-def test_a_memory_removes_the_oldest_messages_but_no_system_message() -> None:
+def test_memory_removes_oldest_messages_except_system_ones() -> None:
     memory = ConversationMemory[Message](100)
     memory.add(system("Be kind."))
     added = [user(f"message {number} {'x' * 60}") for number in range(10)]
@@ -100,7 +100,7 @@ def test_a_memory_removes_the_oldest_messages_but_no_system_message() -> None:
     assert memory.tokens == sum(map(estimate_message, memory.messages)) <= 100
 
 
-def test_a_message_that_does_not_fit_into_a_memory_is_named() -> None:
+def test_message_too_large_for_memory_is_named() -> None:
     memory = ConversationMemory[Message](20)
     small, large = user("hi"), user("x" * 1000)
     memory.add(small)
@@ -118,12 +118,12 @@ EXCHANGE: tuple[AgentMessage, ...] = (
 )
 
 
-def test_messages_by_role_count_as_much_as_stored_ones() -> None:
+def test_role_messages_count_like_stored_ones() -> None:
     assert sum(map(estimate_message, EXCHANGE)) == sum(map(estimate_message, to_messages(EXCHANGE)))
 
 
 @pytest.mark.parametrize("limit", range(0, 150, 10))
-def test_a_memory_of_messages_by_role_holds_no_result_without_its_call(limit: int) -> None:
+def test_memory_of_role_messages_keeps_no_orphan_result(limit: int) -> None:
     memory = ConversationMemory[AgentMessage](limit)
     memory.add(SystemMessage.text("Be kind."))
     for message in EXCHANGE:
@@ -133,7 +133,7 @@ def test_a_memory_of_messages_by_role_holds_no_result_without_its_call(limit: in
     assert memory.messages[0].role == "system"
 
 
-def test_a_cached_block_is_made_of_messages_by_role_as_of_stored_ones() -> None:
+def test_cached_block_forms_equally_from_both_messages() -> None:
     block = format_conversation_for_cache(EXCHANGE)
     assert block.text == format_conversation_for_cache(to_messages(EXCHANGE)).text
     assert is_cached_block(block)

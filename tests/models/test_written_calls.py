@@ -46,7 +46,7 @@ def test_at_another_address_it_may_be_any_server() -> None:
     assert not searches(find("zai/glm-5.2", environ={}, base_url="https://api.z.ai/api/coding/paas/v4/", api_key="k"))
 
 
-def test_settings_and_what_a_probe_found_have_the_last_word() -> None:
+def test_settings_and_probe_results_decide_last() -> None:
     own = {"zai": ProviderSettings(api_key="k", dialect={"leaked_calls": True})}
     assert searches(find("zai/glm-5.2", environ={}, overrides=own))
     choice = choice_of("groq", "openai-chat")

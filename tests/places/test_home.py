@@ -26,7 +26,7 @@ def own_roof_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("named", [None, "", "relative", "~"])
-def test_without_a_usable_variable_the_list_of_users_names_it(monkeypatch: pytest.MonkeyPatch, named: str | None) -> None:
+def test_user_list_names_the_home_without_variable(monkeypatch: pytest.MonkeyPatch, named: str | None) -> None:
     if named is None:
         monkeypatch.delenv("HOME")
     else:
@@ -36,7 +36,7 @@ def test_without_a_usable_variable_the_list_of_users_names_it(monkeypatch: pytes
     assert all(place.is_relative_to(home) for place in (find_places().config, find_places().data, find_places().state))
 
 
-def test_a_user_without_a_name_has_the_root_as_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nameless_user_has_the_root_like_containers(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root: nobody else can become a user without a name")
     monkeypatch.delenv("HOME")
@@ -50,9 +50,7 @@ def data_folder() -> Path:
 
 
 @pytest.mark.parametrize("kind", ["a file", "a device", "read-only"])
-def test_a_home_that_cannot_be_used_is_told_and_nothing_is_written_elsewhere(
-    provider: ProviderServer, isolated: Path, kind: str
-) -> None:
+def test_unusable_home_is_reported_without_writing_elsewhere(provider: ProviderServer, isolated: Path, kind: str) -> None:
     home = {"a file": isolated / "file", "a device": Path("/dev/null"), "read-only": Path("/proc")}[kind]
     (isolated / "file").write_text("x")
     before = sorted(isolated.rglob("*"))
@@ -72,7 +70,7 @@ def test_a_home_that_is_missing_is_made(provider: ProviderServer, isolated: Path
     assert (isolated / "new" / "home" / ".local" / "share" / "wolo" / "wolo.db").exists()
 
 
-def test_a_data_directory_that_leads_to_another_users_is_refused(provider: ProviderServer, isolated: Path) -> None:
+def test_data_directory_of_another_user_is_refused(provider: ProviderServer, isolated: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root: a directory of another user cannot be made without it")
     theirs = isolated / "theirs"
@@ -86,9 +84,7 @@ def test_a_data_directory_that_leads_to_another_users_is_refused(provider: Provi
     assert "another user" in done.stderr
 
 
-def test_whatever_wolo_makes_for_itself_is_private_even_where_the_umask_hides_nothing(
-    provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_files_are_private_under_any_umask(provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions, blobs, jobs, undo, sandbox, secrets, trust, locks, wire and cache; the user's own files obey the umask."""
     home = tmp_path / "above" / "wolo"
     monkeypatch.setenv("WOLO_HOME", str(home))
@@ -127,7 +123,7 @@ def test_whatever_wolo_makes_for_itself_is_private_even_where_the_umask_hides_no
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o777])
-def test_a_private_folder_and_its_parents_are_the_owners_alone(tmp_path: Path, umask: int) -> None:
+def test_private_folder_and_parents_belong_to_owner(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         make_private(tmp_path / "outer" / "inner")
@@ -144,7 +140,7 @@ def test_the_mode_of_a_folder_that_exists_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["file", "file/inner"])
-def test_a_file_in_the_way_of_a_private_folder_is_an_error(tmp_path: Path, place: str) -> None:
+def test_file_replacing_a_private_folder_is_an_error(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         make_private(tmp_path / place)

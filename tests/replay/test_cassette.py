@@ -33,7 +33,7 @@ def play(data: bytes, folder: Path) -> Replayed:
         recording.store.close()
 
 
-def test_one_that_was_cut_off_is_played_or_refused(isolated: Path) -> None:
+def test_cut_cassette_is_played_or_refused(isolated: Path) -> None:
     for number, length in enumerate(range(0, len(WHOLE), 997)):
         with suppress(SessionError):
             play(WHOLE[:length], isolated / f"cut-{number}")
@@ -62,7 +62,7 @@ def test_no_file_is_made_outside_its_workspace(path: str, isolated: Path) -> Non
 
 
 @pytest.mark.parametrize("path", [".git/config", "sub/.GIT/hooks/post-checkout", ".git"])
-def test_no_directory_of_git_comes_out_of_a_cassette(path: str, isolated: Path) -> None:
+def test_cassette_yields_no_git_directory(path: str, isolated: Path) -> None:
     header, _, *session = WHOLE.split(b"\n")
     file = {"wolo": "file", "path": path, "data": base64.b64encode(b"x").decode()}
     played = play(b"\n".join((header, json.dumps(file).encode(), *session)), isolated / "it")
@@ -73,7 +73,7 @@ def test_no_directory_of_git_comes_out_of_a_cassette(path: str, isolated: Path) 
 @pytest.mark.parametrize(
     ("root", "cwd"), [("/a/..", "/a/.."), ("/tmp/project", "/etc"), ("/", "/"), ("", ""), ("/a", "/a/gone/deep")]
 )
-def test_whatever_it_says_of_directories_the_replay_stays_in_its_copy(root: str, cwd: str, isolated: Path) -> None:
+def test_replay_stays_in_its_copy_despite_directories(root: str, cwd: str, isolated: Path) -> None:
     _, *rest = WHOLE.split(b"\n")
     header = {"wolo": "cassette", "version": 1, "root": root, "cwd": cwd, "files": 1}
     before = set(isolated.iterdir())

@@ -24,7 +24,7 @@ async def play(store: Store, info: SessionInfo, folder: Path, start: Path) -> Re
     )
 
 
-async def test_a_session_that_was_cut_anywhere_is_replayed_as_far_as_it_goes(provider: ProviderServer, isolated: Path) -> None:
+async def test_session_cut_anywhere_replays_as_far_as_possible(provider: ProviderServer, isolated: Path) -> None:
     start = isolated / "start"
     start.mkdir()
     for folder in (start, Path.cwd()):

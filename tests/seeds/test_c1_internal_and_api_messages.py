@@ -37,7 +37,7 @@ def read_call(status: ToolStatus = "completed", **fields: Any) -> ToolPart:
     return ToolPart(id="tool_abc123", tool="read", input={"path": "config.json"}, status=status, **fields)
 
 
-def test_c1_01_two_layers_internal_values_and_api_dicts() -> None:
+def test_c1_01_internal_values_and_api_dicts_are_separate() -> None:
     said = user("hi")
     (wire,) = to_llm_messages([said], system="")
     assert type(wire) is dict
@@ -45,7 +45,7 @@ def test_c1_01_two_layers_internal_values_and_api_dicts() -> None:
     assert {"id", "timestamp", "parts"} <= set(Message.__struct_fields__)
 
 
-def test_c1_02_parts_have_the_fields_and_defaults_promised() -> None:
+def test_c1_02_parts_have_promised_fields_and_defaults() -> None:
     spoken, called = TextPart(), ToolPart(tool="write")
     assert isinstance(spoken, Part)
     assert (spoken.type, spoken.text, bool(spoken.id)) == ("text", "", True)
@@ -53,7 +53,7 @@ def test_c1_02_parts_have_the_fields_and_defaults_promised() -> None:
     assert (called.start_time, called.end_time) == (0.0, 0.0)
 
 
-async def test_c1_03_a_call_goes_from_pending_to_running_to_its_end_with_times(harness: AgentHarness) -> None:
+async def test_c1_03_call_states_have_times_until_the_end(harness: AgentHarness) -> None:
     assert set(get_args(ToolStatus)) == {"pending", "running", "completed", "failed"}
     Path("a.txt").write_text("x")
     harness.provider.script(call("read", {"path": "a.txt"}), text("Done."))
@@ -79,19 +79,19 @@ def test_c1_04_a_message_has_the_fields_promised() -> None:
     assert (assistant().finished, assistant().finish_reason, assistant().reasoning_content) == (False, "", "")
 
 
-def test_c1_05_to_llm_messages_gives_a_list_of_dicts() -> None:
+def test_c1_05_to_llm_messages_gives_dicts() -> None:
     wire = to_llm_messages([user("hi"), assistant(read_call())])
     assert isinstance(wire, list)
     assert all(type(each) is dict for each in wire)
     assert json.loads(json.dumps(wire)) == wire
 
 
-def test_c1_06_the_texts_of_a_user_message_are_one_string() -> None:
+def test_c1_06_user_message_texts_are_one_string() -> None:
     said = Message(role="user", parts=(TextPart(text="one, "), TextPart(text="two")))
     assert to_llm_messages([said], system="") == [{"role": "user", "content": "one, two"}]
 
 
-def test_c1_07_an_assistant_message_has_content_and_calls_with_arguments_as_json_text() -> None:
+def test_c1_07_assistant_message_has_content_and_json_calls() -> None:
     wire = to_llm_messages([assistant(TextPart(text="I'll read."), read_call())], system="")
     (made,) = wire[0]["tool_calls"]
     assert wire[0]["content"] == "I'll read."
@@ -100,7 +100,7 @@ def test_c1_07_an_assistant_message_has_content_and_calls_with_arguments_as_json
     assert json.loads(made["function"]["arguments"]) == {"path": "config.json"}
 
 
-def test_c1_08_the_part_the_call_and_the_result_have_one_id() -> None:
+def test_c1_08_part_call_and_result_share_an_id() -> None:
     wire = to_llm_messages([assistant(read_call(output="{}"))], system="")
     assert wire[0]["tool_calls"][0]["id"] == wire[1]["tool_call_id"] == "tool_abc123"
 
@@ -119,7 +119,7 @@ def test_c1_10_a_system_message_passes() -> None:
 
 
 @pytest.mark.parametrize("status", get_args(ToolStatus))
-def test_c1_11_every_call_goes_out_with_a_result_that_says_how_it_ended(status: ToolStatus) -> None:
+def test_c1_11_every_call_has_an_explaining_result(status: ToolStatus) -> None:
     """`docs/decisions/0002-message-model.md`: a failed call goes out with its error, an open one with what is known."""
     told = {"completed": "fine", "failed": "no such file"}.get(status, "")
     wire = to_llm_messages([assistant(read_call(status, output=told))], system="")
@@ -128,7 +128,7 @@ def test_c1_11_every_call_goes_out_with_a_result_that_says_how_it_ended(status: 
     assert expected in wire[1]["content"]
 
 
-def test_c1_12_an_answer_without_text_and_calls_is_left_out() -> None:
+def test_c1_12_empty_answer_is_left_out() -> None:
     empty = (assistant(), assistant(TextPart(text="")), assistant(reasoning_content="only thought"))
     assert to_llm_messages([user("hi"), *empty], system="") == [{"role": "user", "content": "hi"}]
 
@@ -139,7 +139,7 @@ def test_c1_13_reasoning_is_copied() -> None:
     assert "reasoning_content" not in to_llm_messages([assistant(TextPart(text="x"))], system="")[0]
 
 
-def test_c1_14_a_system_prompt_is_injected_where_there_is_none() -> None:
+def test_c1_14_missing_system_prompt_is_injected() -> None:
     assert to_llm_messages([user("hi")])[0]["content"].startswith("You are Wolo, an AI coding agent")
     assert [each["role"] for each in to_llm_messages([system("x"), user("hi")])] == ["system", "user"]
 
@@ -182,7 +182,7 @@ def test_c1_17_stream_events_become_parts() -> None:
     assert (message.finished, message.finish_reason) == (True, "tool_calls")
 
 
-async def test_c1_18_a_turn_goes_through_its_steps_in_order(harness: AgentHarness) -> None:
+async def test_c1_18_turn_goes_through_its_steps(harness: AgentHarness) -> None:
     harness.provider.script(text("Hello."))
     await harness.turn("hi")
     order = list(dict.fromkeys(type(event) for event in harness.events))
@@ -195,7 +195,7 @@ async def test_c1_18_a_turn_goes_through_its_steps_in_order(harness: AgentHarnes
     assert (cut.outputs_shortened > 0, cut.messages_left_out, len(shown)) == (True, 0, len(history))
 
 
-def test_c1_19_what_a_compaction_left_out_is_kept_in_metadata() -> None:
+def test_c1_19_compacted_remainder_is_kept_in_metadata() -> None:
     history = [said for number in range(40) for said in (user(f"{number} {'y' * 600}"), assistant(TextPart(text="ok" * 300)))]
     shown, cut = Compactor().view(history, Fixed("", (), 3_000))
     assert cut is not None
@@ -204,7 +204,7 @@ def test_c1_19_what_a_compaction_left_out_is_kept_in_metadata() -> None:
     assert shown[0].metadata["compressed_content"] == shown[0].text
 
 
-async def test_c1_20_an_interrupted_stream_leaves_a_session_that_goes_on(provider: ProviderServer, isolated: Path) -> None:
+async def test_c1_20_interrupted_stream_leaves_a_usable_session(provider: ProviderServer, isolated: Path) -> None:
     hold = Hold()
     provider.script(sse(delta("Half an "), hold, delta("answer."), finish("stop")), text("Whole."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
@@ -225,7 +225,7 @@ async def test_c1_20_an_interrupted_stream_leaves_a_session_that_goes_on(provide
     assert [each["content"] for each in provider.requests[-1].messages if each["role"] == "user"] == ["hi", "go on"]
 
 
-def test_c1_21_what_was_converted_once_is_not_converted_again() -> None:
+def test_c1_21_converted_message_is_not_converted_again() -> None:
     history = tuple(each for number in range(5) for each in (user(str(number)), assistant(TextPart(text="ok"))))
     encoder = ChatEncoder(history=EncodedHistory())
     first = to_llm_messages(history, encoder=encoder)

@@ -46,7 +46,7 @@ def test_c2_01_a_row_has_the_fields_promised(store: Store) -> None:
     assert all(set(each) == FIELDS for each in rows)
 
 
-def test_c2_02_content_is_json_text_plain_text_or_an_object(store: Store, tmp_path: Path) -> None:
+def test_c2_02_content_is_text_json_or_object(store: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(first := user("Hello " + "long " * 200), ANSWERED))
     store.append(session_id, [CompactionEntry(left_out=(first.id,))])
     short, spoken, result = rows_out(store, session_id)
@@ -57,21 +57,21 @@ def test_c2_02_content_is_json_text_plain_text_or_an_object(store: Store, tmp_pa
     assert [message.text for message in read(tmp_path, *(row("m", "user", each) for each in contents))] == ["a"] * 4
 
 
-def test_c2_03_only_messages_for_the_model_are_sent_and_they_keep_their_ids(store: Store, tmp_path: Path) -> None:
+def test_c2_03_model_messages_alone_are_sent_with_ids(store: Store, tmp_path: Path) -> None:
     hidden = row("m2", "user", "not for you", is_llm_message=False)
     messages = read(tmp_path, row("m1", "user", '{"role": "user", "content": "Hello"}'), hidden)
     assert [message.id for message in messages] == ["m1", "m2"]
     assert to_llm_messages(messages, system="") == [{"role": "user", "content": "Hello"}]
 
 
-def test_c2_04_of_a_compressed_row_the_compressed_content_counts(tmp_path: Path) -> None:
+def test_c2_04_compressed_content_of_a_row_counts(tmp_path: Path) -> None:
     long = json.dumps({"role": "user", "content": "all of it"})
     metadata = {"compressed": True, "compressed_content": SHORT}
     assert [(m.role, m.text) for m in read(tmp_path, row("m", "user", long, metadata=metadata))] == [("user", SHORT)]
     assert read(tmp_path, row("m", "assistant", SHORT, metadata=metadata))[0].role == "assistant"
 
 
-def test_c2_05_compressed_text_ends_with_its_id_and_the_hint(store: Store) -> None:
+def test_c2_05_compressed_text_ends_with_id_and_hint(store: Store) -> None:
     session_id = keep(store, Path.cwd(), said(first := user("Hello " + "long " * 200)))
     store.append(session_id, [CompactionEntry(left_out=(first.id,))])
     (compressed,) = rows_out(store, session_id)
@@ -92,7 +92,7 @@ def test_c2_07_status_rows_never_reach_the_model(tmp_path: Path) -> None:
     assert not any(word in wire for word in ("thread_run_start", "tool_started", "prompt_tokens"))
 
 
-def test_c2_08_a_message_is_a_role_and_content_which_may_be_a_list(tmp_path: Path) -> None:
+def test_c2_08_message_content_may_be_a_list(tmp_path: Path) -> None:
     """Ids stay ours: `docs/decisions/0037-message-ids.md`."""
     listed = json.dumps({"role": "system", "content": [{"type": "text", "text": "Be kind."}]})
     assert to_llm_messages(read(tmp_path, row("m", "system", listed))) == [{"role": "system", "content": "Be kind."}]
@@ -101,7 +101,7 @@ def test_c2_08_a_message_is_a_role_and_content_which_may_be_a_list(tmp_path: Pat
     assert body["messages"][0]["content"][0]["type"] == "text"
 
 
-def test_c2_09_several_calls_in_one_answer_and_arguments_are_text() -> None:
+def test_c2_09_answer_has_several_calls_with_text_arguments() -> None:
     calls = tuple(ToolPart(tool="search", input={"n": n}, call_id=f"c{n}", status="completed") for n in range(2))
     spoken = to_llm_messages([Message(role="assistant", parts=calls)], system="")[0]
     assert [type(call["function"]["arguments"]) for call in spoken["tool_calls"]] == [str, str]
@@ -110,7 +110,7 @@ def test_c2_09_several_calls_in_one_answer_and_arguments_are_text() -> None:
     assert any("arguments are no text" in complaint for complaint in lint(sent))
 
 
-def test_c2_10_a_result_names_its_call_and_its_tool_and_comes_after() -> None:
+def test_c2_10_result_names_call_and_tool_afterwards() -> None:
     wire = to_llm_messages([ANSWERED], system="")
     assert wire[1] == {"role": "tool", "tool_call_id": "c1", "name": "search", "content": "found"}
     assert wire[0]["tool_calls"][0]["id"] == wire[1]["tool_call_id"]
@@ -118,7 +118,7 @@ def test_c2_10_a_result_names_its_call_and_its_tool_and_comes_after() -> None:
     assert json.loads(OpenAIChat(ChatDialect()).encode(request((user("a"), ANSWERED))))["messages"][-1]["name"] == "search"
 
 
-def test_c2_11_a_tool_row_names_its_call_in_its_metadata(store: Store, tmp_path: Path) -> None:
+def test_c2_11_tool_row_names_its_call(store: Store, tmp_path: Path) -> None:
     rows = rows_out(store, keep(store, Path.cwd(), said(user("a"), ANSWERED)))
     assert rows[2]["metadata"]["tool_call_id"] == rows[2]["content"]["tool_call_id"] == "c1"
     asked = row("a", "assistant", {"role": "assistant", "content": "", "tool_calls": [CALL]})
@@ -133,7 +133,7 @@ def test_c2_12_a_conversation_becomes_one_cached_block() -> None:
     assert part["text"].startswith("User: research\n\nAssistant: I look it up.\n\nTool: {")
 
 
-def test_c2_13_a_cached_block_is_known_by_its_mark() -> None:
+def test_c2_13_cached_block_is_known_by_its_mark() -> None:
     marked = {"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]}
     others: list[dict[str, Any]] = [
         {"role": "user", "content": "cache_control"},
@@ -145,13 +145,13 @@ def test_c2_13_a_cached_block_is_known_by_its_mark() -> None:
     assert not any(map(is_cached_block, others))
 
 
-def test_c2_14_system_then_the_block_then_what_is_new() -> None:
+def test_c2_14_order_is_system_block_then_new() -> None:
     history = [format_conversation_for_cache([user("old")]), user("New message")]
     wire = to_llm_messages([system("You are x."), *history])
     assert [(each["role"], is_cached_block(each)) for each in wire] == [("system", False), ("user", True), ("user", False)]
 
 
-def test_c2_15_a_spelled_result_without_its_call_is_filtered_and_a_block_stays() -> None:
+def test_c2_15_orphan_spelled_result_is_dropped_block_stays() -> None:
     block = {"role": "user", "content": [{"type": "text", "text": "Tool: {...}", "cache_control": {"type": "ephemeral"}}]}
     stray = {"role": "user", "content": 'Tool: {"a": 1}'}
     assert without_embedded_results([block, stray]) == [block]
@@ -164,7 +164,7 @@ def test_c2_16_results_without_a_call_are_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["a", [{"type": "text", "text": "a"}], {"type": "text", "text": "a"}, ["a"]])
-def test_c2_17_content_is_text_a_list_or_an_object_everywhere(tmp_path: Path, content: Any) -> None:
+def test_c2_17_content_may_be_text_list_or_object(tmp_path: Path, content: Any) -> None:
     as_row = row("m", "user", json.dumps({"role": "user", "content": content}))
     as_message = {"role": "user", "content": content}
     for given in ([as_row], [as_message, {"role": "assistant", "content": "b"}]):
@@ -172,6 +172,6 @@ def test_c2_17_content_is_text_a_list_or_an_object_everywhere(tmp_path: Path, co
     assert without_embedded_results([as_message]) == [as_message]
 
 
-def test_c2_rows_of_other_programs_go_out_as_they_came(store: Store, tmp_path: Path) -> None:
+def test_c2_rows_of_other_programs_stay_unchanged(store: Store, tmp_path: Path) -> None:
     assert rows_out(store, kept(store, tmp_path, ROWS)) == ROWS
     assert exported(store, "thread-1", "rows")

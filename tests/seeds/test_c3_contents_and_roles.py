@@ -84,7 +84,7 @@ class Picture:
         fp.write(HEADS[f"image/{format.lower()}"])
 
 
-def test_c3_03_images_come_in_every_form_and_go_out_as_base64(tmp_path: Path) -> None:
+def test_c3_03_images_of_every_form_become_base64(tmp_path: Path) -> None:
     for kind, head in HEADS.items():
         packed = base64.b64encode(head).decode()
         (tmp_path / "image").write_bytes(head)
@@ -94,7 +94,7 @@ def test_c3_03_images_come_in_every_form_and_go_out_as_base64(tmp_path: Path) ->
     assert media.to_base64(media.image("https://x/y.png")) == ("https://x/y.png", "")
 
 
-def test_c3_04_audio_comes_in_every_form_and_its_kind_is_told(tmp_path: Path) -> None:
+def test_c3_04_audio_of_every_form_names_its_kind(tmp_path: Path) -> None:
     for head, kind in SOUNDS.items():
         (tmp_path / "sound").write_bytes(head)
         packed = base64.b64encode(head).decode()
@@ -102,7 +102,7 @@ def test_c3_04_audio_comes_in_every_form_and_its_kind_is_told(tmp_path: Path) ->
             assert media.to_base64(part) == (packed, kind)
 
 
-def test_c3_05_the_signature_of_a_thought_goes_back() -> None:
+def test_c3_05_thought_signature_goes_back() -> None:
     side = Side("anthropic")
     thought = ThinkingPart(text="hm", field="thinking", blobs=(Blob("anthropic.signature", "SIG"),))
     said = Message(role="assistant", parts=(thought, TextPart(text="So.")), producer=side.producer, finished=True)
@@ -110,7 +110,7 @@ def test_c3_05_the_signature_of_a_thought_goes_back() -> None:
     assert body["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "SIG"}
 
 
-async def test_c3_06_a_call_has_an_id_a_name_a_kind_and_arguments(harness: AgentHarness) -> None:
+async def test_c3_06_call_has_id_name_kind_and_arguments(harness: AgentHarness) -> None:
     assert ToolPart(tool="x").kind is None
     Path("a.txt").write_text("x")
     harness.provider.script(
@@ -124,7 +124,7 @@ async def test_c3_06_a_call_has_an_id_a_name_a_kind_and_arguments(harness: Agent
     assert "kind" not in json.dumps(harness.provider.requests[-1].messages)
 
 
-async def test_c3_07_a_result_has_metadata_that_is_never_sent_and_may_end_the_turn(harness: AgentHarness) -> None:
+async def test_c3_07_unsent_result_metadata_may_end_the_turn(harness: AgentHarness) -> None:
     result = ToolResult(id="c1", content="done", metadata={"secret": 1}, terminate=True)
     history = to_messages([called("c1"), ToolMessage.from_result(result)])
     assert history[0].calls[0].terminate
@@ -138,7 +138,7 @@ async def test_c3_07_a_result_has_metadata_that_is_never_sent_and_may_end_the_tu
     assert len(harness.provider.requests) == 1
 
 
-def test_c3_08_every_message_has_a_role_contents_an_id_and_a_time() -> None:
+def test_c3_08_message_has_role_contents_id_and_time() -> None:
     said = UserMessage.text("hi")
     assert isinstance(said, BaseMessage)
     assert (said.role, len(said.contents), said.id != UserMessage.text("hi").id, said.timestamp > 0) == ("user", 1, True, True)
@@ -160,7 +160,7 @@ def test_c3_10_factories() -> None:
     assert ToolMessage.from_result(one).contents == (one,)
 
 
-def test_c3_11_an_answer_tells_its_text_calls_and_thoughts() -> None:
+def test_c3_11_answer_gives_text_calls_and_thoughts() -> None:
     parts = (ThinkingPart(text="hm"), TextPart(text="I "), ToolPart(tool="read"), TextPart(text="read."))
     said = AssistantMessage(contents=parts, usage=Usage(output_tokens=3), stop_reason="tool_calls", error="")
     assert said.text_content() == "I read."
@@ -176,7 +176,7 @@ def test_c3_12_the_unions() -> None:
     }
 
 
-async def test_c3_13_a_custom_message_joins_a_session_from_outside(provider: ProviderServer, isolated: Path) -> None:
+async def test_c3_13_custom_message_joins_from_outside(provider: ProviderServer, isolated: Path) -> None:
     provider.script(text("One."), text("Two."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
     conversation = await open_conversation(StartOptions(given=given, attended=False))
@@ -198,7 +198,7 @@ async def test_c3_13_a_custom_message_joins_a_session_from_outside(provider: Pro
     assert not any(each["role"] == "custom" for each in to_llm_messages(kept))
 
 
-def test_c3_14_summaries_stay_in_the_session_and_are_sent_as_the_users() -> None:
+def test_c3_14_summaries_stay_and_are_sent_as_user() -> None:
     branch = Message(role="branch_summary", parts=(TextPart(text="tried it"),))
     summary = Message(role="compaction_summary", parts=(TextPart(text="so far"),))
     first = user("one")
@@ -212,7 +212,7 @@ def test_c3_14_summaries_stay_in_the_session_and_are_sent_as_the_users() -> None
     ]
 
 
-async def test_c3_15_usage_and_cost_are_set_from_the_end_of_an_answer(harness: AgentHarness) -> None:
+async def test_c3_15_usage_and_cost_come_at_answer_end(harness: AgentHarness) -> None:
     assert {"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost"} <= set(Usage.__struct_fields__)
     assert set(UsageCost.__struct_fields__) == {"input", "output", "cache_read", "cache_write", "total"}
     harness.provider.script(text("Hi.", usage=usage(100, 7, cached=40)))
@@ -238,7 +238,7 @@ RESULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_c3_16_results_in_a_message_of_the_user_reach_each_provider_in_its_form(name: str) -> None:
+def test_c3_16_user_message_results_reach_each_provider(name: str) -> None:
     results = (ToolResult(id="a", content="one"), ToolResult(id="b", content="two"))
     history = to_messages([UserMessage.text("go"), called("a", "b"), UserMessage(contents=results)])
     side = Side(name)
@@ -246,7 +246,7 @@ def test_c3_16_results_in_a_message_of_the_user_reach_each_provider_in_its_form(
     assert all(word in json.dumps(each) for word, each in zip(("one", "two"), found, strict=True))
 
 
-def test_c3_17_a_message_of_the_user_may_carry_audio() -> None:
+def test_c3_17_user_message_may_carry_audio() -> None:
     said = UserMessage.with_audio("Transcribe this", [b"ID3\x03", base64.b64encode(b"OggS").decode()])
     assert [part.type for part in said.contents] == ["text", "audio", "audio"]
     assert [part.media_type for part in said.contents[1:]] == ["audio/mpeg", "audio/ogg"]  # type: ignore[union-attr]

@@ -34,13 +34,13 @@ def done(status: Any, output: str) -> Message:
     return Message(role="assistant", parts=(part,), producer=OWN, finished=True)
 
 
-def test_c4_01_a_result_is_the_name_of_the_tool_and_what_it_said() -> None:
+def test_c4_01_result_is_tool_name_and_text() -> None:
     assert sent((user("a"), done("completed", "Result: 42")))[-1] == {"role": "user", "content": "Tool: calculator\nResult: 42"}
     failed = sent((user("a"), done("failed", "division by zero")))[-1]
     assert failed["content"] == "Tool: calculator\nError: division by zero"
 
 
-def test_c4_02_calls_stand_between_tags_with_words_around_them() -> None:
+def test_c4_02_calls_stand_between_tags_among_words() -> None:
     message = answer(f"I look.\n\n{CALL}\n\nAnd again.\n\n{CALL}\n")
     assert [part[:2] for part in shape(message) if isinstance(part, tuple)] == [("read", {"path": "a"})] * 2
     assert message.text.split() == ["I", "look.", "And", "again."]
@@ -48,7 +48,7 @@ def test_c4_02_calls_stand_between_tags_with_words_around_them() -> None:
     assert spelled == {"server_name": "local", "tool_name": "calculator", "arguments": {"a": 5}}
 
 
-def test_c4_03_thoughts_stand_in_brackets_and_can_be_switched_off() -> None:
+def test_c4_03_bracketed_thoughts_can_be_disabled() -> None:
     found = scan("[First, I read]\n[over two\nlines]\n\nThe answer.")
     assert found == [Thought("First, I read"), Thought("over two\nlines"), "\nThe answer."]
     on, off = (sent((user("a"),), dialect=XmlDialect(bracket_thinking=each))[0]["content"] for each in (True, False))
@@ -60,12 +60,12 @@ def test_c4_03_thoughts_stand_in_brackets_and_can_be_switched_off() -> None:
     ("said", "tokens"),
     [(user("Hello"), 5), (user("x" * 129), 36), (user("<tool>" + "x" * 98), 40), (system("x" * 40), 14)],
 )
-def test_c4_04_tokens_are_a_quarter_of_the_text_and_a_little_more(said: Message, tokens: int) -> None:
+def test_c4_04_tokens_exceed_a_quarter_of_text(said: Message, tokens: int) -> None:
     assert estimate_message(said) == tokens
     assert (ROLE_TOKENS, TOOL_ROLE_TOKENS, TEXT_CALL_TOKENS) == (4, 10, 10)
 
 
-def test_c4_05_a_memory_prunes_the_oldest_but_no_system_message() -> None:
+def test_c4_05_memory_prunes_oldest_but_no_system_message() -> None:
     memory = ConversationMemory[Message](100)
     memory.add(system("You are a helpful math tutor"))
     added = [user(f"Message {number} {'x' * 100}") for number in range(9)]
@@ -82,7 +82,7 @@ def test_c4_06_task_completion_ends_the_task(provider: ProviderServer) -> None:
     assert (ran.stdout, len(provider.requests)) == ("The result is 42.\n", 1)
 
 
-def test_c4_07_a_message_needs_a_known_role_and_content() -> None:
+def test_c4_07_message_needs_known_role_and_content() -> None:
     for role in ("system", "user", "assistant", "tool"):
         check_message(role, "x")
     for role, content, problem in (("robot", "x", "role"), ("user", "", "empty")):
@@ -90,7 +90,7 @@ def test_c4_07_a_message_needs_a_known_role_and_content() -> None:
             check_message(role, content)
 
 
-def test_c4_08_each_mistake_in_a_call_has_its_own_words() -> None:
+def test_c4_08_each_call_mistake_has_its_words() -> None:
     mistakes = ("no call", "<tool>{}", "<tool>{</tool>", '<tool>{"arguments":{}}</tool>', '<tool>{"tool_name":"x"}</tool>')
     told = set()
     for mistake in mistakes:
@@ -101,14 +101,14 @@ def test_c4_08_each_mistake_in_a_call_has_its_own_words() -> None:
     assert check_call(CALL)[:2] == ("local", "read")
 
 
-def test_c4_09_the_system_message_comes_first_and_a_result_after_its_call() -> None:
+def test_c4_09_system_message_comes_first_results_after_calls() -> None:
     wire = sent((user("a"), done("completed", "42"), Message(role="assistant", parts=(TextPart(text="42"),), producer=OWN)))
     assert [each["role"] for each in wire[:4]] == ["system", "user", "assistant", "user"]
     assert "<tool>" in wire[2]["content"]
     assert wire[3]["content"].startswith("Tool: calculator\n")
 
 
-async def test_c4_10_errors_of_tools_go_back_to_the_model(harness: AgentHarness) -> None:
+async def test_c4_10_tool_errors_return_to_the_model(harness: AgentHarness) -> None:
     harness.provider.script(call("fail", {"text": "zero"}), text("I see."))
     turn = await harness.turn()
     assert harness.results() == ["there is no zero"]

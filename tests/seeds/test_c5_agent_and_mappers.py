@@ -36,7 +36,7 @@ def wire(name: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_c5_01_the_agent_knows_no_provider_and_speakers_alternate() -> None:
+def test_c5_01_providerless_agent_alternates_its_speakers() -> None:
     agent = Path(__file__).parents[2] / "wolo" / "agent"
     imported = {
         node.module
@@ -50,14 +50,14 @@ def test_c5_01_the_agent_knows_no_provider_and_speakers_alternate() -> None:
     assert said == ["user", "assistant", "user"]
 
 
-def test_c5_02_all_results_of_a_round_are_in_one_message() -> None:
+def test_c5_02_round_results_share_one_message() -> None:
     asked, answer, results = by_role([user("go"), Message(role="assistant", parts=(TextPart(text="I look."), *DONE))])
     assert (asked.role, answer.role) == ("user", "assistant")
     assert isinstance(results, ToolMessage)
     assert [(result.id, result.content) for result in results.contents] == [(f"call_{n}", f"result {n}") for n in (1, 2, 3)]
 
 
-async def test_c5_03_a_run_gives_its_new_messages_with_all_calls_and_results(harness: AgentHarness) -> None:
+async def test_c5_03_run_gives_new_messages_with_everything(harness: AgentHarness) -> None:
     harness.provider.script(text("Hi!"))
     first = await harness.turn("Hello")
     harness.provider.script(calls(("say", {"text": "1"}), ("say", {"text": "2"})), text("Both done."))
@@ -69,7 +69,7 @@ async def test_c5_03_a_run_gives_its_new_messages_with_all_calls_and_results(har
     assert second.messages == (*first.new, *second.new)
 
 
-async def test_c5_04_what_is_streamed_adds_up_to_the_answer(harness: AgentHarness) -> None:
+async def test_c5_04_streamed_pieces_add_up(harness: AgentHarness) -> None:
     harness.provider.script(text("An answer in several pieces.").split(5))
     turn = await harness.turn()
     assert "".join(event.text for event in harness.told(TextStreamed)) == turn.ended.answer == "An answer in several pieces."
@@ -87,27 +87,27 @@ async def test_c5_05_the_caller_owns_the_history(harness: AgentHarness) -> None:
     assert [each["content"] for each in harness.provider.requests[1].messages[1:]] == ["afresh"]
 
 
-def test_c5_06_openai_gets_one_message_for_each_result_in_order() -> None:
+def test_c5_06_openai_gets_ordered_messages_per_result() -> None:
     results = [message for message in wire("openai-chat") if message["role"] == "tool"]
     assert [(each["tool_call_id"], each["content"]) for each in results] == [(f"call_{n}", f"result {n}") for n in (1, 2, 3)]
     items = [item for item in wire("openai-responses") if item["type"] == "function_call_output"]
     assert [(each["call_id"], each["output"]) for each in items] == [(f"call_{n}", f"result {n}") for n in (1, 2, 3)]
 
 
-def test_c5_07_anthropic_gets_one_user_message_with_all_results() -> None:
+def test_c5_07_anthropic_gets_results_in_one_message() -> None:
     _, answer, results = wire("anthropic")
     assert [part["type"] for part in answer["content"]] == ["tool_use"] * 3
     assert (results["role"], [part["type"] for part in results["content"]]) == ("user", ["tool_result"] * 3)
     assert [part["tool_use_id"] for part in results["content"]] == [part["id"] for part in answer["content"]]
 
 
-def test_c5_08_google_gets_one_message_with_all_responses() -> None:
+def test_c5_08_google_gets_responses_in_one_message() -> None:
     _, answer, results = wire("gemini")
     assert [next(key for key in part if key.startswith("function")) for part in answer["parts"]] == ["functionCall"] * 3
     assert (results["role"], ["functionResponse" in part for part in results["parts"]]) == ("user", [True] * 3)
 
 
-def test_c5_09_ollamas_own_api_has_a_shape_of_its_own() -> None:
+def test_c5_09_ollama_api_has_its_own_shape() -> None:
     own, compatible = wire("ollama"), wire("openai-chat")
     assert own[2]["tool_calls"][0]["function"]["arguments"] == {"n": 1}
     assert isinstance(compatible[2]["tool_calls"][0]["function"]["arguments"], str)
@@ -116,6 +116,6 @@ def test_c5_09_ollamas_own_api_has_a_shape_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(history=histories)
-def test_c5_10_any_history_is_valid_in_every_format(name: str, history: tuple[Message, ...]) -> None:
+def test_c5_10_any_history_is_valid_everywhere(name: str, history: tuple[Message, ...]) -> None:
     side = Side(name)
     assert LINTERS[name](json.loads(side.format().encode(side.request(history)))) == []

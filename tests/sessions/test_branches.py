@@ -24,7 +24,7 @@ def session(store: Store) -> str:
     return session_id
 
 
-def test_a_branch_goes_on_behind_an_earlier_entry_and_nothing_is_lost(store: Store, session: str) -> None:
+def test_branch_continues_behind_an_earlier_entry_losslessly(store: Store, session: str) -> None:
     store.append(session, [BranchEntry(left=3), said("other two")], behind=1)
     store.append(session, [said("other three")])
     loaded = store.load(session)
@@ -33,7 +33,7 @@ def test_a_branch_goes_on_behind_an_earlier_entry_and_nothing_is_lost(store: Sto
     assert [(node.seq, node.parent) for node in store.nodes(session)] == [(1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 5)]
 
 
-def test_one_can_go_back_to_the_branch_that_was_left(store: Store, session: str) -> None:
+def test_abandoned_branch_can_be_entered_again(store: Store, session: str) -> None:
     store.append(session, [BranchEntry(left=3)], behind=1)
     store.append(session, [BranchEntry(left=4)], behind=3)
     assert texts(store.load(session).entries) == ["one", "two", "three"]
@@ -44,7 +44,7 @@ def test_a_branch_may_begin_before_everything(store: Store, session: str) -> Non
     assert texts(store.load(session).entries) == ["anew"]
 
 
-def test_the_summary_of_a_branch_that_was_left_is_told_where_the_next_begins(store: Store, session: str) -> None:
+def test_summary_of_abandoned_branch_stands_at_next_start(store: Store, session: str) -> None:
     summary = Message(role="branch_summary", parts=(TextPart(text="It did not work."),), finished=True)
     store.append(session, [BranchEntry(left=3, summary=summary), said("again")], behind=1)
     assert [message.text for message in replay_entries.messages(store.load(session).entries)] == [
@@ -68,7 +68,7 @@ def test_the_last_label_of_a_message_counts(store: Store, session: str) -> None:
     assert replay_entries.labels(store.load(session).entries) == {"a": "z"}
 
 
-def test_the_last_compaction_holds_and_an_empty_one_takes_it_back(store: Store, session: str) -> None:
+def test_last_compaction_holds_and_an_empty_reverts_it(store: Store, session: str) -> None:
     first, second = CompactionEntry(shortened=("a",)), CompactionEntry(left_out=("a", "b"))
     store.append(session, [first])
     assert replay_entries.compaction(store.load(session).entries) == first
@@ -90,9 +90,7 @@ def test_a_row_that_is_gone_costs_itself_alone(store: Store, session: str, tmp_p
 
 @settings(max_examples=25)
 @given(steps=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=12))
-def test_the_way_to_the_head_is_what_was_said_on_it(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]]
-) -> None:
+def test_path_to_the_head_is_its_conversation(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]]) -> None:
     ways: dict[int, list[str]] = {0: []}
     with Store.open(tmp_path_factory.mktemp("tree") / "data") as store:
         session = store.create("/").id

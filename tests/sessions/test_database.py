@@ -64,7 +64,7 @@ def test_kill_at_any_moment_loses_nothing_acknowledged(data: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["fdatasync", "fsync", "pwrite64", "rename", "ftruncate"])
-def test_kill_at_the_nth_system_call_loses_nothing_acknowledged(tmp_path: Path, strace: list[str], call: str) -> None:
+def test_kill_at_any_system_call_loses_nothing_acknowledged(tmp_path: Path, strace: list[str], call: str) -> None:
     happened = 0
     for nth in (1, 2, 3, 4, 6, 9, 14):
         data = tmp_path / f"data-{nth}"
@@ -176,7 +176,7 @@ def check_kept_at_least(data: Path, session_id: str, acknowledged: int, text: st
         assert all(kept.startswith(f"{text} {number} ") for number, kept in enumerate(texts(loaded.entries), 1))
 
 
-def test_a_stopped_holder_of_the_lock_is_reported_soon(data: Path) -> None:
+def test_stopped_lock_holder_is_reported_soon(data: Path) -> None:
     with Store.open(data) as store:
         session = store.create("/")
         code = (
@@ -204,7 +204,7 @@ def test_the_lock_survives_the_loss_of_its_file(data: Path) -> None:
         assert (data / "wolo.lock").exists()
 
 
-def test_the_log_is_copied_before_it_grows_without_bound(data: Path) -> None:
+def test_log_is_copied_before_unbounded_growth(data: Path) -> None:
     with Store.open(data) as store:
         session = store.create("/")
         for _ in range(40):
@@ -225,7 +225,7 @@ def far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("far_away")
-def test_a_rollback_journal_is_kept_where_the_log_cannot_be_relied_on(data: Path, strace: list[str]) -> None:
+def test_rollback_journal_is_used_without_reliable_logs(data: Path, strace: list[str]) -> None:
     with Store.open(data) as store:
         assert any("not a local disk" in warning for warning in store.warnings)
         store.create("/")
@@ -236,7 +236,7 @@ def test_a_rollback_journal_is_kept_where_the_log_cannot_be_relied_on(data: Path
     check_kept(data, session_id, acknowledged)
 
 
-def test_the_journal_follows_a_directory_that_moves_to_another_disk(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal_follows_a_moved_directory(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def journal() -> str:
         with Store.open(data) as store, store._database.reading() as connection:
             (found,) = connection.execute("PRAGMA journal_mode").fetchone()

@@ -17,7 +17,7 @@ def kept(store: Store, cwd: Path | str, prompt: str, name: str | None = None, id
     return session.id
 
 
-def test_a_session_is_found_by_id_beginning_name_and_title(store: Store, tmp_path: Path) -> None:
+def test_session_is_found_by_id_name_or_title(store: Store, tmp_path: Path) -> None:
     one = kept(store, tmp_path, "Fix the login page", name="login", id="session_20260101T101010_aaaa111111")
     two = kept(store, tmp_path, "Write a calculator", id="session_20260101T101010_bbbb222222")
     for spec in (one, one[:25], "aaaa", "login", " login ", "fix page", "LOGIN fix"):
@@ -26,7 +26,7 @@ def test_a_session_is_found_by_id_beginning_name_and_title(store: Store, tmp_pat
         assert store.find(spec).id == two
 
 
-def test_a_name_comes_before_a_beginning_of_another_id(store: Store) -> None:
+def test_name_outranks_the_beginning_of_an_id(store: Store) -> None:
     kept(store, "/", "one", id="session_123456")
     alias = kept(store, "/", "two", name="session_123")
     assert store.find("session_123").id == alias
@@ -45,7 +45,7 @@ def test_several_matches_are_listed_and_none_is_taken(store: Store) -> None:
         store.find("session_")
 
 
-def test_of_several_titles_the_one_of_this_directory_is_meant(store: Store, tmp_path: Path) -> None:
+def test_title_of_this_directory_wins_among_equals(store: Store, tmp_path: Path) -> None:
     here = kept(store, tmp_path, "fix the bug")
     kept(store, "/", "fix the bug")
     assert store.find("the bug", tmp_path).id == here
@@ -67,7 +67,7 @@ def test_an_unknown_session_names_the_nearest(store: Store) -> None:
         store.find("  ")
 
 
-def test_the_latest_session_is_that_of_this_very_directory(store: Store, tmp_path: Path) -> None:
+def test_latest_session_belongs_to_this_very_directory(store: Store, tmp_path: Path) -> None:
     tree, sibling, link = tmp_path / "tree", tmp_path / "tree-2", tmp_path / "link"
     tree.mkdir()
     sibling.mkdir()
@@ -85,7 +85,7 @@ def test_the_latest_session_is_that_of_this_very_directory(store: Store, tmp_pat
     assert len(store.list()) == 4
 
 
-def test_a_directory_whose_name_is_not_utf8_can_have_sessions(store: Store) -> None:
+def test_non_utf8_directory_can_have_sessions(store: Store) -> None:
     odd = "/tmp/\udcff\udcfe"
     session = kept(store, odd, "one")
     assert [info.id for info in store.list(odd)] == [session]
@@ -114,7 +114,7 @@ def test_a_listing_does_not_read_entries(store: Store) -> None:
     assert [info.title for info in store.list("/")] == ["one"]
 
 
-def test_a_session_of_answers_alone_can_be_the_latest(tmp_path: Path) -> None:
+def test_session_of_answers_only_can_be_latest(tmp_path: Path) -> None:
     with Store.open(tmp_path / "data") as store:
         session = store.create(tmp_path)
         assert store.latest(tmp_path) is None

@@ -38,7 +38,7 @@ def holder(data: Path, session_id: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_the_second_process_is_refused_and_told_who_has_it(data: Path) -> None:
+def test_second_process_is_refused_with_the_holder(data: Path) -> None:
     with Store.open(data) as store:
         session = store.create("/")
         store.append(session.id, [said("one")])
@@ -73,7 +73,7 @@ def test_a_released_lock_leaves_nothing_behind(data: Path) -> None:
             pass
 
 
-def test_the_locks_of_the_killed_are_cleared_away_and_those_of_the_living_stay(data: Path) -> None:
+def test_killed_locks_are_cleared_and_living_ones_stay(data: Path) -> None:
     with Store.open(data) as store:
         live, dead = store.create("/", id="live"), store.create("/", id="dead")
         killed, process = holder(data, dead.id), holder(data, live.id)
@@ -90,7 +90,7 @@ def test_the_locks_of_the_killed_are_cleared_away_and_those_of_the_living_stay(d
             process.communicate()
 
 
-def test_who_lost_the_file_of_a_lock_does_not_take_away_the_next_one(data: Path) -> None:
+def test_loser_of_a_lock_file_spares_the_next(data: Path) -> None:
     with Store.open(data) as store:
         session = store.create("/")
         first = store.lock(session.id)
@@ -102,7 +102,7 @@ def test_who_lost_the_file_of_a_lock_does_not_take_away_the_next_one(data: Path)
         second.release()
 
 
-def test_a_lock_on_a_file_that_vanished_meanwhile_does_not_count(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_on_a_vanished_file_does_not_count(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(data) as store:
         session = store.create("/")
         path = data / "locks" / f"{session.id}.lock"

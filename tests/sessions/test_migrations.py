@@ -40,11 +40,11 @@ def version(data: Path) -> int:
     return int(found)
 
 
-def test_the_first_schema_is_version_one_and_each_step_adds_one(data: Path) -> None:
+def test_first_schema_is_version_one_with_single_steps(data: Path) -> None:
     assert version(data) == 1 + len(migrations.STEPS)
 
 
-def test_an_older_database_is_backed_up_and_brought_forward(data: Path) -> None:
+def test_older_database_is_backed_up_and_migrated(data: Path) -> None:
     steps = (*migrations.STEPS, add_column)
     with Store.open(data, steps=steps) as store:
         assert any("backups" in warning for warning in store.warnings)
@@ -97,7 +97,7 @@ os._exit(0)
 """
 
 
-def test_a_newer_database_whose_version_is_only_in_its_log_is_not_touched_either(data: Path) -> None:
+def test_newer_database_in_its_log_stays_untouched(data: Path) -> None:
     subprocess.run([sys.executable, "-c", CRASH_AFTER_MIGRATION, str(data)], env=environment(), check=True)
     files = [data / "wolo.db", data / "wolo.db-wal"]
     before = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]

@@ -20,7 +20,7 @@ def long_session(store: Store, turns: int = 30) -> str:
     return session
 
 
-def test_it_ends_where_enough_was_read_and_a_turn_begins(store: Store) -> None:
+def test_reading_ends_at_a_turn_once_enough(store: Store) -> None:
     session = long_session(store)
     loaded = store.load(session, most_bytes=10_000)
     first = loaded.entries[0]
@@ -35,12 +35,12 @@ def test_it_ends_where_enough_was_read_and_a_turn_begins(store: Store) -> None:
     assert whole.unread == 0
 
 
-def test_a_session_that_is_not_larger_is_read_whole(store: Store) -> None:
+def test_session_below_the_limit_is_read_whole(store: Store) -> None:
     session = long_session(store, 3)
     assert store.load(session, most_bytes=1_000_000) == store.load(session)
 
 
-def test_what_the_last_compaction_still_sends_is_read_however_far_back_it_is(store: Store) -> None:
+def test_last_compaction_is_read_from_any_distance(store: Store) -> None:
     session = long_session(store, 10)
     store.append(session, [CompactionEntry(shortened=("msg_2", "msg_3"), left_out=("msg_0", "msg_1"))])
     store.append(session, [said("prompt 10"), *tool_turn(10)])
@@ -62,24 +62,24 @@ def compacted_session(store: Store, turns: int, *, sent: int = 10, names_first: 
     return session
 
 
-def test_after_a_compaction_as_much_is_read_of_a_long_session_as_of_a_short_one(store: Store) -> None:
+def test_compaction_bounds_reading_for_any_session_length(store: Store) -> None:
     loaded = [store.load(compacted_session(store, turns), most_bytes=LOAD_LIMIT_BYTES) for turns in (60, 200)]
     assert [len(each.entries) for each in loaded] == [3 * 24 + 1] * 2
     assert SHOWN_BYTES < 24 * 11_000
     assert texts(loaded[1].entries)[0] == "prompt 176"
 
 
-def test_all_that_a_compaction_sends_is_read_though_it_is_more_than_is_shown(store: Store) -> None:
+def test_compaction_content_is_read_beyond_the_shown(store: Store) -> None:
     loaded = store.load(compacted_session(store, 200, sent=100), most_bytes=LOAD_LIMIT_BYTES)
     assert texts(loaded.entries)[0] == "prompt 100"
 
 
-def test_a_compaction_that_does_not_name_its_first_message_reads_on(store: Store) -> None:
+def test_compaction_without_first_message_reads_on(store: Store) -> None:
     loaded = store.load(compacted_session(store, 60, names_first=False), most_bytes=LOAD_LIMIT_BYTES)
     assert loaded.unread == 0
 
 
-def test_a_turn_longer_than_enough_is_torn_and_keeps_its_prompt(store: Store) -> None:
+def test_overlong_turn_is_torn_keeping_its_prompt(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("an earlier prompt"), said("the task")])
     for number in range(40):
@@ -92,7 +92,7 @@ def test_a_turn_longer_than_enough_is_torn_and_keeps_its_prompt(store: Store) ->
     assert [message.text for message in messages(loaded.entries)][:1] == ["the task"]
 
 
-def test_entries_that_lie_in_files_of_their_own_count_with_all_they_hold(store: Store) -> None:
+def test_entries_in_own_files_count_fully(store: Store) -> None:
     session = store.create("/").id
     for number in range(20):
         store.append(session, [said(f"prompt {number}"), *tool_turn(number, output="y" * 200_000)])
@@ -109,7 +109,7 @@ def test_a_damaged_entry_on_the_way_is_counted(store: Store, tmp_path: Path) -> 
     assert store.load(session, most_bytes=10_000).skipped == 1
 
 
-def test_what_stands_for_the_unread_says_so() -> None:
+def test_placeholder_for_unread_entries_says_so() -> None:
     entry = opening(12_345)
     assert entry.left_out
     assert isinstance(entry.summary, Message)
@@ -117,7 +117,7 @@ def test_what_stands_for_the_unread_says_so() -> None:
     assert isinstance(entry.summary.parts[0], TextPart)
 
 
-def test_reading_on_gives_so_much_at_a_time_and_misses_nothing(store: Store) -> None:
+def test_reading_on_gives_bounded_parts_without_gaps(store: Store) -> None:
     session = long_session(store, 10)
     pages: list[list[int]] = []
     after = 0

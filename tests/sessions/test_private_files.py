@@ -64,7 +64,7 @@ def test_everything_is_private_whatever_the_umask(place: Path, umask: int) -> No
     assert stat.S_IMODE((place / "deep").stat().st_mode) == 0o700
 
 
-def test_files_that_others_could_read_are_repaired_with_a_word(tmp_path: Path) -> None:
+def test_files_readable_by_others_are_repaired_with_notice(tmp_path: Path) -> None:
     data = tmp_path / "data"
     Store.open(data).close()
     for path, mode in ((data, 0o755), (data / "wolo.db", 0o644), (data / "blobs", 0o705)):
@@ -78,7 +78,7 @@ def test_files_that_others_could_read_are_repaired_with_a_word(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", [".", "wolo.db", "wolo.lock", "blobs"])
-def test_what_others_could_write_is_refused(tmp_path: Path, name: str) -> None:
+def test_file_writable_by_others_is_refused(tmp_path: Path, name: str) -> None:
     data = tmp_path / "data"
     Store.open(data).close()
     (data / name).chmod(0o777)
@@ -90,7 +90,7 @@ def test_what_others_could_write_is_refused(tmp_path: Path, name: str) -> None:
         Store.open(data)
 
 
-def test_another_users_directory_is_refused_also_behind_a_link(place: Path) -> None:
+def test_foreign_user_directory_is_refused_behind_links_too(place: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root: a directory of another user cannot be made without it")
     theirs = place / "theirs"
@@ -102,7 +102,7 @@ def test_another_users_directory_is_refused_also_behind_a_link(place: Path) -> N
     assert sorted(path.name for path in theirs.iterdir()) == ["blobs", "locks", "wolo.db", "wolo.lock", "wolo.use"]
 
 
-def test_a_link_in_place_of_the_database_is_refused(tmp_path: Path) -> None:
+def test_link_replacing_the_database_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "data"
     Store.open(data).close()
     elsewhere = (data / "wolo.db").rename(tmp_path / "elsewhere.db")
@@ -111,7 +111,7 @@ def test_a_link_in_place_of_the_database_is_refused(tmp_path: Path) -> None:
         Store.open(data)
 
 
-def test_a_directory_of_ones_own_may_be_reached_through_a_link(tmp_path: Path) -> None:
+def test_own_directory_may_be_reached_by_link(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     with Store.open(real) as store:
         session = store.create("/")
@@ -132,7 +132,7 @@ def test_a_place_that_cannot_be_written_is_named(place: Path) -> None:
     assert "not a directory" in as_nobody(OPEN, place / "file" / "data").stdout
 
 
-def test_a_database_that_became_read_only_says_so_and_keeps_what_it_has(place: Path) -> None:
+def test_database_turned_readonly_says_so_and_keeps_content(place: Path) -> None:
     code = FILL.partition("with Store")[0] + (
         "with Store.open(data) as store:\n"
         "    session = store.create('/')\n"

@@ -79,7 +79,7 @@ def look_closed(data: Path) -> dict[str, object]:
     return found
 
 
-def test_a_directory_that_cannot_be_written_can_be_read(folder: Path) -> None:
+def test_unwritable_directory_can_be_read(folder: Path) -> None:
     found = unprivileged.call(look_closed, folder / "data")
     (warning,) = found.pop("warnings")  # type: ignore[misc]
     assert "read-only" in warning
@@ -103,7 +103,7 @@ def look_with_log(data: Path) -> dict[str, object]:
     return look(data)
 
 
-def test_what_stands_in_a_log_is_read_too(folder: Path) -> None:
+def test_log_content_is_read_too(folder: Path) -> None:
     found = unprivileged.call(look_with_log, folder / "data")
     assert found["texts"] == ["find the postern", "Looking at file 1."]
 
@@ -135,7 +135,7 @@ def test_a_newer_database_is_read_and_not_touched(tmp_path: Path, change: str) -
     assert (found["texts"], found["found"], found["refused"]) == (["find the postern", "Looking at file 1."], [1], True)
 
 
-def test_a_newer_database_whose_tables_are_others_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_newer_database_with_other_tables_is_one_sentence(tmp_path: Path) -> None:
     data = tmp_path / "data"
     fill(data)
     with sqlite3.connect(data / "wolo.db") as connection:

@@ -34,7 +34,7 @@ def test_results_are_put_into_the_calls_they_answer() -> None:
     assert folded[1].calls[0].output == "y" * 2000
 
 
-def test_results_may_come_one_by_one_and_the_last_word_counts() -> None:
+def test_results_come_singly_and_the_last_counts() -> None:
     one, two = ToolPart(id="p1", tool="read"), ToolPart(id="p2", tool="read")
     running = replace(one, status="running")
     done = replace(one, status="completed", outcome="ok", output="fine")
@@ -50,7 +50,7 @@ def test_results_may_come_one_by_one_and_the_last_word_counts() -> None:
     assert folded[0].calls == (done, failed)
 
 
-def test_calls_that_a_crash_cut_off_are_interrupted_or_never_started() -> None:
+def test_calls_cut_by_a_crash_are_interrupted() -> None:
     allowed = ToolPart(id="p1", tool="shell", metadata={"verdict": {"decision": "allow"}})
     waiting = ToolPart(id="p2", tool="shell", metadata={"verdict": {"decision": "ask"}})
     running = ToolPart(id="p3", tool="shell", status="running", output="part", metadata={"verdict": {"decision": "ask"}})
@@ -61,14 +61,14 @@ def test_calls_that_a_crash_cut_off_are_interrupted_or_never_started() -> None:
     assert message.calls[2].output == "part"
 
 
-def test_what_was_settled_once_is_settled_the_same_way_after_the_next_turn() -> None:
+def test_settled_call_stays_settled_after_the_next_turn() -> None:
     entries: list[AnyEntry] = [said("go"), asked(ToolPart(id="p1", tool="shell", metadata={"verdict": {"decision": "allow"}}))]
     before = messages(entries)
     after = messages([*entries, said("go on"), answer("fine")])
     assert after[: len(before)] == before
 
 
-def test_text_that_was_still_streaming_becomes_an_interrupted_answer() -> None:
+def test_streaming_text_becomes_an_interrupted_answer() -> None:
     prompt = said("hi")
     pieces = [PartialEntry(message_id="msg_p", text="Hello "), PartialEntry(message_id="msg_p", text="wor")]
     first = messages([prompt, *pieces])
@@ -78,7 +78,7 @@ def test_text_that_was_still_streaming_becomes_an_interrupted_answer() -> None:
     assert [message.text for message in again[2:]] == ["go on", "ok"]
 
 
-def test_text_of_an_attempt_that_was_tried_again_is_dropped() -> None:
+def test_text_of_a_retried_attempt_is_dropped() -> None:
     broken = PartialEntry(message_id="msg_1", text="Broken")
     second = PartialEntry(message_id="msg_2", text="Second")
     assert [message.text for message in messages([said("hi"), broken, answer("Whole")])] == ["hi", "Whole"]
@@ -90,5 +90,5 @@ def test_text_that_was_taken_back_is_dropped() -> None:
     assert [message.text for message in messages([said("hi"), kept, PartialEntry(message_id="msg_1", text="")])] == ["hi"]
 
 
-def test_results_for_a_message_that_is_lost_are_ignored() -> None:
+def test_results_of_a_lost_message_are_ignored() -> None:
     assert messages([tool_turn(1)[1], said("hi")])[0].text == "hi"

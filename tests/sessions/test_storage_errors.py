@@ -38,7 +38,7 @@ def append_for_ever(store: Store, session_id: str) -> None:
         store.append(session_id, [said("x" * 50_000)])
 
 
-def test_a_full_disk_is_said_and_takes_nothing_away(small_disk: Path) -> None:
+def test_full_disk_is_reported_without_loss(small_disk: Path) -> None:
     with Store.open(small_disk / "data") as store:
         session = store.create("/")
         with pytest.raises(SessionError, match="disk is full") as caught:
@@ -67,7 +67,7 @@ def fill(disk: Path) -> None:
             file.write(b"x" * PAGE)
 
 
-def test_a_session_can_be_taken_up_on_a_full_disk(small_disk: Path) -> None:
+def test_session_continues_on_a_full_disk(small_disk: Path) -> None:
     with Store.open(small_disk / "data") as store:
         session = store.create("/")
         store.append(session.id, [said("before")])
@@ -103,7 +103,7 @@ with Store.open(Path(sys.argv[1])) as store:
 """
 
 
-def test_a_limit_on_file_sizes_is_said_and_takes_nothing_away(data: Path) -> None:
+def test_file_size_limit_is_reported_without_loss(data: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
     ended = subprocess.run(
         python_argv("-c", LIMITED, data), capture_output=True, text=True, env=environment(), timeout=60, check=False
@@ -114,7 +114,7 @@ def test_a_limit_on_file_sizes_is_said_and_takes_nothing_away(data: Path) -> Non
     assert second == "True"
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(data: Path) -> None:
+def test_foreign_program_database_is_refused_untouched(data: Path) -> None:
     import sqlite3
 
     Store.open(data).close()
@@ -129,7 +129,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(data: Path) -> 
     assert digest(data / "wolo.db") == before
 
 
-def test_a_database_that_is_gone_while_its_log_is_there_is_not_replaced(data: Path) -> None:
+def test_database_missing_beside_its_log_is_not_replaced(data: Path) -> None:
     Store.open(data).close()
     database, log = data / "wolo.db", data / "wolo.db-wal"
     database.unlink()
@@ -161,7 +161,7 @@ def test_a_log_that_is_gone_is_missed(data: Path) -> None:
         assert store.warnings == ()
 
 
-def test_a_damaged_row_is_skipped_and_counted_and_the_rest_is_there(data: Path) -> None:
+def test_damaged_row_is_counted_and_skipped(data: Path) -> None:
     with Store.open(data) as store:
         session = store.create("/")
         for number in range(50):
@@ -187,7 +187,7 @@ def test_a_damaged_row_is_skipped_and_counted_and_the_rest_is_there(data: Path) 
         assert texts(store.load(session.id).entries)[-1] == "more"
 
 
-def test_a_lost_file_of_a_large_entry_is_counted(data: Path) -> None:
+def test_lost_file_of_a_large_entry_is_counted(data: Path) -> None:
     with Store.open(data) as store:
         session = store.create("/")
         store.append(session.id, [said("small"), said("x" * ROW_LIMIT_BYTES * 2), said("y" * ROW_LIMIT_BYTES * 2)])
@@ -199,7 +199,7 @@ def test_a_lost_file_of_a_large_entry_is_counted(data: Path) -> None:
         assert loaded.skipped == 2
 
 
-def test_what_a_later_wolo_has_added_is_counted_not_choked_on(data: Path) -> None:
+def test_later_additions_are_counted_without_failing(data: Path) -> None:
     from wolo.sessions.entries import link_row
 
     with Store.open(data) as store:
@@ -215,7 +215,7 @@ def test_what_a_later_wolo_has_added_is_counted_not_choked_on(data: Path) -> Non
         assert store.load(session.id).skipped == 1
 
 
-def test_what_a_dead_writer_left_in_blobs_is_cleared_away(data: Path) -> None:
+def test_blob_leftovers_of_dead_writers_are_cleared(data: Path) -> None:
     Store.open(data).close()
     (data / "blobs" / ".incoming").write_bytes(b"half")
     Store.open(data).close()

@@ -29,7 +29,7 @@ def store(data: Path) -> Iterator[Store]:
         yield opened
 
 
-def test_what_was_said_is_there_when_the_store_is_opened_again(data: Path, tmp_path: Path) -> None:
+def test_stored_messages_survive_reopening(data: Path, tmp_path: Path) -> None:
     with Store.open(data) as store:
         session = store.create(tmp_path, model="zai/glm-5.2", mode="auto", name="calc")
         with store.lock(session.id):
@@ -51,7 +51,7 @@ def test_what_was_said_is_there_when_the_store_is_opened_again(data: Path, tmp_p
         assert (loaded.info.turns, loaded.info.tokens, loaded.info.cost_usd) == (1, 120, 0.001)
 
 
-def test_every_kind_of_entry_comes_back_as_it_was(store: Store) -> None:
+def test_every_entry_kind_returns_unchanged(store: Store) -> None:
     session = store.create("/")
     image = Message(role="user", parts=(ImagePart(media_type="image/png", data=bytes(range(256))),), finished=True)
     entries = (
@@ -67,7 +67,7 @@ def test_every_kind_of_entry_comes_back_as_it_was(store: Store) -> None:
     assert store.load(session.id).info.model == "openai/gpt-5"
 
 
-def test_text_that_has_no_utf8_is_kept_with_a_mark_in_its_place(store: Store) -> None:
+def test_non_utf8_text_is_kept_with_a_mark(store: Store) -> None:
     session = store.create("/")
     store.append(session.id, [said("before \ud83d after"), CustomEntry(custom_type="x", data={"\udcff": Path("/a")})])
     loaded = store.load(session.id)
@@ -76,7 +76,7 @@ def test_text_that_has_no_utf8_is_kept_with_a_mark_in_its_place(store: Store) ->
     assert loaded.skipped == 0
 
 
-def test_an_append_of_several_entries_is_all_or_nothing(store: Store) -> None:
+def test_appended_entries_are_all_or_nothing(store: Store) -> None:
     taken = store.create("/", name="taken")
     session = store.create("/")
     with pytest.raises(SessionError, match="already named taken"):
@@ -95,7 +95,7 @@ def test_large_entries_lie_in_files_and_come_back(store: Store, data: Path) -> N
     assert (data / "wolo.db-wal").stat().st_size < ROW_LIMIT_BYTES * 3
 
 
-def test_an_answer_of_unknown_price_makes_the_sum_unknown(store: Store) -> None:
+def test_answer_without_price_makes_the_sum_unknown(store: Store) -> None:
     session = store.create("/")
     assert store.load(session.id).info.cost_usd == 0
     store.append(session.id, [tool_turn(1, cost=None)[0]])
@@ -127,7 +127,7 @@ def test_a_fork_goes_its_own_way(store: Store, data: Path) -> None:
     assert list((data / "blobs").iterdir()) == []
 
 
-def test_a_kept_output_is_a_file_to_read_until_its_session_is_deleted(store: Store) -> None:
+def test_kept_output_lives_until_its_session_is_deleted(store: Store) -> None:
     session, other = store.create("/"), store.create("/")
     path = store.store_blob(session.id, "../../pytest -q: output.txt", b"line\n" * 1000)
     assert path.read_bytes() == b"line\n" * 1000
@@ -181,7 +181,7 @@ def test_a_new_name_must_be_free_and_plain(store: Store) -> None:
     assert store.find("three").id == session.id
 
 
-def test_an_id_can_be_given_but_not_taken_twice_nor_lead_out_of_the_directory(store: Store) -> None:
+def test_given_id_is_unique_and_stays_inside(store: Store) -> None:
     assert store.create("/", id="session_123").id == "session_123"
     for bad in ("session_123", "../x", "a b", "a/b", "x" * 200, ".hidden"):
         with pytest.raises(SessionError):
@@ -208,7 +208,7 @@ def test_threads_take_turns(store: Store) -> None:
     assert [text for text in kept if text.startswith("2 ")] == [f"2 {number}" for number in range(20)]
 
 
-def test_a_long_session_is_as_quick_to_add_to_as_a_short_one(store: Store) -> None:
+def test_long_session_appends_as_quickly_as_short(store: Store) -> None:
     """Counted in steps of SQLite's machine, which no busy neighbour changes."""
     session = store.create("/")
 
@@ -232,7 +232,7 @@ def test_a_long_session_is_as_quick_to_add_to_as_a_short_one(store: Store) -> No
     assert steps() <= few * 1.1
 
 
-def test_a_session_begins_with_its_first_entries_or_not_at_all(store: Store, data: Path) -> None:
+def test_session_begins_with_its_first_entries_together(store: Store, data: Path) -> None:
     session = store.create("/", id="session_1", entries=[said("one"), said("two")])
     assert [message.text for message in replay_entries.messages(store.load(session.id).entries)] == ["one", "two"]
     with pytest.raises(SessionError, match="already a session"):

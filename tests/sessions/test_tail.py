@@ -40,7 +40,7 @@ def test_a_text_that_grows_is_told_once() -> None:
     ]
 
 
-def test_a_result_is_told_when_it_is_there_and_how_it_ended() -> None:
+def test_result_is_reported_when_present_with_its_end() -> None:
     call, result = tool_turn(1, output="no such file")
     failed = replace(result.parts[0], status="failed", outcome="error")
     running = replace(result.parts[0], status="running", outcome=None, output="")

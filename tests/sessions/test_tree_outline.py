@@ -37,7 +37,7 @@ def test_branches_are_set_in_where_they_leave(store: Store) -> None:
     ]
 
 
-def test_a_branch_is_found_by_any_of_its_prompts(store: Store) -> None:
+def test_branch_is_found_by_any_of_its_prompts(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("one"), said("two"), *tool_turn(1)])
     store.append(session, [BranchEntry(left=4), said("other")], behind=1)

@@ -151,7 +151,7 @@ async def test_reasoning_tokens_are_told_where_there_are_some(provider: Provider
     assert attributes(receiver.named("invoke_agent wolo"))["gen_ai.usage.reasoning.output_tokens"] == 7
 
 
-def test_a_terminal_exports_each_turn_and_what_was_interrupted(provider: ProviderServer, receiver: Receiver) -> None:
+def test_terminal_exports_turns_and_interruptions(provider: ProviderServer, receiver: Receiver) -> None:
     """The whole command: the first turn arrives while it runs, the interrupted one when it leaves."""
     hold = Hold()
     slow = text("one two three four five six seven eight nine")
@@ -177,7 +177,7 @@ def test_a_terminal_exports_each_turn_and_what_was_interrupted(provider: Provide
     assert receiver.metrics["gen_ai.client.operation.duration"]
 
 
-async def test_an_editor_exports_turns_of_each_session_while_it_is_open(
+async def test_editor_exports_turns_of_each_open_session(
     provider: ProviderServer, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, isolated: Path
 ) -> None:
     pytest.importorskip("acp", reason="needs the extra acp")
@@ -276,7 +276,7 @@ async def test_the_variables_of_opentelemetry_are_obeyed(
         ("OTEL_TRACES_EXPORTER", "console", "OTEL_TRACES_EXPORTER=console is not supported"),
     ],
 )
-async def test_what_cannot_be_exported_is_said(
+async def test_failed_export_is_reported(
     provider: ProviderServer, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, name: str, setting: str, notice: str
 ) -> None:
     monkeypatch.setenv(name, setting)
@@ -287,7 +287,7 @@ async def test_what_cannot_be_exported_is_said(
     assert not receiver.spans
 
 
-def test_a_dead_collector_costs_a_run_nothing_that_is_seen(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_collector_costs_nothing_visible(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole command: its output is as without telemetry."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     provider.script(text("Hello."))

@@ -72,7 +72,7 @@ async def test_no_answer_is_a_result_and_no_failure(harness: ToolHarness, replie
     assert await harness.call("ask", questions=[DATABASE]) == CallResult(DISMISSED)
 
 
-async def test_a_turn_that_is_stopped_says_that_nobody_answered(harness: ToolHarness) -> None:
+async def test_stopped_turn_reports_that_nobody_answered(harness: ToolHarness) -> None:
     async def think(call_id: str, questions: Sequence[Question]) -> Replies | None:
         await asyncio.sleep(60)
         return None
@@ -87,7 +87,7 @@ async def test_a_turn_that_is_stopped_says_that_nobody_answered(harness: ToolHar
     assert stopped.value.result.text == STOPPED
 
 
-async def test_where_nobody_is_there_the_model_is_told_to_go_on(harness: ToolHarness) -> None:
+async def test_unattended_model_is_told_to_continue(harness: ToolHarness) -> None:
     with pytest.raises(ToolError, match=NOBODY):
         await harness.call("ask", questions=[DATABASE])
 
@@ -105,7 +105,7 @@ async def test_where_nobody_is_there_the_model_is_told_to_go_on(harness: ToolHar
         ("what?", "questions"),
     ],
 )
-async def test_what_nobody_could_answer_is_said_in_a_sentence(harness: ToolHarness, questions: Any, said: str) -> None:
+async def test_unanswerable_question_is_reported_in_a_sentence(harness: ToolHarness, questions: Any, said: str) -> None:
     Person(harness, None)
     with pytest.raises(ToolError, match=said):
         await harness.call("ask", questions=questions)

@@ -39,7 +39,7 @@ def test_edits_that_a_diff_shows_are_in_view(harness: ToolHarness) -> None:
 
 
 @pytest.mark.parametrize("case", CALLS)
-async def test_a_change_is_shown_before_it_is_made_as_after_it(harness: ToolHarness, case: str) -> None:
+async def test_change_shows_equally_before_and_after(harness: ToolHarness, case: str) -> None:
     name, arguments, kind = CALLS[case]
     harness.put("a.py", "x\n")
     await harness.call("read", path="a.py")
@@ -53,14 +53,14 @@ async def test_a_change_is_shown_before_it_is_made_as_after_it(harness: ToolHarn
     assert {change.path for change in before.changes} == set(result.files_changed)
 
 
-async def test_a_call_that_will_fail_has_no_view_and_leaves_no_trace(harness: ToolHarness) -> None:
+async def test_failing_call_has_no_view_and_no_trace(harness: ToolHarness) -> None:
     path = harness.put("a.py", "x\n")
     assert seen_before(harness, "edit", path="a.py", old="missing", new="y") is None
     assert seen_before(harness, "edit", path="b.py", old="missing", new="y") is None
     assert harness.services.ledger.count_miss(path) == 1
 
 
-async def test_of_a_large_file_only_the_passage_is_carried(harness: ToolHarness) -> None:
+async def test_large_file_carries_only_the_passage(harness: ToolHarness) -> None:
     harness.put("big.txt", "".join(f"line {number}\n" for number in range(20_000)))
     view = seen_before(harness, "edit", path="big.txt", old="line 9999\n", new="changed\n")
     assert isinstance(view, Diff)
@@ -71,7 +71,7 @@ async def test_of_a_large_file_only_the_passage_is_carried(harness: ToolHarness)
     assert change.after == change.before.replace("line 9999", "changed")
 
 
-async def test_places_are_absolute_with_a_line_where_it_is_known(harness: ToolHarness) -> None:
+async def test_places_are_absolute_with_known_lines(harness: ToolHarness) -> None:
     path = str(harness.put("a.py", "x\ny\n"))
     tool, args = harness.toolbox.decode("read", {"path": "a.py", "offset": 2})
     assert locations_of(args, tool.intents(args, harness.services)) == (Location(path, 2),)

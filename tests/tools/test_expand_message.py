@@ -44,7 +44,7 @@ async def expand(tmp_path: Path, **arguments: object) -> str:
     return result.text
 
 
-async def test_a_result_comes_back_by_its_id_page_by_page(tmp_path: Path) -> None:
+async def test_result_returns_by_id_page_by_page(tmp_path: Path) -> None:
     pages, offset = "", 1
     while True:
         shown = await expand(tmp_path, id="part_log", offset=offset)
@@ -56,13 +56,13 @@ async def test_a_result_comes_back_by_its_id_page_by_page(tmp_path: Path) -> Non
     assert pages == LINES
 
 
-async def test_a_range_of_lines_or_characters_is_shown_alone(tmp_path: Path) -> None:
+async def test_range_of_lines_or_characters_shows_alone(tmp_path: Path) -> None:
     assert (await expand(tmp_path, id="call_7", offset=7, limit=2)).startswith("line 7 of the log\nline 8 of the log\n[lines 7–8")
     shown = await expand(tmp_path, id="part_min", unit="characters", offset=50_001, limit=6)
     assert shown.startswith("NEEDLE\n[characters 50,001–50,006 of 50,015")
 
 
-async def test_a_line_that_is_too_long_says_how_to_see_it(tmp_path: Path) -> None:
+async def test_overlong_line_says_how_to_see_it(tmp_path: Path) -> None:
     assert "unit characters, from offset 1" in await expand(tmp_path, id="part_min")
 
 
@@ -71,7 +71,7 @@ async def test_a_message_comes_with_its_calls(tmp_path: Path) -> None:
     assert shown.startswith("I run it.\n\n[called shell, id part_log:")
 
 
-async def test_a_query_finds_passages_everywhere_or_in_one_result(tmp_path: Path) -> None:
+async def test_query_finds_passages_anywhere_or_in_one_result(tmp_path: Path) -> None:
     everywhere = await expand(tmp_path, query="TABS never")
     assert "Use tabs, never blanks." in everywhere
     inside = await expand(tmp_path, id="part_log", query="line 1234")
@@ -97,7 +97,7 @@ async def test_without_arguments_all_messages_are_listed(tmp_path: Path) -> None
     assert (await expand(tmp_path, id="msg_lead")).split("\n") == listed
 
 
-async def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+async def test_missing_message_is_reported(tmp_path: Path) -> None:
     assert "No line has all of these words" in await expand(tmp_path, query="nowhere to be found")
     for wrong, word in (({"id": "msg_nope"}, "msg_nope"), ({"id": "part_log", "offset": 9_999}, "3,000 lines")):
         with pytest.raises(ToolError, match=word):

@@ -47,7 +47,7 @@ async def fetch(tool: Fetch, services: ToolServices, url: str, **arguments: Any)
     return await tool.run(args, CallContext(services))  # type: ignore[arg-type]  # the same
 
 
-async def test_a_page_comes_as_markdown_with_where_it_is_from_and_what_it_is(here: Site, services: ToolServices) -> None:
+async def test_page_comes_as_markdown_with_source_and_kind(here: Site, services: ToolServices) -> None:
     here.pages["/a?b=c"] = answer("<title>The title</title><h1>One</h1><p>Two <a href='/x'>three</a>.<script>evil()</script>")
     result = await fetch(here.tool(), services, here.url("/a?b=c#part"))
     url = here.url("/a?b=c")
@@ -57,7 +57,7 @@ async def test_a_page_comes_as_markdown_with_where_it_is_from_and_what_it_is(her
     assert (result.view, result.is_error) == (Fetched(url, 200, 89), False)
 
 
-async def test_nothing_is_sent_that_the_page_does_not_need(here: Site, services: ToolServices) -> None:
+async def test_nothing_unneeded_is_sent_to_the_page(here: Site, services: ToolServices) -> None:
     here.pages["/"] = moved("/next", "302 Found\r\nset-cookie: a=b")
     here.pages["/next"] = answer("<p>x")
     await fetch(here.tool(), services, here.url("/"))
@@ -74,7 +74,7 @@ async def test_text_comes_as_it_is(here: Site, services: ToolServices, kind: str
     assert (await fetch(here.tool(), services, here.url())).text.endswith(']\n\n{"a": "<b>1</b>"}\nx')
 
 
-async def test_html_comes_as_it_is_when_that_is_asked_for(here: Site, services: ToolServices) -> None:
+async def test_html_comes_unchanged_on_request(here: Site, services: ToolServices) -> None:
     here.pages["/"] = answer("<p>x</p><script>y()</script>")
     assert (await fetch(here.tool(), services, here.url(), raw=True)).text.endswith("\n\n<p>x</p><script>y()</script>")
 
@@ -91,7 +91,7 @@ async def test_html_comes_as_it_is_when_that_is_asked_for(here: Site, services: 
         ("video/mp4; x=y", b"x"),
     ],
 )
-async def test_what_is_no_text_is_refused_in_a_sentence(here: Site, services: ToolServices, kind: str, body: bytes) -> None:
+async def test_non_text_content_is_refused_in_sentence(here: Site, services: ToolServices, kind: str, body: bytes) -> None:
     here.pages["/"] = answer(body, kind=kind)
     with pytest.raises(ToolError, match=r"is not text: [a-z/-]+4?, \d bytes\."):
         await fetch(here.tool(), services, here.url())
@@ -156,9 +156,7 @@ async def test_a_page_without_end_is_stopped(here: Site, services: ToolServices)
     assert "Truncated" in (await fetch(here.tool(), services, here.url())).text
 
 
-async def test_of_a_long_page_both_ends_come_and_the_file_that_holds_all_of_it(
-    here: Site, services: ToolServices, tmp_path: Path
-) -> None:
+async def test_long_page_gives_both_ends_and_its_file(here: Site, services: ToolServices, tmp_path: Path) -> None:
     here.pages["/"] = answer("".join(f"<p>line {n}</p>" for n in range(20_000)))
     result = await fetch(here.tool(), services, here.url())
     assert len(result.text) < 40_000
@@ -170,7 +168,7 @@ async def test_of_a_long_page_both_ends_come_and_the_file_that_holds_all_of_it(
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Internal Server Error", "403 Forbidden"])
-async def test_the_text_of_an_error_page_is_a_result(here: Site, services: ToolServices, status: str) -> None:
+async def test_error_page_text_is_a_result(here: Site, services: ToolServices, status: str) -> None:
     here.pages["/"] = answer("<h1>Sorry</h1>", status=status)
     result = await fetch(here.tool(), services, here.url())
     assert result.is_error
@@ -183,7 +181,7 @@ async def test_an_empty_page_says_so(here: Site, services: ToolServices) -> None
     assert (await fetch(here.tool(), services, here.url())).text.endswith("(nothing to read)")
 
 
-async def test_redirects_on_the_same_server_are_followed_five_times(here: Site, services: ToolServices) -> None:
+async def test_redirects_on_one_server_follow_five_times(here: Site, services: ToolServices) -> None:
     here.pages |= {
         f"/{n}": moved(f"/{n + 1}", status) for n, status in enumerate(("301 M", "302 F", "303 S", "307 T", "308 P", "302 F"))
     }
@@ -196,7 +194,7 @@ async def test_redirects_on_the_same_server_are_followed_five_times(here: Site, 
         await fetch(here.tool(), services, here.url("/loop"))
 
 
-async def test_a_redirect_to_another_host_is_named_and_not_followed(here: Site, services: ToolServices) -> None:
+async def test_redirect_to_another_host_is_named_unfollowed(here: Site, services: ToolServices) -> None:
     for other in (
         here.url("/there", "other.example"),
         f"http://site.example:{here.port + 1}/",
@@ -211,7 +209,7 @@ async def test_a_redirect_to_another_host_is_named_and_not_followed(here: Site, 
         assert set(here.looked_up) == {"site.example"}
 
 
-async def test_a_redirect_the_gate_allows_is_followed_and_only_that_one(here: Site, services: ToolServices) -> None:
+async def test_redirect_the_gate_allows_is_followed_alone(here: Site, services: ToolServices) -> None:
     asked: list[str] = []
     allowed = replace(services, may_fetch=lambda url: asked.append(url) is None and "other.example" in url)
     here.pages |= {"/": moved(here.url("/there", "other.example")), "/there": moved(here.url("/third", "third.example"))}
@@ -232,7 +230,7 @@ async def test_a_redirect_the_gate_allows_is_followed_and_only_that_one(here: Si
         "http://0x7f.1/",
     ],
 )
-async def test_a_redirect_to_what_is_never_fetched_is_an_error(here: Site, services: ToolServices, location: str) -> None:
+async def test_redirect_to_forbidden_kinds_is_an_error(here: Site, services: ToolServices, location: str) -> None:
     here.pages["/"] = moved(location)
     with pytest.raises(ToolError):
         await fetch(here.tool(), replace(services, may_fetch=lambda url: True), here.url())
@@ -241,16 +239,14 @@ async def test_a_redirect_to_what_is_never_fetched_is_an_error(here: Site, servi
 @pytest.mark.parametrize(
     "to", ["http://10.0.0.1/", "http://169.254.169.254/latest/meta-data/", "http://inside.example/", "http://[::1]/"]
 )
-async def test_a_redirect_into_a_private_network_is_refused_whatever_is_allowed(
-    here: Site, services: ToolServices, to: str
-) -> None:
+async def test_redirect_into_private_networks_is_always_refused(here: Site, services: ToolServices, to: str) -> None:
     here.names["inside.example"] = ("192.168.1.1",)
     here.pages["/"] = moved(to)
     with pytest.raises(ToolError, match="only public addresses can be fetched"):
         await fetch(here.tool(), replace(services, may_fetch=lambda url: True), here.url())
 
 
-async def test_a_name_is_looked_up_once_and_what_was_checked_is_what_is_reached(here: Site, services: ToolServices) -> None:
+async def test_name_is_looked_up_and_checked_once(here: Site, services: ToolServices) -> None:
     """A name server that says something else the second time changes nothing."""
     here.pages["/"] = answer("<p>first</p>")
     answers = iter((("127.0.0.1",), ("10.0.0.1",)))
@@ -265,14 +261,14 @@ async def test_a_name_is_looked_up_once_and_what_was_checked_is_what_is_reached(
         await fetch(tool, services, here.url())
 
 
-async def test_one_private_address_among_public_ones_is_enough_to_refuse(here: Site, services: ToolServices) -> None:
+async def test_one_private_address_among_public_is_refused(here: Site, services: ToolServices) -> None:
     here.names["mixed.example"] = ("127.0.0.1", "10.1.2.3")
     with pytest.raises(ToolError, match=r"mixed\.example is in a private network"):
         await fetch(here.tool(), services, here.url(host="mixed.example"))
     assert here.heads == []
 
 
-async def test_without_a_network_of_the_tests_own_nothing_here_can_be_reached(here: Site, services: ToolServices) -> None:
+async def test_nothing_here_is_reachable_without_test_network(here: Site, services: ToolServices) -> None:
     """The same page, fetched as it is fetched in earnest."""
     here.pages["/"] = answer("<p>x</p>")
     assert (await fetch(here.tool(), services, here.url(host="127.0.0.1"))).text.endswith("x")
@@ -296,15 +292,13 @@ async def test_unknown_names_and_closed_ports_are_sentences(here: Site, services
         await fetch(here.tool(), services, "http://site.example:9/")
 
 
-async def test_the_next_address_is_tried_when_one_does_not_answer(here: Site, services: ToolServices) -> None:
+async def test_next_address_is_tried_after_silence(here: Site, services: ToolServices) -> None:
     here.pages["/"] = answer("<p>x</p>")
     here.names["two.example"] = ("127.0.0.1", "127.0.0.1")
     assert (await fetch(here.tool(), services, here.url(host="two.example"))).text.endswith("x")
 
 
-async def test_a_server_that_says_nothing_is_left_after_a_while(
-    here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_server_is_left_after_a_while(here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 
@@ -314,9 +308,7 @@ async def test_a_server_that_says_nothing_is_left_after_a_while(
         await fetch(here.tool(), services, here.url())
 
 
-async def test_drops_in_the_time_limit_do_not_extend_it(
-    here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_drops_do_not_extend_the_time_limit(here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch) -> None:
     async def dripping(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
         while True:
@@ -359,7 +351,7 @@ async def test_a_look_up_that_hangs_holds_nobody(here: Site, services: ToolServi
         await task
 
 
-async def test_what_breaks_off_is_shown_as_far_as_it_came(here: Site, services: ToolServices) -> None:
+async def test_broken_content_shows_as_far_as_received(here: Site, services: ToolServices) -> None:
     async def broken(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 1000\r\n\r\nsome of it")
 
@@ -379,7 +371,7 @@ async def test_what_breaks_off_is_shown_as_far_as_it_came(here: Site, services: 
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
-async def test_what_is_no_http_is_a_sentence(here: Site, services: ToolServices, head: bytes) -> None:
+async def test_non_http_answer_is_a_sentence(here: Site, services: ToolServices, head: bytes) -> None:
     here.pages["/"] = head or answer()[:0]
     with pytest.raises(ToolError) as failed:
         await fetch(here.tool(), services, here.url())
@@ -402,7 +394,7 @@ async def test_escapes_in_a_page_do_not_get_far(here: Site, services: ToolServic
         ("  https://[2606:4700:0:0::1111]/x\n", "https://[2606:4700::1111]/x"),
     ],
 )
-async def test_the_guard_judges_the_address_in_its_one_spelling(services: ToolServices, given: str, judged: str) -> None:
+async def test_guard_judges_the_address_in_one_spelling(services: ToolServices, given: str, judged: str) -> None:
     tool, args = Toolbox().decode("fetch", {"url": given})
     assert tool.intents(args, services) == (FetchIntent(judged),)
 
@@ -420,9 +412,7 @@ async def test_other_agents_spellings_are_understood(services: ToolServices, arg
     assert tool.intents(args, services) == (FetchIntent("https://a.org/"),)
 
 
-async def test_a_page_that_is_too_long_ends_in_no_half_of_a_secret(
-    here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_overlong_page_ends_in_no_half_secret(here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.tools.web.download.MOST_BYTES", 2000)
     services = replace(services, secrets=Secrets([Secret("PASSWORD", "kD9vvQz81xwLm")]))
     for kind in ("text/plain", "text/html"):

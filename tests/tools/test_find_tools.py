@@ -50,7 +50,7 @@ def with_limit(most: int | None) -> Toolbox:
     return Toolbox(BUILTIN, most=most).offer()
 
 
-def test_as_many_as_a_provider_takes_are_offered_at_once() -> None:
+def test_accepted_number_of_tools_is_offered_at_once() -> None:
     own = len(Toolbox().names)
     toolbox = with_limit(own + 11)
     toolbox.add(many(10))
@@ -61,7 +61,7 @@ def test_as_many_as_a_provider_takes_are_offered_at_once() -> None:
     assert len(names(unlimited)) == own + 500
 
 
-async def test_more_of_them_wait_until_they_are_looked_for() -> None:
+async def test_surplus_tools_wait_for_a_search() -> None:
     toolbox = with_limit(30)
     toolbox.add([*many(100), Foreign("mcp__hub__create_issue", "Open an issue."), Foreign("mcp__hub__list_issues")])
     before = names(toolbox)
@@ -88,14 +88,14 @@ async def test_whatever_is_found_there_are_never_too_many() -> None:
         assert names(toolbox)[-3:] == wanted
 
 
-async def test_one_that_waits_can_be_called_by_its_name_all_the_same() -> None:
+async def test_waiting_tool_can_be_called_by_name() -> None:
     toolbox = with_limit(30)
     toolbox.add(many(100))
     tool, args = toolbox.decode("mcp__big__tool_007", {"a": 1})
     assert ((await tool.run(args, ToolHarness(Path.cwd()).context)).text, args) == ("mcp__big__tool_007", {"a": 1})
 
 
-def test_those_that_come_late_wait_where_they_do_not_fit_and_nobody_changes_places() -> None:
+def test_late_tools_wait_and_nobody_changes_places() -> None:
     toolbox = with_limit(40)
     toolbox.add(many(10, "first"))
     before = names(toolbox)
@@ -105,7 +105,7 @@ def test_those_that_come_late_wait_where_they_do_not_fit_and_nobody_changes_plac
     assert names(toolbox)[:-5] == [*before, FIND_TOOLS]
 
 
-def test_others_who_are_offered_a_part_have_their_own_search() -> None:
+def test_other_agents_with_part_have_own_search() -> None:
     toolbox = with_limit(30)
     toolbox.add(many(100))
     child = toolbox.offer(None, ("task",), most=25)
@@ -127,7 +127,7 @@ def test_a_refusal_for_too_many_makes_them_wait() -> None:
     assert not Toolbox().limit(3)
 
 
-async def test_a_search_for_nothing_is_a_word_to_the_model() -> None:
+async def test_empty_search_is_explained_to_the_model() -> None:
     toolbox = with_limit(30)
     toolbox.add(many(100))
     with pytest.raises(ToolError, match="`query` is missing"):
@@ -176,7 +176,7 @@ def test_a_refusal_for_their_number_is_recognised(said: str, most: int | None) -
     assert stated_tool_limit(said) == most
 
 
-async def test_tools_that_would_fill_the_window_wait_and_what_was_sent_stays() -> None:
+async def test_window_filling_tools_wait_with_requests_stable() -> None:
     toolbox = Toolbox(BUILTIN, budget=1_000).offer()
     toolbox.add(many(20, "small"))
     first = toolbox.specs()

@@ -48,7 +48,7 @@ async def test_images_of_outputs_are_given_as_images(harness: ToolHarness) -> No
     assert result.text.count("left out") == 4
 
 
-async def test_long_outputs_are_cut_and_long_notebooks_come_in_pages(harness: ToolHarness) -> None:
+async def test_long_outputs_are_cut_and_notebooks_paged(harness: ToolHarness) -> None:
     long = {"name": "stdout", "output_type": "stream", "text": "y" * 100_000}
     html = {"output_type": "execute_result", "data": {"text/html": "<b>"}}
     harness.put("a.ipynb", notebook(*(code("x = 1", long, html) for _ in range(40))))
@@ -66,7 +66,7 @@ async def test_long_outputs_are_cut_and_long_notebooks_come_in_pages(harness: To
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"cells": 1, "nbformat": 4}', '{"worksheets": [], "nbformat": 3}', "plain\n"])
-async def test_what_is_no_notebook_is_read_as_text(harness: ToolHarness, content: str) -> None:
+async def test_invalid_notebook_is_read_as_text(harness: ToolHarness, content: str) -> None:
     harness.put("a.ipynb", content)
     assert (await harness.call("read", path="a.ipynb")).text.startswith("1→")
 
@@ -80,7 +80,7 @@ async def test_odd_cells_cost_themselves_only(harness: ToolHarness, odd: dict[st
 
 
 @pytest.mark.parametrize("indent", [1, 2, None])
-async def test_an_edit_changes_the_source_of_a_cell_and_nothing_else(harness: ToolHarness, indent: int | None) -> None:
+async def test_edit_changes_only_the_source_of_cell(harness: ToolHarness, indent: int | None) -> None:
     before = notebook(markdown("é\n", "text"), code(["a = 1\n", "b = 'x'\n", "c = 3"], STREAM), code("d = 4"), indent=indent)
     file = harness.put("a.ipynb", before)
     await harness.call("read", path="a.ipynb")
@@ -105,7 +105,7 @@ async def test_an_edit_must_be_clear_across_cells(harness: ToolHarness) -> None:
         await harness.call("edit", path="a.ipynb", old="nowhere at all", new="y")
 
 
-async def test_the_json_itself_can_be_edited_while_it_stays_one(harness: ToolHarness) -> None:
+async def test_json_is_editable_while_it_stays_valid(harness: ToolHarness) -> None:
     file = harness.put("a.ipynb", notebook(code("x = 1", run=7)))
     await harness.call("edit", path="a.ipynb", old='"execution_count": 7', new='"execution_count": 8')
     assert file.read_text() == notebook(code("x = 1", run=8))

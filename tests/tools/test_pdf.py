@@ -64,7 +64,7 @@ async def test_pages_that_are_none(harness: ToolHarness, pages: str) -> None:
         await read(harness, pdf("x"), pages=pages)
 
 
-async def test_pages_past_the_end_and_pages_of_a_text(harness: ToolHarness) -> None:
+async def test_pages_beyond_the_end_and_text_pages(harness: ToolHarness) -> None:
     with pytest.raises(ToolError, match="has 1 page; there is no page 7"):
         await read(harness, pdf("x"), pages="7")
     harness.put("a.txt", "x")
@@ -78,7 +78,7 @@ async def test_a_scanned_document_is_told_as_such(harness: ToolHarness) -> None:
     assert "probably scanned" in text
 
 
-async def test_a_password_is_told_and_one_that_is_empty_is_none(harness: ToolHarness) -> None:
+async def test_password_is_reported_and_empty_one_is_none(harness: ToolHarness) -> None:
     for password, user in (("secret", "secret"), ("owner", "")):
         writer = pypdf.PdfWriter(io.BytesIO(pdf("Hidden")))
         writer.encrypt(user, password, algorithm="RC4-128")
@@ -112,7 +112,7 @@ async def test_one_that_takes_too_long_is_stopped(harness: ToolHarness, monkeypa
         await read(harness, pdf("x"))
 
 
-async def test_one_that_unpacks_to_much_costs_its_own_process_only(harness: ToolHarness) -> None:
+async def test_large_unpacking_costs_its_own_process_only(harness: ToolHarness) -> None:
     packed = zlib.compress(zlib.compress(b"\0" * (1 << 28)))
     stream = f"<< /Length {len(packed)} /Filter [/FlateDecode /FlateDecode] >>\nstream\n".encode() + packed + b"\nendstream"
     plain = pdf("MARK")

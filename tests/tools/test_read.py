@@ -24,7 +24,7 @@ def harness(tmp_path: Path) -> ToolHarness:
     return ToolHarness(tmp_path)
 
 
-async def test_a_file_comes_with_line_numbers_and_its_length(harness: ToolHarness) -> None:
+async def test_file_comes_with_line_numbers_and_length(harness: ToolHarness) -> None:
     harness.put("calc.py", "def add(a, b):\n\treturn a + b\n")
     assert (await harness.call("read", path="calc.py")).text == "1→def add(a, b):\n2→\treturn a + b\n[2 lines.]"
 
@@ -53,7 +53,7 @@ async def test_an_empty_file_is_told_as_such(harness: ToolHarness) -> None:
     assert (await harness.call("read", path="empty")).text == "[The file is empty.]"
 
 
-async def test_a_line_past_the_end_is_an_error_with_the_length(harness: ToolHarness) -> None:
+async def test_line_past_the_end_is_error_with_length(harness: ToolHarness) -> None:
     harness.put("a", "1\n2\n")
     with pytest.raises(ToolError, match="has 2 lines; line 9 is past its end"):
         await harness.call("read", path="a", offset=9)
@@ -61,12 +61,12 @@ async def test_a_line_past_the_end_is_an_error_with_the_length(harness: ToolHarn
         await harness.call("read", path="a", limit=0)
 
 
-async def test_encoding_and_line_endings_are_told_when_they_are_not_the_usual_ones(harness: ToolHarness) -> None:
+async def test_unusual_encodings_and_line_endings_are_reported(harness: ToolHarness) -> None:
     harness.put("a", "d\xe9j\xe0 vu\r\n".encode("latin-1"))
     assert (await harness.call("read", path="a")).text == "1→déjà vu\n[1 line. Encoding: Latin-1. Line endings: CRLF.]"
 
 
-async def test_bytes_that_are_no_character_can_still_be_sent(harness: ToolHarness) -> None:
+async def test_bytes_without_character_can_be_sent(harness: ToolHarness) -> None:
     harness.put("a", "é ".encode() + b"\xff\n")
     text = (await harness.call("read", path="a")).text
     assert "1→é \ufffd" in text
@@ -120,14 +120,14 @@ async def test_a_missing_file_brings_the_nearest_names(harness: ToolHarness) -> 
         await harness.call("read", path="no/such/place")
 
 
-async def test_a_file_meant_from_where_the_shell_stands_is_suggested(harness: ToolHarness) -> None:
+async def test_file_relative_to_the_shell_is_suggested(harness: ToolHarness) -> None:
     harness.put("sub/deep.py", "")
     harness.services.shell.cwd = harness.root / "sub"
     with pytest.raises(ToolError, match=r"Did you mean `sub/deep.py`\?"):
         await harness.call("read", path="deep.py")
 
 
-async def test_names_that_must_not_be_told_are_not_suggested(harness: ToolHarness) -> None:
+async def test_secret_names_are_not_suggested(harness: ToolHarness) -> None:
     harness.put(".env.secret", "")
     harness.services = replace(harness.services, is_readable=lambda path: ".env" not in path.name)
     with pytest.raises(ToolError) as missing:
@@ -138,13 +138,13 @@ async def test_names_that_must_not_be_told_are_not_suggested(harness: ToolHarnes
 
 
 @pytest.mark.parametrize("given", ["/dev/zero", "pipe", "/"])
-async def test_what_is_no_plain_file_is_refused_at_once(harness: ToolHarness, given: str) -> None:
+async def test_special_file_is_refused_at_once(harness: ToolHarness, given: str) -> None:
     os.mkfifo(harness.root / "pipe")
     with pytest.raises(ToolError):
         await harness.call("read", path=given)
 
 
-async def test_a_gigantic_file_shows_its_beginning_and_is_not_remembered(harness: ToolHarness) -> None:
+async def test_gigantic_file_shows_its_beginning_unremembered(harness: ToolHarness) -> None:
     path = harness.put("big", "line\n" * 40_000)
     os.truncate(path, 5 << 30)
     start = time.process_time()

@@ -40,21 +40,19 @@ def services_with(tmp_path: Path, skill: Callable[[str], OfferedSkill] | None) -
 
 
 @pytest.mark.parametrize(("path", "is_inside"), [(INSIDE, True), (OUTSIDE, False)])
-async def test_a_skill_is_judged_as_a_read_of_its_file_and_its_text_is_the_result(
-    tmp_path: Path, path: Path, is_inside: bool
-) -> None:
+async def test_skill_is_judged_as_reading_its_file(tmp_path: Path, path: Path, is_inside: bool) -> None:
     at_hand = services_with(tmp_path, offering(path))
     assert SkillTool().intents(SkillArgs(name="pdf"), at_hand) == (ReadIntent(path, str(path), is_inside),)
     assert await SkillTool().run(SkillArgs(name="pdf"), CallContext(at_hand)) == CallResult(f"The text of {path}.")
 
 
 @pytest.mark.parametrize("name", ["pdf", " pdf ", "/pdf", "skill:pdf", "/skill:pdf"])
-async def test_the_name_may_be_spelled_as_a_person_types_it(tmp_path: Path, name: str) -> None:
+async def test_name_matches_as_a_person_types_it(tmp_path: Path, name: str) -> None:
     tool, args = Toolbox().decode("skill", {"skill_name": name})
     assert (await tool.run(args, CallContext(services_with(tmp_path, offering(INSIDE))))).text.startswith("The text")
 
 
-async def test_another_file_than_the_one_that_was_judged_is_not_read(tmp_path: Path) -> None:
+async def test_file_other_than_the_judged_is_not_read(tmp_path: Path) -> None:
     args = SkillArgs(name="pdf")
     at_hand = services_with(tmp_path, offering(INSIDE))
     judged = at_hand.for_call("call_1", lambda text: None, SkillTool().intents(args, at_hand))
@@ -65,9 +63,7 @@ async def test_another_file_than_the_one_that_was_judged_is_not_read(tmp_path: P
 
 
 @pytest.mark.parametrize(("skill", "said"), [(None, "There are no skills here"), (offering(INSIDE), "Unknown skill: `nope`")])
-def test_a_skill_that_is_not_there_is_a_word_to_the_model(
-    tmp_path: Path, skill: Callable[[str], OfferedSkill] | None, said: str
-) -> None:
+def test_missing_skill_is_explained_to_the_model(tmp_path: Path, skill: Callable[[str], OfferedSkill] | None, said: str) -> None:
     with pytest.raises(ToolError, match=said):
         SkillTool().intents(SkillArgs(name="nope"), services_with(tmp_path, skill))
 

@@ -42,7 +42,7 @@ def test_it_means_to_call_that_agent(services: ToolServices) -> None:
     assert Task().intents(TaskArgs("do it", " "), services) == (CallIntent("task:general"),)
 
 
-def test_an_agent_is_found_however_it_is_capitalised_and_a_wrong_name_tells_the_right_ones() -> None:
+def test_agent_ignores_case_and_errors_name_right_ones() -> None:
     assert find("Explore", BUILTIN).name == "explore"
     offers = (
         *BUILTIN,
@@ -61,7 +61,7 @@ def test_an_empty_prompt_is_no_task(services: ToolServices) -> None:
         Task().intents(TaskArgs(" \n"), services)
 
 
-async def test_a_task_may_run_in_the_background_or_go_on_with_another(services: ToolServices) -> None:
+async def test_task_runs_in_background_or_continues_another(services: ToolServices) -> None:
     requests = []
 
     async def delegate(request: TaskRequest, call: CallContext) -> CallResult:
@@ -81,7 +81,7 @@ async def test_a_task_may_run_in_the_background_or_go_on_with_another(services: 
         Task().intents(TaskArgs("look", resume="id1"), replace(services, find_task=None))
 
 
-async def test_the_call_goes_to_whoever_can_have_it_done(services: ToolServices) -> None:
+async def test_call_goes_to_the_available_runner(services: ToolServices) -> None:
     heard = []
 
     async def delegate(request: TaskRequest, call: CallContext) -> CallResult:
@@ -94,12 +94,12 @@ async def test_the_call_goes_to_whoever_can_have_it_done(services: ToolServices)
     assert heard == [("explore", "look", "part_1")]
 
 
-async def test_where_there_is_only_one_agent_it_is_told_so(services: ToolServices) -> None:
+async def test_only_agent_is_told_so(services: ToolServices) -> None:
     with pytest.raises(ToolError, match="do it yourself"):
         await Task().run(TaskArgs("look"), CallContext(services))
 
 
-async def test_what_was_said_then_is_said_again_in_a_replay(services: ToolServices) -> None:
+async def test_earlier_list_is_repeated_in_a_replay(services: ToolServices) -> None:
     services = replace(services, recorded_result=lambda call_id: CallResult(f"recorded {call_id}"))
     assert (await Task().run(TaskArgs("look"), services.for_call("call_7", lambda text: None))).text == "recorded call_7"
 
@@ -110,7 +110,7 @@ def test_other_spellings_of_its_arguments_are_understood(written: dict[str, str]
     assert args == TaskArgs("look", "explore")
 
 
-def test_the_model_reads_who_there_is_in_the_same_bytes_every_time() -> None:
+def test_agent_list_has_equal_bytes_every_time() -> None:
     offers = [
         SubagentOffer(name="b", description="does\nb"),
         SubagentOffer(name="a", description=""),
@@ -123,7 +123,7 @@ def test_the_model_reads_who_there_is_in_the_same_bytes_every_time() -> None:
     assert toolbox.offer().specs() == toolbox.specs()
 
 
-def test_what_it_reads_has_a_bound_however_many_there_are_and_whatever_they_say() -> None:
+def test_agent_list_is_bounded_for_any_content() -> None:
     offers = [SubagentOffer(name=f"agent-{number:04}", description="x" * 10_000) for number in range(5_000)]
     told = describe_subagents(offers)
     assert len(told) < MOST_OFFERED * (MOST_DESCRIPTION + 20) + 2_000

@@ -22,7 +22,7 @@ def harness(tmp_path: Path) -> ToolHarness:
     return ToolHarness(tmp_path)
 
 
-async def test_a_list_comes_back_as_the_model_and_the_person_see_it(harness: ToolHarness) -> None:
+async def test_list_returns_as_model_and_person_see_it(harness: ToolHarness) -> None:
     items = [{"text": item.text, "status": item.status} for item in LIST]
     result = await harness.call("todo", items=items)
     assert result.text == "[x] write it\n[>] try it\n[ ] ship it"
@@ -66,7 +66,7 @@ async def test_no_items_clear_the_list(harness: ToolHarness) -> None:
         ([5], "items"),
     ],
 )
-async def test_what_is_no_list_is_said_in_a_sentence(harness: ToolHarness, items: list[Any], said: str) -> None:
+async def test_malformed_list_is_reported_in_sentence(harness: ToolHarness, items: list[Any], said: str) -> None:
     with pytest.raises(ToolError, match=said):
         await harness.call("todo", items=items)
 
@@ -80,7 +80,7 @@ def call_of(input: dict[str, Any], **more: Any) -> Message:
     return Message(role="assistant", parts=(part,))
 
 
-def test_the_list_of_a_conversation_is_that_of_the_last_call_that_worked() -> None:
+def test_list_is_the_last_successful_call() -> None:
     first, failed = call_of({"items": ["a"]}), call_of({"items": ["b"]}, outcome="error")
     assert latest_todos([]) is None
     assert latest_todos([failed]) is None

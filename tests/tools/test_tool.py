@@ -19,7 +19,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_link_put_in_the_way_after_the_verdict_is_not_followed(tmp_path: Path, name: str) -> None:
+async def test_link_placed_after_the_verdict_is_not_followed(tmp_path: Path, name: str) -> None:
     harness = ToolHarness(tmp_path)
     harness.put("folder/file", "inside\n")
     outside = tmp_path / "outside"

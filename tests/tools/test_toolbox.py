@@ -32,14 +32,14 @@ def test_the_shipped_schemas_are_those_of_the_code() -> None:
     assert SHIPPED.read_text(encoding="utf-8") == shipped_text(tool.load() for tool in BUILTIN_WITH_COMPLETION)
 
 
-def test_tools_are_offered_in_the_same_order_with_the_same_bytes() -> None:
+def test_tools_are_offered_in_order_with_equal_bytes() -> None:
     first, second = (json.dumps([[spec.name, spec.description, spec.parameters] for spec in Toolbox().specs()]) for _ in range(2))
     assert first == second
     assert tuple(spec.name for spec in Toolbox().specs(compacted=True)) == Toolbox().names
     assert {*Toolbox().names, "apply_patch"} == {tool.name for tool in BUILTIN}
 
 
-def test_one_form_of_editing_is_offered_and_both_are_understood() -> None:
+def test_one_editing_form_is_offered_both_are_understood() -> None:
     patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
     for form, other in zip(EDIT_TOOLS, reversed(EDIT_TOOLS), strict=True):
         box = Toolbox(edit_tool=form)
@@ -53,13 +53,13 @@ def test_one_form_of_editing_is_offered_and_both_are_understood() -> None:
             box.offer(hide=["apply_patch"]).decode("edit", {"path": "a", "old": "b", "new": "c"})
 
 
-def test_the_way_back_to_what_was_left_out_is_offered_once_something_was() -> None:
+def test_way_back_is_offered_once_after_an_omission() -> None:
     """Until then it would only lengthen every request."""
     before, after = (tuple(spec.name for spec in Toolbox().specs(compacted=compacted)) for compacted in (False, True))
     assert (*before, "expand_message") == after
 
 
-def test_what_the_model_reads_is_short() -> None:
+def test_tool_text_for_the_model_is_short() -> None:
     for spec in Toolbox().specs():
         size = len(json.dumps({"description": spec.description, "parameters": spec.parameters}, ensure_ascii=False).encode())
         assert size <= 1000, spec.name
@@ -92,7 +92,7 @@ def test_schemas_hold_no_references_titles_or_defaults() -> None:
         ),
     ],
 )
-def test_arguments_are_taken_in_the_spellings_that_models_use(name: str, arguments: dict[str, Any], args: Struct) -> None:
+def test_arguments_are_taken_in_model_spellings(name: str, arguments: dict[str, Any], args: Struct) -> None:
     assert decode(name, arguments) == args
 
 
@@ -113,7 +113,7 @@ def test_arguments_are_taken_in_the_spellings_that_models_use(name: str, argumen
         ("", {}, "There is no tool ``."),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(name: str, arguments: dict[str, Any], said: str) -> None:
+def test_faults_are_reported_in_a_sentence(name: str, arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ToolError) as error:
         decode(name, arguments)
     assert error.value.message.startswith(said)
@@ -154,7 +154,7 @@ class Wish:
         return CallResult(args.what)
 
 
-def test_a_tool_of_somebody_else_is_described_from_its_code() -> None:
+def test_foreign_tool_is_described_from_its_code() -> None:
     (spec,) = Toolbox((Wish(),)).specs()
     assert spec.description == "Wishes for something. In vain."
     assert spec.parameters == {

@@ -56,7 +56,7 @@ ANSWERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("backend", ANSWERS)
-async def test_every_service_is_asked_its_own_way_and_read_alike(tmp_path: Path, server: SearchServer, backend: str) -> None:
+async def test_every_service_is_asked_individually_and_read_alike(tmp_path: Path, server: SearchServer, backend: str) -> None:
     server.answer = ANSWERS[backend]
     result = await search(tmp_path, service(server, backend))
     label = BACKENDS[backend].label
@@ -70,7 +70,7 @@ async def test_every_service_is_asked_its_own_way_and_read_alike(tmp_path: Path,
     assert KEY not in path
 
 
-async def test_what_each_service_wants_to_be_told(tmp_path: Path, server: SearchServer) -> None:
+async def test_each_service_gets_its_own_fields(tmp_path: Path, server: SearchServer) -> None:
     for backend in ANSWERS:
         server.answer = ANSWERS[backend]
         await search(tmp_path, service(server, backend))
@@ -122,7 +122,7 @@ async def test_results_are_bounded_and_stay_text(tmp_path: Path, server: SearchS
         (200, {}, b" " * 2_500_000, "larger than 2 MiB"),
     ],
 )
-async def test_what_goes_wrong_is_told_to_the_model(
+async def test_failure_is_explained_to_the_model(
     tmp_path: Path, server: SearchServer, status: int, headers: dict[str, str], answer: Any, words: str
 ) -> None:
     server.status, server.headers, server.answer = status, headers, answer
@@ -144,7 +144,7 @@ async def test_nothing_found_and_nobody_there(tmp_path: Path, server: SearchServ
         await search(tmp_path, gone, "x" * 401)
 
 
-def test_the_query_is_part_of_the_address_that_is_judged(tmp_path: Path, server: SearchServer) -> None:
+def test_query_is_part_of_the_judged_address(tmp_path: Path, server: SearchServer) -> None:
     harness = ToolHarness(tmp_path)
     harness.services = replace(harness.services, web_search=service(server, "exa"))
     tool, args = harness.toolbox.decode("web_search", {"query": "a  b"})
@@ -171,7 +171,7 @@ def find(environ: dict[str, str] | None = None, **given: str) -> tuple[SearchSer
     return find_search_service(config, environ or {}, notices), list(notices)
 
 
-def test_where_the_key_comes_from() -> None:
+def test_key_comes_from_its_sources() -> None:
     found, _ = find({"BRAVE_API_KEY": "from-there"}, backend="brave")
     assert found is not None
     assert (found.key, found.url) == ("from-there", "https://api.search.brave.com/res/v1/web/search")
@@ -184,7 +184,7 @@ def test_where_the_key_comes_from() -> None:
         find(backend="searxng", url="ftp://x")
 
 
-def test_without_a_key_or_an_address_it_is_off_with_a_notice() -> None:
+def test_search_without_key_or_address_is_off() -> None:
     assert find(backend="exa") == (None, ["web_search is off: Exa needs a key. Set web_search.api_key or EXA_API_KEY."])
     assert "web_search.url" in find(backend="searxng")[1][0]
     assert "web_search.backend" in find(url="http://x")[1][0]

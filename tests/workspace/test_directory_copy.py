@@ -41,7 +41,7 @@ def test_links_stay_links_and_none_leads_back(isolated: Path) -> None:
     assert led == {"near": "a.txt", "full": str(copy / "a.txt"), "away": "/etc/hostname", "broken": "nowhere"}
 
 
-def test_what_is_no_file_is_passed_over(isolated: Path) -> None:
+def test_special_file_is_passed_over(isolated: Path) -> None:
     source = isolated / "source"
     source.mkdir()
     os.mkfifo(source / "pipe")
@@ -49,7 +49,7 @@ def test_what_is_no_file_is_passed_over(isolated: Path) -> None:
     assert list((isolated / "copy").iterdir()) == []
 
 
-def test_one_that_is_too_large_is_refused_before_anything_is_copied(isolated: Path) -> None:
+def test_overlarge_file_is_refused_before_copying(isolated: Path) -> None:
     source = isolated / "source"
     source.mkdir()
     (source / "large").write_bytes(b"x" * 2_000)
@@ -59,7 +59,7 @@ def test_one_that_is_too_large_is_refused_before_anything_is_copied(isolated: Pa
     assert not (isolated / "copy").exists()
 
 
-def test_a_large_repository_stays_behind_and_that_is_said(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_repository_stays_behind_with_notice(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "MAX_GIT_BYTES", 10)
     source = isolated / "source"
     (source / ".git").mkdir(parents=True)

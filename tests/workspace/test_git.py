@@ -54,7 +54,7 @@ def _blob(folder: Path, text: str) -> str:
     return done.stdout.strip()
 
 
-def test_line_ends_and_modes_of_a_repository_still_hold(tmp_path: Path) -> None:
+def test_repository_line_ends_and_modes_hold(tmp_path: Path) -> None:
     source = repository(tmp_path / "source", {})
     git(source, "config", "core.autocrlf", "true")
     git(source, "config", "core.fileMode", "false")
@@ -113,7 +113,7 @@ def test_a_repository_that_claims_another_is_refused(tmp_path: Path, forgery: st
         find_repository(work)
 
 
-def test_the_environment_and_relative_folders_of_programs_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_environment_and_relative_folders_are_unused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = repository(tmp_path / "source", {"git": f"#!/bin/sh\ntouch {tmp_path}/ran\n"})
     monkeypatch.chdir(source)
     monkeypatch.setenv("PATH", f".{os.pathsep}{os.environ['PATH']}")
@@ -132,7 +132,7 @@ def test_git_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         run_git("rev-parse", "HEAD", cwd=source, timeout_s=1)
 
 
-def test_what_git_leaves_running_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_leftovers_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "git"
     program.write_text("#!/bin/sh\nsetsid sleep 4217.25 >/dev/null 2>&1 </dev/null &\n")
     program.chmod(0o755)

@@ -29,7 +29,7 @@ def with_head(head: str | bytes) -> Path:
     return Path.cwd()
 
 
-def test_the_branch_is_named_from_everywhere_in_the_repository() -> None:
+def test_branch_is_named_from_anywhere_in_repository() -> None:
     root = repository()
     (root / "a" / "b").mkdir(parents=True)
     assert (current_branch(root), current_branch(root / "a" / "b"), current_branch(root.parent)) == (
@@ -39,7 +39,7 @@ def test_the_branch_is_named_from_everywhere_in_the_repository() -> None:
     )
 
 
-def test_a_commit_without_a_branch_is_named_by_its_beginning() -> None:
+def test_commit_without_branch_is_named_by_its_beginning() -> None:
     root = repository()
     git("checkout", "-q", "--detach", cwd=root)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True).stdout
@@ -52,7 +52,7 @@ def test_a_worktree_names_its_own_branch() -> None:
     assert (current_branch(root), current_branch(Path("tree").resolve())) == ("main", "side")
 
 
-def test_a_worktree_may_name_its_repository_and_be_named_from_where_they_lie() -> None:
+def test_worktree_and_repository_name_each_other() -> None:
     root = repository(branch="main")
     git("worktree", "add", "-q", "-b", "side", "../tree", cwd=root)
     Path("tree/.git").write_text("gitdir: ../repo/.git/worktrees/tree\n")
@@ -60,7 +60,7 @@ def test_a_worktree_may_name_its_repository_and_be_named_from_where_they_lie() -
     assert current_branch(Path("tree").resolve()) == "side"
 
 
-def test_a_worktree_that_the_repository_does_not_know_names_nothing(isolated: Path) -> None:
+def test_worktree_unknown_to_its_repository_names_nothing(isolated: Path) -> None:
     """Neither a foreign repository's branch nor a file that only looks like HEAD is shown."""
     root = repository(branch="private-name")
     git("worktree", "add", "-q", "-b", "side-name", "../tree", cwd=root)
@@ -92,12 +92,12 @@ def test_a_worktree_that_the_repository_does_not_know_names_nothing(isolated: Pa
         "z" * 40,
     ],
 )
-def test_what_is_no_plain_head_names_nothing(head: str | bytes) -> None:
+def test_malformed_head_names_nothing(head: str | bytes) -> None:
     name = current_branch(with_head(head))
     assert name in ("", "\ufffd5n")
 
 
-def test_only_a_plain_file_reached_without_a_link_is_read(isolated: Path) -> None:
+def test_plain_linkless_file_alone_is_read(isolated: Path) -> None:
     (isolated / "key").write_text("ref: refs/heads/key\n")
     root = with_head("")
     head = root / ".git" / "HEAD"
@@ -120,7 +120,7 @@ def test_only_a_plain_file_reached_without_a_link_is_read(isolated: Path) -> Non
     assert current_branch(root) == ""
 
 
-def test_a_repository_in_the_home_directory_is_not_looked_into(isolated: Path) -> None:
+def test_repository_in_home_is_not_inspected(isolated: Path) -> None:
     home = isolated / "home"
     (home / ".git").mkdir()
     (home / ".git" / "HEAD").write_text("ref: refs/heads/dotfiles\n")

@@ -28,7 +28,7 @@ def confined(command: str, folder: Path) -> str:
     return said
 
 
-def test_a_command_writes_in_its_folder_and_nowhere_else(isolated: Path) -> None:
+def test_command_writes_in_its_folder_only(isolated: Path) -> None:
     folder = isolated / "copy"
     folder.mkdir()
     kept = isolated / "kept.txt"
@@ -50,7 +50,7 @@ def test_it_reads_anything_and_writes_to_devices(isolated: Path) -> None:
     assert confined(f"cat {isolated}/there.txt; echo gone > /dev/null", folder) == "there\n"
 
 
-def test_shared_memory_of_the_host_stays_as_it_is(isolated: Path) -> None:
+def test_shared_host_memory_stays_unchanged(isolated: Path) -> None:
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as kept:
         kept.write(b"kept")
         kept.flush()
@@ -66,7 +66,7 @@ def test_whoever_waits_is_not_confined(isolated: Path) -> None:
     assert subprocess.run(["touch", isolated / "after2.txt"], check=False).returncode == 0
 
 
-def test_what_the_work_raises_is_raised(isolated: Path) -> None:
+def test_exception_in_the_work_is_raised(isolated: Path) -> None:
     async def fail() -> None:
         raise ValueError("no")
 

@@ -32,7 +32,7 @@ def test_a_relative_path_starts_at_the_root(workspace: Workspace) -> None:
     assert workspace.relative(resolved.path) == "src/new.py"
 
 
-def test_relative_paths_can_start_below_the_root_and_come_back(tmp_path: Path) -> None:
+def test_relative_path_below_root_comes_back(tmp_path: Path) -> None:
     (tmp_path / "work/sub").mkdir()
     workspace = Workspace(tmp_path / "work", base=tmp_path / "work/sub")
     above = workspace.resolve("../top.py")
@@ -42,11 +42,11 @@ def test_relative_paths_can_start_below_the_root_and_come_back(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("given", ["../outside/x", "sub/../../outside/x", "/etc/passwd", "..", "/", "../work-evil/x"])
-def test_what_lies_elsewhere_is_outside(workspace: Workspace, given: str) -> None:
+def test_outside_path_is_outside(workspace: Workspace, given: str) -> None:
     assert not workspace.resolve(given).inside
 
 
-def test_a_sibling_that_shares_the_beginning_of_the_name_is_outside(workspace: Workspace, tmp_path: Path) -> None:
+def test_sibling_sharing_the_name_beginning_is_outside(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "work-evil").mkdir()
     assert not workspace.resolve(f"{tmp_path}/work-evil/x").inside
     assert workspace.resolve(f"{tmp_path / 'work'}/x").inside
@@ -91,7 +91,7 @@ def test_more_directories_can_count_as_inside(tmp_path: Path, outside: Path) -> 
 
 
 @pytest.mark.parametrize("given", ["", " ", "\t\n", "a\0b", "x\ud800y", "d" * 5000, "d/" * 2500])
-def test_what_cannot_be_a_path_is_refused(workspace: Workspace, given: str) -> None:
+def test_impossible_path_is_refused(workspace: Workspace, given: str) -> None:
     with pytest.raises(ToolError):
         workspace.resolve(given)
 
@@ -109,7 +109,7 @@ def test_other_odd_names_are_just_names(workspace: Workspace, given: str) -> Non
     assert resolved.path == workspace.root / given
 
 
-def test_a_folder_that_is_really_called_tilde_can_be_used(workspace: Workspace) -> None:
+def test_folder_really_called_tilde_is_usable(workspace: Workspace) -> None:
     (workspace.root / "~").mkdir()
     assert workspace.resolve("~/x").path == workspace.root / "~/x"
 
@@ -143,13 +143,13 @@ def test_the_verdict_is_about_the_real_path(tmp_path_factory: pytest.TempPathFac
     assert resolved.inside == (os.path.commonpath([real, base / "w"]) == str(base / "w"))
 
 
-def test_the_root_is_the_nearest_folder_with_a_real_git_directory(tmp_path: Path) -> None:
+def test_nearest_folder_with_real_git_directory_is_root(tmp_path: Path) -> None:
     (tmp_path / "work/.git").mkdir()
     (tmp_path / "work/sub/deep").mkdir(parents=True)
     assert find_root(tmp_path / "work/sub/deep") == tmp_path / "work"
 
 
-def test_a_git_file_or_link_does_not_make_a_root(tmp_path: Path) -> None:
+def test_git_file_or_link_makes_no_root(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "work/.git").write_text("gitdir: ../.git")
     sub = tmp_path / "work/sub"
@@ -158,7 +158,7 @@ def test_a_git_file_or_link_does_not_make_a_root(tmp_path: Path) -> None:
     assert find_root(sub) == tmp_path
 
 
-def test_a_repository_that_another_user_put_around_it_is_not_the_root() -> None:
+def test_surrounding_foreign_repository_is_not_the_root() -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a folder away")
     with unprivileged.folder() as shared:
@@ -174,7 +174,7 @@ def test_a_repository_that_another_user_put_around_it_is_not_the_root() -> None:
         assert unprivileged.call(find_root, own) == shared, "whose directory it is, theirs is the repository"
 
 
-def test_home_is_known_also_where_no_variable_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_is_known_without_its_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOME")
     assert not may_be_project(Path.home().resolve())
     assert may_be_project(tmp_path)
@@ -188,7 +188,7 @@ def test_home_is_never_the_root_by_its_git(tmp_path: Path) -> None:
     assert find_root(home) == home
 
 
-def test_without_git_the_root_is_where_wolo_was_started(tmp_path: Path) -> None:
+def test_start_folder_is_root_without_git(tmp_path: Path) -> None:
     assert find_root() == tmp_path / "work"
 
 

@@ -65,7 +65,7 @@ def may_cut(harness: AgentHarness) -> None:
 # What is sent
 
 
-def test_what_fits_is_sent_as_it_is() -> None:
+def test_fitting_history_is_sent_unchanged() -> None:
     history = turns(3)
     shown, cut = Compactor().view(history, fixed(100_000))
     assert cut is None
@@ -87,7 +87,7 @@ def test_old_outputs_are_shortened_first_and_say_so() -> None:
     assert shown[-5].calls == history[-5].calls  # the newest two turns keep theirs
 
 
-def test_then_the_oldest_messages_go_but_no_system_message_and_no_prompt_of_now() -> None:
+def test_oldest_messages_go_but_prompts_of_now_stay() -> None:
     history = [system("Be kind."), *turns(30, size=600), user("the task of now, word for word")]
     shown, cut = Compactor().view(history, fixed(3_000))
     assert cut is not None
@@ -99,7 +99,7 @@ def test_then_the_oldest_messages_go_but_no_system_message_and_no_prompt_of_now(
     assert kept == [message.id for message in history[-len(kept) :]]
 
 
-def test_in_one_long_turn_the_newest_answers_stay_whole() -> None:
+def test_newest_answers_stay_whole_in_one_long_turn() -> None:
     history = [user("the task"), *(round_of(number) for number in range(20))]
     shown, cut = Compactor().view(history, fixed(8_000))
     assert cut is not None
@@ -125,7 +125,7 @@ def test_a_cut_stays_until_it_overflows_again() -> None:
     assert cuts <= 1
 
 
-def test_the_smaller_window_counts_of_the_one_declared_and_the_one_known() -> None:
+def test_smaller_of_declared_and_known_window_counts() -> None:
     history = turns(6)
     assert Compactor(Context(window=5_000)).view(history, fixed(1_000_000))[1] is not None
     assert Compactor(Context(window=1_000_000)).view(history, fixed(5_000))[1] is not None
@@ -153,7 +153,7 @@ async def test_nothing_is_cut_where_a_person_forbids_it() -> None:
     st.integers(500, 20_000),
     st.integers(1, 4),
 )
-def test_no_cut_loses_a_prompt_of_now_or_makes_anything_larger(said: list[tuple[str, int]], excess: int, keep_turns: int) -> None:
+def test_no_cut_loses_a_prompt_or_grows_anything(said: list[tuple[str, int]], excess: int, keep_turns: int) -> None:
     history = [user("first")]
     for kind, size in said:
         match kind:
@@ -196,7 +196,7 @@ def test_a_short_output_is_not_made_longer() -> None:
         ("", None),
     ],
 )
-def test_a_refusal_may_say_how_large_the_window_is(message: str, limit: int | None) -> None:
+def test_refusal_may_state_the_window_size(message: str, limit: int | None) -> None:
     assert stated_limit(message) == limit
 
 
@@ -228,7 +228,7 @@ async def test_an_overflow_is_cured_by_sending_less(harness: AgentHarness, wordi
 
 
 @pytest.mark.parametrize("wording", OVERFLOWS)
-async def test_a_window_that_fits_nothing_ends_in_few_requests(harness: AgentHarness, wording: str) -> None:
+async def test_window_fitting_nothing_ends_in_few_requests(harness: AgentHarness, wording: str) -> None:
     harness.history = tuple(turns(8))
     harness.provider.otherwise = refuse_over(harness.provider, 0, OVERFLOWS[wording], lambda: text("never"))
     turn = await harness.turn("finish it")
@@ -257,9 +257,7 @@ async def test_the_smallest_size_that_was_refused_is_remembered() -> None:
         (("maximum context length is 900000 tokens", "too long", "too long"), (0.6, 0.3, 0.1)),
     ],
 )
-async def test_refusals_with_and_without_a_number_cut_deeper_each_time(
-    messages: tuple[str, ...], share: tuple[float, ...]
-) -> None:
+async def test_refusals_with_or_without_number_cut_deeper(messages: tuple[str, ...], share: tuple[float, ...]) -> None:
     compactor, history = Compactor(), turns(60)
     first = compactor.window.size(history, fixed(None))
     for said, most in zip(messages, share, strict=True):
@@ -296,7 +294,7 @@ async def test_refusals_of_different_kinds_are_cured_together(harness: AgentHarn
     assert [answer.message.text for answer in harness.told(AnswerEnded)] == ["Done."]
 
 
-async def test_a_long_loop_in_a_small_window_never_stops(harness: AgentHarness) -> None:
+async def test_long_loop_in_a_small_window_never_stops(harness: AgentHarness) -> None:
     """Every third answer overflows; each is cured for itself, however often that happens."""
     count = 0
 
@@ -316,7 +314,7 @@ async def test_a_long_loop_in_a_small_window_never_stops(harness: AgentHarness) 
     assert "work for long" in str(harness.provider.requests[-1].messages)
 
 
-async def test_a_declared_window_is_never_exceeded_in_a_turn(harness: AgentHarness) -> None:
+async def test_declared_window_is_never_exceeded_in_a_turn(harness: AgentHarness) -> None:
     harness.compactor = Compactor(Context(window=8_000))
     calls = [call("say", {"text": f"{number} {'x' * 4000}"}) for number in range(10)]
     harness.provider.summary = text("## Goal\nRead ten files.")
@@ -328,7 +326,7 @@ async def test_a_declared_window_is_never_exceeded_in_a_turn(harness: AgentHarne
     assert max(len(asked.body) for asked in harness.provider.requests) < 8_000 * 4
 
 
-async def test_compaction_switched_off_is_an_error_with_a_hint(harness: AgentHarness) -> None:
+async def test_disabled_compaction_is_an_error_with_hint(harness: AgentHarness) -> None:
     harness.compactor = Compactor(settings=CompactionSettings(auto=False))
     harness.history = tuple(turns(8))
     harness.provider.script(OVERFLOWS["OpenAI"])

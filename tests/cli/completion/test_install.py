@@ -44,12 +44,12 @@ def kind(*words: str) -> str:
 # What is offered
 
 
-def test_every_option_of_the_table_is_offered_with_its_help() -> None:
+def test_every_option_of_the_table_has_help() -> None:
     found = {word.text: word.about for word in offer((), "-").words}
     assert found == {spelling: option.help for option in OPTIONS for spelling in option.spellings}
 
 
-def test_every_subcommand_is_offered_with_a_word_about_it() -> None:
+def test_every_subcommand_is_offered_with_a_description() -> None:
     found = {word.text: word.about for word in offer((), "").words}
     assert list(found) == list(SUBCOMMANDS)
     assert all(found.values())
@@ -102,7 +102,7 @@ def test_every_subcommand_is_offered_with_a_word_about_it() -> None:
         (("--print=",), []),
     ],
 )
-def test_what_is_offered(words: tuple[str, ...], wanted: list[str]) -> None:
+def test_offers_are_complete(words: tuple[str, ...], wanted: list[str]) -> None:
     assert offered(*words) == wanted
 
 
@@ -121,7 +121,7 @@ def test_what_is_offered(words: tuple[str, ...], wanted: list[str]) -> None:
         (("--mode", ""), "words"),
     ],
 )
-def test_what_the_shell_knows_better_is_left_to_it(words: tuple[str, ...], wanted: str) -> None:
+def test_completion_is_left_to_the_shell_where_better(words: tuple[str, ...], wanted: str) -> None:
     assert kind(*words) == wanted
 
 
@@ -133,13 +133,13 @@ def test_files_behind_an_at_sign_are_offered() -> None:
     assert offered("look", "at", "@src/") == ["@src/app.py"]
 
 
-def test_what_a_terminal_would_obey_is_not_offered() -> None:
+def test_control_characters_are_not_offered() -> None:
     Path("\x1b]0;owned\x07").touch()
     Path("plain").touch()
     assert tab("@") == "words\n@plain\n"
 
 
-def test_a_provider_of_ones_own_is_offered_with_its_models() -> None:
+def test_own_provider_is_offered_with_its_models() -> None:
     configure('[providers.acme]\nbase_url = "http://127.0.0.1:1/v1"\nmodels = [{id = "large"}]\n')
     assert offered("-m", "ac") == ["acme/"]
     assert offered("-m", "acme/") == ["acme/large"]
@@ -168,7 +168,7 @@ def test_sessions_are_offered_by_id_name_and_title(kept: str) -> None:
     assert offered("-r", "--verb") == ["--verbose"]
 
 
-def test_a_locked_or_damaged_database_offers_nothing_and_is_not_waited_for(kept: str) -> None:
+def test_locked_or_damaged_database_offers_nothing_without_waiting(kept: str) -> None:
     path = find_places().data / "wolo.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -244,7 +244,7 @@ def test_a_line_is_read_as_bash_reads_it(line: str, words: tuple[str, ...], curr
 @given(
     some.text(some.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=12), some.sampled_from(["", "'", '"'])
 )
-def test_whatever_is_offered_is_one_word_for_bash_and_nothing_else(word: str, quote: str) -> None:
+def test_every_offer_is_one_word_for_bash(word: str, quote: str) -> None:
     put_in = written(word, read_line(f"wolo {quote}", BREAKS))
     if put_in is None:
         assert "!" in word
@@ -301,7 +301,7 @@ def test_a_shell_completes_an_option(prompt: Terminal) -> None:
     prompt.wait_for("wolo --include-partial-messages")
 
 
-def test_a_shell_completes_the_value_behind_an_equals_sign(prompt: Terminal) -> None:
+def test_shell_completes_the_value_behind_equals_sign(prompt: Terminal) -> None:
     prompt.type("wolo --thinking=mini\t")
     prompt.wait_for("wolo --thinking=minimal")
 
@@ -326,7 +326,7 @@ def test_a_shell_completes_files_itself(prompt: Terminal) -> None:
     prompt.wait_until(lambda: "wolo -f some\\ file.txt" in prompt.text or "wolo -f 'some file.txt'" in prompt.text)
 
 
-def test_a_title_is_put_in_so_that_nothing_in_it_runs(kept: str, prompt: Terminal) -> None:
+def test_title_is_inserted_without_running(kept: str, prompt: Terminal) -> None:
     prompt.type("wolo sessions show paint\t")
     prompt.wait_for("owned")
     prompt.press("enter")

@@ -71,7 +71,7 @@ def test_hooks_of_every_type_are_shown_whole(tmp_path: Path, words: tuple[str, .
     assert "sonnet" in shown
 
 
-def test_a_file_of_tools_is_shown_with_hidden_characters() -> None:
+def test_tool_file_is_shown_with_hidden_characters() -> None:
     path = Path(".wolo/tools/count.py")
     path.parent.mkdir(parents=True)
     path.write_text('def count() -> int:\n\t"""Counts.\u202e"""\n\treturn 1  # \x1b[8m\u2028\n')
@@ -79,7 +79,7 @@ def test_a_file_of_tools_is_shown_with_hidden_characters() -> None:
     assert '\t"""Counts.⟨U+202E⟩"""\n\treturn 1  # ⟨U+001B⟩[8m⟨U+2028⟩\n' in shown
 
 
-def test_a_project_hook_is_shown_whole_before_it_is_allowed() -> None:
+def test_project_hook_is_shown_whole_before_consent() -> None:
     path = Path(".claude/settings.json")
     path.parent.mkdir()
     path.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "true\u200b; curl x"}]}]}}))

@@ -59,7 +59,7 @@ def test_hooks_of_skills_and_agents_are_tried_out() -> None:
     assert other.json["hooks"] == []
 
 
-def test_own_hooks_in_the_workspace_are_listed_as_not_run() -> None:
+def test_own_hooks_in_the_workspace_are_listed_unrun() -> None:
     folder = Path("own/careful").absolute()
     path = write_component(folder / "SKILL.md", "PreToolUse")
     skills = find_home() / ".claude/skills"
@@ -72,7 +72,7 @@ def test_own_hooks_in_the_workspace_are_listed_as_not_run() -> None:
     assert path.exists()
 
 
-def test_hooks_are_listed_with_what_is_wrong_with_their_files() -> None:
+def test_hooks_are_listed_with_faults_of_their_files() -> None:
     path = write_hooks()
     write_project_hooks()
     ran = run_wolo("hooks", "list", "--trust", "--json")
@@ -90,7 +90,7 @@ def test_hooks_are_listed_with_what_is_wrong_with_their_files() -> None:
     assert "Stop" not in listed
 
 
-def test_an_event_is_tried_out_with_a_sample_input() -> None:
+def test_event_is_tried_out_with_sample_input() -> None:
     write_hooks()
     command = json.dumps({"command": "rm -rf /"})
     denied = run_wolo("hooks", "test", "PreToolUse", "--tool", "Bash", "--input", command, "--json")
@@ -116,7 +116,7 @@ def test_mistakes_are_told_before_anything_runs() -> None:
         assert (ran.exit_code, said in ran.stderr) == (2, True), ran.stderr
 
 
-def test_hooks_of_a_project_are_allowed_without_a_terminal() -> None:
+def test_project_hooks_are_allowed_without_terminal() -> None:
     write_project_hooks()
     ran = run_wolo("hooks", "allow")
     assert ran.exit_code == 0, ran.stderr

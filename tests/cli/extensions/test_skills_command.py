@@ -29,7 +29,7 @@ def names() -> list[str]:
     return [row["name"] for row in run_wolo("skills", "list", "--json").json]
 
 
-def test_without_a_terminal_a_source_is_shown_and_not_taken(source: Path) -> None:
+def test_source_is_shown_but_not_taken_without_terminal(source: Path) -> None:
     shown = run_wolo("skills", "add", str(source))
     assert shown.exit_code == 4
     for said in ("pdf: Reads PDF files.", "scripts/fill.sh", "(script)", "2 files, 1 script", "word: Does it."):
@@ -58,7 +58,7 @@ def test_skills_of_an_untrusted_project_are_named(source: Path) -> None:
     assert "pdf" in run_wolo("skills", "list", "--trust").stdout
 
 
-def test_a_skill_without_a_name_is_called_like_its_source(isolated: Path) -> None:
+def test_skill_without_name_is_called_like_its_source(isolated: Path) -> None:
     source = files(isolated / "my-skill", {"SKILL.md": "Do it well."})
     assert run_wolo("skills", "add", str(source), "--yes").exit_code == 0
     assert names() == ["my-skill"]
@@ -108,7 +108,7 @@ def test_archives_and_single_skills_are_sources_too(tmp_path: Path) -> None:
         ({"SKILL.md": "---\na: b"}, "no second line"),
     ],
 )
-def test_a_source_without_a_usable_skill_is_an_error(content: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_source_without_usable_skill_is_an_error(content: dict[str, str], said: str, tmp_path: Path) -> None:
     refused = run_wolo("skills", "add", str(files(tmp_path / "Bad", content)), "--yes")
     assert refused.exit_code == 2
     assert said in refused.stderr

@@ -219,7 +219,7 @@ def test_checks_of_other_agents_stay(name: str, text: str | dict[str, Any], expe
     assert lines() == expected
 
 
-def test_more_denials_than_can_be_taken_over_are_named() -> None:
+def test_surplus_denials_are_named() -> None:
     words = json.dumps([[*map(str, range(9))], [*map(str, range(9))]])
     home(
         ".codex/rules/x.rules", f'prefix_rule(pattern={words}, decision="forbidden")\nnetwork_rule(host="a.org", decision="deny")'
@@ -247,7 +247,7 @@ def test_a_broken_file_costs_itself_only() -> None:
     assert "+ MCP server k" in found
 
 
-def test_nothing_of_the_users_changes_and_the_second_time_there_is_nothing_new() -> None:
+def test_user_files_stay_unchanged_and_repetition_adds_nothing() -> None:
     config = put(find_places().config / "config.toml", '# mine\nmodel = "zai/glm-5.2"\n[mcp_servers.fs]\ncommand = "own"\n')
     config.parent.chmod(0o700)
     home(".claude/settings.json", CLAUDE)
@@ -266,7 +266,7 @@ def test_nothing_of_the_users_changes_and_the_second_time_there_is_nothing_new()
     assert config.read_text() == before
 
 
-def test_a_project_only_tightens_and_its_servers_wait_for_consent(isolated: Path) -> None:
+def test_project_only_tightens_and_its_servers_await_consent(isolated: Path) -> None:
     put(Path(".claude/settings.json"), {"model": "claude-x", "permissions": {"allow": ["Bash(ls:*)"], "deny": ["Read(.env)"]}})
     put(Path(".gemini/settings.json"), {"mcpServers": {"g": {"command": "x"}}})
     put(Path("opencode.json"), {"permission": {"webfetch": "deny"}})
@@ -287,7 +287,7 @@ def test_a_project_only_tightens_and_its_servers_wait_for_consent(isolated: Path
     assert "is or contains a link" in str(linked.steps[0]) + str(linked.steps[1]) + str(linked.steps[-1])
 
 
-def test_instructions_are_imported_where_they_are_not_read_in_place() -> None:
+def test_instructions_are_imported_unless_read_in_place() -> None:
     home(".claude/CLAUDE.md", "claude")
     assert lines() == ["= instructions: read from ~/.claude/CLAUDE.md"]
     home(".gemini/GEMINI.md", "gemini")
@@ -296,7 +296,7 @@ def test_instructions_are_imported_where_they_are_not_read_in_place() -> None:
     assert planned().is_empty
 
 
-def test_agents_commands_and_providers_of_settings_become_the_users() -> None:
+def test_agents_commands_and_providers_become_user_settings() -> None:
     home(".config/opencode/p.txt", "Review it.")
     home(
         ".config/opencode/opencode.json",
@@ -343,13 +343,13 @@ def test_agents_commands_and_providers_of_settings_become_the_users() -> None:
         {"bash": {"git *": "allow", "*": "deny"}},
     ],
 )
-def test_what_a_later_entry_overrides_is_not_allowed(permission: dict[str, Any]) -> None:
+def test_overridden_allow_entry_is_not_allowed(permission: dict[str, Any]) -> None:
     home(".config/opencode/opencode.json", {"permission": permission})
     home(".claude/settings.json", {"permissions": {"allow": ["mcp__*", "mcp__a*__b"]}})
     assert not [line for line in lines() if line.startswith("+ allow")]
 
 
-def test_a_part_of_the_wrong_kind_costs_itself_only() -> None:
+def test_part_of_wrong_kind_costs_only_itself() -> None:
     home(".gemini/settings.json", {"mcpServers": [1], "tools": 5, "general": [], "model": {"maxSessionTurns": 9}})
     home(".claude/settings.json", {"model": {"a": 1}, "permissions": {"deny": "x", "ask": {}, "allow": ["Bash(ls)"]}, "env": []})
     found = lines("gemini", "claude")

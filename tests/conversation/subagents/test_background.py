@@ -39,7 +39,7 @@ async def said(conversation: Conversation, line: str) -> str:
     return outcome.text
 
 
-async def test_the_turn_goes_on_and_waits_for_the_result_before_it_ends(provider: ProviderServer) -> None:
+async def test_turn_continues_and_awaits_the_result_before_ending(provider: ProviderServer) -> None:
     hold = Hold()
     parent = [call("task", {"prompt": "look", **BACKGROUND}), call("glob", {"pattern": "*"}), text("Waiting."), text("It is 7.")]
     Script(provider, parent, [sse(hold, delta("Seven."), finish("stop", usage()))])
@@ -66,7 +66,7 @@ async def test_the_turn_goes_on_and_waits_for_the_result_before_it_ends(provider
     assert next(info for info in sessions() if not info.agent).tokens == 110 * len(provider.requests)
 
 
-async def test_several_run_at_once_and_each_is_told_once(provider: ProviderServer) -> None:
+async def test_parallel_tasks_are_each_reported_once(provider: ProviderServer) -> None:
     tasks = [call("task", {"prompt": f"look {number}", **BACKGROUND}) for number in range(3)]
     Script(provider, [*tasks, *[text("So far.")] * 4], [text("Seen.")] * 3)
     async with begun(provider) as conversation:
@@ -79,7 +79,7 @@ async def test_several_run_at_once_and_each_is_told_once(provider: ProviderServe
     assert len(of(TaskEnded, events)) == 3
 
 
-async def test_between_turns_the_result_waits_for_the_next_prompt(provider: ProviderServer) -> None:
+async def test_result_between_turns_waits_for_next_prompt(provider: ProviderServer) -> None:
     hold, heard, ended = Hold(), [], asyncio.Event()
 
     def listen(event: Event) -> None:
@@ -120,7 +120,7 @@ async def test_one_is_cancelled_and_its_session_stays(provider: ProviderServer) 
     assert {info.agent for info in sessions()} == {"", "explore"}
 
 
-async def test_an_approval_of_one_reaches_the_user_between_turns(provider: ProviderServer) -> None:
+async def test_background_approval_reaches_the_user_between_turns(provider: ProviderServer) -> None:
     heard: list[ApprovalAsked] = []
     asked, hold = asyncio.Event(), Hold()
 
@@ -177,7 +177,7 @@ async def test_a_task_is_resumed_with_its_memory(provider: ProviderServer) -> No
 
 
 @pytest.mark.parametrize("id", ["session_unknown", "explore"])
-async def test_a_task_that_is_not_there_cannot_be_resumed(provider: ProviderServer, id: str) -> None:
+async def test_missing_task_cannot_be_resumed(provider: ProviderServer, id: str) -> None:
     provider.script(call("task", {"prompt": "why?", "resume": id}), text("Then not."))
     async with begun(provider) as conversation:
         (ended,) = of(CallEnded, await events_of(conversation))
@@ -185,7 +185,7 @@ async def test_a_task_that_is_not_there_cannot_be_resumed(provider: ProviderServ
     assert "There is no task" in ended.part.output
 
 
-async def test_a_task_that_wolo_left_is_told_as_interrupted_in_the_next_process(provider: ProviderServer) -> None:
+async def test_abandoned_task_is_interrupted_in_the_next_process(provider: ProviderServer) -> None:
     parent = [call("task", {"prompt": "look", **BACKGROUND}), text("I started it."), text("I know."), text("Yes.")]
     Script(provider, parent, [sse(delta("I have"), done=False, ending="stall")])
     async with begun(provider, attended=True) as conversation:
@@ -214,7 +214,7 @@ async def test_no_more_than_six_run_in_the_background(provider: ProviderServer) 
     assert "6 background tasks run already" in ended[-1].part.output
 
 
-async def test_a_run_that_is_over_its_budget_ends_its_tasks(provider: ProviderServer) -> None:
+async def test_run_over_budget_ends_its_tasks(provider: ProviderServer) -> None:
     parent = [call("task", {"prompt": "look", **BACKGROUND}), text("I wait.")]
     Script(provider, parent, [sse(delta("I have"), done=False, ending="stall")])
     async with begun(provider, "limits.max_seconds=2") as conversation:
@@ -223,7 +223,7 @@ async def test_a_run_that_is_over_its_budget_ends_its_tasks(provider: ProviderSe
     assert of(TaskEnded, events)[0].ended == "interrupted"
 
 
-async def test_without_a_store_a_task_is_resumed_from_memory(provider: ProviderServer) -> None:
+async def test_task_resumes_from_memory_without_a_store(provider: ProviderServer) -> None:
     answers: list[Any] = [
         call("task", {"prompt": "look", "agent": "explore"}),
         lambda asked: call("task", {"prompt": "why?", "resume": asked.results[0].rpartition("id ")[2].rstrip("]")}),

@@ -94,7 +94,7 @@ def agent_file(name: str, text: str) -> None:
     path.write_text(text)
 
 
-async def test_a_child_begins_afresh_and_only_its_answer_comes_back(provider: ProviderServer) -> None:
+async def test_child_starts_afresh_and_returns_only_its_answer(provider: ProviderServer) -> None:
     Path("a.txt").write_text("the needle\n")
     provider.script(
         call("task", {"prompt": "find the needle", "agent": "explore"}), call("grep", {"pattern": "needle"}), text("In a.txt.")
@@ -115,7 +115,7 @@ async def test_a_child_begins_afresh_and_only_its_answer_comes_back(provider: Pr
     assert [event.message.text for event in of(AnswerEnded, events)] == ["", "Found."]
 
 
-async def test_what_it_does_is_heard_while_it_does_it(provider: ProviderServer) -> None:
+async def test_activity_is_reported_while_it_happens(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "look"}), call("glob", {"pattern": "*.py"}), text("Nothing."), text("Done."))
     async with begun(provider) as conversation:
         heard = "".join(event.text for event in of(CallProgressed, await events_of(conversation)))
@@ -123,7 +123,7 @@ async def test_what_it_does_is_heard_while_it_does_it(provider: ProviderServer) 
     assert "glob *.py · 1 call · " in heard
 
 
-async def test_what_it_changes_is_the_parents_and_undone_with_its_turn(provider: ProviderServer) -> None:
+async def test_changes_belong_to_parent_and_its_turn_undo(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "make it"}), call("write", {"path": "new.txt", "content": "x"}))
     provider.script(call("shell", {"command": "echo y > other.txt"}), text("Made."), text("Done."))
     async with begun(provider) as conversation:
@@ -153,7 +153,7 @@ async def test_one_budget_is_for_all_of_them(provider: ProviderServer) -> None:
     assert of(TaskEnded, events)[0].ended == "max turns"
 
 
-async def test_money_spent_by_several_at_once_is_one_sum(provider: ProviderServer) -> None:
+async def test_parallel_spending_is_one_sum(provider: ProviderServer) -> None:
     two = calls(("task", {"prompt": "a", "agent": "explore"}), ("task", {"prompt": "b", "agent": "explore"}))
     provider.script(two)
     provider.otherwise = lambda asked: call("glob", {"pattern": f"{len(provider.requests)}*"})
@@ -170,7 +170,7 @@ async def test_money_spent_by_several_at_once_is_one_sum(provider: ProviderServe
     assert ended.usage.estimated or ended.usage.cost.total == pytest.approx(0.00012 * len(provider.requests))
 
 
-async def test_its_own_turns_are_bounded_and_the_parent_goes_on(provider: ProviderServer) -> None:
+async def test_child_turns_are_bounded_and_parent_continues(provider: ProviderServer) -> None:
     agent_file("brief", "---\ndescription: x\nmax_turns: 2\n---\n")
     provider.script(call("task", {"prompt": "look", "agent": "brief"}))
     provider.script(call("glob", {"pattern": "a"}), call("glob", {"pattern": "b"}), text("Then I do it."))
@@ -182,7 +182,7 @@ async def test_its_own_turns_are_bounded_and_the_parent_goes_on(provider: Provid
     assert "glob a\nglob b" in result
 
 
-async def test_a_projects_agent_may_take_no_more_turns_than_the_settings_say(provider: ProviderServer) -> None:
+async def test_project_agent_turns_stay_within_settings(provider: ProviderServer) -> None:
     Path(".wolo/agents").mkdir(parents=True)
     Path(".wolo/agents/eager.md").write_text("---\ndescription: x\nmax_turns: 900\n---\n")
     consents.save_trust(find_places(), find_root(Path.cwd()), "trusted")
@@ -203,7 +203,7 @@ async def test_tokens_and_cost_are_rolled_up(provider: ProviderServer) -> None:
     assert parent.cost_usd == pytest.approx(0.00036)
 
 
-async def test_one_that_stalls_is_timed_out_and_the_parent_goes_on(provider: ProviderServer) -> None:
+async def test_stalled_child_times_out_and_parent_continues(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "look"}), sse(delta("I have seen"), done=False, ending="stall"), text("I go on."))
     async with begun(provider, "tasks.timeout_s=0.5") as conversation:
         events = await events_of(conversation)
@@ -215,7 +215,7 @@ async def test_one_that_stalls_is_timed_out_and_the_parent_goes_on(provider: Pro
     assert of(TaskEnded, events)[0].ended == "timed out"
 
 
-async def test_a_command_of_one_that_is_timed_out_is_ended(provider: ProviderServer) -> None:
+async def test_command_of_timed_out_child_is_ended(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "wait"}), call("shell", {"command": "echo begun; sleep 300; touch after"}))
     provider.script(text("I go on."))
     async with begun(provider, "tasks.timeout_s=1.5") as conversation:
@@ -244,7 +244,7 @@ async def test_the_clock_stands_still_while_a_person_thinks(provider: ProviderSe
     assert Path("made").exists()
 
 
-async def test_without_a_person_its_calls_are_denied_and_told(provider: ProviderServer) -> None:
+async def test_unattended_child_calls_are_denied_and_reported(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "run it"}), call("shell", {"command": "make"}), text("I could not."), text("Done."))
     async with begun(provider, mode="ask") as conversation:
         events = await events_of(conversation)
@@ -271,7 +271,7 @@ async def test_mode_plan_lets_only_readers_work(provider: ProviderServer, agent:
         assert "not possible in mode plan" in of(CallDenied, events)[0].reason
 
 
-async def test_rights_of_an_agent_are_the_most_it_has(provider: ProviderServer) -> None:
+async def test_agent_rights_are_its_maximum(provider: ProviderServer) -> None:
     agent_file("careful", "---\ndescription: x\npermission:\n  bash:\n    '*': deny\n    echo *: allow\n  edit: ask\n---\n")
     provider.script(call("task", {"prompt": "work", "agent": "careful"}), call("shell", {"command": "echo hi"}))
     provider.script(
@@ -284,7 +284,7 @@ async def test_rights_of_an_agent_are_the_most_it_has(provider: ProviderServer) 
     assert not list(Path.cwd().iterdir())
 
 
-async def test_rights_of_the_main_agent_hold_for_the_conversation(provider: ProviderServer) -> None:
+async def test_main_agent_rights_hold_for_the_conversation(provider: ProviderServer) -> None:
     agent_file("planner", "---\ndescription: x\nmode: primary\npermissionMode: plan\n---\n")
     provider.script(call("write", {"path": "a", "content": "x"}), text("No."))
     async with begun(provider, agent="planner") as conversation:
@@ -302,7 +302,7 @@ async def test_a_rule_says_who_may_be_given_tasks(provider: ProviderServer, rule
     assert "denied by the rule" in of(CallDenied, events)[0].reason
 
 
-async def test_a_mode_that_is_entered_meanwhile_holds_for_it_at_once(provider: ProviderServer) -> None:
+async def test_newly_entered_mode_holds_for_child_at_once(provider: ProviderServer) -> None:
     hold, write = Hold(), call("write", {"path": "new.txt", "content": "x"})
     held = replace(write, pieces=(hold, *write.pieces))
     provider.script(
@@ -320,7 +320,7 @@ async def test_a_mode_that_is_entered_meanwhile_holds_for_it_at_once(provider: P
     assert "mode plan" in of(CallDenied, events)[0].reason
 
 
-async def test_readers_run_side_by_side_and_never_more_than_four(provider: ProviderServer) -> None:
+async def test_four_readers_at_most_run_in_parallel(provider: ProviderServer) -> None:
     hold, asking, most = Hold(), 0, 0
     tasks = [("task", {"prompt": f"look {number}", "agent": "explore"}) for number in range(6)]
     provider.script(calls(*tasks))
@@ -351,7 +351,7 @@ async def test_readers_run_side_by_side_and_never_more_than_four(provider: Provi
     assert [result.partition("\n")[0] for result in provider.requests[-1].results] == ["Seen."] * 6
 
 
-async def test_those_that_may_change_something_work_one_after_the_other(provider: ProviderServer) -> None:
+async def test_possibly_changing_children_run_one_by_one(provider: ProviderServer) -> None:
     provider.script(calls(("task", {"prompt": "a"}), ("task", {"prompt": "b"})))
     provider.otherwise = lambda asked: text("Made.") if is_child(asked) else text("Done.")
     async with begun(provider) as conversation:
@@ -359,7 +359,7 @@ async def test_those_that_may_change_something_work_one_after_the_other(provider
     assert told == [TaskStarted, TaskEnded, TaskStarted, TaskEnded]
 
 
-async def test_it_is_interrupted_with_what_it_had_come_to(provider: ProviderServer) -> None:
+async def test_interrupted_child_returns_its_partial_work(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "look"}), sse(delta("Half of"), done=False, ending="stall"))
     async with begun(provider) as conversation:
 
@@ -375,7 +375,7 @@ async def test_it_is_interrupted_with_what_it_had_come_to(provider: ProviderServ
         assert conversation.history[-1].calls[0].outcome == "interrupted"
 
 
-async def test_its_own_session_names_the_parent_and_stays_out_of_sight(provider: ProviderServer) -> None:
+async def test_child_session_names_parent_and_stays_hidden(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "look around", "agent": "explore"}), text("Seen."), text("Done."))
     async with begun(provider) as conversation:
         await events_of(conversation)
@@ -397,7 +397,7 @@ async def test_its_own_session_names_the_parent_and_stays_out_of_sight(provider:
     assert not sessions()
 
 
-async def test_a_session_that_is_kept_nowhere_keeps_no_task_either(provider: ProviderServer) -> None:
+async def test_unkept_session_keeps_no_task_either(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "look"}), call("shell", {"command": "seq 100000"}), text("Seen."), text("Done."))
     async with begun(provider, no_session=True) as conversation:
         events = await events_of(conversation)
@@ -405,7 +405,7 @@ async def test_a_session_that_is_kept_nowhere_keeps_no_task_either(provider: Pro
     assert not (find_places().data / "wolo.db").exists()
 
 
-async def test_an_agent_of_a_file_is_told_what_stands_there_and_has_its_tools_only(provider: ProviderServer) -> None:
+async def test_file_agent_has_its_own_text_and_tools(provider: ProviderServer) -> None:
     agent_file("strict", "---\ndescription: finds mistakes\ntools: read, bash, nothing\n---\nBe strict, be brief.")
     provider.script(call("task", {"prompt": "look", "agent": "Strict"}), call("write", {"path": "x", "content": "x"}))
     provider.script(text("I may not."), text("Done."))
@@ -420,7 +420,7 @@ async def test_an_agent_of_a_file_is_told_what_stands_there_and_has_its_tools_on
     assert not Path("x").exists()
 
 
-async def test_only_an_agent_that_can_load_skills_is_told_of_them(provider: ProviderServer) -> None:
+async def test_only_agents_loading_skills_are_told_of_them(provider: ProviderServer) -> None:
     skill = find_places().config / "skills/tidy/SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: tidy\ndescription: Tidies a folder.\n---\nSort the files.")
@@ -434,7 +434,7 @@ async def test_only_an_agent_that_can_load_skills_is_told_of_them(provider: Prov
     assert "Sort the files." in loaded.results[0]
 
 
-async def test_a_model_of_its_own_is_asked_and_one_that_is_not_to_be_had_is_told_once(provider: ProviderServer) -> None:
+async def test_own_model_is_asked_and_missing_one_reported(provider: ProviderServer) -> None:
     settings = own_provider("here", provider, "a", "b")
     agent_file("other", "---\ndescription: x\nmodel: here/b\n---\n")
     agent_file("gone", "---\ndescription: x\nmodel: nobody/knows-it\n---\n")
@@ -453,7 +453,7 @@ async def test_a_model_of_its_own_is_asked_and_one_that_is_not_to_be_had_is_told
     assert 'model_aliases.sonnet = "provider/model"' in said[0]
 
 
-async def test_aliases_and_the_small_model_select_models_of_agents(provider: ProviderServer) -> None:
+async def test_aliases_and_small_model_select_agent_models(provider: ProviderServer) -> None:
     settings = [*own_provider("here", provider, "a", "b", "tiny"), "model_aliases.sonnet=here/b", "small_model=here/tiny"]
     for name in ("sonnet", "haiku", "fast"):
         agent_file(name, f"---\ndescription: x\nmodel: {name}\ntemperature: 0.5\n---\n")
@@ -468,7 +468,7 @@ async def test_aliases_and_the_small_model_select_models_of_agents(provider: Pro
     assert not of(Noticed, events)
 
 
-async def test_an_error_of_the_small_model_is_told_and_the_main_one_answers(provider: ProviderServer) -> None:
+async def test_small_model_error_is_reported_main_one_answers(provider: ProviderServer) -> None:
     settings = [*own_provider("here", provider, "a", "tiny"), "small_model=here/tiny"]
     provider.script(
         call("task", {"prompt": "look", "agent": "explore"}), error(404, "no such model"), text("Seen."), text("Done.")
@@ -481,7 +481,7 @@ async def test_an_error_of_the_small_model_is_told_and_the_main_one_answers(prov
     assert notice.text.endswith("here/a answers instead.")
 
 
-async def test_a_projects_agent_may_use_an_alias_of_the_user(provider: ProviderServer) -> None:
+async def test_project_agent_may_use_a_user_alias(provider: ProviderServer) -> None:
     settings = [*own_provider("here", provider, "a"), *own_provider("there", provider, "c"), "model_aliases.opus=there/c"]
     path = Path(".claude/agents/lead.md")
     path.parent.mkdir(parents=True)
@@ -506,7 +506,7 @@ async def test_a_projects_agent_leads_to_no_other_provider(provider: ProviderSer
     assert any("cannot select another provider" in event.text for event in of(Noticed, events))
 
 
-async def test_a_failed_provider_is_a_result_and_the_parent_goes_on(provider: ProviderServer) -> None:
+async def test_failed_provider_is_a_result_and_parent_continues(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "look"}), error(400, {"error": {"message": "no such thing"}}), text("I do it."))
     async with begun(provider) as conversation:
         events = await events_of(conversation)
@@ -525,7 +525,7 @@ async def test_its_background_jobs_end_with_it(provider: ProviderServer) -> None
         assert not conversation.jobs.all
 
 
-async def test_hooks_hold_for_it_and_hear_of_its_begin_and_end(provider: ProviderServer) -> None:
+async def test_hooks_hold_for_child_and_report_its_life(provider: ProviderServer) -> None:
     log = Path.cwd() / "heard"
     tell = f"cat >> {log}; echo >> {log}"
     deny = 'if grep -q forbidden; then echo "not that" >&2; exit 2; fi'
@@ -551,7 +551,7 @@ async def test_hooks_hold_for_it_and_hear_of_its_begin_and_end(provider: Provide
     ]
 
 
-async def test_a_hook_that_stops_everything_in_a_task_ends_the_turn(provider: ProviderServer) -> None:
+async def test_hook_stopping_everything_in_task_ends_turn(provider: ProviderServer) -> None:
     path = find_places().config / "hooks.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     stop = 'echo \'{"continue": false, "stopReason": "Not on Friday."}\''
@@ -567,7 +567,7 @@ async def test_a_hook_that_stops_everything_in_a_task_ends_the_turn(provider: Pr
     assert not Path("later").exists()
 
 
-async def test_an_alarm_rings_once_and_not_while_it_is_held() -> None:
+async def test_alarm_rings_once_and_never_while_held() -> None:
     rung: list[None] = []
     alarm = PausableTimer(0.05, lambda: rung.append(None))
     alarm.start()
@@ -583,7 +583,7 @@ async def test_an_alarm_rings_once_and_not_while_it_is_held() -> None:
     assert len(rung) == 1
 
 
-async def test_a_secret_in_a_task_stays_a_placeholder_for_everyone(provider: ProviderServer) -> None:
+async def test_task_secret_stays_a_placeholder_for_everyone(provider: ProviderServer) -> None:
     secret = "sk-very-secret-0123456789"
 
     def hand_on(asked: Asked) -> Reply:
@@ -600,14 +600,14 @@ async def test_a_secret_in_a_task_stays_a_placeholder_for_everyone(provider: Pro
     assert secret not in repr(events)
 
 
-async def test_a_call_that_is_tried_out_is_judged_as_the_agent_would_be(provider: ProviderServer) -> None:
+async def test_tried_call_is_judged_as_for_the_agent(provider: ProviderServer) -> None:
     agent_file("reader", "---\ndescription: x\ntools: read\n---\n")
     async with begun(provider, mode="plan") as conversation:
         verdicts = {name: conversation.permissions.verdict(f"task:{name}").decision for name in ("explore", "reader", "general")}
     assert verdicts == {"explore": "allow", "reader": "allow", "general": "deny"}
 
 
-async def test_one_that_is_exported_and_brought_along_elsewhere_is_seen_there(provider: ProviderServer, tmp_path: Path) -> None:
+async def test_exported_and_imported_child_is_visible_there(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(call("task", {"prompt": "look around", "agent": "explore"}), text("Seen."), text("Done."))
     async with begun(provider) as conversation:
         await events_of(conversation)

@@ -57,7 +57,7 @@ async def tools_of(folder: Path) -> tuple[dict[str, CustomTool], CallContext]:
     return {each.name: CustomTool(each, listing, process) for each in listing.tools}, CallContext(services)
 
 
-async def test_a_cancelled_call_ends_everything_it_started_and_the_next_one_works(tmp_path: Path) -> None:
+async def test_cancelled_call_ends_its_processes_and_next_works(tmp_path: Path) -> None:
     tools, call = await tools_of(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     running = asyncio.create_task(tools["begin"].run({"pipe": str(tmp_path / "pipe")}, call))
@@ -72,7 +72,7 @@ async def test_a_cancelled_call_ends_everything_it_started_and_the_next_one_work
         call.services.shell.close()
 
 
-async def test_what_a_tool_starts_reads_no_requests(tmp_path: Path) -> None:
+async def test_subprocess_of_a_tool_reads_no_requests(tmp_path: Path) -> None:
     tools, call = await tools_of(tmp_path)
     try:
         results = [(await tools["swallow"].run({"text": "ab"}, call)).text.strip() for _ in range(2)]

@@ -163,14 +163,14 @@ def missing(x: Nowhere) -> None:  # type: ignore[name-defined]  # noqa: F821  # 
     """Add."""
 
 
-def test_a_function_without_types_takes_anything_and_some_cannot_be_tools() -> None:
+def test_untyped_function_takes_anything_and_some_are_refused() -> None:
     assert properties(untyped) == {"x": {}, "y": {"default": 2}}
     for function, said in ((starred, "args cannot be passed by name"), (missing, "types cannot be read: name 'Nowhere'")):
         with pytest.raises(UnusableFunctionError, match=said):
             FunctionTool(function)
 
 
-async def test_fields_of_the_only_model_may_be_given_directly() -> None:
+async def test_fields_of_the_only_model_are_direct_arguments() -> None:
     def total(order: Order) -> str:
         """Add up."""
         return order.name

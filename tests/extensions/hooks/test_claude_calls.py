@@ -60,14 +60,14 @@ def told(tool: str, **arguments: Any) -> list[ClaudeCall]:
         ("[^B]ash", "", "shell"),
     ],
 )
-def test_a_matcher_selects_what_it_selects_in_claude_code(matcher: str, tools: str, others: str) -> None:
+def test_matcher_selects_as_in_claude_code(matcher: str, tools: str, others: str) -> None:
     def is_selected(tool: str) -> bool:
         return matches(matcher, names_of(tool, CLAUDE_NAMES.get(tool, tool)))
 
     assert [tool for tool in (*tools.split(), *others.split()) if is_selected(tool)] == tools.split()
 
 
-def test_a_matcher_that_python_wonders_about_is_no_warning() -> None:
+def test_odd_python_matcher_gives_no_warning() -> None:
     assert complaint("[[a]") == ""
     assert matches("[[s]hell", ("shell",))
 
@@ -140,7 +140,7 @@ def test_a_matcher_that_python_wonders_about_is_no_warning() -> None:
         ("mcp__a__b", {"path": "x"}, "mcp__a__b", {"path": "x"}),
     ],
 )
-def test_each_tool_is_told_by_the_name_and_arguments_of_claude_code(
+def test_each_tool_uses_claude_code_name_and_arguments(
     tool: str, arguments: dict[str, Any], name: str, expected: dict[str, Any]
 ) -> None:
     (call,) = told(tool, **arguments)
@@ -152,7 +152,7 @@ def test_the_home_folder_is_told_in_full() -> None:
     assert told("read", path="~/.ssh/id")[0].file == str(Path.home() / ".ssh/id")
 
 
-def test_every_tool_that_acts_has_a_name_in_claude_code() -> None:
+def test_every_acting_tool_has_a_claude_code_name() -> None:
     own = {"apply_patch", "jobs", "remember", "expand_message"}
     assert {tool.name for tool in BUILTIN} - own == set(CLAUDE_NAMES)
 
@@ -170,7 +170,7 @@ def test_a_patch_is_told_file_by_file() -> None:
     assert to_wolo_arguments("apply_patch", {"patch": PATCH}, calls[0], {"file_path": "x", "content": ""}) is None
 
 
-def test_several_replacements_are_told_one_by_one_and_each_can_be_changed() -> None:
+def test_several_replacements_are_separate_and_each_is_changeable() -> None:
     arguments = {"path": "a", "edits": [{"old": "1", "new": "2"}, {"old": "3", "new": "4", "replace_all": True}]}
     first, second = told("edit", **arguments)
     assert second.input == {"file_path": "/home/me/project/a", "old_string": "3", "new_string": "4", "replace_all": True}
@@ -181,7 +181,7 @@ def test_several_replacements_are_told_one_by_one_and_each_can_be_changed() -> N
     assert moved["path"] == "/b"
 
 
-def test_a_file_behind_a_link_is_told_by_both_names(tmp_path: Path) -> None:
+def test_linked_file_is_named_by_both_names(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("")
     (tmp_path / "notes.txt").symlink_to(".env")
     (tmp_path / "folder").symlink_to("/etc")
@@ -204,7 +204,7 @@ def test_a_file_behind_a_link_is_told_by_both_names(tmp_path: Path) -> None:
         ("todo", {"items": ["a"]}, {"todos": [{"content": "b", "status": "completed"}]}, None),
     ],
 )
-def test_what_a_hook_changes_reaches_the_tool(
+def test_hook_changes_reach_the_tool(
     tool: str, arguments: dict[str, Any], changes: dict[str, Any], taken: dict[str, Any] | None
 ) -> None:
     (call,) = told(tool, **arguments)
@@ -215,7 +215,7 @@ def test_what_a_hook_changes_reaches_the_tool(
     assert found == expected
 
 
-def test_what_a_hook_leaves_out_is_gone() -> None:
+def test_argument_omitted_by_hook_is_gone() -> None:
     (call,) = told("read", path="a", limit=3)
     assert to_wolo_arguments("read", {"path": "a", "limit": 3}, call, {"file_path": call.file}) == {"path": "a"}
 
@@ -227,7 +227,7 @@ def result(output: str = "", view: dict[str, Any] | None = None) -> dict[str, An
     return {"output": output, "is_error": False, "files_changed": [], "view": view, "duration_ms": 7}
 
 
-def test_each_tool_has_the_response_that_claude_code_gives() -> None:
+def test_each_tool_has_the_claude_code_response() -> None:
     output = {"type": "output", "command": "x", "text": "hi\n", "exit_code": 0, "seconds": 1.0}
     diff = {"type": "diff", "path": "a", "text": "@@ -1 +1,2 @@\n-a\n+b\n+c\n", "added": 2, "removed": 1, "created": False}
     hunk = {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2, "lines": ["-a", "+b", "+c"]}
@@ -272,5 +272,5 @@ def test_each_tool_has_the_response_that_claude_code_gives() -> None:
         ({"x": 1}, None),
     ],
 )
-def test_an_output_put_instead_is_read_in_any_shape(value: Any, text: str | None) -> None:
+def test_replacement_output_is_read_in_any_shape(value: Any, text: str | None) -> None:
     assert replacement_output(value) == text

@@ -27,7 +27,7 @@ def read(content: Any, path: Path = HOOKS) -> tuple[tuple[tuple[str, Hook], ...]
     return found.hooks, found.problems
 
 
-def test_a_group_of_hooks_is_read_one_by_one() -> None:
+def test_hook_group_is_read_one_by_one() -> None:
     group = {
         "matcher": "Write|Edit",
         "hooks": [{"type": "command", "command": "a", "timeout": 5}, {"command": "b", "strict": True}],
@@ -41,7 +41,7 @@ def test_a_group_of_hooks_is_read_one_by_one() -> None:
     )
 
 
-def test_a_file_of_hooks_needs_no_key_around_them_and_settings_do() -> None:
+def test_hook_file_needs_no_outer_key_settings_do() -> None:
     assert len(read(one())[0]) == 1
     assert read({"model": "opus", **one()}, SETTINGS) == ((), ())
     assert len(read({"model": "opus", "hooks": one()}, SETTINGS)[0]) == 1
@@ -74,7 +74,7 @@ def test_a_file_of_hooks_needs_no_key_around_them_and_settings_do() -> None:
         ({"Stop": [{"matcher": 1, "hooks": []}]}, "Stop: the matcher is no text."),
     ],
 )
-def test_what_cannot_be_used_is_named_and_costs_nothing_else(content: dict[str, Any], said: str) -> None:
+def test_unusable_entry_is_named_and_costs_nothing_else(content: dict[str, Any], said: str) -> None:
     hooks, problems = read({"hooks": {**content, "Notification": [{"hooks": [{"command": "bell"}]}]}})
     assert [event for event, _ in hooks] == ["Notification"]
     assert [problem.startswith(f"hooks.json: {said}") for problem in problems] == [True], problems
@@ -97,7 +97,7 @@ def test_what_cannot_be_used_is_named_and_costs_nothing_else(content: dict[str, 
         [{"hooks": [{"command": "check\0"}]}],
     ],
 )
-def test_only_a_guard_that_cannot_be_read_is_told_apart(guard: Any) -> None:
+def test_unreadable_guard_alone_is_distinguished(guard: Any) -> None:
     found = read_hooks(json.dumps({"hooks": {"PreToolUse": guard}}).encode(), HOOKS)
     assert len(found.unreadable_guards) == 1
     assert found.problems == found.unreadable_guards
@@ -105,20 +105,20 @@ def test_only_a_guard_that_cannot_be_read_is_told_apart(guard: Any) -> None:
     assert (len(elsewhere.hooks), len(elsewhere.problems), elsewhere.unreadable_guards) == (1, 1, ())
 
 
-def test_a_program_with_its_arguments_is_run_without_a_shell_reading_them() -> None:
+def test_program_with_arguments_runs_without_a_shell() -> None:
     words = {"command": "${CLAUDE_PROJECT_DIR}/a b.sh", "args": ["-x", "$HOME; rm", "$CLAUDE_PROJECT_DIR"]}
     hooks, problems = read(one(**words))
     assert problems == ()
     assert hooks[0][1].command == "\"$CLAUDE_PROJECT_DIR\"'/a b.sh' -x '$HOME; rm' \"$CLAUDE_PROJECT_DIR\""
 
 
-def test_a_file_can_switch_its_hooks_off_and_other_keys_are_named() -> None:
+def test_file_disables_its_hooks_and_other_keys_named() -> None:
     assert read({"hooks": one(), "disableAllHooks": True})[0] == ()
     hooks, problems = read({"hooks": one(), "$schema": "x", "theme": "dark"})
     assert (len(hooks), problems) == (1, ("hooks.json: theme is unknown and ignored.",))
 
 
-def test_what_only_others_understand_does_not_keep_a_hook_from_running() -> None:
+def test_foreign_field_does_not_keep_hooks_from_running() -> None:
     hooks, problems = read(one(color="red", statusMessage="…"))
     assert len(hooks) == 1
     assert "color" in problems[0]
@@ -157,7 +157,7 @@ def test_events_of_gemini_have_other_names_and_milliseconds() -> None:
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"hooks": []}', b"\xff", b"[" * 100_000, b'"x"'])
-def test_a_file_that_holds_no_hooks_is_refused_as_a_whole(data: bytes) -> None:
+def test_file_without_hooks_is_refused_whole(data: bytes) -> None:
     with pytest.raises(ExtensionError, match=r"hooks\.json"):
         read_hooks(data, HOOKS)
 

@@ -17,7 +17,7 @@ def sent(url: str, *, is_own: bool = False, event: str = "Stop") -> HookResponse
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://169.254.169.254/latest", "http://router/", "http://[fd00::1]/"])
-def test_a_hook_of_a_project_reaches_no_private_network(url: str) -> None:
+def test_project_hook_reaches_no_private_network(url: str) -> None:
     answer = sent(url)
     assert isinstance(answer, str)
     assert answer.startswith("was not sent: ")
@@ -25,7 +25,7 @@ def test_a_hook_of_a_project_reaches_no_private_network(url: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_this_machine_is_reached_and_redirects_are_not_followed(host: str) -> None:
+def test_local_machine_is_reached_and_redirects_not_followed(host: str) -> None:
     with search_server() as server:
         server.answer = {"decision": "block", "reason": "no"}
         url = server.url.replace("127.0.0.1", host)

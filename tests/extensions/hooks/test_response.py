@@ -20,7 +20,7 @@ def specific(**output: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **output}}
 
 
-def test_the_status_two_is_a_no_with_what_was_complained_of() -> None:
+def test_status_two_is_a_no_with_its_complaint() -> None:
     assert read_answer("PreToolUse", 2, b'{"decision": "approve"}', b"never\n") == HookResponse(decision="deny", reason="never")
     assert read_answer("Stop", 2, b"go on", b"") == HookResponse(decision="deny", reason="go on")
     assert read_answer("Stop", 2, b"", b"") == HookResponse(decision="deny", reason=NO_REASON)
@@ -57,7 +57,7 @@ def test_a_byte_order_mark_hides_no_answer() -> None:
     assert read_answer("PreToolUse", 0, output, b"") == HookResponse(decision="deny", reason="r")
 
 
-def test_a_result_is_put_instead_only_where_there_is_one() -> None:
+def test_result_replacement_needs_a_result() -> None:
     assert said(specific(updatedToolOutput={"stdout": "x", "stderr": ""}), "PostToolUse") == HookResponse(updated_output="x")
     assert said(specific(updatedMCPToolOutput=[{"type": "text", "text": "x"}]), "PostToolUse") == HookResponse(updated_output="x")
     answer = said(specific(updatedToolOutput=7), "PostToolUse")
@@ -69,12 +69,12 @@ def test_whoever_stops_everything_lets_the_model_stop() -> None:
     assert said({"continue": False, "decision": "block", "reason": "r"}, "Stop") == NOTHING
 
 
-def test_plain_text_is_told_where_it_is_meant_for_the_model() -> None:
+def test_plain_text_reaches_the_model_where_meant() -> None:
     assert read_answer("SessionStart", 0, b"main is frozen\n", b"") == HookResponse(context="main is frozen")
     assert read_answer("PreToolUse", 0, b"checked", b"") == NOTHING
 
 
-def test_arguments_that_no_call_could_have_are_a_failure() -> None:
+def test_impossible_arguments_are_a_failure() -> None:
     value = "[" * 150 + "]" * 150
     stdout = '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"a": ' + value + "}}}"
     answer = read_answer("PreToolUse", 0, stdout.encode(), b"")
@@ -83,7 +83,7 @@ def test_arguments_that_no_call_could_have_are_a_failure() -> None:
 
 
 @pytest.mark.parametrize("stdout", [b"{", b'{"a": ' + b"[" * 100_000])
-def test_json_that_is_none_is_a_failure_and_never_a_yes(stdout: bytes) -> None:
+def test_malformed_json_is_a_failure_never_a_yes(stdout: bytes) -> None:
     assert isinstance(read_answer("PreToolUse", 0, stdout, b""), str)
 
 
@@ -103,7 +103,7 @@ def test_json_that_is_none_is_a_failure_and_never_a_yes(stdout: bytes) -> None:
         ({"reason": 1}, ""),
     ],
 )
-def test_a_part_without_meaning_costs_itself_and_allows_nothing(output: dict[str, Any], decision: str) -> None:
+def test_meaningless_part_costs_itself_and_allows_nothing(output: dict[str, Any], decision: str) -> None:
     answer = said({"systemMessage": "hello", **output})
     assert isinstance(answer, HookResponse)
     assert (answer.decision, answer.notices[0]) == (decision, "hello")
@@ -117,7 +117,7 @@ def test_an_unknown_word_elsewhere_decides_nothing(event: str) -> None:
     assert (answer.decision, answer.context) == ("", "c")
 
 
-def test_nothing_of_a_hook_steers_a_terminal_or_grows_without_end() -> None:
+def test_hook_output_steers_no_terminal_and_stays_bounded() -> None:
     answer = read_answer("PreToolUse", 2, b"", b"\x1b]0;evil\x07no\x1b[2J" + b"x" * 1_000_000)
     assert isinstance(answer, HookResponse)
     assert answer.reason.startswith("nox")
@@ -134,7 +134,7 @@ ANSWERS = st.builds(
 
 
 @given(st.lists(ANSWERS, max_size=5))
-def test_of_many_the_strictest_counts_and_no_project_loosens(answers: list[HookResponse]) -> None:
+def test_strictest_answer_counts_and_no_project_loosens(answers: list[HookResponse]) -> None:
     words = [each.decision for each in answers]
     found = combined(answers).decision
     assert found == next((word for word in ("deny", "ask", "allow") if word in words), "")

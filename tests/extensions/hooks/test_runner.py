@@ -21,7 +21,7 @@ from wolo.workspace.processes.process_runner import Processes
 @pytest.mark.parametrize(
     "command", ["./check.sh", "sh check.sh", 'sh "$CLAUDE_PROJECT_DIR"/check.sh', "cd . && exec ./check.sh -v", "cat<check.sh|sh"]
 )
-def test_the_digest_knows_the_files_that_a_command_names(command: str, tmp_path: Path) -> None:
+def test_digest_covers_files_named_by_a_command(command: str, tmp_path: Path) -> None:
     hooks = [("Stop", Hook(command=command))]
     missing = digest(hooks, tmp_path)
     script = tmp_path / "check.sh"
@@ -65,7 +65,7 @@ def test_however_a_file_is_named_it_is_found(command: str, file: str, project: s
     assert digest(hooks, tmp_path / project) != before
 
 
-def test_links_on_the_way_to_a_program_are_found_with_it(tmp_path: Path) -> None:
+def test_links_on_the_way_to_program_are_found(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real/check.sh").write_text("")
     (tmp_path / "folder").symlink_to("real")
@@ -77,12 +77,12 @@ def test_links_on_the_way_to_a_program_are_found_with_it(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "word", ["~nobody-of-this-name/x.sh", "a\0b.sh", "./" + "y" * 300, "./" + "../" * 2000, "'", "$(", "-m ."]
 )
-def test_no_word_is_too_strange_to_be_looked_for(word: str, tmp_path: Path) -> None:
+def test_any_word_can_be_looked_up(word: str, tmp_path: Path) -> None:
     assert digest([("Stop", Hook(command=word))], tmp_path) != digest([("Stop", Hook(command="other"))], tmp_path)
     assert all(found.is_relative_to(tmp_path) for found in find_programs([word], tmp_path, [tmp_path]))
 
 
-def test_what_is_no_program_is_not_kept_from_the_model(tmp_path: Path) -> None:
+def test_missing_program_does_not_block_the_model(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (work / "src").mkdir(parents=True)
     (work / "package.json").write_text("{}")
@@ -113,7 +113,7 @@ def lines_of(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("command", "is_relative"), [*((each, True) for each in lines_of(RELATIVE)), *((each, False) for each in lines_of(OTHERS))]
 )
-def test_a_relative_program_is_recognised_however_it_is_named(command: str, is_relative: bool, tmp_path: Path) -> None:
+def test_relative_program_is_recognised_under_any_name(command: str, is_relative: bool, tmp_path: Path) -> None:
     work, named_in = tmp_path / "work", tmp_path / "settings"
     for folder in (work / "hooks", work / "src", named_in):
         folder.mkdir(parents=True)
@@ -141,7 +141,7 @@ def hooks_of(processes: Processes, *commands: str, event: str = "Stop", **more: 
     return HookRunner([RegisteredHook(event=event, hook=Hook(command=each, **more), source="here") for each in commands], ground)
 
 
-async def test_all_hooks_of_an_event_run_side_by_side(processes: Processes) -> None:
+async def test_event_hooks_run_side_by_side(processes: Processes) -> None:
     """Each waits for a word of the other."""
     os.mkfifo("one")
     os.mkfifo("two")
@@ -150,7 +150,7 @@ async def test_all_hooks_of_an_event_run_side_by_side(processes: Processes) -> N
     assert (answer.decision, answer.reason) == ("deny", "b")
 
 
-async def test_a_relative_program_of_the_users_is_never_one_of_the_checkout(processes: Processes, tmp_path: Path) -> None:
+async def test_relative_user_program_is_never_from_the_checkout(processes: Processes, tmp_path: Path) -> None:
     settings = tmp_path / "settings"
     settings.mkdir()
     for folder, word in ((Path.cwd(), "checkout"), (settings, "settings")):
@@ -165,14 +165,14 @@ async def test_a_relative_program_of_the_users_is_never_one_of_the_checkout(proc
     assert set((tmp_path / "ran").read_text().split()) == {"settings"}
 
 
-async def test_the_same_command_is_run_once_and_other_events_run_nothing(processes: Processes) -> None:
+async def test_equal_command_runs_once_and_other_events_nothing(processes: Processes) -> None:
     hooks = hooks_of(processes, "echo x >> ran", "echo x >> ran")
     assert await hooks.run("Stop", {}, unheard) == NOTHING
     assert await hooks.run("Notification", {}, unheard) == NOTHING
     assert Path("ran").read_text() == "x\n"
 
 
-async def test_a_cancelled_hook_is_gone_with_all_it_started(processes: Processes) -> None:
+async def test_cancelled_hook_is_gone_with_its_processes(processes: Processes) -> None:
     hooks = hooks_of(processes, "sleep 600 & echo $! > pid; trap '' TERM; wait; wait", timeout_s=600)
     running = asyncio.ensure_future(hooks.run("Stop", {}, unheard))
     async with asyncio.timeout(20):
@@ -184,7 +184,7 @@ async def test_a_cancelled_hook_is_gone_with_all_it_started(processes: Processes
     assert not processes.is_anything_alive()
 
 
-async def test_who_is_slow_is_named_while_they_are_awaited(processes: Processes) -> None:
+async def test_slow_hook_is_named_while_awaited(processes: Processes) -> None:
     heard: list[str] = []
 
     async def slow(commands: Sequence[str]) -> None:
@@ -198,7 +198,7 @@ async def test_who_is_slow_is_named_while_they_are_awaited(processes: Processes)
     assert time.monotonic() - began >= 1
 
 
-async def test_a_failing_listener_ends_the_hooks_and_is_heard_of(processes: Processes) -> None:
+async def test_failing_listener_ends_the_hooks_and_is_reported(processes: Processes) -> None:
     async def broken(commands: Sequence[str]) -> None:
         raise OSError("disk full")
 

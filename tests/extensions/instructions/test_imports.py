@@ -55,7 +55,7 @@ def test_only_prose_imports(text: str, targets: list[str]) -> None:
     assert imports_of(text) == targets
 
 
-def test_imports_follow_their_file_relative_to_it_and_once(root: Path, config: Path) -> None:
+def test_imports_follow_their_file_relatively_and_once(root: Path, config: Path) -> None:
     put(root / "AGENTS.md", "top @docs/a.md end")
     put(root / "docs/a.md", "a @b.md @../AGENTS.md")
     put(root / "docs/b.md", "b @a.md")
@@ -98,7 +98,7 @@ def test_a_project_imports_from_its_workspace_only(root: Path, config: Path, iso
         assert any(why in notice for notice in found.notices), why
 
 
-def test_what_a_rule_denies_is_not_read(root: Path, config: Path) -> None:
+def test_denied_file_is_not_read(root: Path, config: Path) -> None:
     put(root / "AGENTS.md", "denied")
     put(root / "CLAUDE.local.md", "local")
     put(root / "sub/AGENTS.md", "nested")
@@ -116,7 +116,7 @@ def test_the_users_own_file_imports_from_anywhere(root: Path, config: Path, isol
     assert [path.name for path in found.files] == ["AGENTS.md", "mine.md", "other.md"]
 
 
-def test_each_directory_gives_its_first_file_and_what_is_added_to_it(root: Path, config: Path) -> None:
+def test_each_directory_gives_its_first_file_and_additions(root: Path, config: Path) -> None:
     names = ["GEMINI.md", ".claude/CLAUDE.md", "CLAUDE.md", "AGENTS.md", "AGENTS.override.md"]
     for name in names:
         put(root / name, name)
@@ -134,7 +134,7 @@ def test_each_directory_gives_its_first_file_and_what_is_added_to_it(root: Path,
     assert "bad.md" in found.notices[0]
 
 
-def test_files_of_other_agents_serve_a_user_without_an_own_one(root: Path, config: Path) -> None:
+def test_foreign_agent_files_serve_users_without_own_ones(root: Path, config: Path) -> None:
     put(find_home() / ".codex/AGENTS.md", "codex")
     assert read(root, config).text == "# Instructions from your own ~/.codex/AGENTS.md\n\ncodex"
     put(find_home() / ".claude/CLAUDE.md", "claude")
@@ -159,7 +159,7 @@ def test_notes_import_nothing(root: Path, config: Path) -> None:
     assert read_instructions(root, root, config, notes=[note]).files == (note,)
 
 
-def test_too_much_is_cut_from_the_most_general_on(root: Path, config: Path) -> None:
+def test_excess_is_cut_from_the_most_general_onwards(root: Path, config: Path) -> None:
     put(config / "AGENTS.md", "own\n" * 500)
     put(root / "AGENTS.md", "near\n" * 200)
     found = read(root, config, limit=1_600)
@@ -170,7 +170,7 @@ def test_too_much_is_cut_from_the_most_general_on(root: Path, config: Path) -> N
     assert byte_limit(4_096) == 4_096
 
 
-def test_a_touched_file_brings_its_folders_and_matching_rules(root: Path) -> None:
+def test_touched_file_brings_folders_and_matching_rules(root: Path) -> None:
     for name in ("AGENTS.md", "pkg/CLAUDE.md", "pkg/deep/AGENTS.md", "other/AGENTS.md"):
         put(root / name, name)
     put(root / "pkg/deep/AGENTS.md", "deep @more.md")

@@ -28,7 +28,7 @@ def found(root: Path, config: Path, cwd: Path | None = None) -> Instructions:
     return read_instructions(root, cwd or root, config)
 
 
-def test_the_users_own_come_first_and_the_nearest_last(root: Path, config: Path) -> None:
+def test_user_instructions_come_first_and_nearest_last(root: Path, config: Path) -> None:
     deep = root / "pkg" / "deep"
     deep.mkdir(parents=True)
     (root / "other").mkdir()
@@ -49,7 +49,7 @@ def test_without_files_there_is_nothing(root: Path, config: Path) -> None:
     assert found(root, config / "missing") == Instructions("")
 
 
-def test_claude_md_serves_where_there_is_no_agents_md(root: Path, config: Path) -> None:
+def test_claude_md_serves_without_agents_md(root: Path, config: Path) -> None:
     (root / "CLAUDE.md").write_text("claude")
     assert found(root, config).text.endswith("claude")
     (root / "AGENTS.md").write_text("agents")
@@ -67,7 +67,7 @@ def test_a_link_is_not_followed(root: Path, config: Path, isolated: Path) -> Non
     assert read.notices == (f"{root / 'AGENTS.md'} is not read: it is a link.",)
 
 
-def test_a_link_beside_the_file_it_means_needs_no_word(root: Path, config: Path) -> None:
+def test_link_beside_its_target_needs_no_notice(root: Path, config: Path) -> None:
     (root / "CLAUDE.md").write_text("both")
     (root / "AGENTS.md").symlink_to("CLAUDE.md")
     read = found(root, config)
@@ -80,7 +80,7 @@ def test_the_users_own_file_may_be_a_link(root: Path, config: Path, isolated: Pa
     assert found(root, config).text.endswith("mine")
 
 
-def test_the_users_own_file_must_be_the_users_own(root: Path, config: Path) -> None:
+def test_user_file_must_belong_to_the_user(root: Path, config: Path) -> None:
     own = config / "AGENTS.md"
     own.write_text("sneaked in")
     own.chmod(0o666)
@@ -122,7 +122,7 @@ def test_a_working_directory_elsewhere_brings_its_own(root: Path, config: Path, 
     assert found(root, config, elsewhere).text == f"# Instructions from {elsewhere}/AGENTS.md\n\nthere"
 
 
-def test_a_long_file_is_cut_at_a_line_with_a_word(root: Path, config: Path) -> None:
+def test_long_file_is_cut_at_a_line_visibly(root: Path, config: Path) -> None:
     (root / "AGENTS.md").write_text("é" * 30 + "\n" + "line of text\n" * 4000)
     read = found(root, config)
     assert len(read.text.encode()) <= MAX_BYTES + 100
@@ -141,7 +141,7 @@ HIDDEN = "\u200b\u200e\u202e\u2066\u2060\ufeff\x1b\x00\x7f\x9b\u00ad\u3164\u2028
 
 
 @pytest.mark.parametrize("letter", HIDDEN)
-def test_what_nobody_sees_is_spelled_out(root: Path, config: Path, letter: str) -> None:
+def test_invisible_characters_are_spelled_out(root: Path, config: Path, letter: str) -> None:
     (root / "AGENTS.md").write_text(f"before{letter}after", encoding="utf-8")
     read = found(root, config)
     escape = f"\\x{ord(letter):02x}" if ord(letter) < 0xA0 else f"\\u{{{ord(letter):x}}}"

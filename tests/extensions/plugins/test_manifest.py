@@ -76,7 +76,7 @@ def test_a_manifest_names_the_plugin_and_its_parts() -> None:
     assert servers(contents) == {"echo": {"command": "echo"}}  # without the word around it
 
 
-def test_a_path_inside_a_default_folder_selects_from_it() -> None:
+def test_path_inside_a_default_folder_selects_from_it() -> None:
     contents = read(
         {
             MANIFEST: {"name": "acme", "skills": ["./skills/pdf"], "commands": ["${CLAUDE_PLUGIN_ROOT}/commands/fix.md"]},
@@ -104,13 +104,13 @@ def test_hooks_and_servers_may_be_in_the_manifest() -> None:
 
 
 @pytest.mark.parametrize("hooks", [[{"matcher": "Bash", "hooks": []}], {"hooks": [1]}, [[1]], 5])
-def test_hooks_that_are_a_list_are_named_as_not_used(hooks: object) -> None:
+def test_hook_list_is_named_as_unused(hooks: object) -> None:
     contents = read({MANIFEST: {"name": "acme", "hooks": hooks}, "skills/a/SKILL.md": skill_text("a")})
     assert [*contents.hooks] == [] or json.loads(contents.hooks[0]) == {"hooks": hooks[0]}  # type: ignore[index]  # a list
     assert "hooks that are no table of events" in contents.unused
 
 
-def test_a_marketplace_may_list_the_parts_of_several_plugins_in_one_folder() -> None:
+def test_marketplace_lists_parts_of_plugins_sharing_a_folder() -> None:
     content = {f"skills/{name}/SKILL.md": skill_text(name) for name in ("pdf", "word")}
     contents = read(content, {"name": "office", "strict": False, "skills": ["./skills/pdf"], "source": "./"})
     assert (contents.name, contents.skills) == ("office", (PluginComponent("skills", ("pdf",)),))

@@ -75,7 +75,7 @@ def test_a_source_is_read_as_it_is_typed(text: str, source: Source) -> None:
         (".#v1", "no git repository"),
     ],
 )
-def test_a_source_that_cannot_be_one_is_an_error_with_a_hint(text: str, said: str) -> None:
+def test_impossible_source_is_an_error_with_hint(text: str, said: str) -> None:
     Path("note.txt").touch()
     with pytest.raises(UsageError, match=said):
         read_source(text, Path.cwd())
@@ -84,7 +84,7 @@ def test_a_source_that_cannot_be_one_is_an_error_with_a_hint(text: str, said: st
 # Folders and repositories
 
 
-def test_a_folder_is_copied_without_git_and_with_executables() -> None:
+def test_folder_copy_keeps_executables_without_git() -> None:
     files(Path("src"), {"a/b.md": "x", "run.sh": "#!/bin/sh\n", "__pycache__/c.pyc": "x"})
     found = fetched("./src")
     assert names(found) == ["a/b.md", "run.sh"]
@@ -92,7 +92,7 @@ def test_a_folder_is_copied_without_git_and_with_executables() -> None:
     assert found.pin.startswith("sha256:")
 
 
-def test_a_repository_is_taken_at_a_branch_a_tag_or_a_commit() -> None:
+def test_repository_is_taken_at_branch_tag_or_commit() -> None:
     repo = repository(Path("repo"), {"a.md": "one"})
     first = git(repo, "rev-parse", "HEAD")
     git(repo, "tag", "v1")
@@ -111,7 +111,7 @@ def test_a_repository_is_taken_at_a_branch_a_tag_or_a_commit() -> None:
 
 
 @pytest.mark.parametrize(("end", "said"), [("#gone", "git fetch: .*gone"), ("#main:gone", "no folder gone")])
-def test_what_a_repository_does_not_have_is_an_error(end: str, said: str) -> None:
+def test_missing_repository_content_is_an_error(end: str, said: str) -> None:
     repository(Path("repo"), {"a.md": "one"})
     with pytest.raises(WoloError, match=said):
         fetched(f"./repo{end}")
@@ -127,7 +127,7 @@ def test_nothing_of_a_repository_is_run() -> None:
     assert not Path("ran").exists()
 
 
-def test_a_link_inside_becomes_a_copy_and_one_that_leads_outside_is_refused() -> None:
+def test_inner_link_becomes_copy_and_outer_is_refused() -> None:
     files(Path("src"), {"shared/a.md": "x", "plugin/b.md": "y"})
     Path("src/plugin/a.md").symlink_to("../shared/a.md")
     Path("src/plugin/shared").symlink_to("../shared")
@@ -183,7 +183,7 @@ def zipped(entries: dict[str, str], path: str = "a.zip") -> str:
     return f"./{path}"
 
 
-def test_an_archive_with_a_single_folder_is_that_folder() -> None:
+def test_archive_with_single_folder_is_that_folder() -> None:
     assert names(fetched(tar({"tools-1.0/SKILL.md": "x", "tools-1.0/a/b": "y"}))) == ["SKILL.md", "a/b"]
     assert names(fetched(zipped({"SKILL.md": "x", "a/b": "y"}) + "#a")) == ["b"]
 
@@ -196,7 +196,7 @@ def test_an_entry_that_leads_outside_is_refused(name: str) -> None:
     assert not Path("evil").exists()
 
 
-def test_links_and_special_files_in_an_archive_are_refused() -> None:
+def test_links_and_special_archive_files_are_refused() -> None:
     fifo = tarfile.TarInfo("pipe")
     fifo.type = tarfile.FIFOTYPE
     for entry in (link("a", "/etc/passwd"), link("a", "b", tarfile.LNKTYPE), fifo):
@@ -210,7 +210,7 @@ def test_links_and_special_files_in_an_archive_are_refused() -> None:
         fetched("./l.zip")
 
 
-def test_an_archive_is_bounded_by_what_it_unpacks_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_is_bounded_by_its_unpacked_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_copy, "MOST_BYTES", 1 << 20)
     for source in (tar({"a": "0" * (2 << 20)}), zipped({"a": "0" * (2 << 20)})):
         assert Path(source).stat().st_size < 10_000

@@ -48,7 +48,7 @@ def workers() -> list[int]:
 
 
 @pytest.mark.long
-def test_a_worker_and_a_node_die_and_each_task_ends_once(
+def test_dead_worker_or_node_ends_each_task_once(
     provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     needs_ray()
@@ -106,7 +106,7 @@ def test_a_node_with_another_version_says_so() -> None:
     assert returned.outcome is None
 
 
-async def test_agents_on_other_nodes_ask_for_the_shared_limits(run: Path) -> None:
+async def test_agents_on_other_nodes_request_the_shared_limits(run: Path) -> None:
     ledger = create_ledger(run, Meta(version="1"))
     ledger.limits().refused("key", 30.0)
     async with LimitService(ledger.limits()) as service, at_coordinator(service.path, "127.0.0.1") as address:

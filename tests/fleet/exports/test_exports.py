@@ -90,7 +90,7 @@ def export(run: ExportedRun, name: str) -> tuple[str, list[str]]:
     return out.getvalue(), notices
 
 
-def test_json_lines_have_the_fields_of_the_results_of_every_task(exported: ExportedRun) -> None:
+def test_json_lines_hold_result_fields_of_every_task(exported: ExportedRun) -> None:
     lines = [json.loads(line) for line in export(exported, "jsonl")[0].rstrip("\n").split("\n")]
     assert [(line["id"], line["state"]) for line in lines] == [(each.task.id, each.state) for each in exported.rows]
     wanted = "id key attempt state session_id exit_code patch verify usage cost_usd started ended host engine error tags meta"
@@ -125,7 +125,7 @@ def test_junit_counts_each_task_once(exported: ExportedRun) -> None:
     ]
 
 
-def test_predictions_have_the_fields_of_the_harness_and_patches_that_apply(exported: ExportedRun, tmp_path: Path) -> None:
+def test_predictions_hold_harness_fields_and_applicable_patches(exported: ExportedRun, tmp_path: Path) -> None:
     text, notices = export(exported, "swebench")
     good, *others = map(json.loads, text.splitlines())
     assert [good["instance_id"], good["model_name_or_path"]] == ["astropy__astropy-1", "zai/glm-5.2"]
@@ -135,7 +135,7 @@ def test_predictions_have_the_fields_of_the_harness_and_patches_that_apply(expor
     subprocess.run(["git", "apply", "--check", "-"], cwd=source, input=good["model_patch"].encode(), check=True)
 
 
-def test_the_report_filters_and_opens_and_hostile_text_stays_text(exported: ExportedRun, tmp_path: Path) -> None:
+def test_report_filters_opens_and_keeps_hostile_text_inert(exported: ExportedRun, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(export(exported, "html")[0])
     with browser() as driver:

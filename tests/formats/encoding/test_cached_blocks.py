@@ -43,12 +43,12 @@ def test_several_messages_become_one_block_of_the_user() -> None:
     assert not is_cached_block(ASKED)
 
 
-def test_what_was_attached_is_named() -> None:
+def test_attachment_is_named() -> None:
     block = format_conversation_for_cache([user("see", ImagePart(media_type="image/png", data=b"x"))])
     assert block.text == "User: see\n[image image/png]"
 
 
-def test_the_order_is_system_then_the_block_then_what_is_new() -> None:
+def test_order_is_system_then_block_then_new_messages() -> None:
     wire = to_llm_messages([user("before"), format_conversation_for_cache([ASKED, ANSWERED]), user("go on")])
     assert [each["role"] for each in wire] == ["system", "user", "user", "user"]
     [part] = wire[2]["content"]
@@ -58,7 +58,7 @@ def test_the_order_is_system_then_the_block_then_what_is_new() -> None:
     assert wire[3]["content"] == "go on"
 
 
-def test_a_server_that_knows_marks_gets_no_filler_around_a_block() -> None:
+def test_server_knowing_marks_gets_no_filler_around_blocks() -> None:
     history = (user("before"), format_conversation_for_cache([ASKED]), user("go on"))
     marking, strict, lax = (
         json.loads(OpenAIChat(dialect).encode(request(history)))["messages"]
@@ -71,7 +71,7 @@ def test_a_server_that_knows_marks_gets_no_filler_around_a_block() -> None:
     assert strict[4]["content"] == CACHED_BLOCK_READ
 
 
-def test_requests_around_a_block_begin_with_the_bytes_of_the_one_before() -> None:
+def test_requests_around_a_block_keep_their_first_bytes() -> None:
     history = (user("before"), format_conversation_for_cache([ASKED]), user("go on"), ANSWERED, user("more"))
     for dialect in (ChatDialect(), ChatDialect(cache_marks=True)):
         growing, previous = OpenAIChat(dialect), None
@@ -83,12 +83,12 @@ def test_requests_around_a_block_begin_with_the_bytes_of_the_one_before() -> Non
             previous = body
 
 
-def test_a_block_is_still_one_when_it_was_kept_on_disk() -> None:
+def test_kept_block_is_still_one_after_disk() -> None:
     codec = Codec(Message)
     assert is_cached_block(codec.decode(codec.encode(format_conversation_for_cache([ASKED]))))
 
 
-def test_a_result_spelled_as_text_goes_unless_it_is_cached_or_answers_a_call() -> None:
+def test_spelled_result_is_dropped_unless_cached_or_answering() -> None:
     cached: dict[str, Any] = {
         "role": "user",
         "content": [{"type": "text", "text": 'Tool: {"a": 1}', "cache_control": {"type": "ephemeral"}}],
@@ -105,7 +105,7 @@ def test_a_result_spelled_as_text_goes_unless_it_is_cached_or_answers_a_call() -
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_no_format_says_behind_a_block_that_there_was_no_answer(name: str) -> None:
+def test_no_format_claims_a_missing_answer_behind_block(name: str) -> None:
     side = Side(name)
     history = (format_conversation_for_cache([ASKED]), user("go on"))
     assert NO_ANSWER not in side.format().encode(side.request(history)).decode()

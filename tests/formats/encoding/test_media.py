@@ -8,7 +8,7 @@ from wolo.formats.encoding.attachments import data_url, not_fetched, not_sent, r
 from wolo.messages.parts import AudioPart, FilePart, ImagePart
 
 
-def test_a_data_url_comes_back_as_what_was_in_it() -> None:
+def test_data_url_returns_its_content() -> None:
     assert read_data_url(data_url("image/png", b"\x89PNG")) == ("image/png", b"\x89PNG")
     assert read_data_url("DATA:image/PNG;charset=utf-8;base64,aGk=") == ("image/png", b"hi")
 
@@ -20,7 +20,7 @@ def test_any_other_address_holds_nothing(url: str) -> None:
     assert read_data_url(url) == ("", b"")
 
 
-def test_what_is_not_sent_is_told_in_its_place() -> None:
+def test_unsent_media_are_named_in_their_place() -> None:
     notes = [not_sent(part) for part in (ImagePart(), AudioPart(), FilePart(name="a\0.pdf"), FilePart())]
     assert all("not sent" in note for note in notes)
     assert len(set(notes)) == 4

@@ -33,7 +33,7 @@ def test_every_way_to_end_reads_differently() -> None:
     assert all(texts)
 
 
-def test_a_call_that_was_still_running_may_have_had_effects() -> None:
+def test_running_call_may_have_had_effects() -> None:
     text = ended("part", status="running")
     assert "interrupted" in text
     assert "may have had effects" in text
@@ -41,22 +41,22 @@ def test_a_call_that_was_still_running_may_have_had_effects() -> None:
     assert text == ended("part", status="failed", outcome="interrupted")
 
 
-def test_a_call_that_was_still_pending_was_never_started() -> None:
+def test_pending_call_was_never_started() -> None:
     assert ended(status="pending") == ended(status="failed", outcome="never_started")
 
 
 @pytest.mark.parametrize("how", ENDS.values(), ids=list(ENDS))
-def test_what_the_result_says_is_never_lost(how: dict[str, Any]) -> None:
+def test_result_text_is_never_lost(how: dict[str, Any]) -> None:
     assert "the tool's own words" in ended("the tool's own words", **how)
 
 
-def test_a_result_that_says_it_itself_is_left_alone() -> None:
+def test_self_explaining_result_is_left_alone() -> None:
     text = "Denied by the user: use rg instead."
     assert ended(text, status="failed", outcome="denied_by_person") == text
     assert ended("x\n[interrupted after 3 s]", status="failed", outcome="interrupted") == "x\n[interrupted after 3 s]"
 
 
-def test_messages_of_extensions_and_empty_ones_are_not_sent() -> None:
+def test_extension_and_empty_messages_are_not_sent() -> None:
     for message in (
         Message(role="custom", parts=[TextPart(text="note")]),
         Message(role="assistant", parts=[]),
@@ -75,7 +75,7 @@ def test_summaries_are_sent_as_the_users(role: Any) -> None:
     assert (sent.role, sent.text) == ("user", "so far")
 
 
-def test_a_call_that_stands_in_two_messages_counts_once() -> None:
+def test_call_standing_in_two_messages_counts_once() -> None:
     call, seen = ToolPart(tool="read"), set[str]()
     first = Message(role="assistant", parts=[call])
     assert visible_message(first, seen) is first
@@ -84,6 +84,6 @@ def test_a_call_that_stands_in_two_messages_counts_once() -> None:
     assert again.calls == ()
 
 
-def test_what_needs_no_change_is_not_copied() -> None:
+def test_unneeded_change_makes_no_copy() -> None:
     message = user("hi")
     assert visible_message(message, set()) is message

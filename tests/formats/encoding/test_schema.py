@@ -47,7 +47,7 @@ def test_an_ordinary_schema_stays_as_it_is() -> None:
         ({"enum": ["a", "b"]}, {"enum": ["a", "b"]}),
     ],
 )
-def test_what_some_server_refuses_is_said_differently(strange: Any, plain: Any) -> None:
+def test_keyword_refused_by_servers_is_rephrased(strange: Any, plain: Any) -> None:
     assert bent({"x": strange}) == {"x": plain}
 
 
@@ -90,7 +90,7 @@ def test_a_root_of_choices_keeps_them() -> None:
     assert adapt_schema(root) == {**root, "type": "object", "properties": {}}
 
 
-def test_null_is_taken_out_where_a_server_does_not_know_it() -> None:
+def test_null_is_removed_for_servers_not_knowing_it() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {"type": ["string", "null"]}, "b": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},

@@ -72,7 +72,7 @@ def test_a_person_reads_what_to_do_now(status: int, body: Any, hint: str) -> Non
     assert hint in refused(status, json.dumps(body).encode()).hint
 
 
-def test_a_router_names_the_provider_behind_it_and_its_words() -> None:
+def test_router_error_names_provider_and_its_words() -> None:
     raw = json.dumps({"error": {"message": "slow down"}})
     error = refused(429, {"error": {"message": "Provider returned error", "metadata": {"raw": raw, "provider_name": "Chutes"}}})
     assert error.message == "Provider returned error (Chutes): slow down"
@@ -116,16 +116,16 @@ def test_glms_reset_time_is_beijing_time() -> None:
     assert "2026-11-22 03:04:05" in error.message
 
 
-def test_a_reset_time_that_is_no_time_is_passed_over() -> None:
+def test_malformed_reset_time_is_passed_over() -> None:
     assert glm("1308", "will reset at 2026-13-45 99:99:99").resets_at is None
 
 
-def test_glms_other_endpoint_writes_the_code_into_the_message() -> None:
+def test_other_glm_endpoint_puts_code_into_message() -> None:
     error = refused(429, {"type": "error", "error": {"type": "rate_limit_error", "message": "[1313][Fair use][2026112103]"}})
     assert (type(error), error.code, error.message) == (QuotaExhausted, "1313", "Fair use")
 
 
-def test_a_plans_key_on_the_general_endpoint_is_told_where_it_belongs() -> None:
+def test_plan_key_on_general_endpoint_is_explained() -> None:
     assert "coding endpoint" in glm("1113").hint
 
 
@@ -190,7 +190,7 @@ def test_a_full_window_is_recognised_by_its_wording(wording: str, status: int) -
         (500, {"error": {"code": 1261}}),
     ],
 )
-def test_a_full_window_is_recognised_by_code_and_silence(status: int, body: Any) -> None:
+def test_full_window_is_recognised_by_code_and_silence(status: int, body: Any) -> None:
     assert type(refused(status, body)) is ContextOverflow
 
 
@@ -248,7 +248,7 @@ def test_codes_and_wordings_say_more_than_the_status(status: int, error: Any, ki
         ({"retry-after-ms": "250", "retry-after": "3"}, 0.25),
     ],
 )
-def test_the_wait_is_read_in_every_form_and_never_negative(headers: dict[str, str], delay_s: float | None) -> None:
+def test_wait_is_read_in_every_form_never_negative(headers: dict[str, str], delay_s: float | None) -> None:
     error = refused(429, {"error": {"message": "slow down"}}, headers)
     assert isinstance(error, RateLimited)
     assert error.delay_s == delay_s
@@ -271,7 +271,7 @@ def test_the_wait_may_stand_in_the_body(body: Any, delay_s: float) -> None:
 
 
 @pytest.mark.parametrize("after", ["121", "86400", "Tue, 22 Sep 2026 14:13:20 GMT", "1e300"])
-def test_a_long_wait_is_a_stop_that_says_until_when(after: str) -> None:
+def test_long_wait_stops_and_names_its_end(after: str) -> None:
     for status in (429, 503):
         error = refused(status, {"error": {"message": "later"}}, {"retry-after": after})
         assert isinstance(error, QuotaExhausted)
@@ -281,7 +281,7 @@ def test_a_long_wait_is_a_stop_that_says_until_when(after: str) -> None:
         assert not error.retryable
 
 
-def test_a_stated_reset_far_away_is_a_stop_too() -> None:
+def test_far_reset_is_a_stop_too() -> None:
     error = refused(429, {"error": {"message": "Limit reached, resets at 2026-09-22T00:00:00Z"}})
     assert (type(error), error.resets_at) == (QuotaExhausted, "2026-09-22T00:00:00+00:00")
     soon = glm("1302", "reset at 2026-09-21 22:14:20")
@@ -317,7 +317,7 @@ def test_a_missing_path_hints_at_the_base_url() -> None:
     assert "wolo models list" in refused(404, {"error": {"message": "model 'x' not found, try pulling it first"}}).hint
 
 
-def test_a_refused_key_shows_the_hint_of_the_provider() -> None:
+def test_refused_key_shows_the_provider_hint() -> None:
     chat = OpenAIChat(ChatDialect(), provider_hint="Set ZAI_API_KEY.")
     error = chat.read_error(401, {}, b'{"error": {"message": "bad key"}}')
     assert isinstance(error, AuthError)
@@ -391,7 +391,7 @@ def test_the_optional_field_that_was_refused_is_named(body: Any, field: str | No
     assert error.field == field
 
 
-def test_tools_beside_reasoning_get_advice_and_no_dropped_field() -> None:
+def test_tools_beside_reasoning_get_advice_keeping_fields() -> None:
     text = "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. Use /v1/responses."
     error = refused(400, {"error": {"message": text}})
     assert error.field is None
@@ -449,7 +449,7 @@ def test_no_refusal_brings_the_classifier_down(status: int, headers: dict[str, s
     assert error.retryable in (True, False)
 
 
-def test_a_model_that_does_not_think_is_asked_again_without_any_word_of_it() -> None:
+def test_unthinking_model_is_asked_again_without_thinking() -> None:
     error = refused(400, {"error": {"message": '"gemma" does not support thinking'}})
     assert error.field == "thinking"
     chat = OpenAIChat(ChatDialect(thinking_param_style="effort"))
@@ -462,17 +462,17 @@ def test_a_model_that_does_not_think_is_asked_again_without_any_word_of_it() -> 
 @pytest.mark.parametrize(
     "other", ["quota exceeded", "flagged by moderation", "invalid api key", "out of memory", "an image is not supported"]
 )
-def test_a_full_window_counts_more_than_whatever_else_a_refusal_speaks_of(status: int, other: str) -> None:
+def test_full_window_outranks_other_words_of_refusal(status: int, other: str) -> None:
     for words in (f"prompt is too long; {other}", f"{other}: maximum context length is 9000 tokens"):
         assert type(refused(status, {"error": {"message": words}})) is ContextOverflow
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 429, 502, 503])
-def test_with_another_status_words_about_the_window_mean_something_else(status: int) -> None:
+def test_window_words_with_other_status_mean_something_else(status: int) -> None:
     error = refused(status, {"error": {"message": "prompt is too long: 9000 tokens > 8000 maximum"}})
     assert type(error) is not ContextOverflow
 
 
-def test_a_web_page_about_a_window_is_no_full_window() -> None:
+def test_web_page_about_windows_is_no_full_window() -> None:
     page = b"<html><title>400</title><p>Your prompt is too long</p></html>"
     assert type(refused(400, page)) is BadRequest

@@ -86,11 +86,11 @@ def test_everything_else_is_text_to_the_letter(text: str) -> None:
     assert scan(*text) == (text, [])
 
 
-def test_line_breaks_as_they_are_do_not_hide_a_call() -> None:
+def test_literal_line_breaks_hide_no_call() -> None:
     assert scan('{"name": "write", "arguments": {"content": "a\n\tb"}}')[1] == [("write", {"content": "a\n\tb"})]
 
 
-def test_braces_and_quotes_in_strings_do_not_end_it() -> None:
+def test_braces_and_quotes_in_strings_end_nothing() -> None:
     arguments = {"content": 'x = {"a": "}"} \\ </tool_call> ``` \\"'}
     written = "<tool_call>" + json.dumps({"name": "write", "arguments": arguments}) + "</tool_call>"
     assert scan(written) == ("", [("write", arguments)])
@@ -132,7 +132,7 @@ def test_calls_in_a_row_are_all_found() -> None:
         ("```xml\n<function=read><parameter=path>x</parameter></function>\n```", {"path": "x"}),
     ],
 )
-def test_a_call_is_found_in_the_markup_of_its_family(written: str, arguments: dict[str, Any]) -> None:
+def test_call_is_found_in_its_family_markup(written: str, arguments: dict[str, Any]) -> None:
     assert scan(f"\n{written}\n") == ("\n", [("read", arguments)])
     assert scan(*f"\n{written}\n") == ("\n", [("read", arguments)])
 
@@ -151,7 +151,7 @@ def test_a_call_is_found_in_the_markup_of_its_family(written: str, arguments: di
         "read<arg_key>path</arg_key><arg_value>x</arg_value>",
     ],
 )
-def test_markup_that_is_no_call_of_ours_is_text_to_the_letter(text: str) -> None:
+def test_markup_without_our_call_is_literal_text(text: str) -> None:
     assert scan(text) == scan(*text) == (text, [])
 
 
@@ -232,7 +232,7 @@ def test_each_family_is_read_in_its_own_syntax(written: str, paths: list[str]) -
         "a <|im_end|> or a < | b",
     ],
 )
-def test_what_only_looks_like_a_syntax_is_text_to_the_letter(text: str) -> None:
+def test_syntax_lookalike_is_text_to_the_letter(text: str) -> None:
     assert scan(text) == scan(*text) == (text, [])
 
 
@@ -263,13 +263,13 @@ def test_a_whole_file_in_markup_costs_linear_time() -> None:
     assert time.process_time() - began < 5
 
 
-def test_what_a_model_imagines_behind_its_call_is_text() -> None:
+def test_text_imagined_behind_a_call_stays_text() -> None:
     bare = '{"name": "read", "arguments": {"path": "a"}}'
     text = f"{bare}\nThe result is fine. {bare}"
     assert scan(text) == scan(*text) == (text, [])
 
 
-def test_only_what_may_become_a_call_is_held_back() -> None:
+def test_only_possible_calls_are_held_back() -> None:
     scanner = LeakedCalls(OFFERED)
     assert "".join(map(str, scanner.feed("Hello {"))) == "Hello {"
     assert "".join(map(str, scanner.feed('"name and\n{'))) == '"name and\n'
@@ -343,12 +343,12 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS, max_size=7).map("".join), st.lists(st.integers(1, 9), min_size=1, max_size=4))
-def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
+def test_text_cuts_change_nothing(text: str, sizes: list[int]) -> None:
     assert scan(*cut(text, sizes)) == scan(text) == scan(*text)
 
 
 @given(st.lists(FRAGMENTS, max_size=7).map("".join), st.lists(st.integers(1, 9), min_size=1, max_size=4))
-def test_a_scanner_that_is_loaded_late_finds_the_same(text: str, sizes: list[int]) -> None:
+def test_late_loaded_scanner_finds_the_same(text: str, sizes: list[int]) -> None:
     pieces = cut(text, sizes)
     assert scan_with(CallScanner(OFFERED), *pieces) == scan(*pieces)
 
@@ -365,7 +365,7 @@ def test_a_scanner_that_is_loaded_late_finds_the_same(text: str, sizes: list[int
         (["So\nto", '=functions.read{"path": "a"}'], [READ_A]),
     ],
 )
-def test_text_that_passed_before_the_scanner_was_loaded_counts(pieces: list[str], calls: list[Any]) -> None:
+def test_text_passed_before_scanner_loading_counts(pieces: list[str], calls: list[Any]) -> None:
     assert scan(*pieces)[1] == calls
     assert scan_with(CallScanner(OFFERED), *pieces) == scan(*pieces)
 
@@ -435,7 +435,7 @@ DEFINITIONS = {
         '<invoke name="set"><parameter name="{key}">{value}</parameter></invoke>',
     ],
 )
-def test_markup_becomes_whatever_branch_of_the_schema_it_fits(template: str, key: str, written: str, value: Any) -> None:
+def test_markup_becomes_the_fitting_schema_branch(template: str, key: str, written: str, value: Any) -> None:
     scanner = LeakedCalls({"set": {"type": "object", "properties": UNIONS, "$defs": DEFINITIONS}})
     (leaked,) = (*scanner.feed(template.format(key=key, value=written)), *scanner.flush())
     assert isinstance(leaked, LeakedCall)

@@ -32,7 +32,7 @@ def work(isolated: Path) -> Path:
     return isolated / "work"
 
 
-async def test_a_prompt_runs_with_its_thought_calls_changes_and_plan(provider: ProviderServer, work: Path) -> None:
+async def test_prompt_runs_with_thoughts_calls_changes_and_plan(provider: ProviderServer, work: Path) -> None:
     todo = call("todo", {"items": [{"text": "write", "status": "in_progress"}]})
     provider.script(todo, call("write", {"path": "a.py", "content": "x = 1\n"}), text("Done.", reasoning="So…"))
     async with editor(*provider.flags, "--mode", "edit") as client:
@@ -102,7 +102,7 @@ async def test_sessions_are_listed_loaded_forked_and_closed(provider: ProviderSe
         assert (await client.say(first, "third")).stop_reason == "end_turn"
 
 
-async def test_several_sessions_run_side_by_side_in_their_own_folders(provider: ProviderServer, work: Path) -> None:
+async def test_parallel_sessions_run_in_their_own_folders(provider: ProviderServer, work: Path) -> None:
     folders = [work / str(number) for number in range(3)]
     provider.script(*[_writes] * 6)
     for folder in folders:
@@ -119,7 +119,7 @@ def _writes(asked: Asked) -> Reply:
     return call("write", {"path": "made.txt", "content": asked.messages[-1]["content"]})
 
 
-async def test_cancel_ends_the_turn_and_the_next_prompt_runs(provider: ProviderServer, work: Path) -> None:
+async def test_cancel_ends_the_turn_and_next_prompt_runs(provider: ProviderServer, work: Path) -> None:
     hold = Hold()
     provider.script(sse(delta("a long answer"), hold, finish("stop")), text("Done."))
     async with editor(*provider.flags) as client:
@@ -152,7 +152,7 @@ async def test_images_links_and_commands_become_one_prompt(provider: ProviderSer
             await client.say(session, "/nosuchcommand")
 
 
-async def test_commands_that_need_no_terminal_run_in_the_editor(provider: ProviderServer, work: Path) -> None:
+async def test_commands_without_terminal_run_in_the_editor(provider: ProviderServer, work: Path) -> None:
     write = call("write", {"path": "a.py", "content": "x = 1\n"})
     provider.script(write, text("Done."), text("Again."))
     provider.expect_problem("differs from the request before")  # /undo
@@ -256,7 +256,7 @@ async def test_questions_without_options_need_a_form(provider: ProviderServer, w
         assert all(words in provider.requests[1].results[0] for words in ("red", "Ask this in your answer"))
 
 
-async def test_media_that_the_model_does_not_take_are_refused(provider: ProviderServer, work: Path) -> None:
+async def test_unsupported_media_are_refused(provider: ProviderServer, work: Path) -> None:
     async with editor(*provider.flags) as client:
         session = (await client.new(work)).session_id
         sound = AudioContentBlock(type="audio", data="AAAA", mime_type="audio/wav")
@@ -290,7 +290,7 @@ async def test_errors_say_what_to_do(provider: ProviderServer, work: Path) -> No
             await client.agent.authenticate(method_id="oauth")
 
 
-def test_what_is_no_message_is_answered_and_only_messages_are_printed(provider: ProviderServer) -> None:
+def test_non_message_is_answered_and_only_messages_printed(provider: ProviderServer) -> None:
     initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
     lines = ["not json", "[]", json.dumps({"jsonrpc": "2.0", "id": 2, "method": "no/such"}), json.dumps(initialize)]
     done = subprocess.run(
@@ -308,7 +308,7 @@ def test_what_is_no_message_is_answered_and_only_messages_are_printed(provider: 
     assert first["agentCapabilities"]["loadSession"] is True
 
 
-async def test_a_dead_client_ends_wolo_with_the_session_saved(provider: ProviderServer, work: Path) -> None:
+async def test_dead_client_ends_wolo_with_session_saved(provider: ProviderServer, work: Path) -> None:
     hold = Hold()
     provider.script(sse(delta("half an answer"), hold, finish("stop")))
     async with editor(*provider.flags) as client:
@@ -331,7 +331,7 @@ def test_options_without_effect_are_refused(provider: ProviderServer) -> None:
     assert "no effect with wolo acp" in done.stderr
 
 
-async def test_reads_see_unsaved_text_and_edits_are_made_on_top_of_it(provider: ProviderServer, work: Path) -> None:
+async def test_unsaved_text_is_read_and_edited(provider: ProviderServer, work: Path) -> None:
     path = work / "a.txt"
     path.write_text("old\nlast\n")
     edit = call("edit", {"path": "a.txt", "old": "unsaved", "new": "edited"})
@@ -344,7 +344,7 @@ async def test_reads_see_unsaved_text_and_edits_are_made_on_top_of_it(provider: 
         assert path.read_text() == client.buffers[str(path)] == "edited\nlast\n"
 
 
-async def test_a_client_that_does_not_answer_is_asked_for_one_file_and_said_so_once(provider: ProviderServer, work: Path) -> None:
+async def test_silent_client_is_asked_once_and_reported(provider: ProviderServer, work: Path) -> None:
     for name in "abc":
         (work / f"{name}.txt").write_text(f"disk {name}\n")
     reads = [call("read", {"path": f"{name}.txt"}) for name in "abc"]
@@ -365,7 +365,7 @@ async def test_a_client_that_does_not_answer_is_asked_for_one_file_and_said_so_o
         assert "did not answer" not in provider.requests[-1].results[-1]
 
 
-async def test_a_slow_client_is_asked_for_all_files_of_a_call_at_once(provider: ProviderServer, work: Path) -> None:
+async def test_slow_client_is_asked_for_all_files_together(provider: ProviderServer, work: Path) -> None:
     for name in "abc":
         (work / f"{name}.txt").write_text("old\n")
     patch = "".join(f"*** Update File: {name}.txt\n@@\n-old\n+new\n" for name in "abc")
@@ -380,7 +380,7 @@ async def test_a_slow_client_is_asked_for_all_files_of_a_call_at_once(provider: 
     assert (work / "c.txt").read_text() == "new\n"
 
 
-async def test_a_client_goes_no_further_than_the_project_allows(provider: ProviderServer, work: Path) -> None:
+async def test_client_stays_within_the_project_limits(provider: ProviderServer, work: Path) -> None:
     (work / ".git").mkdir()
     (work / ".wolo").mkdir()
     (work / ".wolo" / "config.toml").write_text('mode = "ask"\n')
@@ -396,7 +396,7 @@ async def test_a_client_goes_no_further_than_the_project_allows(provider: Provid
             await client.agent.set_session_mode(session_id=session.session_id, mode_id="auto")
 
 
-async def test_servers_of_the_client_are_used_and_prints_do_not_reach_it(provider: ProviderServer, work: Path) -> None:
+async def test_client_servers_work_and_prints_stay_away(provider: ProviderServer, work: Path) -> None:
     server = McpServerStdio(name="theirs", command=sys.executable, args=[str(Path(mcp_plain.__file__)), "good"], env=[])
     provider.script(call("shell", {"command": "echo to stdout"}), text("Done."))
     async with editor(*provider.flags, "--mode", "auto") as client:

@@ -40,7 +40,7 @@ async def begin(client: Editor, work: Path) -> tuple[str, asyncio.Task[Any]]:
 
 
 @pytest.mark.parametrize(("reply", "forms"), OPEN)
-async def test_a_cancellation_ends_a_turn_that_waits_for_the_user(
+async def test_cancellation_ends_a_turn_awaiting_the_user(
     provider: ProviderServer, work: Path, reply: Reply, forms: bool
 ) -> None:
     provider.script(reply, text("Done."))
@@ -57,7 +57,7 @@ async def test_a_cancellation_ends_a_turn_that_waits_for_the_user(
 
 
 @pytest.mark.parametrize(("reply", "forms"), OPEN)
-async def test_a_client_that_dies_while_it_is_asked_decides_nothing(
+async def test_client_dying_during_a_question_decides_nothing(
     provider: ProviderServer, work: Path, reply: Reply, forms: bool
 ) -> None:
     provider.script(reply)
@@ -73,9 +73,7 @@ async def test_a_client_that_dies_while_it_is_asked_decides_nothing(
     assert len(provider.requests) == 1
 
 
-async def test_a_session_keeps_its_id_when_the_model_is_chosen_before_the_first_prompt(
-    provider: ProviderServer, work: Path
-) -> None:
+async def test_session_keeps_its_id_after_model_choice(provider: ProviderServer, work: Path) -> None:
     provider.script(text("Done."), text("Again."))
     async with editor(*provider.flags) as client:
         session = (await client.new(work)).session_id
@@ -103,7 +101,7 @@ async def test_a_long_session_is_loaded_in_order(provider: ProviderServer, work:
     assert [each.content.text for each in messages] == [*said, "question last", "answer last"]
 
 
-async def test_wrong_requests_are_refused_with_the_parameter_that_is_wrong(provider: ProviderServer, work: Path) -> None:
+async def test_wrong_request_is_refused_with_its_parameter(provider: ProviderServer, work: Path) -> None:
     async with editor(*provider.flags) as client:
         session = (await client.new(work)).session_id
         for method, params, words in (
@@ -122,7 +120,7 @@ async def test_wrong_requests_are_refused_with_the_parameter_that_is_wrong(provi
     assert not provider.requests
 
 
-async def test_a_server_that_cannot_be_read_costs_itself_with_a_notice(provider: ProviderServer, work: Path) -> None:
+async def test_unreadable_server_costs_itself_with_a_notice(provider: ProviderServer, work: Path) -> None:
     async with editor(*provider.flags) as client:
         params = {"cwd": str(work), "mcpServers": [{"name": "x"}, {"type": "later", "name": "y"}, 5]}
         opened = await client.agent._conn.send_request("session/new", params)
@@ -131,7 +129,7 @@ async def test_a_server_that_cannot_be_read_costs_itself_with_a_notice(provider:
         assert notice.content.text == "Ignored 3 MCP servers of the editor that wolo cannot read.\n"
 
 
-def test_odd_lines_are_answered_and_the_next_request_too(provider: ProviderServer) -> None:
+def test_odd_line_is_answered_and_next_request_too(provider: ProviderServer) -> None:
     lines = {
         b'{"jsonrpc":"2.0","id":1,"method":"\xff"}': -32700,
         b"[" * 100_000: -32700,

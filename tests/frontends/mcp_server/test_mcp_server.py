@@ -74,7 +74,7 @@ def by_folder(asked: Asked) -> Reply:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_task_runs_reports_what_it_does_and_is_continued(model: ProviderServer, isolated: Path, era: str) -> None:
+async def test_task_runs_reports_and_continues(model: ProviderServer, isolated: Path, era: str) -> None:
     model.script(call("write", {"path": "made.txt", "content": "made\n"}), text("Done."), text("It was made.txt."))
     told: list[str | None] = []
 
@@ -97,7 +97,7 @@ async def test_a_task_runs_reports_what_it_does_and_is_continued(model: Provider
     assert model.requests[-1].messages[-1]["content"] == "Which file?"
 
 
-async def test_tasks_run_side_by_side_in_their_own_folders(model: ProviderServer, isolated: Path) -> None:
+async def test_parallel_tasks_run_in_their_own_folders(model: ProviderServer, isolated: Path) -> None:
     model.otherwise = by_folder
     folders = [isolated / f"folder{number}" for number in range(4)]
     for folder in folders:
@@ -157,7 +157,7 @@ async def test_questions_are_forms(model: ProviderServer, era: str) -> None:
     assert "blue" in model.requests[-1].results[0]
 
 
-async def test_a_client_cannot_loosen_the_mode_of_the_server(model: ProviderServer) -> None:
+async def test_client_cannot_loosen_the_server_mode(model: ProviderServer) -> None:
     async with served() as client:
         refused = await client.call_tool("run_task", {"prompt": "Go.", "mode": "yolo"})
         other = await client.call_tool("run_task", {"prompt": "Go.", "mode": "bypassPermissions"})
@@ -181,7 +181,7 @@ async def test_a_session_of_a_looser_server_is_tightened(model: ProviderServer, 
     assert not (isolated / "work" / "made.txt").exists()
 
 
-async def test_a_running_task_is_listed_refuses_another_and_is_cancelled(model: ProviderServer) -> None:
+async def test_running_task_is_listed_exclusive_and_cancellable(model: ProviderServer) -> None:
     held = Hold()
     model.script(Reply(pieces=(held,)), text("Again."))
     async with served() as client:
@@ -255,7 +255,7 @@ async def test_a_session_is_named_by_its_id_alone(model: ProviderServer) -> None
     assert len(model.requests) == 1
 
 
-async def test_a_failed_task_says_why_and_names_its_session(model: ProviderServer) -> None:
+async def test_failed_task_names_reason_and_session(model: ProviderServer) -> None:
     model.script(Reply(status=401, headers={"content-type": "application/json"}, pieces=(b'{"error": {"message": "bad key"}}',)))
     async with served() as client:
         result = await client.call_tool("run_task", {"prompt": "Go."})
@@ -328,7 +328,7 @@ def serving_http(*options: str) -> Iterator[str]:
         assert process.wait(20) == 130
 
 
-async def test_http_serves_this_machine_and_holders_of_the_token_alone(model: ProviderServer, isolated: Path) -> None:
+async def test_http_serves_this_machine_with_token_only(model: ProviderServer, isolated: Path) -> None:
     model.script(call("write", {"path": "made.txt", "content": "x"}), text("Done."))
 
     async def approve(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:

@@ -52,7 +52,7 @@ async def asked(hub: SessionHub, provider: ProviderServer, reply: Reply) -> Live
 
 
 @pytest.mark.parametrize("reply", [FORM, APPROVAL, QUESTION])
-async def test_what_is_asked_waits_for_a_listener(provider: ProviderServer, reply: Reply) -> None:
+async def test_question_waits_for_a_listener(provider: ProviderServer, reply: Reply) -> None:
     hub = SessionHub(Path.cwd(), idle_s=0.0)
     live = await asked(hub, provider, reply)
     assert not live.log.listeners
@@ -72,7 +72,7 @@ async def test_what_is_asked_waits_for_a_listener(provider: ProviderServer, repl
 
 @pytest.mark.parametrize("ends_server", [True, False])
 @pytest.mark.parametrize("reply", [FORM, APPROVAL, QUESTION])
-async def test_what_is_asked_ends_unaccepted_with_the_turn(provider: ProviderServer, reply: Reply, ends_server: bool) -> None:
+async def test_question_ends_unaccepted_with_its_turn(provider: ProviderServer, reply: Reply, ends_server: bool) -> None:
     hub = SessionHub(Path.cwd())
     live = await asked(hub, provider, reply)
     id = waiting(live)

@@ -52,7 +52,7 @@ def test_a_pipe_drives_a_session(server: Server, provider: ProviderServer) -> No
     assert again[-1] == "Again."
 
 
-def test_what_nobody_approves_waits_and_is_said(server: Server, provider: ProviderServer) -> None:
+def test_unapproved_call_waits_and_says_so(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", ASK), text("Then not."))
     id = server.new(mode="ask")
     left = attach(server.address, "--session", id, typed="create it\n")
@@ -190,7 +190,7 @@ def test_a_lost_connection_loses_and_doubles_nothing(server: Server, provider: P
     assert done.stdout.splitlines()[1:] == ["> count", words, "> and end", "The end."]
 
 
-def test_an_answer_that_comes_too_late_is_no_prompt(server: Server, provider: ProviderServer) -> None:
+def test_late_answer_is_no_prompt(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", ASK), text("Done."))
     id = server.new(mode="ask")
     first, second = (

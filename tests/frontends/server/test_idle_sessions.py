@@ -28,7 +28,7 @@ async def turn(live: LiveSession, words: str) -> None:
         await live.log.wait()
 
 
-async def test_an_idle_session_is_let_go_and_opened_again(provider: ProviderServer) -> None:
+async def test_idle_session_closes_and_reopens(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."), text("Three."))
     here, elsewhere = SessionHub(Path.cwd(), idle_s=0.01), SessionHub(Path.cwd())
     id = (await here.create(NewSession(mode="edit")))["id"]
@@ -68,7 +68,7 @@ async def test_a_session_that_was_never_used_stays(provider: ProviderServer) -> 
 
 
 @pytest.mark.parametrize(("mode", "then"), [("plan", "plan"), ("yolo", "edit")])
-async def test_a_session_is_opened_again_in_no_looser_mode(
+async def test_session_reopens_in_no_looser_mode(
     provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, mode: Literal["plan", "yolo"], then: str
 ) -> None:
     monkeypatch.setenv("WOLO_MODE", "edit")

@@ -12,7 +12,7 @@ from wolo.frontends.server import event_log, routes
 from wolo.frontends.server.live_session import LiveSession
 
 
-async def test_listeners_that_come_and_go_miss_nothing_and_a_slow_one_holds_nobody() -> None:
+async def test_changing_listeners_miss_nothing_and_slow_block_nobody() -> None:
     load = Load(sessions=5, listeners=10)
     await load.run(8_000, None, with_slow=True)
     assert load.faults() == []

@@ -39,7 +39,7 @@ def server(provider: ProviderServer) -> Iterator[Server]:
         yield server
 
 
-def test_a_task_with_an_approval_is_driven_from_outside(server: Server, provider: ProviderServer) -> None:
+def test_task_with_approval_is_driven_from_outside(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", ASK), text("Done."))
     id = server.new(mode="ask")
     events = server.events(id)
@@ -100,7 +100,7 @@ def test_the_command_line_undoes_through_the_server(server: Server, provider: Pr
     assert (run_wolo("undo").exit_code, made.read_text()) == (1, "mine\n")
 
 
-def test_a_denied_call_reaches_the_model_with_the_reason(server: Server, provider: ProviderServer) -> None:
+def test_denied_call_reaches_the_model_with_reason(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", ASK), text("Then not."))
     id = server.new(mode="ask")
     events = server.events(id)
@@ -228,7 +228,7 @@ def test_an_interrupt_before_the_turn_refuses_the_prompt(provider: ProviderServe
     assert not provider.requests
 
 
-def test_sessions_side_by_side_work_in_their_own_folders(server: Server, provider: ProviderServer, tmp_path: Path) -> None:
+def test_parallel_sessions_work_in_their_own_folders(server: Server, provider: ProviderServer, tmp_path: Path) -> None:
     ids = {}
     for name in ("one", "two", "three"):
         (tmp_path / name).mkdir()
@@ -243,7 +243,7 @@ def test_sessions_side_by_side_work_in_their_own_folders(server: Server, provide
     assert {row["cwd"] for row in server.get("/api/sessions")} == {str(tmp_path / name) for name in ids}
 
 
-def test_a_session_is_forked_exported_found_and_continued_elsewhere(server: Server, provider: ProviderServer) -> None:
+def test_session_is_forked_exported_found_and_continued_elsewhere(server: Server, provider: ProviderServer) -> None:
     provider.script(text("A zebra."))
     id = server.new(name="animals")
     events = server.events(id)
@@ -266,7 +266,7 @@ def test_a_session_is_forked_exported_found_and_continued_elsewhere(server: Serv
         assert again.result()["result"] == "A lion."
 
 
-def test_bad_requests_get_a_sentence_and_the_right_status(server: Server, provider: ProviderServer) -> None:
+def test_bad_request_gets_a_sentence_and_status(server: Server, provider: ProviderServer) -> None:
     id = server.new()
 
     def status(path: str, body: bytes, method: str = "POST") -> int:
@@ -337,7 +337,7 @@ def test_the_page_is_guarded_and_small(server: Server) -> None:
     assert sum((PAGE / name).stat().st_size for name in TYPES) <= 150_000
 
 
-def test_the_browser_gets_a_private_file_and_no_token(provider: ProviderServer, tmp_path: Path) -> None:
+def test_browser_gets_a_private_file_without_token(provider: ProviderServer, tmp_path: Path) -> None:
     """A command line can be read by every user of the machine."""
     seen, program = tmp_path / "seen", tmp_path / "browser"
     os.mkfifo(seen)

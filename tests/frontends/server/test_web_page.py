@@ -82,7 +82,7 @@ def held(words: str, hold: Hold) -> Reply:
     return Reply(pieces=(*reply.pieces[:-3], hold, *reply.pieces[-3:]))
 
 
-def test_a_task_with_an_approval_and_a_diff_in_two_tabs(server: Server, provider: ProviderServer) -> None:
+def test_task_with_approval_and_diff_in_two_tabs(server: Server, provider: ProviderServer) -> None:
     provider.script(call("write", {"path": "a.py", "content": "print(1)\n"}), text("**Done** with `a.py`."))
     with browser() as driver:
         driver.get(server.address)
@@ -164,7 +164,7 @@ def test_hostile_text_stays_text(server: Server, provider: ProviderServer) -> No
         assert drawn[4] == r"<ul><li>☐ a</li><li>☑ <code>\(x\,y\)</code> and <code>b</code></li></ul>"
 
 
-def test_a_session_is_set_up_and_used_from_the_page(server: Server, provider: ProviderServer, tmp_path: Path) -> None:
+def test_session_is_set_up_and_used_from_page(server: Server, provider: ProviderServer, tmp_path: Path) -> None:
     image, other = tmp_path / "dot.png", tmp_path / "other"
     image.write_bytes(PNG)
     other.mkdir()

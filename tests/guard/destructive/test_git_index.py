@@ -32,7 +32,7 @@ def test_the_index_is_read_as_git_lists_it(root: Path) -> None:
     assert read_index(str(root)).root == str(root)
 
 
-def test_what_was_changed_since_is_not_kept_as_it_is(root: Path) -> None:
+def test_later_change_is_not_kept(root: Path) -> None:
     index = read_index(str(root))
     assert index.changed() == []
     assert index.has_unchanged(str(root / "x"))
@@ -44,7 +44,7 @@ def test_what_was_changed_since_is_not_kept_as_it_is(root: Path) -> None:
     assert not index.has(str(root / "new"))
 
 
-def test_where_there_is_no_git_nothing_is_kept(tmp_path: Path) -> None:
+def test_missing_git_keeps_nothing(tmp_path: Path) -> None:
     assert read_index(str(tmp_path)) == ("", {})
 
 
@@ -54,6 +54,6 @@ def test_an_index_that_cannot_be_read_keeps_nothing(root: Path, damage: bytes) -
     assert read_index(str(root)).files == {}
 
 
-def test_a_newer_form_of_the_index_counts_as_unreadable(root: Path) -> None:
+def test_newer_index_form_counts_as_unreadable(root: Path) -> None:
     git("update-index", "--index-version", "4")
     assert read_index(str(root)).files == {}

@@ -308,12 +308,12 @@ def lines(table: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", lines(ASKS))
-def test_what_nothing_brings_back_is_found_in_any_spelling(root: Path, command: str) -> None:
+def test_irreversible_loss_is_found_in_any_spelling(root: Path, command: str) -> None:
     assert loss(root, command)
 
 
 @pytest.mark.parametrize("command", lines(IS_FINE))
-def test_what_destroys_nothing_is_left_alone(root: Path, command: str) -> None:
+def test_harmless_command_is_left_alone(root: Path, command: str) -> None:
     assert loss(root, command) == ""
 
 
@@ -361,7 +361,7 @@ def test_a_destructive_part_is_named_once(root: Path) -> None:
     assert loss(root, "sudo env rm -rf build; rm -rf build").count("cannot be undone") == 1
 
 
-def test_only_the_destructive_parts_that_no_rule_names_are_named(root: Path) -> None:
+def test_destructive_parts_without_rule_alone_are_named(root: Path) -> None:
     said = loss(root, "rm -rf build && git reset --hard", "shell:rm *")
     assert "`git reset --hard`" in said
     assert "`rm`" not in said
@@ -397,18 +397,18 @@ def test_only_yolo_takes_the_question_away(root: Path, command: str) -> None:
     assert judge(root, "yolo").judge("shell", [RunIntent(command, root)]).decision == "allow"
 
 
-def test_the_question_of_a_mode_tells_what_would_vanish_too(root: Path) -> None:
+def test_mode_question_names_the_losses_too(root: Path) -> None:
     reason = judge(root, "edit").judge("shell", [RunIntent("rm -rf build", root)]).reason
     assert reason.startswith("This command needs an approval in mode edit. `rm` cannot be undone: build: 2 files")
 
 
-def test_where_a_sandbox_is_required_no_yes_takes_it_away(root: Path) -> None:
+def test_required_sandbox_stays_despite_any_yes(root: Path) -> None:
     guarded = Judge(MODES["auto"], [parse_rule("shell:make *", "allow")], root, confine="always")
     for command in ("make", "rm -rf build", "cat .env", "ls", "npm test", "echo x > .git/config"):
         assert guarded.judge("shell", [RunIntent(command, root)]).confined, command
 
 
-def test_a_yes_to_a_loss_leaves_the_walls_up(root: Path) -> None:
+def test_yes_to_a_loss_keeps_the_sandbox(root: Path) -> None:
     """It was asked for what it destroys, not for leaving the sandbox."""
     verdict = judge(root, "auto").judge("shell", [RunIntent("rm -rf build", root)])
     assert (verdict.decision, verdict.confined) == ("ask", True)
@@ -433,12 +433,12 @@ def test_a_yes_to_a_loss_leaves_the_walls_up(root: Path) -> None:
         ("shell:make *", "make clean && rm -rf build", "ask"),
     ],
 )
-def test_a_rule_takes_it_away_when_it_names_it(root: Path, rule: str, command: str, expected: str) -> None:
+def test_naming_rule_lifts_the_question(root: Path, rule: str, command: str, expected: str) -> None:
     for walls in (True, False):
         assert judge(root, "edit", rule, walls=walls).judge("shell", [RunIntent(command, root)]).decision == expected
 
 
-def test_an_answer_for_the_session_takes_it_away_for_this_call(root: Path) -> None:
+def test_session_answer_lifts_it_for_this_call(root: Path) -> None:
     guarded = judge(root, "auto")
     intents = [RunIntent("git stash drop", root)]
     guarded.remember("shell", intents, {"command": "git stash drop"}, allowed=True)

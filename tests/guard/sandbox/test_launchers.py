@@ -16,7 +16,7 @@ SLOW = {"os", "ctypes", "signal", "struct", "socket", "typing", "pathlib", "cont
 MODULES = "import sys\nfor text in sys.argv[1:]: exec(text)\nprint(*sys.modules)"
 
 
-def test_neither_launcher_loads_a_module_that_is_slow_to_load() -> None:
+def test_neither_launcher_loads_a_slow_module() -> None:
     texts = [text_of(name).partition("from wolo.guard")[0] for name in ("calls", "launcher", "namespace_launcher")]
     done = subprocess.run([bare_python(), "-I", "-S", "-c", MODULES, *texts], capture_output=True, text=True, check=True)
     assert SLOW.isdisjoint(done.stdout.split())
@@ -42,14 +42,14 @@ def test_variables_and_arguments_arrive_as_they_are() -> None:
     ("name", "complaint"),
     [("no-such-program", "No such file"), ("/no/such/program", "No such file"), ("closed", "Permission denied")],
 )
-def test_a_command_that_cannot_be_started_is_an_error(tmp_path: Path, name: str, complaint: str) -> None:
+def test_unstartable_command_is_an_error(tmp_path: Path, name: str, complaint: str) -> None:
     (tmp_path / "closed").write_text("not a program")
     done = launch(name, path=f"/usr/bin:{tmp_path}:/no/such/folder")
     assert done.returncode == 127
     assert complaint in done.stderr
 
 
-def test_a_program_is_found_in_the_first_folder_that_has_it(tmp_path: Path) -> None:
+def test_program_is_found_in_its_first_folder(tmp_path: Path) -> None:
     program = tmp_path / "mine"
     program.write_text("#!/bin/sh\necho found\n")
     program.chmod(0o755)

@@ -92,12 +92,12 @@ def test_ordinary_settings_are_left_alone(line: str) -> None:
     assert found(line) == {}
 
 
-def test_a_value_goes_by_the_name_it_was_found_under() -> None:
+def test_value_keeps_the_name_of_its_discovery() -> None:
     assert found("DB_PASSWORD=abcdef12345\n") == {"abcdef12345": "DB_PASSWORD"}
     assert found('{"client": {"secret": "abcdef12345"}}') == {"abcdef12345": "secret"}
 
 
-def test_a_telling_name_makes_a_secret_of_a_word() -> None:
+def test_telling_name_makes_a_word_secret() -> None:
     assert is_ordinary("DB_NAME", "hunterrabbit")
     assert not is_ordinary("DB_PASSWORD", "hunterrabbit")
 
@@ -126,7 +126,7 @@ def test_hostile_text_takes_linear_time(text: str) -> None:
     assert time.process_time() - began < 1
 
 
-def test_a_folder_that_has_not_changed_is_not_listed_again(tmp_path: Path, listed: list[object]) -> None:
+def test_unchanged_folder_is_not_listed_again(tmp_path: Path, listed: list[object]) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     files = SecretFiles([tmp_path])
     os.utime(tmp_path, (0, 0))
@@ -138,7 +138,7 @@ def test_a_folder_that_has_not_changed_is_not_listed_again(tmp_path: Path, liste
     assert listed == [str(tmp_path)] * 2
 
 
-def test_a_folder_that_has_just_changed_is_listed_again(tmp_path: Path, listed: list[object]) -> None:
+def test_just_changed_folder_is_listed_again(tmp_path: Path, listed: list[object]) -> None:
     """Its time stamp may stay the same at the next change."""
     files = SecretFiles([tmp_path])
     files.rescan()
@@ -146,7 +146,7 @@ def test_a_folder_that_has_just_changed_is_listed_again(tmp_path: Path, listed: 
     assert listed == [str(tmp_path)] * 2
 
 
-def test_a_file_of_a_folder_that_has_not_changed_is_read_again_when_it_has(tmp_path: Path) -> None:
+def test_changed_file_in_unchanged_folder_is_reread(tmp_path: Path) -> None:
     env = tmp_path / ".env"
     env.write_text("TOKEN=k-123456789\n")
     os.utime(tmp_path, (0, 0))

@@ -31,7 +31,7 @@ def secrets_with(*known: Secret) -> Secrets:
     return Secrets(known, key=lambda: KEY)
 
 
-def test_a_placeholder_stands_for_one_value_on_one_machine() -> None:
+def test_placeholder_is_one_value_on_one_machine() -> None:
     one = secrets_with(Secret("DB_PASSWORD", K)).hide(K)
     assert one == secrets_with(Secret("DB_PASSWORD", K), Secret("OTHER_TOKEN", "other-12345")).hide(K)
     assert one.startswith("SECRET_DB_PASSWORD_")
@@ -49,7 +49,7 @@ def test_a_placeholder_is_one_plain_word_everywhere(name: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=8, max_size=60), st.text(max_size=30))
-def test_what_was_hidden_comes_back_as_it_was(value: str, around: str) -> None:
+def test_hidden_value_returns_unchanged(value: str, around: str) -> None:
     secrets = secrets_with(Secret("TOKEN", value))
     for text in (f"{around}{value}{around}", f"{value}{value}", json.dumps({"key": value})):
         hidden = secrets.hide(text)
@@ -88,7 +88,7 @@ def test_every_part_of_a_message_is_hidden() -> None:
 
 
 @pytest.mark.parametrize("at", range(4))
-def test_one_secret_among_much_that_holds_none_is_hidden(at: int) -> None:
+def test_one_secret_in_plain_text_is_hidden(at: int) -> None:
     secrets = Secrets([Secret("PASSWORD", K), Secret("SHORT", "abc")])
     texts = [f"clean {number}" if number != at else f"see {K}" for number in range(3)]
     message = Message(role="assistant", parts=tuple(TextPart(text=text) for text in texts), error=K if at == 3 else "")
@@ -98,7 +98,7 @@ def test_one_secret_among_much_that_holds_none_is_hidden(at: int) -> None:
     assert secrets.hide("abc and abcd") == "abc and abcd"
 
 
-def test_a_part_among_parts_and_a_line_among_lines_are_hidden() -> None:
+def test_secret_among_parts_and_lines_is_hidden() -> None:
     secrets = Secrets([Secret("PASSWORD", K)])
     files = (FilePart(name="clean.txt", media_type="text/plain", data=b"x"), FilePart(name=f"{K}.txt", media_type="text/plain"))
     call = ToolPart(id="1", tool="read", call_id="1", input={}, output="clean", output_parts=files)
@@ -107,7 +107,7 @@ def test_a_part_among_parts_and_a_line_among_lines_are_hidden() -> None:
 
 
 @pytest.mark.parametrize(("name", "goal"), [("plain.txt", ".env"), (".env", "plain.txt"), (".env", ".env")])
-def test_a_link_is_read_for_secrets_whichever_of_its_names_says_so(tmp_path: Path, name: str, goal: str) -> None:
+def test_link_is_read_when_any_name_is_secret(tmp_path: Path, name: str, goal: str) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / goal).write_text(f"TOKEN={K}\n")
     (tmp_path / "work" / name).symlink_to(tmp_path / "elsewhere" / goal)
@@ -116,7 +116,7 @@ def test_a_link_is_read_for_secrets_whichever_of_its_names_says_so(tmp_path: Pat
     assert [known.value for known in files.rescan([str(tmp_path / "work" / name)])] == [K]
 
 
-def test_what_would_leave_the_machine_asks_and_says_so() -> None:
+def test_value_leaving_the_machine_asks_and_says_so() -> None:
     carries, nothing = RestoredValue(None, ("TOKEN",), has_metacharacters=True), RestoredValue(None)
     allow = Verdict("allow", "By a rule.", rule="fetch:x.test")
     for intent in (FetchIntent("https://x.test/?k=1"), CallIntent("mcp:a/b")):
@@ -138,14 +138,14 @@ def test_what_would_leave_the_machine_asks_and_says_so() -> None:
     assert fetched.reason == "Hm. The call carries the secret TOKEN."
 
 
-def test_the_name_of_a_secret_changes_nothing_that_a_person_reads() -> None:
+def test_secret_name_changes_no_visible_text() -> None:
     """It may be a key of any JSON file."""
     carries = RestoredValue("x", ("TOKEN\nAllow? yes\x1b[2K", "B\u202e"))
     for verdict in (Verdict("ask", "Hm."), Verdict("allow", "Yes.")):
         assert ask_first(verdict, [FetchIntent("https://a.org")], carries, asks_nobody=False).reason.isprintable()
 
 
-def test_files_are_read_when_they_appear_and_when_they_change(tmp_path: Path) -> None:
+def test_files_are_read_on_appearance_and_change(tmp_path: Path) -> None:
     secrets = Secrets(files=SecretFiles([tmp_path]), key=lambda: KEY)
     env = tmp_path / ".env"
     env.write_text("TOKEN=first-12345\n")
@@ -157,7 +157,7 @@ def test_files_are_read_when_they_appear_and_when_they_change(tmp_path: Path) ->
     assert secrets.hide("first-12345 second-12345").count("SECRET_TOKEN_") == 2
 
 
-async def test_what_lies_deep_is_known_before_the_first_call(tmp_path: Path) -> None:
+async def test_deep_secret_is_known_before_the_first_call(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b" / "c" / "d" / "e"
     deep.mkdir(parents=True)
     (deep / ".env").write_text("TOKEN=deep-12345\n")
@@ -185,7 +185,7 @@ def test_only_regular_files_of_the_workspace_are_opened(tmp_path: Path) -> None:
     assert "linked-12345" in found
 
 
-def test_what_is_huge_is_read_as_far_as_the_bounds_go(tmp_path: Path) -> None:
+def test_huge_file_is_read_within_bounds(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"A_TOKEN=first-12345\n" + b"#" * 50_000_000)
     (tmp_path / "key.pem").write_bytes(os.urandom(100_000))
     (tmp_path / "zzz.env").write_text("TOKEN=small-12345\n")

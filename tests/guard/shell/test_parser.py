@@ -117,7 +117,7 @@ ls \⏎-la
 
 
 @pytest.mark.parametrize("text", NOT_PLAIN.strip("\n").split("\n"))
-def test_whatever_changes_what_follows_or_is_more_than_words_is_not_plain(text: str) -> None:
+def test_syntax_beyond_plain_words_is_not_plain(text: str) -> None:
     assert commands(text.replace("⏎", "\n")) is None
 
 
@@ -218,7 +218,7 @@ def test_deep_nesting_is_refused_in_words(form: str, mode: str, rules: tuple[str
         judge.suggest_rule([RunIntent(text, Path.cwd())])
 
 
-def test_a_line_handed_on_through_many_shells_is_refused() -> None:
+def test_line_passed_through_many_shells_is_refused() -> None:
     text = "rm -r ."
     for _ in range(7):
         text = f"bash -c {shlex.quote(text)}"
@@ -227,7 +227,7 @@ def test_a_line_handed_on_through_many_shells_is_refused() -> None:
     assert "too many shells" in verdict.reason
 
 
-def test_a_few_brackets_in_a_line_with_an_error_are_judged() -> None:
+def test_few_brackets_with_an_error_are_judged() -> None:
     text = f"echo (a b) (c d) {'x' * 80} ((("
     verdict = Judge(MODES["auto"], [], Path.cwd(), confine="unless_allowed").judge("shell", [RunIntent(text, Path.cwd())])
     assert verdict.decision == "allow"

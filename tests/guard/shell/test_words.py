@@ -28,13 +28,13 @@ from wolo.guard.shell.words import MAX_BYTES, Word, plain_words
         ("git log -1 --format=%H HEAD^", ["git", "log", "-1", "--format=%H", "HEAD^"]),
     ],
 )
-def test_a_plain_command_has_the_words_bash_would_see(command: str, words: list[str]) -> None:
+def test_plain_command_has_the_words_of_bash(command: str, words: list[str]) -> None:
     found = plain_words(command)
     assert found is not None
     assert [word.text for word in found] == words
 
 
-def test_unquoted_wildcards_are_marked_and_quoted_ones_are_not() -> None:
+def test_unquoted_wildcards_alone_are_marked() -> None:
     assert plain_words("ls *.py '*.md' a?") == (Word("ls"), Word("*.py", True), Word("*.md"), Word("a?", True))
 
 
@@ -112,13 +112,13 @@ def test_a_line_break_is_an_operator(command: str) -> None:
 @pytest.mark.parametrize(
     "blank", ["\xa0", "\u2003", "\u3000", "\u200b", "\u202e", "\ufeff", "\x00", "\x1b", "\x85", "\U000e0041", "\u3164", "\u2800"]
 )
-def test_blanks_and_characters_nobody_sees_make_a_command_unreadable(blank: str) -> None:
+def test_blanks_and_invisible_characters_are_unreadable(blank: str) -> None:
     command = read_line(f"ls{blank}x", Path("/"))
     assert command.commands is None
     assert not command.is_reviewable
 
 
-def test_a_command_too_long_or_of_too_many_parts_is_unreadable() -> None:
+def test_overlong_or_manifold_command_is_unreadable() -> None:
     assert not read_line("echo " + "x" * MAX_BYTES, Path("/")).is_reviewable
     assert not read_line("ls;" * 100, Path("/")).is_reviewable
     assert read_line("ls;" * 10, Path("/")).is_reviewable

@@ -106,7 +106,7 @@ async def test_the_host_is_sent_without_credentials(server: ProviderServer) -> N
 
 
 @pytest.mark.parametrize("url", ["http://a b/", "http://x:99999/", "http://x\n/", "ftp://x/", "http:///x"])
-async def test_a_url_that_cannot_be_used_is_never_connected_to(url: str) -> None:
+async def test_unusable_url_is_never_connected(url: str) -> None:
     with pytest.raises(ProviderError, match="could not be built"):
         await ask(HttpCall(url, b"{}"))
 
@@ -141,7 +141,7 @@ async def test_headers_that_frame_the_request_are_refused(server: ProviderServer
         *("bare line feeds", "folded header", "spaces after sizes"),
     ],
 )
-async def test_a_connection_is_kept_only_after_a_proper_end(
+async def test_connection_is_kept_only_after_proper_end(
     server: ProviderServer, pieces: tuple[bytes, ...], connections: set[int]
 ) -> None:
     assert len(BODY) == 25
@@ -171,13 +171,13 @@ async def test_a_body_that_is_cut_is_no_end(server: ProviderServer, framing: byt
     ],
     ids=["banner", "switch", "negative", "no colon", "interim flood", "trailer flood"],
 )
-async def test_what_breaks_the_rules_of_http_is_named(server: ProviderServer, sent: bytes, said: str) -> None:
+async def test_http_violation_is_named(server: ProviderServer, sent: bytes, said: str) -> None:
     server.script(raw(sent, ending="stall"))
     with pytest.raises(Unavailable, match=f"sent invalid HTTP.*{said}"):
         await ask(call_to(server))
 
 
-async def test_a_head_that_drips_ends_at_the_limit_of_the_first_byte(server: ProviderServer) -> None:
+async def test_dripping_head_ends_at_first_byte_limit(server: ProviderServer) -> None:
     drips = [piece for byte in SIZED for piece in (bytes([byte]), Pause(0.05))]
     server.script(raw(*drips, BODY))
     with pytest.raises(Unavailable, match="did not start to respond"):
@@ -218,7 +218,7 @@ async def test_pieces_received_together_are_one_batch(server: ProviderServer) ->
     assert len(batches) <= 3
 
 
-async def test_a_server_that_is_not_read_from_is_not_received_from() -> None:
+async def test_unread_server_stops_sending() -> None:
     """The consumer of a stream stops; the server's bytes stay in the network."""
     sent = 0
 
@@ -245,7 +245,7 @@ async def test_a_server_that_is_not_read_from_is_not_received_from() -> None:
         await batches.aclose()
 
 
-async def test_a_refusal_before_the_request_was_read_is_a_refusal() -> None:
+async def test_refusal_before_reading_the_request_is_a_refusal() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 Too Large\r\ncontent-length: 4\r\n\r\nlong")
@@ -261,7 +261,7 @@ async def test_a_refusal_before_the_request_was_read_is_a_refusal() -> None:
 # Connections
 
 
-async def test_a_connection_that_received_something_unasked_is_not_used_again(server: ProviderServer) -> None:
+async def test_connection_with_unasked_data_is_not_reused(server: ProviderServer) -> None:
     server.script(raw(SIZED + BODY, Pause(0.05), SIZED + BODY, ending="clean"), sse("one"))
     async with transport_of() as transport:
         assert await payloads(transport, call_to(server)) == EVENTS
@@ -270,7 +270,7 @@ async def test_a_connection_that_received_something_unasked_is_not_used_again(se
     assert [asked.connection for asked in server.requests] == [1, 2]
 
 
-async def test_a_request_that_was_answered_in_part_is_not_sent_again(server: ProviderServer) -> None:
+async def test_partly_answered_request_is_not_sent_again(server: ProviderServer) -> None:
     server.script(sse("one"), raw(b"HTTP/1.1 2"), sse("one"))
     async with transport_of() as transport:
         assert await payloads(transport, call_to(server)) == EVENTS
@@ -279,7 +279,7 @@ async def test_a_request_that_was_answered_in_part_is_not_sent_again(server: Pro
     assert len(server.requests) == 2
 
 
-async def test_a_document_leaves_the_connection_for_the_next_request(server: ProviderServer) -> None:
+async def test_document_leaves_the_connection_reusable(server: ProviderServer) -> None:
     server.script(whole({"a": 1}), error(429, {"error": {}}), sse("one"))
     async with transport_of() as transport:
         assert [batch async for batch in transport.send(call_to(server))]
@@ -308,7 +308,7 @@ def test_a_connection_stays_with_its_event_loop(server: ProviderServer) -> None:
     assert [asked.connection for asked in server.requests] == [1, 2]
 
 
-async def test_a_name_with_several_addresses_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failing_name_with_several_addresses_reads_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     def find(host: str, port: int, *_rest: Any, **_more: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("127.0.0.1", "127.0.0.2")]
 

@@ -81,7 +81,7 @@ async def test_framing_and_cuts_do_not_matter(server: ProviderServer, framing: s
         "",
     ],
 )
-async def test_a_stream_is_known_by_its_look_not_only_by_its_label(server: ProviderServer, kind: str) -> None:
+async def test_stream_is_known_by_content_not_only_label(server: ProviderServer, kind: str) -> None:
     server.script(Reply(headers={"content-type": kind}, pieces=events().pieces))
     assert payloads(await received(call_to(server))) == EVENTS
 
@@ -93,7 +93,7 @@ async def test_one_json_document_is_an_answer_too(server: ProviderServer, kind: 
     assert batch.whole == b'{"choices": []}'
 
 
-async def test_blank_lines_that_keep_a_document_waiting_are_read_over(server: ProviderServer) -> None:
+async def test_blank_lines_delaying_a_document_are_skipped(server: ProviderServer) -> None:
     server.script(Reply(headers={"content-type": "application/json"}, pieces=(b"\n  \n", Pause(0.05), b"\n", b' {"a":1}')))
     (batch,) = await received(call_to(server))
     assert batch.whole == b'{"a":1}'
@@ -117,16 +117,14 @@ def raw_deflate(body: bytes) -> bytes:
         ("deflate", raw_deflate),
     ],
 )
-async def test_a_compressed_answer_is_read_although_nobody_asked_for_it(
-    server: ProviderServer, encoding: str, pack: Callable[[bytes], bytes]
-) -> None:
+async def test_unrequested_compression_is_read(server: ProviderServer, encoding: str, pack: Callable[[bytes], bytes]) -> None:
     headers = {"content-type": "text/event-stream", "content-encoding": encoding}
     server.script(Reply(headers=headers, pieces=(pack(events().body),)).split(3))
     assert payloads(await received(call_to(server))) == EVENTS
     assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
-async def test_what_was_received_is_handed_to_the_tap_as_it_came(server: ProviderServer) -> None:
+async def test_tap_gets_the_bytes_as_received(server: ProviderServer) -> None:
     seen = bytearray()
     server.script(events())
     call = call_to(server)
@@ -140,7 +138,7 @@ async def test_what_was_received_is_handed_to_the_tap_as_it_came(server: Provide
 
 
 @pytest.mark.parametrize("kind", ["text/html", "text/event-stream", "application/json"])
-async def test_a_page_is_named_with_its_address_and_its_words(server: ProviderServer, kind: str) -> None:
+async def test_page_is_named_with_address_and_words(server: ProviderServer, kind: str) -> None:
     page = "<!doctype html><html><head><title>Sign in</title><script>x=1</script></head><body><b>Company</b> portal</body>"
     server.script(Reply(headers={"content-type": kind}, pieces=(page.encode(),), framing="length"))
     with pytest.raises(BadAnswer) as failed:
@@ -193,7 +191,7 @@ async def test_a_huge_refusal_is_cut(server: ProviderServer) -> None:
     assert len(refused.value.body) == 64 * 1024
 
 
-async def test_a_refusal_that_breaks_off_is_still_a_refusal(server: ProviderServer) -> None:
+async def test_broken_refusal_is_still_a_refusal(server: ProviderServer) -> None:
     server.script(Reply(500, {"content-type": "text/plain"}, (b"broken",), ending="reset"))
     with pytest.raises(HttpStatusError) as refused:
         await received(call_to(server))
@@ -231,7 +229,7 @@ async def test_an_unknown_name_may_be_known_again_soon() -> None:
     assert "spelling" in failed.value.hint
 
 
-async def test_a_connection_that_breaks_before_the_answer_is_a_gap_in_the_network() -> None:
+async def test_connection_broken_before_answer_is_network_gap() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -240,7 +238,7 @@ async def test_a_connection_that_breaks_before_the_answer_is_a_gap_in_the_networ
             await received(HttpCall(f"http://127.0.0.1:{target.sockets[0].getsockname()[1]}/v1", b"{}"))
 
 
-async def test_a_url_that_cannot_be_used_is_an_error_without_the_key() -> None:
+async def test_unusable_url_is_an_error_without_the_key() -> None:
     for url in ("http://127.0.0.1:9/\r\n", "gopher://x/", "http://"):
         with pytest.raises(ProviderError) as failed:
             await received(HttpCall(url, b"{}", {"authorization": "Bearer secret-key"}))
@@ -248,13 +246,13 @@ async def test_a_url_that_cannot_be_used_is_an_error_without_the_key() -> None:
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".invalid"])
-async def test_a_host_name_that_cannot_exist_is_not_tried_again(host: str) -> None:
+async def test_impossible_host_name_is_not_tried_again(host: str) -> None:
     with pytest.raises(ProviderError, match="could not be built") as failed:
         await received(HttpCall(f"http://{host}/v1", b"{}"))
     assert not failed.value.retryable
 
 
-async def test_a_header_that_cannot_be_sent_is_an_error_without_its_value(server: ProviderServer) -> None:
+async def test_unsendable_header_is_an_error_without_value(server: ProviderServer) -> None:
     with pytest.raises(ProviderError) as failed:
         await received(HttpCall(server.base_url, b"{}", {"authorization": "Bearer secret\r\nkey"}))
     assert "secret" not in failed.value.message + failed.value.hint
@@ -262,7 +260,7 @@ async def test_a_header_that_cannot_be_sent_is_an_error_without_its_value(server
 
 
 @pytest.mark.parametrize("ending", ["cut", "reset"])
-async def test_a_connection_that_breaks_in_the_answer_may_be_tried_again(server: ProviderServer, ending: str) -> None:
+async def test_connection_broken_within_answer_may_be_retried(server: ProviderServer, ending: str) -> None:
     server.script(events(done=False).ends(ending))  # type: ignore[arg-type]  # one of the endings
     with pytest.raises(Unavailable, match="middle of the response") as failed:
         await received(call_to(server))
@@ -270,7 +268,7 @@ async def test_a_connection_that_breaks_in_the_answer_may_be_tried_again(server:
 
 
 @pytest.mark.parametrize("reply", [raw(), raw(ending="reset"), raw(b"HTTP/1.1 200 OK\r\ncontent-"), raw(b"garbage\r\n\r\n")])
-async def test_a_connection_that_breaks_before_the_answer_may_be_tried_again(server: ProviderServer, reply: Reply) -> None:
+async def test_connection_broken_before_answer_may_be_retried(server: ProviderServer, reply: Reply) -> None:
     server.script(reply)
     with pytest.raises(Unavailable) as failed:
         await received(call_to(server))
@@ -287,7 +285,7 @@ async def test_a_connection_that_breaks_before_the_answer_may_be_tried_again(ser
         (raw(b"HTTP/1.1 200 OK\r\nx: " + b"a" * 1_000_000), "too"),
     ],
 )
-async def test_what_is_no_http_is_called_so(server: ProviderServer, reply: Reply, said: str) -> None:
+async def test_non_http_answer_is_called_so(server: ProviderServer, reply: Reply, said: str) -> None:
     server.script(reply)
     with pytest.raises(Unavailable, match="sent invalid HTTP") as failed:
         await received(call_to(server))
@@ -310,7 +308,7 @@ async def test_silence_before_the_answer_ends_at_its_limit(server: ProviderServe
     assert failed.value.retryable
 
 
-async def test_silence_within_the_answer_ends_at_its_own_limit(server: ProviderServer) -> None:
+async def test_silence_within_the_answer_has_own_limit(server: ProviderServer) -> None:
     server.script(events(done=False).ends("stall"))
     with pytest.raises(Unavailable, match="stopped sending in the middle of the response"):
         await received(call_to(server, first_byte_s=60, idle_s=0.2))
@@ -321,7 +319,7 @@ async def test_bytes_that_keep_coming_reset_the_limit(server: ProviderServer) ->
     assert payloads(await received(call_to(server, idle_s=0.4))) == EVENTS
 
 
-async def test_comments_alone_do_not_keep_a_dead_stream_alive(server: ProviderServer) -> None:
+async def test_comments_alone_keep_no_dead_stream_alive(server: ProviderServer) -> None:
     server.script(sse("one", *(b": ping\n\n" for _ in range(60)), done=False).slow(0.05))
     server.requests.clear()
     with pytest.raises(Unavailable, match="without sending data"):
@@ -333,9 +331,7 @@ async def test_no_limit_means_no_limit(server: ProviderServer) -> None:
     assert payloads(await received(call_to(server, first_byte_s=0, idle_s=0))) == EVENTS
 
 
-async def test_a_server_that_keeps_the_stream_open_after_its_end_is_left(
-    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_stream_kept_open_after_its_end_is_left(server: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.models.http.http_body.REST_S", 0.2)
     server.script(events().ends("stall"), events())
     transport = HttpTransport({})
@@ -370,7 +366,7 @@ async def test_a_kept_connection_that_went_stale_costs_nothing(server: ProviderS
     assert [asked.connection for asked in server.requests] == [1, 1, 2]
 
 
-async def test_a_new_connection_that_breaks_is_not_tried_behind_the_scenes(server: ProviderServer) -> None:
+async def test_broken_new_connection_is_not_secretly_retried(server: ProviderServer) -> None:
     transport = HttpTransport({})
     server.script(events(), raw(), raw())
     await received(call_to(server), transport)
@@ -428,7 +424,7 @@ async def test_a_flood_stops_at_a_limit(server: ProviderServer, reply: Callable[
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
 
 
-async def test_a_bomb_of_compressed_zeros_stops_at_the_limit(server: ProviderServer) -> None:
+async def test_compressed_zero_bomb_stops_at_the_limit(server: ProviderServer) -> None:
     bomb = gzip.compress(b"data: " + bytes(400_000_000), compresslevel=1)
     server.script(Reply(headers={"content-type": "text/event-stream", "content-encoding": "gzip"}, pieces=(bomb,)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -438,7 +434,7 @@ async def test_a_bomb_of_compressed_zeros_stops_at_the_limit(server: ProviderSer
 
 
 @pytest.mark.parametrize("encoding", ["br", "gzip"])
-async def test_a_refusal_in_an_unreadable_compression_keeps_its_status(server: ProviderServer, encoding: str) -> None:
+async def test_refusal_in_unreadable_compression_keeps_its_status(server: ProviderServer, encoding: str) -> None:
     server.script(Reply(429, {"content-encoding": encoding, "retry-after": "2"}, (b"\x8b no such data",)))
     with pytest.raises(HttpStatusError) as refused:
         await received(call_to(server))
@@ -474,6 +470,6 @@ async def test_twenty_thousand_events_arrive_in_order(server: ProviderServer) ->
     assert len(payloads(await received(call_to(server)))) == 20_000 + 2
 
 
-async def test_a_cut_within_a_character_does_not_reach_the_payloads(server: ProviderServer) -> None:
+async def test_cut_within_a_character_spares_the_payloads(server: ProviderServer) -> None:
     server.script(sse(delta("你好🙂é"), finish("stop")).split(1))
     assert "你好🙂é".encode() in payloads(await received(call_to(server)))[0]

@@ -67,7 +67,7 @@ def test_any_texts_in_any_cuts_come_whole(texts: list[str], line_end: bytes, siz
 
 
 @pytest.mark.parametrize("flood", [b"x" * 64, b'{"a":"' + b"x" * 64, b"{\n" + b' "x",\n' * 20])
-def test_a_line_without_end_is_stopped_at_the_limit(flood: bytes) -> None:
+def test_endless_line_stops_at_the_limit(flood: bytes) -> None:
     splitter = LineSplitter(largest_line_bytes=60)
     with pytest.raises(BadAnswer, match="one line of more than"):
         [splitter.feed(flood[at : at + 7]) for at in range(0, len(flood), 7)]
@@ -135,12 +135,12 @@ async def test_events_from_a_gateway_are_read_as_well(server: ProviderServer) ->
     assert await received(call_to(server)) == [b'{"a":1}']
 
 
-async def test_a_line_that_is_no_json_is_handed_on(server: ProviderServer) -> None:
+async def test_line_without_json_is_handed_on(server: ProviderServer) -> None:
     server.script(lines(b"so it begins\n", BODY))
     assert await received(call_to(server)) == [b"so it begins", *LINES]
 
 
-async def test_a_line_is_there_before_the_next_one_is_sent(server: ProviderServer) -> None:
+async def test_line_arrives_before_the_next_is_sent(server: ProviderServer) -> None:
     hold = Hold()
     server.script(lines(LINES[0] + b"\n", hold, LINES[2] + b"\n"))
     transport = HttpTransport({})
@@ -177,14 +177,14 @@ async def test_silence_within_the_stream_ends_it(server: ProviderServer) -> None
         await received(call_to(server, idle_s=0.2))
 
 
-async def test_blank_lines_do_not_keep_a_dead_stream_alive(server: ProviderServer) -> None:
+async def test_blank_lines_keep_no_dead_stream_alive(server: ProviderServer) -> None:
     server.script(lines(LINES[0] + b"\n", *(each for _ in range(40) for each in (Pause(0.05), b"\n"))))
     with pytest.raises(Unavailable, match="kept the connection alive"):
         await received(call_to(server, idle_s=0.15))
 
 
 @pytest.mark.parametrize("ending", ["cut", "reset"])
-async def test_a_broken_connection_is_told_after_what_came_before_it(server: ProviderServer, ending: str) -> None:
+async def test_broken_connection_is_reported_after_earlier_lines(server: ProviderServer, ending: str) -> None:
     server.script(lines(LINES[0] + b"\n" + LINES[1][:4]).ends(ending))  # type: ignore[arg-type]  # one of the endings
     transport = HttpTransport({})
     batches = transport.send(call_to(server))
@@ -202,7 +202,7 @@ async def test_a_page_and_a_refusal_are_no_lines(server: ProviderServer) -> None
         await received(call_to(server))
 
 
-async def test_what_was_received_is_handed_to_the_tap_as_it_came(server: ProviderServer) -> None:
+async def test_tap_gets_the_bytes_as_received(server: ProviderServer) -> None:
     seen = bytearray()
     server.script(lines(BODY))
     call = call_to(server)

@@ -87,7 +87,7 @@ def test_a_line_of_five_megabytes_takes_linear_time() -> None:
 
 
 @pytest.mark.parametrize("piece", [b"data: xxxxxxxx\n", b"x" * 16, b": comment without an end "])
-def test_an_event_without_an_end_stops_at_the_limit(piece: bytes) -> None:
+def test_endless_event_stops_at_the_limit(piece: bytes) -> None:
     splitter = SseSplitter(largest_event_bytes=1_000_000)
 
     def flood() -> None:

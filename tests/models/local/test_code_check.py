@@ -63,20 +63,20 @@ def names(text: str) -> list[str]:
         ("a.py", ""),
     ],
 )
-def test_what_cannot_be_used_has_a_reason(path: str, text: str) -> None:
+def test_unusable_code_has_a_reason(path: str, text: str) -> None:
     assert syntax_problem(path, text)
 
 
 @pytest.mark.parametrize(
     ("path", "text"), [("a.py", "x = '\\d'\n"), ("a.json", "[1]"), ("a.toml", "a = 1"), ("a.html", "<p>"), ("Makefile", "all:")]
 )
-def test_what_can_be_used_has_none_and_prints_nothing(path: str, text: str) -> None:
+def test_usable_code_has_none_and_prints_nothing(path: str, text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert syntax_problem(path, text) == ""
 
 
-def test_a_new_function_alone_is_added_to_the_rest() -> None:
+def test_new_lone_function_joins_the_rest() -> None:
     joined = restore_definitions(OLD, "import math\n\n\ndef power(a, b):\n    return math.pow(a, b)\n", "add a power function")
     assert names(joined) == ["add", "subtract", "Memory", "power"]
     assert joined.startswith('#!/usr/bin/env python3\n"""Sums."""\n\nimport sys\nimport math\n')
@@ -84,7 +84,7 @@ def test_a_new_function_alone_is_added_to_the_rest() -> None:
     assert "@staticmethod\ndef subtract" in joined
 
 
-def test_a_changed_function_takes_the_place_of_the_old_one() -> None:
+def test_changed_function_replaces_the_old_one() -> None:
     joined = restore_definitions(OLD, "def add(a, b):\n    return a + b\n", "fix the bug")
     assert joined == OLD.replace("return a - b", "return a + b", 1)
 
@@ -94,7 +94,7 @@ def test_a_whole_answer_is_taken_as_it_is() -> None:
     assert restore_definitions(OLD, new, "rename it") == new
 
 
-def test_a_name_goes_only_when_the_request_says_so() -> None:
+def test_name_disappears_only_on_request() -> None:
     rest = "def subtract(a, b):\n    return a - b\n"
     assert "add" in names(restore_definitions(OLD, rest, "add a docstring to subtract"))
     assert "add" not in names(restore_definitions(OLD, rest, "remove the add function"))
@@ -106,7 +106,7 @@ def test_a_name_goes_only_when_the_request_says_so() -> None:
 
 
 @pytest.mark.parametrize("new", ["def f(:", "", "\0"])
-def test_what_cannot_be_compared_is_left_for_the_check(new: str) -> None:
+def test_incomparable_code_is_left_to_the_check(new: str) -> None:
     assert restore_definitions(OLD, new, "x") in (new, OLD)
 
 
@@ -119,7 +119,7 @@ def program(functions: list[str], value: int) -> str:
 
 
 @given(old=NAMES, new=NAMES)
-def test_whatever_is_left_out_nothing_is_lost_and_the_new_text_counts(old: list[str], new: list[str]) -> None:
+def test_omitted_parts_survive_and_new_text_counts(old: list[str], new: list[str]) -> None:
     joined = restore_definitions(program(old, 1), program(new, 2), "make it better")
     assert syntax_problem("a.py", joined) == ""
     assert set(names(joined)) == {*old, *new}
@@ -132,7 +132,7 @@ def test_whatever_is_left_out_nothing_is_lost_and_the_new_text_counts(old: list[
             assert returned.value.value == (2 if node.name in new else 1)
 
 
-def test_a_text_has_lost_lines_when_most_of_it_is_gone() -> None:
+def test_mostly_missing_text_has_lost_lines() -> None:
     assert loses_content("a\nb\nc\nd\n", "a\n")
     assert not loses_content("a\nb\nc\nd\n", "a\n  b\nX\n")
     assert not loses_content("", "anything")
@@ -169,7 +169,7 @@ def test_functions_that_a_request_names(request_: str, names: list[str]) -> None
     assert asked_functions(request_) == names
 
 
-def test_the_only_function_gets_the_name_that_was_asked_for() -> None:
+def test_only_function_gets_the_requested_name() -> None:
     text = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n\n\ndef main():\n    print(fib(9))\n"
     assert apply_asked_name(text, "a function fibonacci(n)") == text.replace("fib(", "fibonacci(")
     assert apply_asked_name(text, "a function fib(n)") == text
@@ -177,7 +177,7 @@ def test_the_only_function_gets_the_name_that_was_asked_for() -> None:
     assert missing_functions(text, "functions fib(n) and lucas(n)") == "it has no lucas"
 
 
-def test_lines_that_a_repair_of_the_syntax_left_out_come_back() -> None:
+def test_lines_dropped_by_syntax_repair_return() -> None:
     broken = "import sys\n\n\ndef minutes(hours)\n    return hours * 60\n\n\nprint(minutes(2))\n"
     fixed = "def minutes(hours):\n    return hours * 60\n"
     assert restore_definitions(broken, fixed, "it fails, fix it") == broken.replace("(hours)\n", "(hours):\n")

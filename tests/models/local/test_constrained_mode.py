@@ -84,7 +84,7 @@ async def test_a_file_is_written_run_and_reported(script: Script) -> None:
     assert "hi" in calls[1].output
 
 
-async def test_an_existing_file_is_read_before_it_is_changed(script: Script) -> None:
+async def test_existing_file_is_read_before_change(script: Script) -> None:
     Path("a.py").write_text("X = 1\n")
     turn = await script.turn(
         "set X to 2",
@@ -151,7 +151,7 @@ async def test_steps_without_an_end_stop_the_turn(script: Script) -> None:
 
 
 @pytest.mark.parametrize("refusal", [text("Sure, I will."), error(400, {"error": {"message": "no json_schema"}})])
-async def test_a_server_without_schemas_is_driven_in_written_mode(script: Script, refusal: Reply) -> None:
+async def test_server_without_schemas_runs_in_written_mode(script: Script, refusal: Reply) -> None:
     more = [] if refusal.status == 200 else [text("Sure.")]
     turn = await script.turn("hello", refusal, *more, text("Hi."))
     assert turn.ended.answer == "Hi."

@@ -81,7 +81,7 @@ def question(text: str) -> ModelQuestion:
 # What is missing
 
 
-def test_the_catalogue_knows_the_embedded_models_and_their_price() -> None:
+def test_catalogue_knows_embedded_models_and_price() -> None:
     for name in ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"):
         choice = local(name)
         assert choice.api_key == ""
@@ -91,7 +91,7 @@ def test_the_catalogue_knows_the_embedded_models_and_their_price() -> None:
     assert find("local", environ={}).model.id == DEFAULT
 
 
-def test_without_the_engine_a_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_engine_is_explained_with_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "ENGINE", "there_is_no_such_engine")
     assert not is_ready(find_places())
     with pytest.raises(ConfigError, match="engine of the embedded model is not installed") as caught:
@@ -101,7 +101,7 @@ def test_without_the_engine_a_sentence_says_how_to_get_it(monkeypatch: pytest.Mo
 
 @pytest.mark.real_model
 @pytest.mark.soak
-def test_without_weights_a_sentence_says_how_to_get_them(real_places: Places) -> None:
+def test_missing_weights_are_explained_with_source(real_places: Places) -> None:
     with pytest.raises(MissingWeights, match="not on this machine") as caught:
         EmbeddedModel(local("qwen2.5-coder-1.5b"), find_places())
     assert "wolo models pull local/qwen2.5-coder-1.5b" in caught.value.hint
@@ -119,7 +119,7 @@ def test_an_impossible_model_is_refused_before_anything_starts(real_places: Plac
         EmbeddedModel(local(name), find_places())
 
 
-async def test_a_missing_system_library_is_named_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_system_library_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "raise ImportError('libgomp.so.1: cannot open shared object file: No such file or directory')"
     monkeypatch.setenv("PYTHONPATH", engine_that(tmp_path / "engine", code)["PYTHONPATH"])
     process = EmbeddedProcess(tmp_path / "x.gguf", tmp_path / "log")
@@ -131,7 +131,7 @@ async def test_a_missing_system_library_is_named_with_its_package(tmp_path: Path
     assert caught.value.exit_code == 2
 
 
-async def test_an_engine_that_dies_is_told_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_dying_engine_is_reported_with_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import os, sys\nsys.stderr.write('out of luck\\n')\nsys.stderr.flush()\nos.abort()"
     monkeypatch.setenv("PYTHONPATH", engine_that(tmp_path / "engine", code)["PYTHONPATH"])
     process = EmbeddedProcess(tmp_path / "x.gguf", tmp_path / "log")
@@ -140,7 +140,7 @@ async def test_an_engine_that_dies_is_told_with_its_last_words(tmp_path: Path, m
     process.stop()
 
 
-async def test_a_module_in_the_directory_worked_in_is_not_taken_for_our_own(tmp_path: Path) -> None:
+async def test_module_of_the_work_folder_is_not_ours(tmp_path: Path) -> None:
     marker = tmp_path / "was_imported"
     for name in ("json", "threading", "xllamacpp", "wolo"):
         Path(f"{name}.py").write_text(f"open({str(marker)!r}, 'w')\n")
@@ -176,7 +176,7 @@ async def test_it_answers_and_its_process_ends_with_it(model: EmbeddedModel, tmp
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_a_process_that_is_killed_in_an_answer_is_unavailable_and_the_next_question_starts_another(
+async def test_killed_process_is_unavailable_and_restarts_next_time(
     model: EmbeddedModel,
 ) -> None:
     listener = Silent()
@@ -206,7 +206,7 @@ async def test_closing_while_it_loads_leaves_nothing_behind(model: EmbeddedModel
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_an_own_file_is_free_and_driven_by_its_size(weights: Path, tmp_path: Path) -> None:
+async def test_own_file_is_free_and_driven_by_size(weights: Path, tmp_path: Path) -> None:
     model = EmbeddedModel(local(str(weights)), Places(*(tmp_path / name for name in ("c", "d", "e", "f"))))
     try:
         assert model.choice.model.price is not None
@@ -222,7 +222,7 @@ async def test_an_own_file_is_free_and_driven_by_its_size(weights: Path, tmp_pat
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_in_native_mode_the_model_is_asked_like_any_other(real_places: Places) -> None:
+async def test_native_mode_asks_the_model_as_usual(real_places: Places) -> None:
     model = EmbeddedModel(replace(local(), drive="native"), real_places)
     try:
         answer = await model.ask(ModelQuestion(messages=(user("Say hello."),), system="Be brief.", max_tokens=20), Silent())
@@ -282,7 +282,7 @@ time.sleep(600)
 @pytest.mark.real_model
 @pytest.mark.soak
 @pytest.mark.parametrize("when", ["loading", "ready"])
-async def test_a_parent_that_is_killed_takes_the_model_with_it(weights: Path, tmp_path: Path, when: str) -> None:
+async def test_killed_parent_takes_the_model_along(weights: Path, tmp_path: Path, when: str) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(weights), str(tmp_path / "log"), when], stdout=subprocess.PIPE, text=True
     )
@@ -310,7 +310,7 @@ def pid_of(model: EmbeddedModel) -> int:
 
 @pytest.mark.real_model
 @pytest.mark.soak
-async def test_a_second_prompt_changes_the_file_of_the_first(model: EmbeddedModel, tmp_path: Path) -> None:
+async def test_second_prompt_changes_the_file_of_first(model: EmbeddedModel, tmp_path: Path) -> None:
     runner = PromptRunner(model, tmp_path)
     await runner.ask("create a calculator")
     turn = await runner.ask("add a power function to it")

@@ -54,7 +54,7 @@ def test_names_in_a_request(here: Path, request_text: str, expected: list[str]) 
     assert named_files(request_text, list_names(here)) == expected
 
 
-def test_a_word_can_mean_a_file_if_it_means_only_one(here: Path) -> None:
+def test_word_may_mean_exactly_one_file(here: Path) -> None:
     assert meant_file("explain the calc to me", list_names(here)) == "calc.py"
     Path("calc.js").touch()
     assert meant_file("explain the calc to me", list_names(here)) == ""
@@ -67,7 +67,7 @@ def test_the_next_free_name(here: Path) -> None:
     assert free_name("calc.py", list_names(here)) == "calc_3.py"
 
 
-def test_names_that_cannot_be_looked_up_do_not_exist(here: Path) -> None:
+def test_impossible_names_do_not_exist(here: Path) -> None:
     names = list_names(here)
     for name in ("a\0b", "a" * 5000, "~nobody-here/x"):
         assert not names.exists(name)

@@ -60,7 +60,7 @@ async def test_vllm_is_told_to_continue_the_last_message(tmp_path: Path) -> None
     assert Path("add.py").read_text() == f"{CODE}\n"
 
 
-async def test_where_nothing_is_continued_the_block_is_taken_out_of_the_answer(tmp_path: Path) -> None:
+async def test_block_without_continuation_is_taken_from_answer(tmp_path: Path) -> None:
     chatty = f"Sure! Here it is:\n\n```python\n{CODE}\n```\n\nIt adds two numbers."
     with ProviderServer() as server:
         server.linted = False

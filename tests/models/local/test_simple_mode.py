@@ -70,7 +70,7 @@ async def script(tmp_path: Path) -> AsyncIterator[Script]:
 # The scripted engine: what is asked and what is made of the answers
 
 
-async def test_a_request_becomes_an_action_a_name_a_file_and_a_word_at_the_end(script: Script) -> None:
+async def test_request_becomes_action_name_file_and_last_word(script: Script) -> None:
     turn = await script.turn("create an adder function", said("create"), said("adder.py"), text(GOOD))
     assert Path("adder.py").read_text() == "def add(a, b):\n    return a + b\n"
     assert turn.ended.answer == "Wrote adder.py (2 lines)."
@@ -80,7 +80,7 @@ async def test_a_request_becomes_an_action_a_name_a_file_and_a_word_at_the_end(s
     assert len(script.server.requests) == 3, "the last word needs no model"
 
 
-async def test_action_and_name_are_held_by_a_grammar_and_the_file_is_begun_for_the_model(script: Script) -> None:
+async def test_grammar_holds_action_and_name_file_is_begun(script: Script) -> None:
     await script.turn("create an adder function", said("create"), said("adder.py"), text(GOOD))
     action, name, code = (request.json for request in script.server.requests)
     assert "create" in action["response_format"]["json_schema"]["schema"]["enum"]
@@ -98,7 +98,7 @@ async def test_the_file_is_shown_while_it_is_written(script: Script) -> None:
     assert json.loads("".join(fragments))["content"].strip() == calls_of(turn)[0].input["content"].strip()
 
 
-async def test_code_that_does_not_parse_is_asked_for_once_more_with_another_seed(script: Script) -> None:
+async def test_unparsable_code_is_requested_again_with_other_seed(script: Script) -> None:
     turn = await script.turn("create an adder function", said("create"), said("a.py"), text("```python\ndef ("), text(GOOD))
     assert turn.ended.cause == "done"
     assert script.server.requests[-1].json["seed"] == 2
@@ -112,7 +112,7 @@ async def test_code_that_does_not_parse_is_asked_for_once_more_with_another_seed
 
 
 @pytest.mark.parametrize("bad", [text("```python\ndef ("), text("```python\n"), cut_off("```python\nx = 1\n")])
-async def test_three_bad_files_are_an_error_and_nothing_is_written(script: Script, bad: Reply) -> None:
+async def test_three_bad_files_fail_without_writing(script: Script, bad: Reply) -> None:
     turn = await script.turn("create an adder function", said("create"), said("a.py"), bad, bad, bad)
     assert turn.ended.error is not None
     assert "Nothing was written" in turn.ended.error.message
@@ -120,25 +120,25 @@ async def test_three_bad_files_are_an_error_and_nothing_is_written(script: Scrip
     assert list(Path.cwd().iterdir()) == []
 
 
-async def test_prose_that_runs_on_is_cut_at_its_last_whole_sentence(script: Script) -> None:
+async def test_endless_prose_is_cut_at_last_whole_sentence(script: Script) -> None:
     prose = "```text\nOnce upon a time there was a dragon. It was green. It lived in a cave and"
     await script.turn("write a story", said("create"), said("story.txt"), cut_off(prose))
     assert Path("story.txt").read_text() == "Once upon a time there was a dragon. It was green.\n"
 
 
-async def test_a_name_in_the_request_is_taken_as_it_stands(script: Script) -> None:
+async def test_name_in_the_request_is_taken_literally(script: Script) -> None:
     await script.turn("create src/hello.py that says hello", said("create"), text(GOOD))
     assert Path("src/hello.py").exists()
 
 
-async def test_a_file_that_is_there_is_never_written_over_by_a_new_one(script: Script) -> None:
+async def test_new_file_never_overwrites_an_existing_one(script: Script) -> None:
     Path("calculator.py").write_text("mine\n")
     turn = await script.turn("create a calculator module", said("create"), said("calculator.py"), text(GOOD))
     assert Path("calculator.py").read_text() == "mine\n"
     assert turn.ended.answer == "Wrote calculator_2.py (2 lines)."
 
 
-async def test_a_change_reads_the_file_and_writes_it_whole(script: Script) -> None:
+async def test_change_reads_and_writes_the_whole_file(script: Script) -> None:
     Path("calc.py").write_text(CALC)
     fixed = CALC.replace("return a - b", "return a + b", 1)
     turn = await script.turn("fix the bug in calc.py", said("change"), text(f"```python\n{fixed}"))
@@ -147,14 +147,14 @@ async def test_a_change_reads_the_file_and_writes_it_whole(script: Script) -> No
     assert CALC.strip() in script.asked(-1)
 
 
-async def test_what_the_model_leaves_out_of_a_program_stays_in_it(script: Script) -> None:
+async def test_omitted_program_parts_stay(script: Script) -> None:
     Path("calc.py").write_text(CALC)
     power = "```python\ndef power(a, b):\n    return a ** b"
     await script.turn("add a power function to calc.py", said("change"), text(power))
     assert Path("calc.py").read_text() == CALC + "\n\ndef power(a, b):\n    return a ** b\n"
 
 
-async def test_a_text_that_would_lose_most_of_its_lines_is_not_written(script: Script) -> None:
+async def test_text_losing_most_lines_is_not_written(script: Script) -> None:
     Path("notes.md").write_text("one\ntwo\nthree\nfour\n")
     bad = text("~~~~markdown\nfive")
     turn = await script.turn("add five to notes.md", said("change"), bad, bad, bad)
@@ -162,7 +162,7 @@ async def test_a_text_that_would_lose_most_of_its_lines_is_not_written(script: S
     assert Path("notes.md").read_text() == "one\ntwo\nthree\nfour\n"
 
 
-async def test_a_file_that_could_be_one_of_several_is_asked_about(script: Script) -> None:
+async def test_ambiguous_file_is_asked_about(script: Script) -> None:
     for name in ("a.py", "b.py"):
         Path(name).write_text("x = 1\n")
     turn = await script.turn("make it faster", said("change"))
@@ -176,14 +176,14 @@ async def test_it_means_the_file_that_was_written_last(script: Script) -> None:
     assert [call.input["path"] for call in calls_of(turn)] == ["adder.py", "adder.py"]
 
 
-async def test_a_file_that_is_not_there_is_said_to_be_missing(script: Script) -> None:
+async def test_missing_file_is_reported_missing(script: Script) -> None:
     Path("here.py").write_text("x = 1\n")
     turn = await script.turn("fix the bug in gone.py", said("change"))
     assert turn.ended.answer == "There is no gone.py in this folder. It holds here.py. Repeat the request with the right name."
 
 
 @pytest.mark.parametrize("prompt", ["make it faster", "fix the bug in gone.py"])
-async def test_where_nobody_can_answer_a_change_of_an_unknown_file_is_an_error(script: Script, prompt: str) -> None:
+async def test_unattended_change_of_unknown_file_is_an_error(script: Script, prompt: str) -> None:
     for name in ("a.py", "b.py"):
         Path(name).write_text("x = 1\n")
     script.server.script(said("change"))
@@ -192,12 +192,12 @@ async def test_where_nobody_can_answer_a_change_of_an_unknown_file_is_an_error(s
     assert "Repeat the request with" in caught.value.hint
 
 
-async def test_a_request_for_work_cannot_be_answered_with_words(script: Script) -> None:
+async def test_request_for_work_is_not_answered_in_words(script: Script) -> None:
     await script.turn("please add a subtract function to adder.py", said("create"), text(GOOD))
     assert script.server.requests[0].json["response_format"]["json_schema"]["schema"]["enum"] == ["create", "change"]
 
 
-async def test_a_question_about_a_file_is_answered_from_what_was_read(script: Script) -> None:
+async def test_question_about_a_file_uses_the_read_content(script: Script) -> None:
     Path("calc.py").write_text(CALC)
     turn = await script.turn("what does calc.py do?", said("read"), text("It adds and subtracts."))
     assert turn.ended.answer == "It adds and subtracts."
@@ -206,7 +206,7 @@ async def test_a_question_about_a_file_is_answered_from_what_was_read(script: Sc
     assert "".join(event.text for event in script.runner.events if isinstance(event, TextStreamed)) == turn.ended.answer
 
 
-async def test_a_question_that_names_a_file_is_answered_from_the_file(script: Script) -> None:
+async def test_question_naming_a_file_uses_that_file(script: Script) -> None:
     Path("calc.py").write_text(CALC)
     turn = await script.turn("What does subtract in calc.py return for 3 and 1?", said("read"), text("2"))
     assert [call.tool for call in calls_of(turn)] == ["read"]
@@ -215,7 +215,7 @@ async def test_a_question_that_names_a_file_is_answered_from_the_file(script: Sc
 
 
 @pytest.mark.parametrize("prompt", ["Crea hola.py que imprima hola", "hola.py を作成してください"])
-async def test_a_request_of_any_language_that_names_a_new_file_is_not_answered_with_words(script: Script, prompt: str) -> None:
+async def test_new_file_request_in_any_language_needs_work(script: Script, prompt: str) -> None:
     turn = await script.turn(prompt, said("create"), text("print('hola')\n"))
     assert script.server.requests[0].json["response_format"]["json_schema"]["schema"] == {
         "enum": ["create", "change", "read", "shell"]
@@ -223,12 +223,12 @@ async def test_a_request_of_any_language_that_names_a_new_file_is_not_answered_w
     assert [call.tool for call in calls_of(turn)][:1] == ["write"]
 
 
-async def test_a_question_that_names_no_existing_file_may_be_answered(script: Script) -> None:
+async def test_question_without_existing_file_may_be_answered(script: Script) -> None:
     turn = await script.turn("¿Qué hace setup.py?", said("answer"), text("Instala."))
     assert turn.ended.answer == "Instala."
 
 
-async def test_a_second_file_that_the_request_changes_is_changed_too(script: Script) -> None:
+async def test_second_file_named_in_request_changes_too(script: Script) -> None:
     Path("maths.py").write_text("def twice(x):\n    return x * 2\n")
     Path("app.py").write_text("from maths import twice\n\nprint(twice(5))\n")
     maths = text("```python\ndef twice(x):\n    return x * 2\n\n\ndef triple(x):\n    return x * 3")
@@ -244,19 +244,19 @@ async def test_the_project_is_its_readme(script: Script) -> None:
     assert calls_of(turn)[0].input == {"path": "README.md"}
 
 
-async def test_an_answer_needs_a_file_only_if_something_points_to_one(script: Script) -> None:
+async def test_answer_reads_a_file_only_when_indicated(script: Script) -> None:
     Path("calc.py").write_text(CALC)
     turn = await script.turn("explain recursion", said("read"), text("It calls itself."))
     assert calls_of(turn) == []
 
 
-async def test_a_command_goes_through_the_shell_and_its_output_is_the_answer(script: Script) -> None:
+async def test_command_runs_in_shell_and_prints_the_answer(script: Script) -> None:
     turn = await script.turn("say hello", said("shell"), text("echo hello"))
     assert calls_of(turn)[0].input == {"command": "echo hello"}
     assert "hello" in turn.ended.answer
 
 
-async def test_what_is_denied_is_said(script: Script, tmp_path: Path) -> None:
+async def test_denied_action_is_reported(script: Script, tmp_path: Path) -> None:
     script.runner = PromptRunner(script.mode, tmp_path, "plan")
     turn = await script.turn("create an adder function", said("create"), said("adder.py"), text(GOOD))
     assert turn.ended.answer == "adder.py was not written, because it was not allowed."
@@ -286,7 +286,7 @@ async def test_without_tools_it_only_talks(script: Script) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["?", "…", "!!!"])
-async def test_a_request_without_a_word_gets_an_answer_all_the_same(script: Script, prompt: str) -> None:
+async def test_wordless_request_still_gets_an_answer(script: Script, prompt: str) -> None:
     assert (await script.turn(prompt)).ended.answer.startswith("Say in a few words")
 
 
@@ -295,7 +295,7 @@ async def test_an_empty_answer_becomes_a_sentence(script: Script) -> None:
     assert turn.ended.answer.startswith("I have no answer")
 
 
-async def test_a_very_long_request_is_cut_and_that_is_said(script: Script) -> None:
+async def test_very_long_request_is_cut_with_notice(script: Script) -> None:
     listener = Deaf()
     script.server.script(text("Long."))
     await script.mode.ask(ModelQuestion(messages=(user("word " * 200_000),)), listener)
@@ -303,7 +303,7 @@ async def test_a_very_long_request_is_cut_and_that_is_said(script: Script) -> No
     assert listener.notices
 
 
-async def test_tokens_are_counted_over_all_questions_and_cost_nothing(script: Script) -> None:
+async def test_tokens_count_over_all_questions_and_cost_nothing(script: Script) -> None:
     turn = await script.turn("create an adder function", said("create"), said("adder.py"), text(GOOD))
     answer = turn.new[1]
     assert answer.usage is not None
@@ -334,7 +334,7 @@ async def test_a_plan_survives_a_resume(script: Script) -> None:
         (text("half an answer").cut_at(60), Unavailable),
     ],
 )
-async def test_what_the_engine_refuses_is_an_error_with_a_sentence(script: Script, reply: Reply, kind: type[Exception]) -> None:
+async def test_engine_refusal_is_an_error_with_sentence(script: Script, reply: Reply, kind: type[Exception]) -> None:
     script.server.script(reply)
     with pytest.raises(kind):
         await script.chat.complete([("user", "hi")], Sampling(max_tokens=5))

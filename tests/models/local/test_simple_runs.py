@@ -33,7 +33,7 @@ async def test_a_program_is_run_and_its_output_shown(script: Script) -> None:
     assert turn.ended.answer == "Wrote two.py (1 line).\n\n`python3 two.py` printed:\n\n```\n2\n```"
 
 
-async def test_the_model_sees_why_its_program_fails_and_writes_it_again(script: Script) -> None:
+async def test_model_sees_program_failure_and_rewrites_it(script: Script) -> None:
     turn = await script.turn("write two.py that prints two", said("create"), text(BROKEN), text(PRINTS))
     assert [call.tool for call in calls_of(turn)] == ["write", "shell", "write", "shell"]
     assert "TypeError" in script.asked(-1)
@@ -42,7 +42,7 @@ async def test_the_model_sees_why_its_program_fails_and_writes_it_again(script: 
     assert turn.ended.exit_code == 0
 
 
-async def test_a_program_that_never_runs_is_not_called_a_success(script: Script) -> None:
+async def test_never_running_program_is_no_success(script: Script) -> None:
     other = "```python\nprint({} + None)"
     turn = await script.turn("write two.py that prints two", said("create"), text(BROKEN), text(other), text(BROKEN))
     assert [call.tool for call in calls_of(turn)] == ["write", "shell"] * 3
@@ -51,14 +51,14 @@ async def test_a_program_that_never_runs_is_not_called_a_success(script: Script)
     assert turn.ended.exit_code == 1
 
 
-async def test_a_program_that_prints_nothing_though_it_should_is_written_again(script: Script) -> None:
+async def test_program_without_expected_output_is_rewritten(script: Script) -> None:
     silent = "```python\ntwo = int('2')"
     turn = await script.turn("write two.py that prints two", said("create"), text(silent), text(PRINTS))
     assert "printed nothing" in script.asked(-1)
     assert "2" in turn.ended.answer
 
 
-async def test_a_program_of_definitions_is_ended_by_the_model(script: Script) -> None:
+async def test_program_of_definitions_is_ended_by_the_model(script: Script) -> None:
     ended = text(
         '```python\ndef two():\n    return 2\n\n\nif __name__ == "__main__":\n   print(two())'.replace("   print", "    print")
     )
@@ -70,7 +70,7 @@ async def test_a_program_of_definitions_is_ended_by_the_model(script: Script) ->
 @pytest.mark.parametrize(
     "code", ["print(input())", "import sys\nprint(sys.stdin.read())", "import tkinter\ntkinter.Tk().mainloop()"]
 )
-async def test_a_program_that_waits_for_somebody_is_not_run(script: Script, code: str) -> None:
+async def test_program_waiting_for_somebody_is_not_run(script: Script, code: str) -> None:
     turn = await script.turn("write ask.py that prints a name", said("create"), text(f"```python\n{code}"))
     assert [call.tool for call in calls_of(turn)] == ["write"]
 
@@ -82,7 +82,7 @@ async def test_a_program_with_arguments_is_tried_with_some(script: Script) -> No
     assert "HELLO" in turn.ended.answer
 
 
-async def test_a_failing_command_is_run_read_fixed_and_run_again(script: Script) -> None:
+async def test_failing_command_is_read_fixed_and_rerun(script: Script) -> None:
     Path("word.py").write_text("def longest(words):\n    return min(words, key=len)\n")
     Path("test_word.py").write_text(TEST)
     fixed = text("```python\ndef longest(words):\n    return max(words, key=len, default='')")
@@ -101,7 +101,7 @@ async def test_two_files_in_one_task_know_each_other(script: Script) -> None:
     assert turn.ended.answer == "Wrote index.html (1 line).\nWrote style.css (1 line)."
 
 
-async def test_a_file_that_the_request_names_is_shown_to_the_model(script: Script) -> None:
+async def test_file_named_in_request_is_shown_to_model(script: Script) -> None:
     Path("sales.csv").write_text("name,amount\na,1\n")
     await script.turn("write total.py that prints the sum of sales.csv", said("create"), text(PRINTS))
     assert "sales.csv begins:\n~~~\nname,amount" in script.asked(1)
@@ -122,7 +122,7 @@ def test_a_command_is_found_in_a_request(request_: str, command: str) -> None:
     assert find_command(request_) == command
 
 
-def test_a_name_that_a_program_writes_to_is_no_second_file() -> None:
+def test_name_a_program_writes_is_no_second_file() -> None:
     names = list_names(Path.cwd())
     assert next_file("write a.py that writes out.txt", names, ["a.py"]) == ""
     assert next_file("write a.py and a test file test_a.py", names, ["a.py"]) == "test_a.py"
@@ -133,7 +133,7 @@ def test_only_plain_arguments_are_taken_from_the_model(said: str) -> None:
     assert example_command("a.py", "python3", said) == ""
 
 
-def test_names_with_spaces_and_unknown_kinds_are_not_run() -> None:
+def test_names_with_spaces_and_unknown_kinds_never_run() -> None:
     assert run_command("a b.py", "print(1)") == ""
     assert run_command("a.css", "p {}") == ""
     assert run_command("a.js", "console.log(1)") == "node a.js"

@@ -169,7 +169,7 @@ def test_a_missing_part_is_named_and_leaves_nothing(archives: Path, cache: Path)
     assert not is_available(wanted(), cache)
 
 
-def test_without_any_source_the_sentence_says_what_to_do(cache: Path) -> None:
+def test_missing_source_is_explained_with_remedy(cache: Path) -> None:
     with pytest.raises(MissingWeights, match=r"^The weights of local/tiny are not on this machine\.$"):
         ensure_weights(wanted(), cache)
 
@@ -216,7 +216,7 @@ def test_a_cached_file_is_not_hashed_again(archives: Path, cache: Path, monkeypa
     assert ensure_weights(wanted(), cache, archives=archives) == cached(wanted(), cache) == path
 
 
-def test_a_file_whose_stamp_does_not_fit_is_hashed_once_more(archives: Path, cache: Path) -> None:
+def test_file_with_other_stamp_is_hashed_again(archives: Path, cache: Path) -> None:
     write_archives(archives)
     path = ensure_weights(wanted(), cache, archives=archives)
     os.utime(path, ns=(1, 1))
@@ -226,7 +226,7 @@ def test_a_file_whose_stamp_does_not_fit_is_hashed_once_more(archives: Path, cac
 
 
 @pytest.mark.parametrize("stamp", [b"", b"{}", b"[1", b"\xff"])
-def test_a_damaged_stamp_costs_a_hash_and_nothing_else(archives: Path, cache: Path, stamp: bytes) -> None:
+def test_damaged_stamp_costs_a_hash_only(archives: Path, cache: Path, stamp: bytes) -> None:
     write_archives(archives)
     path = ensure_weights(wanted(), cache, archives=archives)
     path.with_name(path.name + ".stamp").write_bytes(stamp)
@@ -241,7 +241,7 @@ def test_a_changed_file_in_the_cache_is_replaced(archives: Path, cache: Path) ->
     assert ensure_weights(wanted(), cache, archives=archives).read_bytes() == CONTENT
 
 
-def test_a_changed_file_without_another_source_is_deleted_not_used(archives: Path, cache: Path) -> None:
+def test_changed_file_without_source_is_deleted_not_used(archives: Path, cache: Path) -> None:
     write_archives(archives)
     path = ensure_weights(wanted(), cache, archives=archives)
     path.write_bytes(b"short")
@@ -289,7 +289,7 @@ def test_two_processes_at_once_do_the_work_once(archives: Path, cache: Path) -> 
     assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(archives: Path, cache: Path) -> None:
+def test_full_disk_is_a_sentence_leaving_nothing(archives: Path, cache: Path) -> None:
     write_archives(archives)
     huge = wanted(size_bytes=1 << 60)
     with pytest.raises(SessionError, match="no room") as caught:
@@ -310,7 +310,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(archives: Path, cache: Path)
     assert names_in(cache) == set()
 
 
-def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, archives: Path) -> None:
+def test_unwritable_cache_is_a_sentence(tmp_path: Path, archives: Path) -> None:
     write_archives(archives)
     (tmp_path / "file").write_text("")
     with pytest.raises(SessionError, match="cannot be stored"):
@@ -320,18 +320,18 @@ def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, archives: 
 # The repository
 
 
-def test_a_download_comes_from_the_pinned_revision_of_the_endpoint(cache: Path, hub: Hub) -> None:
+def test_download_comes_from_the_pinned_revision(cache: Path, hub: Hub) -> None:
     assert download(cache, hub).read_bytes() == CONTENT
     assert hub.asked == [("/maker/tiny/resolve/abc123/tiny.gguf", "")]
 
 
-def test_a_cut_connection_is_taken_up_where_it_broke(cache: Path, hub: Hub) -> None:
+def test_cut_connection_resumes_at_its_break(cache: Path, hub: Hub) -> None:
     hub.cut_after = [1_000_000, 500_000]
     assert download(cache, hub).read_bytes() == CONTENT
     assert [asked for _, asked in hub.asked] == ["", "bytes=1000000-", "bytes=1500000-"]
 
 
-def test_a_later_run_goes_on_where_the_earlier_one_stopped(cache: Path, hub: Hub) -> None:
+def test_later_run_resumes_an_earlier_download(cache: Path, hub: Hub) -> None:
     hub.cut_after = [1_000_000, 0, 0, 0, 0, 0]
     with pytest.raises(MissingWeights, match="failed"):
         download(cache, hub)
@@ -347,7 +347,7 @@ def test_a_server_without_ranges_starts_over(cache: Path, hub: Hub) -> None:
     assert download(cache, hub).read_bytes() == CONTENT
 
 
-def test_another_range_than_was_asked_for_is_not_taken(cache: Path, hub: Hub) -> None:
+def test_unrequested_range_is_not_taken(cache: Path, hub: Hub) -> None:
     hub.cut_after, hub.off_by = [1_000_000], 10
     with pytest.raises(MissingWeights, match="another part of the file"):
         download(cache, hub)
@@ -374,7 +374,7 @@ def test_a_part_longer_than_the_file_starts_over(cache: Path, hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("served", [b"X" * len(CONTENT), CONTENT + b"more", b"<html>a page</html>"])
-def test_a_download_of_other_bytes_is_refused_and_deleted(cache: Path, hub: Hub, served: bytes) -> None:
+def test_download_with_other_bytes_is_refused_and_deleted(cache: Path, hub: Hub, served: bytes) -> None:
     hub.content = served
     with pytest.raises(MissingWeights) as caught:
         download(cache, hub)
@@ -394,7 +394,7 @@ def test_a_refusal_is_not_repeated(cache: Path, hub: Hub) -> None:
     assert len(hub.asked) == 1
 
 
-def test_a_download_that_broke_off_is_not_in_the_way_of_the_parts(cache: Path, hub: Hub, archives: Path) -> None:
+def test_broken_download_does_not_block_the_parts(cache: Path, hub: Hub, archives: Path) -> None:
     hub.cut_after = [1_000_000, 0, 0, 0, 0, 0]
     with pytest.raises(MissingWeights):
         download(cache, hub)
@@ -404,7 +404,7 @@ def test_a_download_that_broke_off_is_not_in_the_way_of_the_parts(cache: Path, h
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "nonsense", "ftp://127.0.0.1", "http://"])
-def test_an_endpoint_that_cannot_be_reached_is_a_sentence(cache: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_endpoint_is_a_sentence(cache: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weight_sources, "FIRST_WAIT_S", 0.0)
     with pytest.raises(MissingWeights):
         ensure_weights(wanted(), cache, download=True, environ={"HF_ENDPOINT": endpoint})
@@ -420,7 +420,7 @@ def test_an_unknown_model_names_those_there_are() -> None:
     assert all(f"local/{each.model}" in caught.value.hint for each in WEIGHTS)
 
 
-def test_an_own_file_must_be_there_and_be_gguf(tmp_path: Path) -> None:
+def test_own_file_must_exist_as_gguf(tmp_path: Path) -> None:
     (tmp_path / "good.gguf").write_bytes(b"GGUF....")
     (tmp_path / "bad.gguf").write_bytes(b"nonsense")
     (tmp_path / "folder.gguf").mkdir()

@@ -66,7 +66,7 @@ def test_a_session_moves_to_another_machine_and_back(store: Store, other: Store,
 
 @settings(max_examples=20)
 @given(found=steps())
-def test_any_session_goes_out_as_the_bytes_it_came_in_with(found: list[tuple[AnyEntry, int | None]]) -> None:
+def test_session_exports_the_bytes_of_its_import(found: list[tuple[AnyEntry, int | None]]) -> None:
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "a") as one, Store.open(Path(folder) / "b") as two:
         session_id = keep(one, Path.cwd(), found)
         content = exported(one, session_id)
@@ -79,7 +79,7 @@ def test_any_session_goes_out_as_the_bytes_it_came_in_with(found: list[tuple[Any
 
 @settings(max_examples=20)
 @given(found=steps(), where=st.floats(0, 0.999), length=st.integers(1, 30), noise=st.binary(max_size=10))
-def test_any_damage_is_counted_and_the_rest_is_taken_in_sound(
+def test_damage_is_counted_and_the_rest_imported(
     found: list[tuple[AnyEntry, int | None]], where: float, length: int, noise: bytes
 ) -> None:
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "a") as one, Store.open(Path(folder) / "b") as two:
@@ -99,7 +99,7 @@ def test_any_damage_is_counted_and_the_rest_is_taken_in_sound(
     "damage",
     [b"\0\0\0\0", b'{"seq":3,"par', b'{"half":"\xed\xa0\xbd"}', b'{"seq":99,"time":1.0,"hash":"00","body":{"kind":"new"}}'],
 )
-def test_a_line_that_cannot_be_read_is_left_out_and_counted(store: Store, other: Store, tmp_path: Path, damage: bytes) -> None:
+def test_unreadable_line_is_left_out_and_counted(store: Store, other: Store, tmp_path: Path, damage: bytes) -> None:
     lines = exported(store, keep(store, Path.cwd(), said(user("a"), user("b"), user("c")))).splitlines()
     lines[2] = damage
     report = imported(other, tmp_path / "x.jsonl", b"\n".join(lines))
@@ -110,7 +110,7 @@ def test_a_line_that_cannot_be_read_is_left_out_and_counted(store: Store, other:
     assert checked.broken.seq == 2
 
 
-def test_results_of_an_answer_that_is_torn_go_with_it(store: Store, other: Store, tmp_path: Path) -> None:
+def test_results_of_a_torn_answer_go_with_it(store: Store, other: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(user("Hello")))
     for number in (1, 2):
         store.append(session_id, tool_turn(number))
@@ -120,13 +120,13 @@ def test_results_of_an_answer_that_is_torn_go_with_it(store: Store, other: Store
     assert not [each for each in check_kept(other.load(report.info.id)) if each.severity == "error"]
 
 
-def test_a_file_that_ends_early_says_what_is_missing(store: Store, other: Store, tmp_path: Path) -> None:
+def test_early_ending_file_names_the_missing_part(store: Store, other: Store, tmp_path: Path) -> None:
     lines = exported(store, keep(store, Path.cwd(), said(user("a"), user("b"), user("c")))).splitlines()
     report = imported(other, tmp_path / "x.jsonl", b"\n".join(lines[:-1]))
     assert (report.skipped, texts(other, report.info.id)) == (1, ["a", "b"])
 
 
-def test_a_file_without_its_first_line_is_taken_in(store: Store, other: Store, tmp_path: Path) -> None:
+def test_file_without_first_line_is_imported(store: Store, other: Store, tmp_path: Path) -> None:
     lines = exported(store, keep(store, Path.cwd(), said(user("a"), user("b")))).splitlines()
     report = imported(other, tmp_path / "x.jsonl", b"\n".join(lines[1:]))
     assert (report.info.title, texts(other, report.info.id)) == ("a", ["a", "b"])
@@ -142,7 +142,7 @@ def test_the_same_file_is_known_again(store: Store, other: Store, tmp_path: Path
     assert not imported(other, path).was_there
 
 
-def test_an_id_that_is_taken_is_replaced_and_both_are_named(store: Store, tmp_path: Path) -> None:
+def test_taken_id_is_replaced_with_both_named(store: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(user("a")))
     report = imported(store, tmp_path / "x.jsonl", exported(store, session_id))
     assert report.wanted_id == session_id != report.info.id
@@ -159,7 +159,7 @@ def test_a_name_that_is_taken_is_given_up(store: Store, other: Store, tmp_path: 
     assert "mine" in report.notices[0]
 
 
-def test_what_was_said_after_an_import_goes_out_too(store: Store, other: Store, tmp_path: Path) -> None:
+def test_messages_after_an_import_go_out_too(store: Store, other: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(user("a")))
     imported(other, tmp_path / "x.jsonl", exported(store, session_id))
     other.append(session_id, [MessageEntry(message=user("b"))])
@@ -168,7 +168,7 @@ def test_what_was_said_after_an_import_goes_out_too(store: Store, other: Store, 
         assert texts(third, report.info.id) == ["a", "b"]
 
 
-def test_an_import_that_breaks_off_leaves_nothing_and_can_be_repeated(store: Store, other: Store, tmp_path: Path) -> None:
+def test_broken_import_leaves_nothing_and_can_repeat(store: Store, other: Store, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(exported(store, keep(store, Path.cwd(), said(*(user(str(number)) for number in range(200))))))
     source = importer.read(path)
@@ -220,7 +220,7 @@ def test_no_secret_leaves_and_the_chain_still_holds(store: Store, other: Store, 
     assert "[redacted]" in texts(other, imported(other, path).info.id)[0]
 
 
-def test_a_session_without_secrets_goes_out_the_same_either_way(store: Store) -> None:
+def test_secretless_session_exports_equally_both_ways(store: Store) -> None:
     session_id = keep(store, Path.cwd(), said(user("nothing here"), user("\ud83d half")))
     assert exported(store, session_id, Redactor(["known-value-1"])) == exported(store, session_id)
 
@@ -274,7 +274,7 @@ def test_nonsense_in_the_first_line_spoils_no_listing(
     assert other.list() == [info]
 
 
-def test_what_a_recording_holds_beside_its_session_is_passed_over(store: Store, other: Store, tmp_path: Path) -> None:
+def test_recording_parts_beside_its_session_are_passed_over(store: Store, other: Store, tmp_path: Path) -> None:
     content = exported(store, keep(store, Path.cwd(), said(user("a"))))
     beside = b'{"wolo":"cassette","version":1,"root":"/r","cwd":"/r","files":1}\n{"wolo":"file","path":"a","data":""}\n'
     report = imported(other, tmp_path / "x", beside + content)

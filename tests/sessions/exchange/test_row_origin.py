@@ -70,7 +70,7 @@ def test_rows_go_out_as_they_came(store: Store, tmp_path: Path) -> None:
     assert rows_out(store, session_id) == ROWS
 
 
-def test_what_is_said_behind_them_joins_the_rows(store: Store, tmp_path: Path) -> None:
+def test_later_messages_join_the_rows(store: Store, tmp_path: Path) -> None:
     session_id = kept(store, tmp_path, ROWS)
     store.append(session_id, [MessageEntry(message=user("and now?"))])
     *before, last = rows_out(store, session_id)
@@ -78,7 +78,7 @@ def test_what_is_said_behind_them_joins_the_rows(store: Store, tmp_path: Path) -
     assert (last["type"], json.loads(last["content"])["content"], last["thread_id"]) == ("user", "and now?", "thread-1")
 
 
-def test_messages_that_came_from_rows_come_in_the_same_again(store: Store, tmp_path: Path) -> None:
+def test_row_messages_come_in_unchanged_again(store: Store, tmp_path: Path) -> None:
     session_id = kept(store, tmp_path, ROWS)
     before = replay_entries.messages(store.load(session_id).entries)
     again = conversation(tmp_path, exported(store, session_id, "rows")).messages

@@ -63,7 +63,7 @@ def messages_of(store: Store, session_id: str) -> tuple[Message, ...]:
 
 @settings(max_examples=25)
 @given(found=steps())
-def test_every_shape_can_be_written_and_what_comes_in_again_is_valid_in_every_format(
+def test_every_shape_exports_and_reimports_validly(
     found: list[tuple[AnyEntry, int | None]],
 ) -> None:
     with TemporaryDirectory() as name, Store.open(Path(name) / "a") as store:
@@ -114,7 +114,7 @@ def test_secrets_go_into_no_shape_that_others_read(store: Store) -> None:
             exported(store, session_id, format, None)
 
 
-def test_a_format_that_is_none_names_those_there_are(store: Store, tmp_path: Path) -> None:
+def test_unknown_format_names_the_existing_ones(store: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(user("a")))
     with pytest.raises(UsageError, match="docx"):
         exported(store, session_id, "docx")
@@ -125,7 +125,7 @@ def test_a_format_that_is_none_names_those_there_are(store: Store, tmp_path: Pat
 @pytest.mark.parametrize(
     "content", [b"", b"\0" * 100, b"hello", b"[]", b"{}", b"[1, 2]", b"{" * 100_000, b'{"a":' * 5000, b"\xff\xfe"]
 )
-def test_a_file_that_is_no_session_is_refused_in_a_sentence(tmp_path: Path, content: bytes) -> None:
+def test_file_without_session_is_refused_in_sentence(tmp_path: Path, content: bytes) -> None:
     for format in ("", *importer.formats()):
         with pytest.raises(SessionError):
             importer.import_session(None, read(tmp_path, content, format), "")  # type: ignore[arg-type]  # it never comes to the store
@@ -182,7 +182,7 @@ def test_content_comes_in_all_three_forms(tmp_path: Path) -> None:
     assert "thread_run_start" not in json.dumps(to_llm_messages(told.messages, system=""))
 
 
-def test_orphans_and_spelled_results_are_dropped_and_counted_and_cached_blocks_stay(tmp_path: Path) -> None:
+def test_orphans_drop_counted_and_cached_blocks_stay(tmp_path: Path) -> None:
     block = [{"type": "text", "text": 'Tool: {"a": 1}', "cache_control": {"type": "ephemeral"}}]
     told = conversation(
         tmp_path,
@@ -205,7 +205,7 @@ def test_torn_rows_are_counted(tmp_path: Path) -> None:
     assert (len(told.messages), told.skipped) == (2, 4)
 
 
-def test_what_is_compacted_goes_out_shortened_and_comes_in_whole(store: Store, tmp_path: Path) -> None:
+def test_compacted_part_exports_shortened_and_returns_whole(store: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(user("Hello " + "long " * 200)))
     store.append(session_id, tool_turn(1))
     (first, second) = messages_of(store, session_id)
@@ -220,7 +220,7 @@ def test_what_is_compacted_goes_out_shortened_and_comes_in_whole(store: Store, t
     assert conversation(tmp_path, exported(store, session_id, "rows")).messages == (first, second)
 
 
-def test_rows_for_nobody_but_agentpress_go_out_as_they_came(store: Store, tmp_path: Path) -> None:
+def test_agentpress_only_rows_stay_unchanged(store: Store, tmp_path: Path) -> None:
     status = row("status", {"status_type": "x"}, is_llm_message=False)
     report = importer.import_session(store, read(tmp_path, [status, row("user", "hello")]), str(tmp_path))
     assert report.info.id == "t-1"
@@ -230,7 +230,7 @@ def test_rows_for_nobody_but_agentpress_go_out_as_they_came(store: Store, tmp_pa
 # Messages of Chat Completions
 
 
-def test_a_list_of_messages_comes_in_with_its_calls(tmp_path: Path) -> None:
+def test_message_list_comes_in_with_its_calls(tmp_path: Path) -> None:
     told = conversation(
         tmp_path,
         json.dumps(
@@ -261,7 +261,7 @@ def test_a_list_of_messages_comes_in_with_its_calls(tmp_path: Path) -> None:
     assert_valid(told.messages)
 
 
-def test_a_list_that_was_cut_off_is_read_as_far_as_it_goes(store: Store, tmp_path: Path) -> None:
+def test_cut_list_is_read_as_far_possible(store: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(user("one"), user("two"), user("three")))
     content = exported(store, session_id, "openai")
     told = conversation(tmp_path, content[: content.index(b"three")])
@@ -302,7 +302,7 @@ def test_a_trajectory_of_another_agent_comes_in(tmp_path: Path) -> None:
     assert (told.id, told.model, told.skipped, told.messages[3].text) == ("s-1", "zai/glm", 1, "note")
 
 
-def test_a_trajectory_has_numbered_steps_and_results_that_name_their_calls(store: Store) -> None:
+def test_trajectory_numbers_steps_and_results_name_calls(store: Store) -> None:
     session_id = keep(store, Path.cwd(), said(user("go")))
     store.append(session_id, tool_turn(1))
     doubled = tuple(ToolPart(id=f"p{n}", tool="read", call_id="same", status="completed", outcome="ok") for n in (1, 2))

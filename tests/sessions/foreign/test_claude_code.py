@@ -53,7 +53,7 @@ def result(id: str, output: str) -> list[dict[str, Any]]:
     return [{"type": "tool_result", "tool_use_id": id, "content": output}]
 
 
-def test_the_pieces_of_one_answer_become_one_message_with_its_usage() -> None:
+def test_answer_pieces_become_one_message_with_usage() -> None:
     answer = next(message for message in SAMPLE.read(SAMPLE.path()).messages if len(message.calls) == 2)
     assert [part.type for part in answer.parts] == ["thinking", "text", "tool", "tool"]
     assert answer.usage == Usage(input_tokens=12, output_tokens=77, cache_read_tokens=9800, cache_write_tokens=340)
@@ -62,7 +62,7 @@ def test_the_pieces_of_one_answer_become_one_message_with_its_usage() -> None:
     assert [(blob.kind, blob.data) for blob in thought.blobs] == [("anthropic.signature", "RXJzdGUgU2lnbmF0dXI=")]
 
 
-def test_how_each_call_ended_is_told_apart() -> None:
+def test_call_outcomes_are_told_apart() -> None:
     ended = {call.call_id: call.outcome for call in calls(SAMPLE.read(SAMPLE.path()))}
     assert ended == {
         "toolu_01": "ok",
@@ -73,17 +73,17 @@ def test_how_each_call_ended_is_told_apart() -> None:
     }
 
 
-def test_the_way_to_the_last_word_is_taken_and_the_rest_is_named() -> None:
+def test_path_to_last_word_counts_others_named() -> None:
     imported = SAMPLE.read(SAMPLE.path())
     assert not any("led nowhere" in text or "subagent" in text for text in texts(imported))
     assert imported.notices == ("One line of a subagent was left out.", "2 lines of abandoned branches were left out.")
 
 
-def test_what_a_person_said_meanwhile_is_there() -> None:
+def test_concurrent_user_text_is_kept() -> None:
     assert "user: No need to wait so long." in texts(SAMPLE.read(SAMPLE.path()))
 
 
-def test_words_of_its_own_commands_are_kept_and_never_sent() -> None:
+def test_own_command_words_are_kept_unsent() -> None:
     own = [message for message in SAMPLE.read(SAMPLE.path()).messages if "command" in message.text]
     assert [message.role for message in own] == ["custom", "custom"]
 
@@ -94,7 +94,7 @@ def test_a_failure_of_the_provider_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize("last", ["r1", "r2"])
-def test_results_of_calls_side_by_side_are_all_found(tmp_path: Path, last: str) -> None:
+def test_results_of_parallel_calls_are_all_found(tmp_path: Path, last: str) -> None:
     """Each hangs on its own line of the answer, and only one of them is on the way."""
     imported = read(
         tmp_path,
@@ -109,7 +109,7 @@ def test_results_of_calls_side_by_side_are_all_found(tmp_path: Path, last: str) 
     assert imported.notices == ()
 
 
-def test_a_line_behind_a_lost_one_follows_what_stands_before_it(tmp_path: Path) -> None:
+def test_line_behind_a_lost_one_follows_its_predecessor(tmp_path: Path) -> None:
     imported = read(
         tmp_path,
         line("user", "u1", None, "First."),
@@ -118,7 +118,7 @@ def test_a_line_behind_a_lost_one_follows_what_stands_before_it(tmp_path: Path) 
     assert texts(imported) == ["user: First.", "assistant: Second."]
 
 
-def test_a_summary_of_old_versions_without_a_link_ends_nothing(tmp_path: Path) -> None:
+def test_old_unlinked_summary_ends_nothing(tmp_path: Path) -> None:
     imported = read(
         tmp_path,
         line("user", "u1", None, "First."),
@@ -154,13 +154,13 @@ def test_a_title_is_never_that_of_another_session(tmp_path: Path) -> None:
     assert read(tmp_path, said, named, {"type": "ai-title", "aiTitle": "Guessed"}).title == "Named"
 
 
-def test_words_that_a_program_said_for_the_person_begin_no_turn(tmp_path: Path) -> None:
+def test_program_text_for_the_person_starts_no_turn(tmp_path: Path) -> None:
     imported = read(tmp_path, line("user", "u1", None, "/deploy"), line("user", "u2", "u1", "How to deploy.", isMeta=True))
     assert [message.is_prompt for message in imported.messages] == [True, False]
     assert NUDGE in imported.messages[1].metadata
 
 
-def test_reminders_of_its_own_are_no_words_of_the_person(tmp_path: Path) -> None:
+def test_own_reminders_are_no_user_words(tmp_path: Path) -> None:
     blocks = [{"type": "text", "text": "<system-reminder>\nBe brief.\n</system-reminder>"}, {"type": "text", "text": "Go."}]
     assert texts(read(tmp_path, line("user", "u1", None, blocks[:1]), line("user", "u2", "u1", blocks))) == ["user: Go."]
 
@@ -177,13 +177,13 @@ def test_the_providers_own_tools_are_calls_like_others(tmp_path: Path) -> None:
     ]
 
 
-def test_half_characters_in_arguments_are_mended_and_nothing_else_is_lost(tmp_path: Path) -> None:
+def test_half_characters_in_arguments_are_mended_losslessly(tmp_path: Path) -> None:
     odd = {**use("t1"), "input": {"command": "echo \ud83d", "timeout": 5}}
     (call,) = calls(read(tmp_path, line("assistant", "a1", None, [odd])))
     assert call.input == {"command": "echo \ufffd", "timeout": 5}
 
 
-def test_a_file_of_a_subagent_can_be_read_by_itself(tmp_path: Path) -> None:
+def test_subagent_file_can_be_read_alone(tmp_path: Path) -> None:
     imported = read(tmp_path, line("user", "u1", None, "A task.") | {"isSidechain": True})
     assert (texts(imported), imported.notices) == (["user: A task."], ())
 
@@ -201,7 +201,7 @@ def test_circles_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", '{"type":"summary","summary":"x"}\n', "no JSON at all"])
-def test_a_file_without_a_conversation_is_refused_in_a_sentence(tmp_path: Path, content: str) -> None:
+def test_file_without_conversation_is_refused_in_sentence(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(content)
     with pytest.raises(SessionError, match="no conversation of Claude Code"):

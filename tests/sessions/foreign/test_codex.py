@@ -42,7 +42,7 @@ def texts(imported: Imported) -> list[str]:
     return [f"{message.role}: {message.text}" for message in imported.messages]
 
 
-def test_what_is_told_twice_or_three_times_is_said_once() -> None:
+def test_repeated_text_is_kept_once() -> None:
     assert [text for text in texts(SAMPLE.read(SAMPLE.path())) if not text.endswith(": ")] == [
         "user: Why is the sum on the picture wrong?",
         "assistant: I read the code and run the tests.",
@@ -52,7 +52,7 @@ def test_what_is_told_twice_or_three_times_is_said_once() -> None:
     ]
 
 
-def test_how_each_call_ended_is_told_apart() -> None:
+def test_call_outcomes_are_told_apart() -> None:
     ended = {call.call_id: call.outcome for call in calls(SAMPLE.read(SAMPLE.path())) if call.tool != "web_search"}
     assert ended == {
         "call_A": "ok",
@@ -63,7 +63,7 @@ def test_how_each_call_ended_is_told_apart() -> None:
     }
 
 
-def test_calls_side_by_side_are_of_one_answer_with_its_usage_and_reasoning() -> None:
+def test_parallel_calls_share_answer_usage_and_reasoning() -> None:
     answer = next(message for message in SAMPLE.read(SAMPLE.path()).messages if len(message.calls) == 2)
     assert [call.call_id for call in answer.calls] == ["call_A", "call_B"]
     assert answer.usage == Usage(input_tokens=5178, output_tokens=282, cache_read_tokens=10624, reasoning_tokens=157)
@@ -72,13 +72,13 @@ def test_calls_side_by_side_are_of_one_answer_with_its_usage_and_reasoning() -> 
     assert (thought.text, thought.item_id, thought.blobs[0].kind) == ("Reading the code", "rs_01", "openai.encrypted")
 
 
-def test_a_summary_keeps_the_words_of_the_person_that_it_names() -> None:
+def test_summary_keeps_the_user_words_it_names() -> None:
     view = in_view(SAMPLE.read(SAMPLE.path()))
     assert [message.role for message in view] == ["user", "compaction_summary", "assistant", "assistant"]
     assert view[0].text == "Look the rule up, then do it."
 
 
-def test_a_summary_that_is_encrypted_leaves_everything_in_view(tmp_path: Path) -> None:
+def test_encrypted_summary_leaves_everything_visible(tmp_path: Path) -> None:
     sealed = {
         "type": "compacted",
         "payload": {"message": "", "replacement_history": [{"type": "compaction", "encrypted_content": "x"}]},
@@ -95,7 +95,7 @@ def test_a_prompt_is_there_whoever_tells_it(tmp_path: Path, order: str) -> None:
     assert texts(read(tmp_path, *lines)) == ["user: Go on, please."]
 
 
-def test_a_turn_that_is_taken_back_goes_with_all_that_codex_said_in_it(tmp_path: Path) -> None:
+def test_withdrawn_turn_goes_with_all_its_answers(tmp_path: Path) -> None:
     turn = [
         words("user", "<environment_context>x</environment_context>"),
         words("user", "No."),
@@ -126,12 +126,12 @@ def test_the_same_words_said_again_are_said_again(tmp_path: Path) -> None:
     assert texts(read(tmp_path, *turn, *turn)) == ["user: Again.", "assistant: Yes."] * 2
 
 
-def test_a_prompt_that_quotes_a_tag_is_the_persons_own(tmp_path: Path) -> None:
+def test_prompt_quoting_a_tag_is_the_user_text(tmp_path: Path) -> None:
     prompt = "<b>What is this?</b>"
     assert texts(read(tmp_path, words("user", prompt), event("user_message", message=prompt))) == [f"user: {prompt}"]
 
 
-def test_a_word_of_codex_that_quotes_the_prompt_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_codex_text_quoting_the_prompt_is_distinguished(tmp_path: Path) -> None:
     injected = words("user", "# AGENTS.md instructions for /x\n\nSay hi.")
     assert texts(read(tmp_path, injected, event("user_message", message="hi"))) == ["user: hi"]
 
@@ -162,12 +162,12 @@ def test_a_result_of_nobodys_call_is_counted(tmp_path: Path) -> None:
     assert imported.skipped == 1
 
 
-def test_a_call_that_the_program_died_in_may_have_had_effects(tmp_path: Path) -> None:
+def test_call_during_a_crash_may_have_had_effects(tmp_path: Path) -> None:
     (call,) = calls(read(tmp_path, item("function_call", name="shell", arguments='{"command": "rm x"}', call_id="c1")))
     assert (call.status, call.outcome) == ("failed", "interrupted")
 
 
-def test_a_provider_that_wolo_does_not_know_gets_nothing_back(tmp_path: Path) -> None:
+def test_unknown_provider_gets_nothing_back(tmp_path: Path) -> None:
     other = {**META, "payload": {**META["payload"], "model_provider": "my-proxy"}}
     path = tmp_path / "rollout-x.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in (other, words("assistant", "Hello."))))

@@ -26,7 +26,7 @@ ODD_VALUES: list[Any] = [None, True, 0, -1, 1e300, 10**30, "", "\ud83d", "\0", [
 
 
 @every
-def test_a_session_is_recognised_by_what_is_in_it(sample: Sample) -> None:
+def test_session_is_recognised_by_content(sample: Sample) -> None:
     shape = recognise(preview(sample.path()))
     assert shape is not None
     assert shape.name == sample.name.removesuffix("-2025").removesuffix("-code" if sample.name == "kimi-code" else "!")
@@ -49,13 +49,13 @@ def test_every_call_has_ended_and_stands_once(sample: Sample) -> None:
 
 
 @every
-def test_what_was_read_can_be_kept(sample: Sample) -> None:
+def test_read_session_can_be_kept(sample: Sample) -> None:
     for message in sample.read(sample.path()).messages:
         assert MESSAGES.decode(MESSAGES.encode(message)) == message
 
 
 @every
-def test_times_are_those_of_the_session_and_nothing_was_skipped(sample: Sample) -> None:
+def test_times_are_original_and_nothing_is_skipped(sample: Sample) -> None:
     imported = sample.read(sample.path())
     assert imported.skipped == 0
     assert 1.7e9 < imported.created < 1.8e9
@@ -63,7 +63,7 @@ def test_times_are_those_of_the_session_and_nothing_was_skipped(sample: Sample) 
 
 
 @every
-def test_what_only_its_maker_can_read_has_a_maker(sample: Sample) -> None:
+def test_maker_only_data_has_a_maker(sample: Sample) -> None:
     for message in sample.read(sample.path()).messages:
         if any(part.blobs for part in message.parts):
             assert message.producer is not None
@@ -91,7 +91,7 @@ def test_their_files_stay_as_they_are(sample: Sample, tmp_path: Path) -> None:
 
 
 @lined
-def test_each_line_that_is_torn_is_counted_and_the_rest_is_read(sample: Sample, tmp_path: Path) -> None:
+def test_torn_lines_are_counted_and_others_read(sample: Sample, tmp_path: Path) -> None:
     path = sample.copied(tmp_path)
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
@@ -120,7 +120,7 @@ def test_types_that_nobody_knows_are_passed_over(sample: Sample, tmp_path: Path)
 
 @lined
 @given(data=st.data())
-def test_whatever_happened_to_a_file_there_is_an_import_or_a_clear_sentence(
+def test_any_damaged_file_imports_or_fails_clearly(
     sample: Sample, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     lines = sample.path().read_bytes().splitlines(keepends=True)
@@ -156,9 +156,7 @@ def test_whatever_happened_to_a_file_there_is_an_import_or_a_clear_sentence(
 
 
 @given(data=st.data())
-def test_whatever_stands_in_an_export_there_is_an_import_or_a_clear_sentence(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_any_export_content_imports_or_fails_clearly(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     export = OPENCODE.path().read_bytes()
     for _ in range(data.draw(st.integers(1, 4))):
         export = with_another_value(export, data)
@@ -172,7 +170,7 @@ def test_whatever_stands_in_an_export_there_is_an_import_or_a_clear_sentence(
 
 
 @every
-def test_a_file_anywhere_at_all_is_an_import_or_a_clear_sentence(sample: Sample) -> None:
+def test_any_file_imports_or_fails_clearly(sample: Sample) -> None:
     for path in (Path("/"), Path("/nowhere"), Path("/dev/null"), Path("relative"), Path()):
         with pytest.raises(SessionError):
             sample.read(path)

@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @agents
-def test_the_sessions_of_a_directory_are_listed_and_can_be_read(agent: str, home: Path) -> None:
+def test_directory_sessions_are_listed_and_readable(agent: str, home: Path) -> None:
     found = AGENTS[agent](CWD, {"HOME": str(home)})
     shape = import_format(agent)
     assert shape is not None
@@ -46,15 +46,13 @@ def test_the_sessions_of_a_directory_are_listed_and_can_be_read(agent: str, home
 
 
 @agents
-def test_those_of_another_directory_and_of_a_bare_home_are_not(
-    agent: str, home: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_other_directory_and_bare_home_are_not_listed(agent: str, home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert AGENTS[agent](Path("/home/ada"), {"HOME": str(home)}) == []
     assert AGENTS[agent](CWD, {"HOME": str(tmp_path_factory.mktemp("bare"))}) == []
 
 
 @pytest.mark.parametrize("agent", VARIABLES)
-def test_a_variable_says_where_an_agent_keeps_its_things(agent: str, home: Path) -> None:
+def test_variable_names_the_data_of_an_agent(agent: str, home: Path) -> None:
     (folder,) = HOMES[agent].values()
     moved = (home / folder).rename(home / "moved")
     assert len(AGENTS[agent](CWD, {"HOME": str(home), VARIABLES[agent]: str(moved)})) == 1
@@ -76,7 +74,7 @@ def test_without_a_title_the_first_prompt_is_one(home: Path) -> None:
     assert found.title == "The sum on this screenshot is wrong. Find out why."
 
 
-def test_kimi_code_may_name_the_directory_in_its_index_only(home: Path) -> None:
+def test_kimi_directory_may_stand_in_index_only(home: Path) -> None:
     kept = home / ".kimi-code"
     next(kept.glob("sessions/*/*/state.json")).unlink()
     assert len(AGENTS["kimi"](CWD, {"HOME": str(home)})) == 1
@@ -84,7 +82,7 @@ def test_kimi_code_may_name_the_directory_in_its_index_only(home: Path) -> None:
     assert len(AGENTS["kimi"](CWD, {"HOME": str(home)})) == 2
 
 
-def test_older_sessions_of_opencode_are_files_and_its_data_directory_may_be_named(tmp_path: Path) -> None:
+def test_older_opencode_files_and_named_directory_work(tmp_path: Path) -> None:
     source = opencode_tree(tmp_path / "opencode" / "storage")
     (found,) = AGENTS["opencode"](CWD, {"HOME": "/nowhere", "XDG_DATA_HOME": str(tmp_path)})
     assert (found.source, found.title, found.id) == (source, "Repair the sum", "ses_01")

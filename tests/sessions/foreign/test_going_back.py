@@ -60,7 +60,7 @@ HISTORY = (
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_the_import_of_the_export_gives_the_same_messages(store: Store, tmp_path: Path, agent: str) -> None:
+def test_export_reimports_to_equal_messages(store: Store, tmp_path: Path, agent: str) -> None:
     session_id = keep(store, Path.cwd(), said(system("Be kind."), *HISTORY))
     store.rename(session_id, title="Repair the sum")
     found = read(tmp_path, exported(store, session_id, agent))
@@ -73,7 +73,7 @@ def test_the_import_of_the_export_gives_the_same_messages(store: Store, tmp_path
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_the_words_stand_where_the_agent_looks_for_them(store: Store, agent: str) -> None:
+def test_messages_stand_where_the_agent_looks(store: Store, agent: str) -> None:
     """Without what wolo has put into it the file is a session of that agent."""
     session_id = keep(store, Path.cwd(), said(*HISTORY))
     content = exported(store, session_id, agent)
@@ -90,7 +90,7 @@ def _without_own(value: Any) -> Any:
     return [_without_own(each) for each in value] if isinstance(value, list) else value
 
 
-def test_what_was_said_there_comes_back_behind_it(store: Store, tmp_path: Path) -> None:
+def test_later_messages_come_back_behind_it(store: Store, tmp_path: Path) -> None:
     session_id = keep(store, Path.cwd(), said(*HISTORY[:2]))
     lines = exported(store, session_id, "claude-code").splitlines()
     before = next(each for each in map(json.loads, reversed(lines)) if "uuid" in each)
@@ -106,7 +106,7 @@ def test_what_was_said_there_comes_back_behind_it(store: Store, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_ids_that_an_agent_would_not_take_are_made_anew_and_come_back(store: Store, tmp_path: Path, agent: str) -> None:
+def test_unacceptable_ids_are_renewed_and_come_back(store: Store, tmp_path: Path, agent: str) -> None:
     odd = tuple(ToolPart(tool="", call_id="a b|c", status="completed", outcome="ok") for _ in range(2))
     session_id = keep(store, Path.cwd(), said(user("go"), Message(role="assistant", parts=odd, finished=True)))
     content = exported(store, session_id, agent)
@@ -116,7 +116,7 @@ def test_ids_that_an_agent_would_not_take_are_made_anew_and_come_back(store: Sto
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_session_in_which_nothing_was_said_is_refused(store: Store, agent: str) -> None:
+def test_empty_session_is_refused(store: Store, agent: str) -> None:
     session_id = keep(store, Path.cwd(), said(HISTORY[3]))
     with pytest.raises(SessionError):
         exported(store, session_id, agent)
@@ -167,7 +167,7 @@ def test_numbers_of_others_keep_their_value_too(store: Store, tmp_path: Path) ->
         assert call.input == given
 
 
-def test_each_agents_sessions_are_found_where_the_guide_says(store: Store, tmp_path: Path) -> None:
+def test_agent_sessions_lie_where_the_guide_says(store: Store, tmp_path: Path) -> None:
     cwd = tmp_path / "my work"
     cwd.mkdir()
     session_id = keep(store, cwd, said(*HISTORY))

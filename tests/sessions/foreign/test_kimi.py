@@ -44,7 +44,7 @@ def step(uuid: str, words: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["context.jsonl", "wire.jsonl", ""])
-def test_a_session_is_named_by_its_folder_or_by_a_file_in_it(name: str) -> None:
+def test_session_is_named_by_folder_or_file(name: str) -> None:
     folder = CLI.path().parent
     assert texts(kimi.read(folder / name if name else folder).messages) == texts(CLI.read(CLI.path()).messages)
 
@@ -59,7 +59,7 @@ def test_marks_and_checkpoints_are_nobodys_words() -> None:
     ]
 
 
-def test_the_log_of_events_tells_when_and_at_what_cost() -> None:
+def test_event_log_gives_times_and_costs() -> None:
     imported = CLI.read(CLI.path())
     assert imported.created == 1759482000.5
     answers = [message for message in imported.messages if message.role == "assistant"]
@@ -83,7 +83,7 @@ def test_a_seal_of_nobody_knows_whom_goes_nowhere() -> None:
     assert answer.producer.format == ""
 
 
-def test_how_each_call_ended_is_told_apart() -> None:
+def test_call_outcomes_are_told_apart() -> None:
     assert {call.call_id: call.outcome for call in calls(CLI.read(CLI.path()))} == {
         "ReadFile:0": "ok",
         "Shell:1": "denied_by_person",
@@ -96,25 +96,25 @@ def test_how_each_call_ended_is_told_apart() -> None:
     }
 
 
-def test_arguments_that_are_no_json_are_kept_as_they_came() -> None:
+def test_arguments_without_json_stay_as_written() -> None:
     call = next(call for call in calls(CLI.read(CLI.path())) if call.call_id == "Shell:2")
     assert (call.input, call.raw_input) == ({}, '{"command": "sed -i s/1// sum.py')
 
 
-def test_what_is_said_while_a_tool_runs_comes_behind_its_result() -> None:
+def test_text_during_a_tool_follows_its_result() -> None:
     messages = CODE.read(CODE.path()).messages
     assert [message.text for message in messages[1:3]] == ["I look and test.", "Be quick."]
     assert messages[1].usage == Usage(input_tokens=900, output_tokens=80, cache_read_tokens=4000, cache_write_tokens=20)
 
 
-def test_what_was_undone_is_left_out_and_the_latest_words_stay_in_view() -> None:
+def test_undone_part_is_omitted_and_latest_words_stay() -> None:
     imported = CODE.read(CODE.path())
     assert not any("wrong turn" in text for text in texts(imported.messages))
     assert imported.notices == ("The conversation of a subagent was left out.", "2 undone messages were left out.")
     assert texts(in_view(imported))[:2] == ["user: Be quick.", "compaction_summary: The sum skips its first number."]
 
 
-def test_older_summaries_keep_what_came_after_so_many_messages(tmp_path: Path) -> None:
+def test_older_summaries_keep_what_followed_their_messages(tmp_path: Path) -> None:
     call = {"type": "tool.call", "toolCallId": "t", "name": "Bash", "args": {}}
     result = {"type": "tool.result", "toolCallId": "t", "result": {"output": "x"}}
     answer = [
@@ -131,7 +131,7 @@ def test_a_cleared_conversation_is_kept_and_not_sent(tmp_path: Path) -> None:
     assert texts(in_view(imported)) == ["user: Three."]
 
 
-def test_parts_without_the_name_of_their_step_are_of_the_step_that_began_last(tmp_path: Path) -> None:
+def test_parts_without_step_belong_to_the_latest(tmp_path: Path) -> None:
     imported = code(tmp_path, user("One."), *step("s1", "Two."), user("Three."), *step("s2", "Four."))
     assert texts(imported.messages) == ["user: One.", "assistant: Two.", "user: Three.", "assistant: Four."]
 
@@ -142,7 +142,7 @@ def test_a_lost_medium_leaves_a_note(tmp_path: Path) -> None:
     assert kimi.read(path).messages[0].text.endswith("[image/png was attached here; the session file does not contain it.]")
 
 
-def test_a_folder_without_a_conversation_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_folder_without_conversation_is_refused_in_sentence(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="Cannot read"):
         kimi.read(tmp_path)
     (tmp_path / "context.jsonl").write_text('{"role": "_checkpoint", "id": 0}\n')

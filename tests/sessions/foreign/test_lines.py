@@ -29,9 +29,7 @@ from wolo.sessions.exchange.json_files import JsonLines
         (b"", [], 0),
     ],
 )
-def test_what_can_be_read_is_read_and_each_line_that_cannot_is_counted(
-    tmp_path: Path, data: bytes, read: list[object], skipped: int
-) -> None:
+def test_readable_lines_are_read_and_others_counted(tmp_path: Path, data: bytes, read: list[object], skipped: int) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(data)
     lines = JsonLines(path)
@@ -39,7 +37,7 @@ def test_what_can_be_read_is_read_and_each_line_that_cannot_is_counted(
     assert lines.skipped == skipped
 
 
-def test_a_line_without_end_is_passed_over_and_places_stay_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_line_is_skipped_with_places_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINE_LIMIT_BYTES", 100)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a":1}\n' + b"x" * 950 + b'\n{"a":2}\n' + b"y" * 300)

@@ -35,7 +35,7 @@ def test_documents_and_sounds_are_kept_as_such() -> None:
 @pytest.mark.parametrize(
     "source", ["file:{}", "file://{}", "{}", "data:audio/wav;base64,file:{}", "", "data:", "!!", "data:image/png;base64,"]
 )
-def test_no_file_is_opened_because_a_session_names_it(source: str, kind: str, tmp_path: Path) -> None:
+def test_file_named_by_a_session_is_not_opened(source: str, kind: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_bytes(b"RIFF----WAVE a secret")
     part = medium(source.format(secret), kind)
@@ -43,6 +43,6 @@ def test_no_file_is_opened_because_a_session_names_it(source: str, kind: str, tm
 
 
 @pytest.mark.parametrize("media_type", ["image/svg+xml", "image/bmp", "audio/x-odd", "application/zip", "text/csv"])
-def test_kinds_that_no_server_takes_do_not_stop_the_work(media_type: str) -> None:
+def test_unaccepted_kinds_do_not_stop_the_work(media_type: str) -> None:
     part = medium("aGVsbG8=", media_type, "thing")
     assert complaints([Message(role="user", parts=(part,))]) == []

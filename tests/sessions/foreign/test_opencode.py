@@ -54,9 +54,7 @@ def files(folder: Path) -> dict[str, bytes | int]:
 
 
 @pytest.mark.parametrize("keep", [database, database_at_rest, database_after_a_crash, tree])
-def test_it_is_the_same_conversation_wherever_it_lies_and_nothing_is_touched(
-    keep: Callable[[Path], Path], tmp_path: Path
-) -> None:
+def test_conversation_is_equal_anywhere_and_stays_untouched(keep: Callable[[Path], Path], tmp_path: Path) -> None:
     source = keep(tmp_path)
     before = files(tmp_path)
     imported = opencode.read(source)
@@ -67,7 +65,7 @@ def test_it_is_the_same_conversation_wherever_it_lies_and_nothing_is_touched(
     assert files(tmp_path) == before
 
 
-def test_a_database_that_opencode_has_open_is_read_beside_it(tmp_path: Path) -> None:
+def test_open_opencode_database_is_read_beside_it(tmp_path: Path) -> None:
     source = database(tmp_path)
     connection = sqlite3.connect(tmp_path / "opencode.db")
     connection.execute("PRAGMA journal_mode=WAL")
@@ -87,7 +85,7 @@ def test_a_database_alone_means_its_newest_session(tmp_path: Path) -> None:
     assert imported.notices[0] == "The newest of 2 sessions was imported: ses_01."
 
 
-def test_an_answer_in_steps_becomes_an_answer_a_step() -> None:
+def test_stepwise_answer_becomes_an_answer_per_step() -> None:
     first, second = (each for each in SAMPLE.read(SAMPLE.path()).messages if each.text in ("I try.", "Not found."))
     assert (first.finish_reason, second.finish_reason) == ("tool_calls", "stop")
     assert first.usage == Usage(
@@ -100,7 +98,7 @@ def test_an_answer_in_steps_becomes_an_answer_a_step() -> None:
     )
 
 
-def test_how_each_call_ended_is_told_apart() -> None:
+def test_call_outcomes_are_told_apart() -> None:
     ended = {call.call_id: call.outcome for call in calls(SAMPLE.read(SAMPLE.path()))}
     assert ended == {"toolu_x": "ok", "toolu_y": "denied_by_person", "toolu_z": "interrupted", "call_1": "error"}
 
@@ -114,13 +112,13 @@ def test_signatures_and_items_keep_their_maker() -> None:
     assert thoughts == [("anthropic", "", ["anthropic.signature"]), ("openai-responses", "rs_7", ["openai.encrypted"])]
 
 
-def test_what_a_summary_kept_comes_behind_it() -> None:
+def test_summary_keeps_what_follows_it() -> None:
     view = in_view(SAMPLE.read(SAMPLE.path()))
     assert [message.role for message in view] == ["compaction_summary", "user", "assistant", "assistant", "user", "assistant"]
     assert view[1].text == "Try once more."
 
 
-def test_what_was_undone_is_left_out(tmp_path: Path) -> None:
+def test_undone_part_is_left_out(tmp_path: Path) -> None:
     source = database(tmp_path)
     with sqlite3.connect(tmp_path / "opencode.db") as connection:
         connection.execute("UPDATE session SET revert = ? WHERE id = 'ses_01'", (json.dumps({"messageID": "msg_04"}),))
@@ -143,7 +141,7 @@ def test_rows_that_cannot_be_read_are_counted(tmp_path: Path, damage: str) -> No
 
 
 @pytest.mark.parametrize("cut", [0, 16, 100, 4000, 20000])
-def test_a_cut_off_database_is_an_import_or_a_clear_sentence(tmp_path: Path, cut: int) -> None:
+def test_cut_database_imports_or_fails_clearly(tmp_path: Path, cut: int) -> None:
     source = database(tmp_path)
     path = tmp_path / "opencode.db"
     path.write_bytes(path.read_bytes()[:cut])
@@ -161,7 +159,7 @@ def test_a_session_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(0, 10_000, 613))
-def test_an_export_that_was_cut_off_is_refused_in_a_sentence(tmp_path: Path, cut: int) -> None:
+def test_cut_export_is_refused_in_sentence(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "export.json"
     path.write_bytes((HERE / "opencode" / "export.json").read_bytes()[:cut])
     with pytest.raises(SessionError, match="no conversation of OpenCode"):
@@ -247,9 +245,7 @@ def test_newer_versions_keep_a_message_in_a_row(tmp_path: Path) -> None:
 
 
 @given(places=st.lists(st.tuples(st.integers(100, 65_535), st.integers(0, 255)), min_size=1, max_size=30))
-def test_noise_in_a_database_ends_in_an_import_or_a_clear_sentence(
-    places: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_noisy_database_imports_or_fails_clearly(places: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("noise")
     source = database(folder)
     data = bytearray(source.parent.read_bytes())

@@ -33,7 +33,7 @@ def texts(imported: Imported) -> list[str]:
     return [f"{message.role}: {message.text}" for message in imported.messages]
 
 
-def test_the_way_to_the_last_line_is_taken_and_other_branches_are_named() -> None:
+def test_path_to_last_line_counts_others_named() -> None:
     imported = SAMPLE.read(SAMPLE.path())
     assert "user: A wrong turn." not in texts(imported)
     assert "branch_summary: A wrong turn was tried and left." in texts(imported)
@@ -52,7 +52,7 @@ def test_usage_cost_and_maker_come_along() -> None:
     assert answer.producer == Producer(provider="anthropic", format="anthropic", model="claude-sonnet-5-5")
 
 
-def test_how_each_call_ended_is_told_apart() -> None:
+def test_call_outcomes_are_told_apart() -> None:
     assert {call.call_id: call.outcome for call in calls(SAMPLE.read(SAMPLE.path()))} == {
         "toolu_a": "ok",
         "toolu_b": "error",
@@ -69,7 +69,7 @@ def test_an_item_of_the_responses_api_comes_whole() -> None:
     assert (spoken.item_id, call.item_id) == ("msg_9", "fc_9")
 
 
-def test_a_line_behind_a_torn_one_follows_what_stands_before_it(tmp_path: Path) -> None:
+def test_line_behind_a_torn_one_follows_its_predecessor(tmp_path: Path) -> None:
     imported = read(tmp_path, said("1", None, "user", "One."), said("3", "2", "user", "Three."))
     assert texts(imported) == ["user: One.", "user: Three."]
 
@@ -101,7 +101,7 @@ def test_a_command_of_the_persons_own(tmp_path: Path, is_private: bool, role: st
         ("bedrock-converse-stream", {"thinking": "t", "thinkingSignature": "x"}, "reasoning_content", []),
     ],
 )
-def test_a_signature_means_what_its_format_means_by_it(
+def test_signature_means_what_its_format_says(
     tmp_path: Path, api: str, block: dict[str, Any], field: str, kinds: list[str]
 ) -> None:
     content = [{"type": "thinking", **block}, {"type": "text", "text": "x"}]
@@ -110,6 +110,6 @@ def test_a_signature_means_what_its_format_means_by_it(
     assert (thought.field, [blob.kind for blob in thought.blobs]) == (field, kinds)
 
 
-def test_a_file_without_a_conversation_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_file_without_conversation_is_refused_in_sentence(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="no conversation of pi"):
         read(tmp_path)

@@ -14,7 +14,7 @@ from wolo.sessions.exchange.importers import vibe
 SAMPLE = sample("vibe")
 
 
-def test_how_each_call_ended_is_told_apart() -> None:
+def test_call_outcomes_are_told_apart() -> None:
     assert [call.outcome for call in calls(SAMPLE.read(SAMPLE.path()))] == ["ok", "error", "interrupted"]
 
 
@@ -25,12 +25,12 @@ def test_reasoning_comes_before_what_it_led_to() -> None:
 
 
 @pytest.mark.parametrize("name", ["messages.jsonl", "meta.json", ""])
-def test_a_session_is_named_by_its_folder_or_by_a_file_in_it(name: str) -> None:
+def test_session_is_named_by_folder_or_file(name: str) -> None:
     folder = SAMPLE.path().parent
     assert len(vibe.read(folder / name if name else folder).messages) == 5
 
 
-def test_a_folder_without_a_conversation_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_folder_without_conversation_is_refused_in_sentence(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="Cannot read"):
         vibe.read(tmp_path)
     (tmp_path / "messages.jsonl").write_text("")

@@ -40,7 +40,7 @@ def test_a_deleted_session_leaves_nothing_behind(store: Store) -> None:
     assert set(rows(store).values()) == {0}
 
 
-def test_a_session_that_went_while_nobody_looked_is_taken_out_by_the_next_search(store: Store) -> None:
+def test_silently_gone_session_leaves_with_next_search(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("a needle"), *tool_turn(1)])
     assert found(store, "needle") == [session]
@@ -52,7 +52,7 @@ def test_a_session_that_went_while_nobody_looked_is_taken_out_by_the_next_search
 
 
 @pytest.mark.parametrize("damage", ["noise", "empty", "text", "gone", "outdated", "newer"])
-def test_what_is_damaged_gone_or_outdated_is_made_again(store: Store, damage: str) -> None:
+def test_damaged_missing_or_outdated_index_is_rebuilt(store: Store, damage: str) -> None:
     session = store.create("/").id
     store.append(session, [said("a needle"), *[entry for number in range(40) for entry in tool_turn(number)]])
     assert found(store, "needle") == [session]
@@ -70,7 +70,7 @@ def test_what_is_damaged_gone_or_outdated_is_made_again(store: Store, damage: st
     assert rows(store)["progress"] == 1
 
 
-def test_another_session_under_the_same_id_is_read_from_its_beginning(store: Store) -> None:
+def test_replaced_session_under_an_id_is_reread(store: Store) -> None:
     store.create("/", id="session_one")
     store.append("session_one", [said("a needle"), said("two"), said("three")])
     assert found(store, "needle") == ["session_one"]
@@ -95,7 +95,7 @@ def test_a_turn_is_taken_in_without_a_search(store: Store) -> None:
     assert rows(store)["words"] == 2
 
 
-def test_a_long_session_is_taken_in_piece_by_piece(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_session_is_indexed_piecewise(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_update, "BATCH_BYTES", 3_000)
     session = store.create("/").id
     store.append(session, [entry for number in range(20) for entry in tool_turn(number)])
@@ -103,14 +103,14 @@ def test_a_long_session_is_taken_in_piece_by_piece(store: Store, monkeypatch: py
     assert rows(store) == {"words": 40, "passages": 40, "prompts": 0, "answers": 20, "calls": 20, "progress": 1}
 
 
-def test_a_fork_is_found_as_well_as_its_original(store: Store) -> None:
+def test_fork_is_found_beside_its_original(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("a needle")])
     fork = store.fork(session).id
     assert sorted(found(store, "needle")) == sorted([session, fork])
 
 
-def test_a_search_while_another_process_is_taking_in_answers_with_what_there_is(store: Store) -> None:
+def test_search_during_indexing_answers_with_existing_entries(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("a needle")])
     assert found(store, "needle") == [session]
@@ -132,7 +132,7 @@ def test_a_search_while_another_process_is_taking_in_answers_with_what_there_is(
     assert found(store, "thimble") == [session]
 
 
-def test_where_the_disk_takes_no_more_that_is_said_and_not_that_the_index_is_to_blame(store: Store) -> None:
+def test_full_disk_is_reported_as_such(store: Store) -> None:
     store.append(store.create("/").id, [said("a needle " * 50_000)])
     searching = (
         "import pathlib, resource, sys\n"
@@ -158,7 +158,7 @@ def test_where_the_disk_takes_no_more_that_is_said_and_not_that_the_index_is_to_
     assert "can be deleted" not in done.stdout
 
 
-def test_an_index_that_cannot_be_written_never_breaks_a_deletion(store: Store) -> None:
+def test_unwritable_index_never_breaks_a_deletion(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("a needle")])
     (store.data_dir / FILE).mkdir()

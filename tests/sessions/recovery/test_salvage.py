@@ -67,7 +67,7 @@ def kept(data: Path) -> tuple[dict[str, int], dict[str, int], tuple[str, ...]]:
         return counts, {session_id: each.skipped for session_id, each in loaded.items()}, store.warnings
 
 
-def test_what_can_be_read_is_saved_and_counted(filled: Path) -> None:
+def test_readable_rows_are_saved_and_counted(filled: Path) -> None:
     whole = filled.read_bytes()
     chance = random.Random(1)
     noisy = bytearray(whole)
@@ -107,7 +107,7 @@ def test_a_session_that_was_saved_goes_on(filled: Path) -> None:
     [b"", b"\x00" * 8192, b"not a database at all, just text\n" * 300, b"SQLite format 3\x00" + b"\xff" * 5000],
     ids=["empty", "NUL", "text", "noise"],
 )
-def test_a_file_of_which_nothing_can_be_read_is_set_aside_and_that_is_said(filled: Path, content: bytes) -> None:
+def test_unreadable_file_is_set_aside_with_notice(filled: Path, content: bytes) -> None:
     filled.write_bytes(content)
     there, _, (warning,) = kept(filled.parent)
     assert there == {}
@@ -115,7 +115,7 @@ def test_a_file_of_which_nothing_can_be_read_is_set_aside_and_that_is_said(fille
     assert (only_folder(filled.parent) / "wolo.db").read_bytes() == content
 
 
-def test_where_nothing_can_be_read_the_newest_backup_that_is_sound_takes_its_place(filled: Path) -> None:
+def test_newest_sound_backup_replaces_an_unreadable_file(filled: Path) -> None:
     backups = filled.parent / "backups"
     backups.mkdir(0o700)
     (backups / "wolo-20260101T000000-v1.db").write_bytes(filled.read_bytes())
@@ -129,7 +129,7 @@ def test_where_nothing_can_be_read_the_newest_backup_that_is_sound_takes_its_pla
 
 
 @pytest.mark.parametrize("page", range(12))
-def test_a_database_with_any_one_page_gone_loses_that_page_only(filled: Path, page: int) -> None:
+def test_database_missing_one_page_loses_that_page(filled: Path, page: int) -> None:
     """Also the first, which says what tables there are, and the roots of the trees."""
     content = bytearray(filled.read_bytes())
     content[page * PAGE : (page + 1) * PAGE] = b"\xa5" * PAGE
@@ -148,7 +148,7 @@ def test_half_a_database_is_half_saved(filled: Path) -> None:
     assert "could not be read" in warning
 
 
-def test_what_stands_in_the_log_only_is_saved_too(data: Path) -> None:
+def test_log_only_content_is_saved_too(data: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from tests.sessions.recovery.test_salvage import fill; "
         "from wolo.sessions.store import Store; from tests.sessions.samples import said\n"
@@ -182,7 +182,7 @@ def leave_fifty_in_the_log(data: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("at", [0, 8, 17, 24, 40, 60, 5000, 40_000])
-def test_a_log_with_noise_in_it_loses_no_more_than_the_noise_hit(filled: Path, at: int) -> None:
+def test_noisy_log_loses_only_the_hit_part(filled: Path, at: int) -> None:
     """SQLite reads it up to the noise and takes the rest for what was never committed."""
     late = leave_fifty_in_the_log(filled.parent)
     log = filled.with_name("wolo.db-wal")
@@ -196,7 +196,7 @@ def test_a_log_with_noise_in_it_loses_no_more_than_the_noise_hit(filled: Path, a
     assert (only_folder(filled.parent) / "wolo.db-wal").read_bytes() == bytes(content)
 
 
-def test_a_commit_that_was_cut_off_by_a_power_cut_is_no_damage(filled: Path) -> None:
+def test_commit_cut_by_power_loss_is_no_damage(filled: Path) -> None:
     late = leave_fifty_in_the_log(filled.parent)
     log = filled.with_name("wolo.db-wal")
     content = bytearray(log.read_bytes())
@@ -219,7 +219,7 @@ def test_rubbish_in_the_shared_memory_file_harms_nothing(data: Path, rubbish: by
     assert warnings == ()
 
 
-def test_a_lost_row_of_the_list_is_made_again_from_the_entries(filled: Path) -> None:
+def test_lost_list_row_is_rebuilt_from_entries(filled: Path) -> None:
     with sqlite3.connect(filled) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sessions'").fetchone()
     connection.close()
@@ -234,7 +234,7 @@ def test_a_lost_row_of_the_list_is_made_again_from_the_entries(filled: Path) -> 
         assert (info.id, info.turns, info.cost_usd) == ("session_1", 1, pytest.approx(0.04))
 
 
-def test_large_entries_and_outputs_are_saved_with_their_files(data: Path) -> None:
+def test_large_entries_and_outputs_are_saved_with_files(data: Path) -> None:
     with Store.open(data) as store:
         session = store.create("/", id="session_1")
         store.append(session.id, [said("small"), said("x" * ROW_LIMIT_BYTES * 2), said("y" * 60_000)])
@@ -250,7 +250,7 @@ def test_large_entries_and_outputs_are_saved_with_their_files(data: Path) -> Non
     assert list((data / "blobs").iterdir()) == []
 
 
-def test_what_was_deleted_does_not_come_back(filled: Path) -> None:
+def test_deleted_content_does_not_return(filled: Path) -> None:
     with Store.open(filled.parent) as store:
         store.delete("session_1")
     content = bytearray(filled.read_bytes())
@@ -262,7 +262,7 @@ def test_what_was_deleted_does_not_come_back(filled: Path) -> None:
     assert set(kept(filled.parent)[0]) == {"session_0", "session_2"}
 
 
-def test_a_damaged_database_that_another_wolo_has_open_is_left_alone(filled: Path) -> None:
+def test_damaged_database_open_elsewhere_is_left_alone(filled: Path) -> None:
     with Store.open(filled.parent) as store:
         store.list()
         before = digest(filled)
@@ -275,7 +275,7 @@ def test_a_damaged_database_that_another_wolo_has_open_is_left_alone(filled: Pat
         assert digest(filled) != before
 
 
-def test_a_row_that_its_index_has_lost_is_found_again(filled: Path) -> None:
+def test_row_lost_by_its_index_is_found(filled: Path) -> None:
     with sqlite3.connect(filled) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name LIKE 'sqlite_autoindex_entries%'").fetchone()
     connection.close()
@@ -302,7 +302,7 @@ def rot(path: Path, table: str = "entries") -> None:
 
 
 @pytest.mark.parametrize("what", ["load", "append", "create", "list", "find", "rename", "fork", "nodes", "rows"])
-def test_damage_that_is_met_on_the_way_costs_nothing(filled: Path, what: str) -> None:
+def test_damage_found_underway_costs_nothing(filled: Path, what: str) -> None:
     rot(filled)
     work = {
         "load": lambda store: store.load("session_2"),
@@ -329,7 +329,7 @@ def test_damage_that_is_met_on_the_way_costs_nothing(filled: Path, what: str) ->
     assert (only_folder(filled.parent) / "report.txt").exists()
 
 
-def test_damage_that_is_met_while_another_has_it_open_is_mended_at_the_next_start(filled: Path) -> None:
+def test_damage_found_while_shared_is_mended_next_start(filled: Path) -> None:
     rot(filled)
     with Store.open(filled.parent) as store, Store.open(filled.parent) as other:
         for each in (store, other, store):
@@ -341,7 +341,7 @@ def test_damage_that_is_met_while_another_has_it_open_is_mended_at_the_next_star
     assert set(missing.values()) == {0}
 
 
-def test_a_database_that_was_closed_properly_is_not_checked(filled: Path, strace: list[str], tmp_path: Path) -> None:
+def test_properly_closed_database_is_not_checked(filled: Path, strace: list[str], tmp_path: Path) -> None:
     log = tmp_path / "reads"
     code = "import sys; from pathlib import Path; from wolo.sessions.store import Store; Store.open(Path(sys.argv[1])).close()"
     trace = [*strace, "-o", str(log), "-y", "-e", "trace=pread64"]
@@ -354,7 +354,7 @@ def test_a_database_that_was_closed_properly_is_not_checked(filled: Path, strace
 
 
 @pytest.mark.parametrize("call", ["rename", "fsync", "pwrite64", "unlink"])
-def test_a_rescue_that_is_cut_short_is_taken_up_again(tmp_path: Path, strace: list[str], call: str) -> None:
+def test_interrupted_rescue_is_resumed(tmp_path: Path, strace: list[str], call: str) -> None:
     happened = 0
     code = "import sys; from pathlib import Path; from wolo.sessions.store import Store; Store.open(Path(sys.argv[1])).close()"
     for nth in (1, 2, 3, 5):
@@ -418,9 +418,7 @@ def check_counts(data: Path, before: bytes) -> None:
 
 
 @given(st.binary(max_size=3 * PAGE), st.booleans())
-def test_any_bytes_at_all_have_pages_that_can_be_looked_through(
-    tmp_path_factory: pytest.TempPathFactory, noise: bytes, is_log: bool
-) -> None:
+def test_any_bytes_have_searchable_pages(tmp_path_factory: pytest.TempPathFactory, noise: bytes, is_log: bool) -> None:
     path = tmp_path_factory.mktemp("pages") / "wolo.db"
     path.write_bytes(b"SQLite format 3\0" + noise)
     if is_log:
@@ -429,7 +427,7 @@ def test_any_bytes_at_all_have_pages_that_can_be_looked_through(
         assert all(isinstance(record, list) for record in pages.records())
 
 
-def test_a_backup_of_an_older_format_is_brought_forward(filled: Path) -> None:
+def test_older_format_backup_is_migrated(filled: Path) -> None:
     def add_column(connection: sqlite3.Connection) -> None:
         connection.execute("ALTER TABLE sessions ADD COLUMN mood TEXT")
 

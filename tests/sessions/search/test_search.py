@@ -90,7 +90,7 @@ def test_other_words_are_not(store: Store, find: Find, words: str) -> None:
     assert find(words) == []
 
 
-def test_a_call_is_found_by_its_arguments_its_output_its_tool_and_its_file(store: Store, find: Find) -> None:
+def test_call_is_found_by_any_of_its_texts(store: Store, find: Find) -> None:
     session = kept(store, "go")
     called(store, session, "shell", "3 passed", command="pytest -x tests/test_login.py")
     called(store, session, "read", "import os", path="/home/me/src/x.py")
@@ -110,14 +110,14 @@ def test_a_call_is_found_by_its_arguments_its_output_its_tool_and_its_file(store
     assert len(find("tool:shell tool:read")) == 2
 
 
-def test_a_call_whose_end_was_never_kept_is_found_too(store: Store, find: Find) -> None:
+def test_call_without_kept_end_is_found_too(store: Store, find: Find) -> None:
     session = kept(store, "go")
     answer = Message(role="assistant", parts=(ToolPart(tool="shell", input={"command": "rm -rf build"}),))
     store.append(session, [MessageEntry(message=answer)])
     assert [hit.seq for hit in find("tool:shell build")] == [2]
 
 
-def test_a_result_takes_the_place_of_its_call_also_when_a_search_came_between(store: Store, find: Find) -> None:
+def test_result_replaces_its_call_despite_intermediate_search(store: Store, find: Find) -> None:
     session = kept(store, "go")
     call = ToolPart(tool="shell", input={"command": "make"})
     answer = Message(role="assistant", parts=(call,))
@@ -127,7 +127,7 @@ def test_a_result_takes_the_place_of_its_call_also_when_a_search_came_between(st
     assert [(hit.seq, plain(hit.snippet)) for hit in find("make")] == [(3, "make built")]
 
 
-def test_sessions_are_narrowed_by_model_directory_role_and_time(store: Store, find: Find, tmp_path: Path) -> None:
+def test_sessions_narrow_by_model_directory_role_and_time(store: Store, find: Find, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "sub").mkdir(parents=True)
     glm = kept(store, "fix it", cwd=project, model="zai/glm-5.2")
@@ -152,7 +152,7 @@ def test_a_summary_is_found_as_one(store: Store, find: Find) -> None:
     assert [hit.seq for hit in find("role:summary calculator")] == [2]
 
 
-def test_snippets_are_one_clean_line_around_what_was_found(store: Store, find: Find) -> None:
+def test_snippet_is_one_clean_line_around_match(store: Store, find: Find) -> None:
     kept(store, "x " * 500 + "\x1b[31mneedle\x1b[0m \x07\u202eand\nmore" + " y" * 500)
     (hit,) = find("needle")
     assert f"{BEGIN}needle{END} and more" in hit.snippet
@@ -162,7 +162,7 @@ def test_snippets_are_one_clean_line_around_what_was_found(store: Store, find: F
     assert "camelHump" in plain(find("hump")[0].snippet)
 
 
-def test_one_session_does_not_take_the_place_of_all_others(store: Store, find: Find) -> None:
+def test_one_session_does_not_crowd_out_others(store: Store, find: Find) -> None:
     old = kept(store, "the word")
     loud = kept(store, *["the word again"] * 30)
     assert {hit.session.id for hit in find("word", limit=10)} == {old, loud}
@@ -190,7 +190,7 @@ def test_the_newest_comes_first(store: Store, find: Find) -> None:
         ("word -tool:shell", "negated with"),
     ],
 )
-def test_what_cannot_be_meant_is_said_in_a_sentence(words: str, sentence: str) -> None:
+def test_senseless_query_is_reported_in_a_sentence(words: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence) as raised:
         parse(words, NOW)
     assert raised.value.hint

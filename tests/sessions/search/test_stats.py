@@ -47,7 +47,7 @@ def test_an_unknown_price_is_never_nothing(store: Store) -> None:
     assert (total.cost, total.known_cost, total.unpriced) == (None, 0.5, 1)
 
 
-def test_what_a_fork_shares_with_its_original_counts_once_also_after_the_original_went(store: Store) -> None:
+def test_shared_fork_content_counts_once_without_original_too(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("go"), *tool_turn(1), answer(1.0, input_tokens=10)])
     fork = store.fork(session).id
@@ -59,7 +59,7 @@ def test_what_a_fork_shares_with_its_original_counts_once_also_after_the_origina
     assert (alone.total.turns, alone.total.answers, alone.tools[0].calls) == (2, 3, 1)
 
 
-def test_models_projects_and_tools_stand_with_the_busiest_first(store: Store) -> None:
+def test_models_projects_and_tools_list_busiest_first(store: Store) -> None:
     for number, (cwd, model) in enumerate((("/a", "small"), ("/b", "large"))):
         session = store.create(cwd).id
         store.append(session, [said("go"), answer(0.0, model, input_tokens=10 ** (number + 1))])
@@ -84,7 +84,7 @@ def test_a_summary_is_paid_for_too(store: Store) -> None:
     assert stats.total.cost == pytest.approx(0.3)
 
 
-def test_what_is_older_does_not_count(store: Store) -> None:
+def test_older_content_does_not_count(store: Store) -> None:
     session = store.create("/").id
     store.append(session, [said("go"), answer(1.0, input_tokens=1)])
     stats = counted(store, time.time() + 60)

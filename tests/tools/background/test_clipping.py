@@ -42,17 +42,17 @@ def cleaned(text: str | bytes) -> str:
         ("", ""),
     ],
 )
-def test_what_a_terminal_would_have_shown_at_the_end(raw: str, readable: str) -> None:
+def test_output_shows_the_final_terminal_state(raw: str, readable: str) -> None:
     assert cleaned(raw) == readable
 
 
-def test_bytes_that_are_no_text_become_replacement_characters_and_a_long_run_of_them_a_short_one() -> None:
+def test_binary_bytes_become_replacements_and_long_runs_short() -> None:
     assert cleaned(b"caf\xe9 \xff\n") == "caf\ufffd \ufffd\n"
     assert len(cleaned(b"\xff" * 100_000)) < 100
 
 
 @given(st.text(max_size=400))
-def test_no_control_character_survives_but_line_ends_and_tabs(text: str) -> None:
+def test_line_ends_and_tabs_alone_survive_as_controls(text: str) -> None:
     assert not {character for character in cleaned(text) if character < " " or "\x7f" <= character <= "\x9f"} - {"\n", "\t"}
 
 
@@ -70,7 +70,7 @@ def test_no_noise_takes_long(noise: str) -> None:
     assert time.process_time() - started < 5
 
 
-def test_a_character_is_never_split_where_a_long_line_is_worked_off_in_pieces() -> None:
+def test_character_is_never_split_in_long_lines() -> None:
     text = "x" + "é😀" * 400_000
     assert cleaned(text) == text
 
@@ -80,7 +80,7 @@ def test_a_short_text_is_not_touched() -> None:
     assert (clipped.text, clipped.is_cut) == ("a\nb\nc", False)
 
 
-def test_a_text_of_many_lines_keeps_both_ends_and_counts_what_is_left_out() -> None:
+def test_text_of_many_lines_keeps_both_ends() -> None:
     data = b"".join(b"line %d\n" % number for number in range(1, 101))
     clipped = clip(data, max_lines=6, max_bytes=10_000)
     assert clipped.text == "line 1\nline 2\nline 3\n[… 94 lines, 746 bytes left out …]\nline 98\nline 99\nline 100\n"
@@ -95,7 +95,7 @@ def test_one_long_line_is_cut_in_its_middle() -> None:
 
 
 @given(st.text(max_size=300), st.integers(2, 12), st.integers(8, 80))
-def test_both_ends_of_any_text_are_really_its_ends_and_stay_within_the_limits(text: str, max_lines: int, max_bytes: int) -> None:
+def test_both_ends_stay_real_and_within_limits(text: str, max_lines: int, max_bytes: int) -> None:
     data = text.encode(errors="replace")
     text = data.decode()
     clipped = clip(data, max_lines=max_lines, max_bytes=max_bytes)
@@ -110,7 +110,7 @@ def test_both_ends_of_any_text_are_really_its_ends_and_stay_within_the_limits(te
     assert (head + tail).count("\n") <= max_lines + 1
 
 
-def test_the_whole_of_a_cut_text_is_kept_and_the_last_line_says_where(tmp_path: Path) -> None:
+def test_cut_text_is_kept_whole_and_located(tmp_path: Path) -> None:
     data = b"".join(b"%d\n" % number for number in range(5000))
 
     def keep(name: str, content: bytes) -> Path:
@@ -130,7 +130,7 @@ def test_the_whole_of_a_cut_text_is_kept_and_the_last_line_says_where(tmp_path: 
         (SessionError("The disk is full."), "The disk is full."),
     ],
 )
-def test_a_disk_that_is_full_costs_the_middle_and_not_the_answer(error: Exception, why: str) -> None:
+def test_full_disk_costs_the_middle_not_the_answer(error: Exception, why: str) -> None:
     def keep(name: str, content: bytes) -> Path:
         raise error
 
@@ -139,7 +139,7 @@ def test_a_disk_that_is_full_costs_the_middle_and_not_the_answer(error: Exceptio
     assert text.endswith(f"[The rest could not be saved. {why}]\n")
 
 
-def test_a_large_output_is_not_copied_to_be_clipped() -> None:
+def test_large_output_is_clipped_without_copying() -> None:
     output = b"a line of output\n" * 500_000
     tracemalloc.start()
     try:

@@ -35,7 +35,7 @@ def tree(harness: ToolHarness) -> dict[str, bytes]:
     return {str(path.relative_to(harness.root)): path.read_bytes() for path in harness.root.rglob("*") if path.is_file()}
 
 
-async def test_files_are_added_updated_moved_and_deleted_at_once(harness: ToolHarness) -> None:
+async def test_files_are_added_updated_moved_and_deleted_together(harness: ToolHarness) -> None:
     harness.put("a.py", "one\ntwo\nthree\n")
     harness.put("old.txt", "first\r\nlast")
     harness.put("gone.txt", "x\n")
@@ -64,7 +64,7 @@ async def test_files_are_added_updated_moved_and_deleted_at_once(harness: ToolHa
     assert "@ a.py\n@@ -1,3 +1,3 @@" in result.view.text
 
 
-async def test_the_guard_hears_of_every_file_by_both_its_names(harness: ToolHarness) -> None:
+async def test_guard_sees_both_names_of_every_file(harness: ToolHarness) -> None:
     harness.put("a", "x\n")
     os.link(harness.put("twice", "y\n"), harness.root / "other")
     text = "\n".join(
@@ -100,7 +100,7 @@ async def test_the_guard_hears_of_every_file_by_both_its_names(harness: ToolHarn
         (["@@ class B: @@"], 1),
     ],
 )
-async def test_the_line_behind_the_signs_says_which_of_two_places(harness: ToolHarness, anchors: list[str], place: int) -> None:
+async def test_line_behind_the_signs_chooses_the_place(harness: ToolHarness, anchors: list[str], place: int) -> None:
     file = harness.put("a.py", TWO_CLASSES)
     await patch(harness, "*** Update File: a.py", *anchors, "-        return 1", "+        return 2")
     first, second = file.read_text().split("\n\n\n")
@@ -120,7 +120,7 @@ async def test_the_line_behind_the_signs_says_which_of_two_places(harness: ToolH
         (["@@", " class A:", "     def f(self):"], "Line 3 of the patch: This part of the patch changes nothing"),
     ],
 )
-async def test_what_is_in_doubt_or_not_there_changes_nothing(harness: ToolHarness, lines: list[str], said: str) -> None:
+async def test_doubtful_or_missing_place_changes_nothing(harness: ToolHarness, lines: list[str], said: str) -> None:
     harness.put("a.py", TWO_CLASSES)
     with pytest.raises(ToolError) as error:
         await patch(harness, "*** Update File: a.py", *lines)
@@ -179,7 +179,7 @@ WRAPPED = [
 
 @pytest.mark.parametrize("wrapping", WRAPPED)
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-async def test_what_stands_around_a_patch_does_not_matter(harness: ToolHarness, wrapping: str, ending: str) -> None:
+async def test_text_around_a_patch_does_not_matter(harness: ToolHarness, wrapping: str, ending: str) -> None:
     file = harness.put("f", "a\n")
     text = wrapping.format("*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n*** End Patch").replace("\n", ending)
     await harness.call("apply_patch", input=text)
@@ -210,7 +210,7 @@ async def test_blanks_before_a_marker_are_forgiven(harness: ToolHarness, padded:
     assert ("g" in after) is ("Add" in padded)
 
 
-async def test_markers_that_are_lines_of_the_file_stay_lines(harness: ToolHarness) -> None:
+async def test_markers_that_are_file_lines_stay_lines(harness: ToolHarness) -> None:
     harness.put("f", "*** Update File: x\n*** End Patch\na\n*** End Patch\n")
     await patch(harness, "*** Update File: f", "@@", " *** Update File: x", " *** End Patch", "-a", "+b", " *** End Patch")
     assert tree(harness) == {"f": b"*** Update File: x\n*** End Patch\nb\n*** End Patch\n"}
@@ -266,7 +266,7 @@ async def test_several_patches_in_one_are_one(harness: ToolHarness) -> None:
         ("*** Begin Patch\n*** Update File: \0\n@@\n-a\n+b\n*** End Patch", "NUL"),
     ],
 )
-async def test_a_patch_that_cannot_be_used_says_why_and_changes_nothing(harness: ToolHarness, text: str, said: str) -> None:
+async def test_unusable_patch_says_why_and_changes_nothing(harness: ToolHarness, text: str, said: str) -> None:
     harness.put("f", "a\n")
     harness.put("kept", "k\n")
     harness.put("bin", b"\x1f\x8b\0\0\0")
@@ -279,7 +279,7 @@ async def test_a_patch_that_cannot_be_used_says_why_and_changes_nothing(harness:
     assert tree(harness) == before
 
 
-async def test_a_patch_of_nothing_but_blanks_takes_no_time(harness: ToolHarness) -> None:
+async def test_blank_only_patch_takes_no_time(harness: ToolHarness) -> None:
     """Whoever reads it goes through it once, however it is laid out."""
     harness.put("f", "a\n")
     began = time.process_time()
@@ -293,7 +293,7 @@ async def test_a_patch_of_nothing_but_blanks_takes_no_time(harness: ToolHarness)
 # All or nothing
 
 
-async def test_each_file_that_does_not_fit_is_told_and_no_file_is_changed(harness: ToolHarness) -> None:
+async def test_each_unfitting_file_is_reported_and_none_changed(harness: ToolHarness) -> None:
     harness.put("a", "1\n")
     harness.put("b", "2\n")
     before = tree(harness)
@@ -331,7 +331,7 @@ def apply_with_closed_folder(folder: Path) -> tuple[str, list[PendingChange]]:
     return "", told
 
 
-def test_a_file_that_cannot_be_written_puts_back_those_before_it() -> None:
+def test_unwritable_file_restores_those_before_it() -> None:
     with unprivileged.folder() as folder:
         harness = ToolHarness(folder)
         harness.put("a", "1\n").chmod(0o754)
@@ -378,7 +378,7 @@ async def test_a_deletion_that_fails_brings_everything_back(harness: ToolHarness
     assert (harness.root / "gone").stat().st_mode & 0o777 == 0o751
 
 
-async def test_what_could_not_be_put_back_is_told(harness: ToolHarness) -> None:
+async def test_failed_restore_is_reported(harness: ToolHarness) -> None:
     a, b = harness.put("a", "1\n"), harness.put("b", "2\n")
 
     def interfere(call_id: str, change: PendingChange) -> None:
@@ -397,7 +397,7 @@ async def test_what_could_not_be_put_back_is_told(harness: ToolHarness) -> None:
 # Others at the same files
 
 
-async def test_a_file_changed_since_it_was_read_keeps_that_change_and_is_not_deleted(harness: ToolHarness) -> None:
+async def test_concurrently_changed_file_keeps_its_change_undeleted(harness: ToolHarness) -> None:
     file = harness.put("a", "1\n2\n3\n")
     await harness.call("read", path="a")
     file.write_text("1\n2\n3\nfour\n")
@@ -411,13 +411,13 @@ async def test_a_file_changed_since_it_was_read_keeps_that_change_and_is_not_del
     assert not file.exists()
 
 
-async def test_a_file_may_be_replaced_by_deleting_and_adding_it(harness: ToolHarness) -> None:
+async def test_file_may_be_replaced_by_delete_and_add(harness: ToolHarness) -> None:
     file = harness.put("a", "1\n")
     await patch(harness, "*** Delete File: a", "*** Add File: a", "+new")
     assert file.read_text() == "new\n"
 
 
-async def test_two_patches_over_the_same_files_in_other_order_both_arrive(harness: ToolHarness) -> None:
+async def test_two_patches_in_opposite_order_both_arrive(harness: ToolHarness) -> None:
     """Whoever comes second waits or looks again; nobody waits for the other for ever."""
     names = [f"f{number}" for number in range(8)]
     for name in names:
@@ -446,7 +446,7 @@ async def test_two_patches_over_the_same_files_in_other_order_both_arrive(harnes
     assert list((harness.folder / "locks").iterdir()) == []
 
 
-async def test_a_moved_file_keeps_mode_and_bytes_even_when_it_is_no_text(harness: ToolHarness) -> None:
+async def test_moved_file_keeps_mode_and_binary_bytes(harness: ToolHarness) -> None:
     harness.put("a.bin", bytes(range(256))).chmod(0o754)
     assert (await patch(harness, "*** Update File: a.bin", "*** Move to: b/c.bin")).text == "Moved a.bin to b/c.bin."
     assert tree(harness) == {"b/c.bin": bytes(range(256))}

@@ -23,7 +23,7 @@ def harness(tmp_path: Path) -> ToolHarness:
     return ToolHarness(tmp_path)
 
 
-async def test_a_passage_is_replaced_and_the_result_says_where(harness: ToolHarness) -> None:
+async def test_passage_is_replaced_and_its_place_reported(harness: ToolHarness) -> None:
     path = harness.put("calc.py", "def add(a, b):\n    return a - b\n")
     result = await harness.call("edit", path="calc.py", old="a - b", new="a + b")
     assert path.read_text() == "def add(a, b):\n    return a + b\n"
@@ -54,9 +54,7 @@ ENCODED = {
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", sorted(ENCODED))
-async def test_a_word_is_edited_in_any_encoding_without_touching_another_byte(
-    harness: ToolHarness, name: str, ending: str
-) -> None:
+async def test_word_edit_keeps_other_bytes_in_any_encoding(harness: ToolHarness, name: str, ending: str) -> None:
     codec = name.split(" ")[0]
     unit = {"utf-16": "utf-16-le", "utf-8-sig": "utf-8"}.get(codec, codec)
     letters, stray = ENCODED[name]
@@ -115,7 +113,7 @@ async def test_replace_all_takes_what_does_not_share_characters(harness: ToolHar
     assert path.read_text() == "bba"
 
 
-async def test_several_edits_are_made_together_or_not_at_all(harness: ToolHarness) -> None:
+async def test_several_edits_are_made_together_or_never(harness: ToolHarness) -> None:
     path = harness.put("a", "one\ntwo\nthree\n")
     with pytest.raises(ToolError, match=r"edits\[2\]: `old` was not found"):
         await harness.call("edit", path="a", edits=[{"old": "one", "new": "1"}, {"old": "four", "new": "4"}])
@@ -160,7 +158,7 @@ async def test_a_miss_shows_the_nearest_lines(harness: ToolHarness) -> None:
     assert error.value.message.endswith("Nearest lines:\n3→def add(first, second):")
 
 
-async def test_a_second_miss_shows_the_region_as_it_is_now(harness: ToolHarness) -> None:
+async def test_second_miss_shows_the_current_region(harness: ToolHarness) -> None:
     harness.put("a", "".join(f"line {n}\n" for n in range(1, 200)))
     for misses in (1, 2, 3):
         with pytest.raises(ToolError) as error:
@@ -176,7 +174,7 @@ async def test_an_edit_made_before_is_recognised(harness: ToolHarness) -> None:
         await harness.call("edit", path="a", old="value = compute(1)", new="value = compute(2)")
 
 
-async def test_a_new_text_that_the_encoding_lacks_changes_nothing(harness: ToolHarness) -> None:
+async def test_text_outside_the_encoding_changes_nothing(harness: ToolHarness) -> None:
     path = harness.put("a", "d\xe9j\xe0 vu\n".encode("latin-1"))
     with pytest.raises(ToolError, match="cannot hold `→`"):
         await harness.call("edit", path="a", old="vu", new="→")
@@ -185,14 +183,14 @@ async def test_a_new_text_that_the_encoding_lacks_changes_nothing(harness: ToolH
     assert path.read_bytes() == "où vu\n".encode("latin-1")
 
 
-async def test_a_file_not_read_before_may_be_edited_but_not_replaced_afterwards(harness: ToolHarness) -> None:
+async def test_unread_file_may_be_edited_but_not_replaced(harness: ToolHarness) -> None:
     harness.put("a", "one\ntwo\n")
     await harness.call("edit", path="a", old="one", new="1")
     with pytest.raises(ToolError, match="you have not read it"):
         await harness.call("write", path="a", content="new")
 
 
-async def test_what_was_read_and_edited_may_be_replaced(harness: ToolHarness) -> None:
+async def test_read_and_edited_file_may_be_replaced(harness: ToolHarness) -> None:
     path = harness.put("a", "one\ntwo\n")
     await harness.call("read", path="a")
     await harness.call("edit", path="a", old="one", new="1")
@@ -200,7 +198,7 @@ async def test_what_was_read_and_edited_may_be_replaced(harness: ToolHarness) ->
     assert path.read_text() == "new\n"
 
 
-async def test_changes_of_others_elsewhere_in_the_file_are_kept_and_told(harness: ToolHarness) -> None:
+async def test_foreign_changes_elsewhere_are_kept_and_reported(harness: ToolHarness) -> None:
     path = harness.put("a", "one\ntwo\nthree\n")
     await harness.call("read", path="a")
     path.write_text("one\ntwo\nthree, by a person\n")
@@ -246,7 +244,7 @@ async def test_a_link_stays_a_link(harness: ToolHarness) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "folder", "pipe", "binary"])
-async def test_what_is_no_text_file_is_refused(harness: ToolHarness, name: str) -> None:
+async def test_non_text_file_is_refused(harness: ToolHarness, name: str) -> None:
     (harness.root / "folder").mkdir()
     os.mkfifo(harness.root / "pipe")
     harness.put("binary", bytes(50) + b"one")
@@ -265,7 +263,7 @@ def edit_as_somebody(folder: Path) -> str:
     return path.read_text()
 
 
-def test_a_read_only_file_is_refused_in_a_sentence() -> None:
+def test_readonly_file_is_refused_in_a_sentence() -> None:
     with unprivileged.folder() as folder:
         assert "read-only" in unprivileged.call(edit_as_somebody, folder)
 
@@ -277,7 +275,7 @@ def test_reading_and_writing_are_both_intended(harness: ToolHarness) -> None:
     assert intents == (ReadIntent(path, ".env"), WriteIntent(path, ".env"))
 
 
-async def test_two_sessions_with_a_hundred_edits_each_lose_none(harness: ToolHarness) -> None:
+async def test_two_sessions_editing_concurrently_lose_nothing(harness: ToolHarness) -> None:
     """Each edit is made in what the file holds at that moment, whoever changed it since this session read it."""
     file = harness.put("a", "".join(f"a{n}=0\nb{n}=0\n" for n in range(100)))
     size, torn, failed, done = len(file.read_bytes()), list[int](), list[BaseException](), threading.Event()

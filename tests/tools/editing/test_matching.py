@@ -21,29 +21,29 @@ def test_an_exact_match_needs_no_rule() -> None:
     assert replaced("a = 1\nb = 2\n", "b = 2", "b = 3") == ("a = 1\nb = 3\n", "")
 
 
-def test_every_occurrence_is_found_even_where_they_share_characters() -> None:
+def test_overlapping_occurrences_are_all_found() -> None:
     assert [passage.start for passage in find("aaa", "aa", "b").passages] == [0, 1]
 
 
-def test_lf_in_the_request_finds_crlf_in_the_file_and_keeps_it() -> None:
+def test_lf_request_matches_crlf_file_and_keeps_it() -> None:
     assert replaced("a\r\nb\r\nc\r\n", "a\nb", "a\nX\nb") == ("a\r\nX\r\nb\r\nc\r\n", "line endings")
 
 
-def test_crlf_in_the_request_finds_lf_in_the_file_and_keeps_it() -> None:
+def test_crlf_request_matches_lf_file_and_keeps_it() -> None:
     assert replaced("a\nb\n", "a\r\nb", "x\r\ny") == ("x\ny\n", "line endings")
 
 
-def test_new_lines_in_a_one_line_replacement_end_like_the_line_they_stand_on() -> None:
+def test_one_line_replacement_uses_the_local_line_end() -> None:
     assert replaced("a\nb\r\nc\n", "b", "b1\nb2")[0] == "a\nb1\r\nb2\r\nc\n"
     assert replaced("a\r\nlast", "last", "x\ny")[0] == "a\r\nx\r\ny"
     assert replaced("a\rb\r", "b", "x\ny")[0] == "a\rx\ry\r"
 
 
-def test_lines_that_stay_keep_their_own_ending_in_a_mixed_file() -> None:
+def test_untouched_lines_of_mixed_files_keep_endings() -> None:
     assert replaced("a\r\nb\nc\r\nd\n", "a\nb\nc\n", "a\nNEW\nb\nc\n")[0] == "a\r\nNEW\r\nb\nc\r\nd\n"
 
 
-def test_endings_are_changed_when_that_is_all_the_edit_does() -> None:
+def test_pure_ending_change_is_made() -> None:
     assert replaced("a\r\nb\r\n", "a\r\nb\r\n", "a\nb\n")[0] == "a\nb\n"
 
 
@@ -57,11 +57,11 @@ def test_trailing_spaces_are_forgiven_on_either_side() -> None:
     assert replaced("a\nb\nc\n", "a \nb  ", "x\ny") == ("x\ny\nc\n", "trailing spaces")
 
 
-def test_a_trailing_space_does_not_make_a_word_a_prefix() -> None:
+def test_trailing_space_makes_no_prefix() -> None:
     assert find("foobar\n", "foo ", "x").passages == []
 
 
-def test_one_indent_for_all_lines_is_forgiven_and_given_to_the_replacement() -> None:
+def test_uniform_indent_is_forgiven_and_applied() -> None:
     file = "class A:\n    def f(self):\n        return 1\n\n    x = 2\n"
     changed, rule = replaced(file, "def f(self):\n    return 1\n\nx = 2\n", "def f(self):\n    return 3\n\nx = 4\n")
     assert changed == "class A:\n    def f(self):\n        return 3\n\n    x = 4\n"
@@ -72,11 +72,11 @@ def test_too_much_indent_is_taken_away() -> None:
     assert replaced("if a:\n\tb\n", "\t\tif a:\n\t\t\tb", "\t\tif z:\n\t\t\tb") == ("if z:\n\tb\n", "indentation")
 
 
-def test_indents_that_differ_from_line_to_line_are_not_forgiven() -> None:
+def test_varying_indents_are_not_forgiven() -> None:
     assert find("if a:\n    b\n    c\n", "if a:\n  b\n   c", "x").passages == []
 
 
-def test_a_replacement_that_cannot_be_shifted_is_not_guessed() -> None:
+def test_unshiftable_replacement_is_not_guessed() -> None:
     assert find("a\nb\n", "    a\n    b", "  a\n    b").passages == []
 
 
@@ -153,7 +153,7 @@ def test_large_files_are_searched_quickly() -> None:
         ("  x \n" * 50_000, "x\n", "y\n"),
     ],
 )
-def test_many_occurrences_are_found_quickly_and_all_of_them(text: str, old: str, new: str) -> None:
+def test_many_occurrences_are_found_quickly(text: str, old: str, new: str) -> None:
     start = time.process_time()
     passages = find(text, old, new).passages
     assert time.process_time() - start < 5
@@ -165,7 +165,7 @@ def test_many_occurrences_are_found_quickly_and_all_of_them(text: str, old: str,
     assert free == max(text.count(old), len(lines) // len(old.splitlines()) if old.endswith("\n") else 0)
 
 
-def test_mixed_endings_of_long_texts_with_few_different_lines_are_kept_quickly() -> None:
+def test_mixed_endings_of_long_texts_are_kept_quickly() -> None:
     place = "".join(f"line {n % 5}" + ("\r\n" if n % 2 else "\n") for n in range(40_000))
     start = time.process_time()
     assert with_line_endings_of(place, place.replace("\r\n", "\n") + "more\n") == place + "more\r\n"
@@ -174,7 +174,7 @@ def test_mixed_endings_of_long_texts_with_few_different_lines_are_kept_quickly()
     assert time.process_time() - start < 5
 
 
-def test_the_last_line_takes_the_ending_of_the_line_before() -> None:
+def test_last_line_takes_the_previous_ending() -> None:
     assert replaced("a\r\nb", "b", "b\nc") == ("a\r\nb\r\nc", "")
     assert replaced("a\rb", "b", "b\nc") == ("a\rb\rc", "")
     assert replaced("b", "b", "b\nc") == ("b\nc", "")

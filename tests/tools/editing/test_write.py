@@ -40,7 +40,7 @@ async def test_a_file_is_created_with_its_folders(harness: ToolHarness) -> None:
     assert result.files_changed == (str(path),)
 
 
-async def test_what_was_just_written_may_be_written_again(harness: ToolHarness) -> None:
+async def test_just_written_file_may_be_rewritten(harness: ToolHarness) -> None:
     await harness.call("write", path="a", content="1\n")
     result = await harness.call("write", path="a", content="2\n")
     assert result.text == "Replaced a (+1 -1)."
@@ -56,7 +56,7 @@ async def test_a_file_not_read_before_is_not_replaced(harness: ToolHarness) -> N
     assert path.read_text() == "new\n"
 
 
-async def test_a_file_changed_since_it_was_read_is_not_replaced(harness: ToolHarness) -> None:
+async def test_file_changed_since_reading_is_not_replaced(harness: ToolHarness) -> None:
     path = harness.put("a", "one\n")
     await harness.call("read", path="a")
     path.write_text("one, by a person\n")
@@ -65,7 +65,7 @@ async def test_a_file_changed_since_it_was_read_is_not_replaced(harness: ToolHar
     assert path.read_text() == "one, by a person\n"
 
 
-async def test_a_file_deleted_since_it_was_read_comes_back_only_on_purpose(harness: ToolHarness) -> None:
+async def test_file_deleted_since_reading_returns_deliberately_only(harness: ToolHarness) -> None:
     path = harness.put("a", "one\n")
     await harness.call("read", path="a")
     path.unlink()
@@ -121,7 +121,7 @@ async def test_encoding_mark_and_line_endings_stay(harness: ToolHarness, before:
     assert path.read_bytes() == after
 
 
-async def test_a_character_that_the_file_cannot_hold_changes_nothing(harness: ToolHarness) -> None:
+async def test_character_unknown_to_the_file_changes_nothing(harness: ToolHarness) -> None:
     path = harness.put("a", "é à\n".encode("latin-1"))
     await harness.call("read", path="a")
     with pytest.raises(ToolError, match="Latin-1, which cannot hold `→`"):
@@ -132,7 +132,7 @@ async def test_a_character_that_the_file_cannot_hold_changes_nothing(harness: To
     assert sorted(each.name for each in harness.root.iterdir()) == ["a"]
 
 
-async def test_a_link_stays_a_link_and_its_target_is_written(harness: ToolHarness) -> None:
+async def test_link_stays_and_its_target_is_written(harness: ToolHarness) -> None:
     harness.put("real/a", "one\n")
     (harness.root / "link").symlink_to("real/a")
     await harness.call("read", path="link")
@@ -161,14 +161,14 @@ def intents_in_closed_folder(folder: Path) -> list[tuple[int, bool]]:
     return told
 
 
-def test_the_guard_hears_of_a_file_that_cannot_be_replaced_like_another() -> None:
+def test_guard_is_told_of_an_unreplaceable_file() -> None:
     with unprivileged.folder() as folder:
         told = unprivileged.call(intents_in_closed_folder, folder)
     assert told == [(1, True), (1, False), (2, False), (1, False), (1, False)]
 
 
 @pytest.mark.parametrize("given", ["new/", "folder", ".", "/", "file/below", "n" * 300, "d/" * 2500 + "x"])
-async def test_a_path_that_cannot_be_a_file_is_refused(harness: ToolHarness, given: str) -> None:
+async def test_impossible_path_is_refused(harness: ToolHarness, given: str) -> None:
     harness.put("file", "x")
     (harness.root / "folder").mkdir()
     with pytest.raises(ToolError):
@@ -187,7 +187,7 @@ async def test_a_binary_file_is_not_replaced_by_text(harness: ToolHarness) -> No
         await harness.call("write", path="a", content="x")
 
 
-async def test_an_interrupt_waits_for_the_file_to_be_whole(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_interrupt_waits_for_the_whole_file(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write is held up by its lock, cancelled, then released: it must be over when the call has ended."""
     locks = harness.folder / "locks"
     locks.mkdir(exist_ok=True)
@@ -211,7 +211,7 @@ async def test_an_interrupt_waits_for_the_file_to_be_whole(harness: ToolHarness,
     assert sorted(each.name for each in harness.root.iterdir()) == ["a"]
 
 
-def test_the_intent_names_the_file_that_would_be_written(harness: ToolHarness, tmp_path: Path) -> None:
+def test_intent_names_the_file_to_write(harness: ToolHarness, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (harness.root / "link").symlink_to(tmp_path / "outside")
     intents = Write().intents(WriteArgs(path="link/new", content=""), harness.services)

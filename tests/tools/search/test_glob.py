@@ -26,7 +26,7 @@ async def glob(harness: ToolHarness, pattern: str, path: str = ".") -> CallResul
     return await Glob().run(GlobArgs(pattern, path), harness.context)
 
 
-async def test_names_come_sorted_by_path_and_without_what_git_ignores(harness: ToolHarness) -> None:
+async def test_names_are_sorted_without_git_ignored_ones(harness: ToolHarness) -> None:
     for name in ("b.py", "a/z.py", "a/b/c.py", "a-b.py", "node_modules/x.py", ".git/x.py", "notes.txt", ".ci/d.py"):
         harness.put(name, "")
     harness.put(".gitignore", "node_modules/\n")
@@ -38,20 +38,20 @@ async def test_names_come_sorted_by_path_and_without_what_git_ignores(harness: T
 @pytest.mark.parametrize(
     "pattern", ["src/**/*.py", "./src/**/*.py", "{root}/src/**/*.py", "/src/**/*.py", "src/", "**/src/*/b.py"]
 )
-async def test_a_pattern_may_be_written_in_the_usual_ways(harness: ToolHarness, pattern: str) -> None:
+async def test_pattern_works_in_the_usual_notations(harness: ToolHarness, pattern: str) -> None:
     harness.put("src/x/b.py", "")
     harness.put("other.txt", "")
     assert (await glob(harness, pattern.format(root=harness.root))).text == "src/x/b.py"
 
 
-async def test_a_path_narrows_the_search_and_names_stay_relative_to_the_workspace(harness: ToolHarness) -> None:
+async def test_path_narrows_while_names_stay_workspace_relative(harness: ToolHarness) -> None:
     harness.put("src/a.py", "")
     harness.put("lib/b.py", "")
     assert (await glob(harness, "*.py", "src")).text == "src/a.py"
     assert (await glob(harness, "*.py", str(harness.root / "lib"))).text == "lib/b.py"
 
 
-async def test_no_match_is_an_answer_and_a_bracket_gets_a_hint(harness: ToolHarness) -> None:
+async def test_no_match_is_an_answer_brackets_get_hint(harness: ToolHarness) -> None:
     result = await glob(harness, "*.rs")
     assert (result.text, result.is_error) == ("[No file matches *.rs.]", False)
     harness.put("app/[id]/page.tsx", "")
@@ -70,15 +70,13 @@ async def test_no_match_is_an_answer_and_a_bracket_gets_a_hint(harness: ToolHarn
         ("*", "pipe", "neither a file nor a folder"),
     ],
 )
-async def test_what_cannot_be_searched_is_refused_with_the_reason(
-    harness: ToolHarness, pattern: str, path: str, problem: str
-) -> None:
+async def test_unsearchable_place_is_refused_with_reason(harness: ToolHarness, pattern: str, path: str, problem: str) -> None:
     os.mkfifo(harness.root / "pipe")
     with pytest.raises(ToolError, match=problem):
         await glob(harness, pattern, path)
 
 
-async def test_protected_files_are_not_named_and_their_number_is(harness: ToolHarness) -> None:
+async def test_protected_files_are_counted_not_named(harness: ToolHarness) -> None:
     harness.put(".env", "TOKEN=1")
     harness.put("sub/.env", "TOKEN=2")
     harness.put("a.py", "")
@@ -95,7 +93,7 @@ async def test_a_search_outside_says_so_before_it_happens(harness: ToolHarness, 
     assert Glob().intents(GlobArgs("*"), harness.services) == (ReadIntent(harness.root, ".", inside=True),)
 
 
-async def test_a_link_out_of_the_workspace_is_not_followed(harness: ToolHarness, tmp_path: Path) -> None:
+async def test_link_out_of_the_workspace_is_not_followed(harness: ToolHarness, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("x")
     (harness.root / "away").symlink_to(tmp_path)
     (harness.root / "loop").symlink_to(harness.root)
@@ -103,7 +101,7 @@ async def test_a_link_out_of_the_workspace_is_not_followed(harness: ToolHarness,
     assert (await glob(harness, "*.txt")).text == "a.txt"
 
 
-async def test_a_line_break_in_a_name_does_not_look_like_another_name(harness: ToolHarness) -> None:
+async def test_line_break_in_a_name_stays_recognisable(harness: ToolHarness) -> None:
     (harness.root / "a\nb\x1b[31m.txt").touch()
     (harness.root / os.fsdecode(b"latin-\xe9.txt")).touch()
     assert (await glob(harness, "*.txt")).text == "a\\x0ab\\x1b[31m.txt\nlatin-\ufffd.txt"
@@ -125,7 +123,7 @@ async def test_long_names_are_cut_by_size_too(harness: ToolHarness) -> None:
     assert "of 300 files" in result.text
 
 
-async def test_a_large_tree_with_loops_is_answered_in_time(harness: ToolHarness) -> None:
+async def test_large_tree_with_loops_is_answered_in_time(harness: ToolHarness) -> None:
     for folder in range(100):
         (harness.root / f"d{folder}").mkdir()
         (harness.root / f"d{folder}/loop").symlink_to(harness.root)

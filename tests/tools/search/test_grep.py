@@ -53,7 +53,7 @@ async def search(grep: Grep, harness: ToolHarness, pattern: str, **arguments: An
     return await grep.run(GrepArgs(pattern, **arguments), harness.context)
 
 
-async def test_lines_come_with_path_and_number_sorted_by_path(harness: ToolHarness, grep: Grep) -> None:
+async def test_lines_come_sorted_with_path_and_number(harness: ToolHarness, grep: Grep) -> None:
     harness.put("b.py", "import os\nx = 1\n")
     harness.put("a/z.py", "no\nimport sys\n")
     harness.put(".ci/run", "import this\n")
@@ -71,7 +71,7 @@ async def test_names_and_counts_are_to_be_had_too(harness: ToolHarness, grep: Gr
     assert (await search(grep, harness, "x", output_mode="count")).text == "a.txt:2\nb.txt:1"
 
 
-async def test_lines_around_a_match_are_marked_and_groups_are_parted(harness: ToolHarness, grep: Grep) -> None:
+async def test_context_lines_are_marked_and_groups_separated(harness: ToolHarness, grep: Grep) -> None:
     harness.put("a.txt", "1\n2\nhit\n4\n5\n6\n7\nhit\n")
     harness.put("b.txt", "hit\n")
     assert (await search(grep, harness, "hit", context=1)).text.splitlines() == [
@@ -101,7 +101,7 @@ async def test_the_usual_spellings_of_grep_are_understood(harness: ToolHarness) 
         ("cobol", ""),
     ],
 )
-async def test_a_type_narrows_to_the_files_of_a_language(harness: ToolHarness, grep: Grep, name: str, files: str) -> None:
+async def test_type_narrows_to_files_of_a_language(harness: ToolHarness, grep: Grep, name: str, files: str) -> None:
     for path in ("a.py", "b.pyi", "c.js", "d.mjs", "sub/Makefile", "e.toml", "poetry.lock", "py", "f.txt"):
         harness.put(path, "hit\n")
     found = (await search(grep, harness, "hit", type=name, output_mode="files")).text
@@ -128,9 +128,7 @@ async def test_pages_follow_each_other_without_gap_or_overlap(harness: ToolHarne
     assert (await search(grep, harness, "hit", offset=500)).text == "[No matches after the skipped lines.]"
 
 
-async def test_what_git_ignores_what_is_binary_and_what_is_a_link_is_left_out(
-    harness: ToolHarness, grep: Grep, tmp_path: Path
-) -> None:
+async def test_ignored_binary_and_linked_files_are_left_out(harness: ToolHarness, grep: Grep, tmp_path: Path) -> None:
     harness.put(".gitignore", "*.log\n")
     harness.put("a.log", "needle")
     harness.put("bin", b"needle\0\n")
@@ -147,7 +145,7 @@ async def test_a_folder_without_any_text_has_no_match(harness: ToolHarness, grep
     assert (await search(grep, harness, "needle", glob="bin")).text == "[No matches.]"
 
 
-async def test_encodings_and_line_ends_do_not_hide_a_match(harness: ToolHarness, grep: Grep) -> None:
+async def test_encodings_and_line_ends_hide_no_match(harness: ToolHarness, grep: Grep) -> None:
     harness.put("bom.txt", b"\xef\xbb\xbffirst\n")
     harness.put("crlf.txt", b"first\r\nlast\r\n")
     harness.put("latin.txt", b"first caf\xe9\n")
@@ -157,7 +155,7 @@ async def test_encodings_and_line_ends_do_not_hide_a_match(harness: ToolHarness,
     assert (await search(grep, harness, "caf")).text == "latin.txt:1:first caf\ufffd"
 
 
-async def test_a_glob_narrows_and_never_brings_back_what_is_ignored(harness: ToolHarness, grep: Grep) -> None:
+async def test_glob_narrows_and_never_restores_ignored_files(harness: ToolHarness, grep: Grep) -> None:
     harness.put(".gitignore", "*.log\nbuild/\n")
     for name in ("a.py", "src/b.py", "src/c.ts", "x.log", "build/d.py"):
         harness.put(name, "needle\n")
@@ -166,7 +164,7 @@ async def test_a_glob_narrows_and_never_brings_back_what_is_ignored(harness: Too
     assert (await search(grep, harness, "needle", glob="*.log")).text == "[No matches.]"
 
 
-async def test_a_file_is_searched_by_its_name_even_when_it_is_ignored(harness: ToolHarness, grep: Grep) -> None:
+async def test_ignored_file_named_directly_is_searched(harness: ToolHarness, grep: Grep) -> None:
     harness.put(".gitignore", "*.log\n")
     harness.put("sub/a.log", "needle\n")
     assert (await search(grep, harness, "needle", path="sub/a.log")).text == "sub/a.log:1:needle"
@@ -198,7 +196,7 @@ async def test_protected_files_are_never_opened(harness: ToolHarness, grep: Grep
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "*", "a{2,1}", "[z-a]", "(?P<n>x)(?P<n>y)", "\\"])
-async def test_a_bad_pattern_is_a_word_to_the_model(harness: ToolHarness, grep: Grep, pattern: str) -> None:
+async def test_bad_pattern_is_explained_to_the_model(harness: ToolHarness, grep: Grep, pattern: str) -> None:
     harness.put("a.txt", "x\n")
     with pytest.raises(ToolError, match=r"The pattern cannot be used: .+\. Escape literal"):
         await search(grep, harness, pattern)
@@ -220,7 +218,7 @@ async def test_a_bad_pattern_is_a_word_to_the_model(harness: ToolHarness, grep: 
         ({"pattern": "a", "path": "gone"}, "does not exist"),
     ],
 )
-async def test_arguments_that_make_no_sense_are_refused_with_the_reason(
+async def test_senseless_arguments_are_refused_with_the_reason(
     harness: ToolHarness, grep: Grep, arguments: dict[str, Any], problem: str
 ) -> None:
     harness.put("a.txt", "x\n")
@@ -228,7 +226,7 @@ async def test_arguments_that_make_no_sense_are_refused_with_the_reason(
         await search(grep, harness, **arguments)
 
 
-async def test_names_that_look_like_options_or_hold_line_breaks_are_searched(harness: ToolHarness, grep: Grep) -> None:
+async def test_names_like_options_or_with_breaks_are_searched(harness: ToolHarness, grep: Grep) -> None:
     for name in ("--help", "-", "-e x", "a\nb.txt", "colon:3:x", "ü.txt"):
         harness.put(name, "needle\n")
     (harness.root / os.fsdecode(b"\xff.txt")).write_text("needle\n")
@@ -238,7 +236,7 @@ async def test_names_that_look_like_options_or_hold_line_breaks_are_searched(har
     assert (await search(grep, harness, "-e")).text == "[No matches.]"
 
 
-async def test_answers_are_bounded_in_lines_in_bytes_and_in_width(harness: ToolHarness, grep: Grep) -> None:
+async def test_answers_are_bounded_in_every_direction(harness: ToolHarness, grep: Grep) -> None:
     for number in range(300):
         harness.put(f"f{number:03}.txt", "needle\n" * 50)
     lines = (await search(grep, harness, "needle")).text.splitlines()
@@ -261,7 +259,7 @@ async def test_a_long_line_is_cut_around_its_match(harness: ToolHarness, grep: G
     assert max(map(len, (first, second, third))) < 320
 
 
-async def test_a_secret_that_a_long_line_is_cut_in_is_not_shown_by_half(harness: ToolHarness, grep: Grep) -> None:
+async def test_secret_in_a_cut_line_shows_nowhere_half(harness: ToolHarness, grep: Grep) -> None:
     harness.services = replace(harness.services, secrets=Secrets([Secret("PASSWORD", "kD9vvQz81xwLm")]))
     for begin in range(1985, 2002):
         harness.put(f"f{begin}.txt", "-" * begin + "kD9vvQz81xwLm" + "y" * 5000)
@@ -270,9 +268,7 @@ async def test_a_secret_that_a_long_line_is_cut_in_is_not_shown_by_half(harness:
 
 
 @pytest.mark.parametrize("mode", ["content", "files", "count"])
-async def test_a_name_that_is_a_link_while_it_is_searched_shows_nothing_of_where_it_leads(
-    harness: ToolHarness, tmp_path: Path, mode: str
-) -> None:
+async def test_file_turned_link_reveals_nothing_of_its_target(harness: ToolHarness, tmp_path: Path, mode: str) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/a.txt").write_text("needle of somebody else\n")
     harness.put("a.txt", "mine\n")
@@ -334,7 +330,7 @@ async def test_a_search_program_that_fails_is_told_of(harness: ToolHarness, ends
     assert (shown, told) == ("some files could not be searched", ["[Some files could not be searched.]"])
 
 
-async def test_a_file_that_is_too_large_for_the_stand_in_is_told_of(harness: ToolHarness) -> None:
+async def test_file_too_large_for_fallback_is_reported(harness: ToolHarness) -> None:
     harness.put("b.txt", "needle\n")
     os.truncate(harness.put("a.txt", "hay\n" * 5000), 300 << 20)
     shown, told = await missed(Grep(stand_in()), harness, "needle")
@@ -374,7 +370,7 @@ async def test_hits_stay_in_order_however_many_programs_search(harness: ToolHarn
 
 
 @pytest.mark.soak
-async def test_thirty_thousand_files_are_searched_in_three_seconds_of_one_processor(harness: ToolHarness, grep: Grep) -> None:
+async def test_thirty_thousand_files_take_bounded_processor_time(harness: ToolHarness, grep: Grep) -> None:
     for number in range(30_000):
         harness.put(f"d{number // 50}/f{number % 50}.py", "def name(value):\n    return other in value\n" * 25)
     harness.put("z.py", "the_needle = 1\n")
@@ -406,7 +402,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("pattern", NEEDED)
-def test_the_stand_in_looks_first_for_what_every_match_holds(pattern: str) -> None:
+def test_fallback_looks_for_required_text_first(pattern: str) -> None:
     compiled = plain_grep.compile_pattern(pattern, ignore_case=False, multiline=False)
     assert plain_grep.needed_bytes(compiled).decode() == NEEDED[pattern]
 
@@ -422,9 +418,7 @@ def test_no_file_that_matches_is_passed_over(pieces: list[str], text: str, ignor
         assert plain_grep.may_match(text.encode(), plain_grep.needed_bytes(pattern), pattern)
 
 
-async def test_a_frequent_word_ends_the_search_before_all_files_are_found(
-    harness: ToolHarness, grep: Grep, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_frequent_word_ends_the_search_early(harness: ToolHarness, grep: Grep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.tools.search.grep.WalkLimits", partial(WalkLimits, max_entries=450))
     for number in range(600):
         harness.put(f"{number // 10:02}/{number:03}.txt", "word\n" * 4 + "rare\n" * (number == 70))
@@ -456,7 +450,7 @@ async def test_a_search_outside_says_so_before_it_happens(harness: ToolHarness, 
     assert Grep().intents(GrepArgs("x", ".."), harness.services) == (ReadIntent(tmp_path, "..", inside=False),)
 
 
-def test_a_program_that_the_workspace_brings_along_is_not_run(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_of_the_workspace_is_not_run(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = harness.put("bin/rg", "#!/bin/sh\ntouch owned\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(fake.parent))
@@ -500,7 +494,7 @@ PATTERNS = st.builds(
     multiline=st.booleans(),
     head_limit=st.sampled_from([2, 5, 200]),
 )
-def test_the_stand_in_gives_the_same_answer_as_ripgrep(
+def test_fallback_answers_the_same_as_ripgrep(
     tmp_path: Path,
     files: list[tuple[list[str], str, bool]],
     names: list[str],

@@ -60,7 +60,7 @@ async def begin(harness: ToolHarness, command: str, **more: object) -> CallResul
     return await harness.call("shell", command=command, background=True, **more)
 
 
-async def test_output_of_long_ago_is_removed_when_a_job_begins(harness: ToolHarness) -> None:
+async def test_old_output_is_removed_when_a_job_begins(harness: ToolHarness) -> None:
     folder = harness.folder / "jobs"
     folder.mkdir()
     old, recent = folder / "old", folder / "recent"
@@ -71,7 +71,7 @@ async def test_output_of_long_ago_is_removed_when_a_job_begins(harness: ToolHarn
     assert (old.exists(), recent.exists()) == (False, True)
 
 
-async def test_a_server_in_the_background_is_looked_at_and_stopped(harness: ToolHarness) -> None:
+async def test_background_server_is_inspected_and_stopped(harness: ToolHarness) -> None:
     n = unique_seconds()
     begun = await begin(harness, f"echo ready; sleep {n} & sleep {n}")
     assert begun.text.startswith(f"ready\n[job 1 (echo ready; sleep {n} & sleep {n}): runs, 1 s, pid ")
@@ -85,13 +85,13 @@ async def test_a_server_in_the_background_is_looked_at_and_stopped(harness: Tool
     assert jobs_of(harness).news() == []  # the model has just been told
 
 
-async def test_what_fails_at_once_is_known_at_once(harness: ToolHarness) -> None:
+async def test_immediate_failure_is_reported_at_once(harness: ToolHarness) -> None:
     failed = await begin(harness, "echo no such port >&2; exit 3")
     assert failed.is_error
     assert failed.text == "no such port\n[job 1 (echo no such port >&2; exit 3): ended: exit 3 after 0 s]\n"
 
 
-async def test_the_call_returns_within_a_moment_and_the_end_is_told_once(harness: ToolHarness) -> None:
+async def test_call_returns_soon_and_end_is_reported_once(harness: ToolHarness) -> None:
     command = "while [ ! -e on ]; do sleep 0.05; done; echo done; exit 4"
     await begin(harness, command)
     assert jobs_of(harness).news() == []
@@ -120,12 +120,12 @@ async def test_each_look_tells_what_is_new(harness: ToolHarness) -> None:
     assert (await harness.call("jobs", action="output", id=1)).text.startswith("two\n[job 1")
 
 
-async def test_a_line_without_an_end_and_a_progress_bar_are_told_as_a_person_sees_them(harness: ToolHarness) -> None:
+async def test_unfinished_lines_and_progress_show_as_seen(harness: ToolHarness) -> None:
     begun = await begin(harness, r"printf '10%%\r20%%\r\033[31mListening on 8000'; sleep 60")
     assert begun.text.startswith("Listening on 8000\n[job 1")
 
 
-async def test_a_job_does_not_move_the_directory_and_is_judged_as_any_command(harness: ToolHarness) -> None:
+async def test_job_keeps_the_directory_and_is_judged_normally(harness: ToolHarness) -> None:
     (harness.root / "sub").mkdir()
     await begin(harness, "cd sub; pwd")
     assert (await harness.call("shell", command="pwd")).text == f"{harness.root}\n[exit 0]\n"
@@ -141,9 +141,7 @@ async def test_a_time_limit_holds_for_a_job_too(harness: ToolHarness) -> None:
     assert gone(n)
 
 
-async def test_a_flood_costs_bounded_memory_and_disk_and_both_ends_are_in_the_file(
-    harness: ToolHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_flood_stays_bounded_with_both_ends_kept(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_jobs, "MAX_FILE_BYTES", 100_000)
     command = "echo first; seq 300000; echo last"
     await begin(harness, command)
@@ -160,7 +158,7 @@ async def test_a_flood_costs_bounded_memory_and_disk_and_both_ends_are_in_the_fi
     assert file.stat().st_size < 130_000
 
 
-async def test_all_that_a_job_printed_stays_with_the_session_when_it_was_much(harness: ToolHarness) -> None:
+async def test_large_job_output_stays_with_the_session(harness: ToolHarness) -> None:
     told = await begin(harness, "seq 20000")
     path = Path(told.text.split("all it printed: ")[1].split(" — ")[0])
     assert path.parent == harness.folder
@@ -201,7 +199,7 @@ async def test_jobs_end_with_the_conversation_and_leave_nothing(harness: ToolHar
     assert list((harness.folder / "commands").iterdir()) == []
 
 
-async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(harness: ToolHarness) -> None:
+async def test_detached_job_continues_with_output_beyond_wolo(harness: ToolHarness) -> None:
     n = unique_seconds()
     await begin(
         harness, f"echo one; while [ ! -e go ]; do sleep 0.05; done; head -c 300000 /dev/zero | tr '\\0' x; echo two; sleep {n}"
@@ -223,7 +221,7 @@ async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(h
     await until(lambda: _forgets(harness))
 
 
-async def test_a_killed_job_has_the_exit_code_of_a_shell(harness: ToolHarness) -> None:
+async def test_killed_job_has_the_shell_exit_code(harness: ToolHarness) -> None:
     result = await harness.call("shell", command="kill -9 $$", background=True)
     assert "exit 137 after" in result.text
 
@@ -236,7 +234,7 @@ def _forgets(harness: ToolHarness) -> bool:
     return not list((harness.folder / "commands").iterdir())
 
 
-async def test_an_undetached_job_is_what_the_next_wolo_ends(harness: ToolHarness) -> None:
+async def test_undetached_job_is_ended_by_the_next_wolo(harness: ToolHarness) -> None:
     """The twin of the test above: without the note, closing ends it."""
     n = unique_seconds()
     await begin(harness, f"sleep {n}")
@@ -244,7 +242,7 @@ async def test_an_undetached_job_is_what_the_next_wolo_ends(harness: ToolHarness
     assert gone(n)
 
 
-async def test_what_cannot_be_detached_says_why(harness: ToolHarness) -> None:
+async def test_undetachable_job_says_why(harness: ToolHarness) -> None:
     jobs = jobs_of(harness)
     await begin(harness, "true")
     with pytest.raises(ToolError, match="has ended"):
@@ -257,7 +255,7 @@ async def test_what_cannot_be_detached_says_why(harness: ToolHarness) -> None:
         jobs.detach(jobs.find(2))
 
 
-async def test_walls_are_taken_down_when_everything_of_a_job_has_ended(harness: ToolHarness) -> None:
+async def test_sandbox_ends_after_everything_of_its_job(harness: ToolHarness) -> None:
     tidied: list[str] = []
 
     harness.services.sandbox.walls = Sandbox(lambda: tidied.append("tidied"))
@@ -285,7 +283,7 @@ async def test_starts_and_ends_are_heard(harness: ToolHarness) -> None:
     assert heard == [(1, "started"), (1, "ended"), (2, "started"), (2, "ended")]
 
 
-async def test_a_call_that_is_interrupted_takes_its_job_along(harness: ToolHarness) -> None:
+async def test_interrupted_call_takes_its_job_along(harness: ToolHarness) -> None:
     n = unique_seconds()
     call = asyncio.ensure_future(begin(harness, f"sleep {n}"))
     await until(lambda: alive(n))
@@ -295,7 +293,7 @@ async def test_a_call_that_is_interrupted_takes_its_job_along(harness: ToolHarne
     assert gone(n)
 
 
-async def test_a_job_that_was_detached_at_once_outlives_the_call_that_started_it(harness: ToolHarness) -> None:
+async def test_immediately_detached_job_outlives_its_call(harness: ToolHarness) -> None:
     n = unique_seconds()
     call = asyncio.ensure_future(begin(harness, f"echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; sleep {n}"))
     await until(lambda: bool(jobs_of(harness).running))
@@ -323,14 +321,14 @@ async def test_a_job_that_was_detached_at_once_outlives_the_call_that_started_it
         ({"action": "output", "wait_s": 1e9}, "wait_s is in seconds"),
     ],
 )
-async def test_arguments_that_make_no_sense_are_refused_with_the_reason(
+async def test_senseless_arguments_are_refused_with_the_reason(
     harness: ToolHarness, arguments: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(ToolError, match=complaint):
         await harness.call("jobs", **arguments)
 
 
-async def test_among_several_a_job_is_named_by_its_number(harness: ToolHarness) -> None:
+async def test_job_among_several_is_named_by_number(harness: ToolHarness) -> None:
     await begin(harness, "true")
     await begin(harness, "true")
     with pytest.raises(ToolError, match=r"Which job\? There are 1, 2\."):

@@ -24,7 +24,7 @@ from wolo.tools.shell.shell import ShellArgs
 from wolo.tools.tool_values import CallResult, Interrupted, Output
 
 
-async def test_a_command_gives_its_output_and_its_exit_code(harness: ToolHarness) -> None:
+async def test_command_gives_output_and_exit_code(harness: ToolHarness) -> None:
     result = await harness.call("shell", command="echo out; echo err >&2")
     assert (result.text, result.is_error) == ("out\nerr\n[exit 0]\n", False)
     assert isinstance(result.view, Output)
@@ -43,7 +43,7 @@ async def test_a_command_gives_its_output_and_its_exit_code(harness: ToolHarness
         ("return 5 2>/dev/null || exit 6", "(no output)\n[exit 6]\n"),
     ],
 )
-async def test_a_failure_is_an_error_and_tells_its_code(harness: ToolHarness, command: str, text: str) -> None:
+async def test_failure_is_an_error_with_its_code(harness: ToolHarness, command: str, text: str) -> None:
     result = await harness.call("shell", command=command)
     assert (result.text, result.is_error) == (text, True)
 
@@ -57,21 +57,21 @@ async def test_a_failure_is_an_error_and_tells_its_code(harness: ToolHarness, co
         ("true; bash -c 'kill -9 $$'; exit $?", 137, "[exit 137]"),
     ],
 )
-async def test_a_killed_command_has_the_exit_code_of_a_shell(harness: ToolHarness, command: str, code: int, said: str) -> None:
+async def test_killed_command_has_the_shell_exit_code(harness: ToolHarness, command: str, code: int, said: str) -> None:
     result = await harness.call("shell", command=command)
     assert isinstance(result.view, Output)
     assert (result.view.exit_code, result.is_error) == (code, True)
     assert said in result.text
 
 
-async def test_a_command_of_many_lines_with_quotes_and_a_heredoc_is_run_as_it_is(harness: ToolHarness) -> None:
+async def test_multiline_command_with_heredoc_runs_unchanged(harness: ToolHarness) -> None:
     result = await harness.call(
         "shell", command="cat <<'X'\n$HOME \"two\" 'one' `no` \\\nX\nfor i in 1 2\ndo echo $i\ndone\n# end"
     )
     assert result.text == "$HOME \"two\" 'one' `no` \\\n1\n2\n[exit 0]\n"
 
 
-async def test_a_syntax_error_speaks_of_the_command_and_of_nothing_of_ours(harness: ToolHarness) -> None:
+async def test_syntax_error_speaks_only_of_the_command(harness: ToolHarness) -> None:
     text = (await harness.call("shell", command="echo (")).text
     assert "syntax error" in text
     assert "wolo" not in text
@@ -107,7 +107,7 @@ async def test_all_calls_share_the_directory(harness: ToolHarness) -> None:
     assert tool.intents(ShellArgs("ls"), second.services) == (RunIntent("ls", harness.root / "sub"),)
 
 
-async def test_a_directory_that_vanished_is_told_with_the_one_used_instead(harness: ToolHarness) -> None:
+async def test_vanished_directory_is_reported_with_its_replacement(harness: ToolHarness) -> None:
     await harness.call("shell", command="mkdir sub; cd sub")
     (harness.root / "sub").rmdir()
     assert harness.toolbox.decode("shell", {"command": "pwd"})[0].intents(ShellArgs("pwd"), harness.services) == (
@@ -121,7 +121,7 @@ async def test_a_directory_that_vanished_is_told_with_the_one_used_instead(harne
     assert (await harness.call("shell", command="pwd")).text == f"{harness.root}\n[exit 0]\n"
 
 
-async def test_a_command_that_removes_its_own_directory_is_noticed_by_the_next(harness: ToolHarness) -> None:
+async def test_removed_own_directory_is_noticed_next_time(harness: ToolHarness) -> None:
     await harness.call("shell", command="mkdir sub; cd sub")
     assert (await harness.call("shell", command="rm -r ../sub")).text == "(no output)\n[exit 0]\n"
     assert "no longer exists" in (await harness.call("shell", command="true")).text
@@ -134,12 +134,12 @@ async def test_when_the_whole_workspace_is_gone_nothing_runs(harness: ToolHarnes
 
 
 @pytest.mark.parametrize("command", ["cd sub; exec true", "cd sub; trap 'true' EXIT", "cd sub; kill -9 $$"])
-async def test_when_the_shell_cannot_tell_where_it_went_the_next_directory_is_stated(harness: ToolHarness, command: str) -> None:
+async def test_unknown_shell_directory_states_the_next_one(harness: ToolHarness, command: str) -> None:
     (harness.root / "sub").mkdir()
     assert f"[the next command runs in {harness.root}]" in (await harness.call("shell", command=command)).text
 
 
-async def test_start_up_files_aliases_and_exported_functions_change_nothing(
+async def test_start_files_aliases_and_functions_change_nothing(
     harness: ToolHarness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     trap = tmp_path / "trap.sh"
@@ -154,9 +154,7 @@ async def test_start_up_files_aliases_and_exported_functions_change_nothing(
     assert result.text.startswith(f"{harness.root}/sub\n[exit 0]\n")
 
 
-async def test_secrets_and_hooks_do_not_reach_a_command_but_a_virtual_environment_on_the_path_does(
-    harness: ToolHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_secrets_and_hooks_stay_out_virtual_environment_in(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = ["OPENAI_API_KEY", "MY_TOKEN", "DB_PASSWORD", "SSH_AUTH_SOCK", "LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS"]
     hidden += [
         "GIT_EXTERNAL_DIFF",
@@ -184,7 +182,7 @@ BACKGROUND = ["sleep {n} &", "setsid sleep {n} &", "nohup sleep {n} &", "(setsid
 
 
 @pytest.mark.parametrize("command", BACKGROUND)
-async def test_a_background_process_holds_nothing_up_and_is_listed_until_it_is_ended(harness: ToolHarness, command: str) -> None:
+async def test_background_process_is_listed_and_delays_nothing(harness: ToolHarness, command: str) -> None:
     n = unique_seconds()
     result = await harness.call("shell", command=f"echo up\n{command.format(n=n)}")
     assert re.fullmatch(
@@ -218,7 +216,7 @@ class Sandbox:
 
 
 @pytest.mark.parametrize("command", ["sleep 60 & echo up", "(sleep 60 & wait) & echo up"])
-async def test_what_ends_with_the_sandbox_is_told(harness: ToolHarness, command: str) -> None:
+async def test_end_with_the_sandbox_is_reported(harness: ToolHarness, command: str) -> None:
     harness.services.sandbox.walls = Sandbox()
     harness.confined = True
     result = await harness.call("shell", command=command)
@@ -228,7 +226,7 @@ async def test_what_ends_with_the_sandbox_is_told(harness: ToolHarness, command:
     )
 
 
-async def test_a_server_started_by_one_command_answers_the_next(harness: ToolHarness) -> None:
+async def test_server_of_one_command_answers_the_next(harness: ToolHarness) -> None:
     await harness.call("shell", command=f"{sys.executable} -u -m http.server 0 --bind 127.0.0.1 >log 2>&1 &")
     await until(lambda: "port" in (harness.root / "log").read_text())
     port = re.search(r"port (\d+)", (harness.root / "log").read_text())
@@ -255,7 +253,7 @@ KEYBOARD = {
 
 
 @pytest.mark.parametrize("command", KEYBOARD.values(), ids=KEYBOARD)
-async def test_what_waits_for_a_keyboard_ends_at_once_and_fails_visibly(harness: ToolHarness, command: str) -> None:
+async def test_keyboard_wait_ends_at_once_visibly_failing(harness: ToolHarness, command: str) -> None:
     program = command.split()[0]
     if program in PACKAGES:
         require(program)
@@ -270,7 +268,7 @@ async def test_what_waits_for_a_keyboard_ends_at_once_and_fails_visibly(harness:
 @pytest.mark.parametrize(
     "command", ["less file", "git log", "git diff HEAD~1", "more file", "ssh-keygen -f key", "man bash", "top"]
 )
-async def test_pagers_and_programs_that_take_no_answer_for_one_come_to_an_end(harness: ToolHarness, command: str) -> None:
+async def test_pagers_and_stubborn_programs_come_to_an_end(harness: ToolHarness, command: str) -> None:
     repository(harness)
     result = await harness.call("shell", command=f"{command} || true", timeout_s=60)
     assert "timed out" not in result.text
@@ -289,7 +287,7 @@ async def test_a_rebase_goes_on_without_an_editor(harness: ToolHarness) -> None:
     assert git(harness, "log", "-1", "--format=%s") == "side"
 
 
-async def test_a_time_limit_ends_everything_and_keeps_what_was_printed(harness: ToolHarness) -> None:
+async def test_time_limit_ends_everything_keeping_the_output(harness: ToolHarness) -> None:
     n = unique_seconds()
     result = await harness.call("shell", command=f"trap '' TERM; (sleep {n}) & echo before; sleep {n}", timeout_s=1)
     assert result.text.startswith("before\n[timed out after 1 s: the command and everything it started were ended]\n")
@@ -297,12 +295,12 @@ async def test_a_time_limit_ends_everything_and_keeps_what_was_printed(harness: 
     assert gone(n)
 
 
-async def test_the_time_limit_of_the_settings_holds_where_the_call_names_none(harness: ToolHarness) -> None:
+async def test_settings_time_limit_holds_without_an_own_one(harness: ToolHarness) -> None:
     harness.services = replace(harness.services, shell_timeout_s=0.3)
     assert "timed out after 0.3 s" in (await harness.call("shell", command="sleep 60")).text
 
 
-async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(harness: ToolHarness) -> None:
+async def test_interrupted_command_ends_and_reports_its_work(harness: ToolHarness) -> None:
     n = unique_seconds()
     task = asyncio.create_task(harness.call("shell", command=f"touch made; cd /tmp; echo part; (setsid sleep {n} &) ; sleep {n}"))
     await until(lambda: alive(n))
@@ -367,7 +365,7 @@ def test_a_flood_costs_neither_memory_nor_context(tmp_path: Path, command: str) 
     assert done.stdout.rstrip().endswith("[exit 0]")
 
 
-async def test_long_output_is_cut_in_the_middle_and_whole_in_the_file_that_is_named(harness: ToolHarness) -> None:
+async def test_long_output_is_cut_and_kept_in_file(harness: ToolHarness) -> None:
     text = (await harness.call("shell", command="seq 1 300000")).text
     assert text.startswith("1\n2\n3\n")
     assert "299999\n300000\n[Whole output, 300,000 lines: " in text
@@ -376,7 +374,7 @@ async def test_long_output_is_cut_in_the_middle_and_whole_in_the_file_that_is_na
     assert Path(kept[1]).read_text() == "".join(f"{number}\n" for number in range(1, 300_001))
 
 
-async def test_output_beyond_what_is_kept_says_so_in_the_file_and_in_the_footer(harness: ToolHarness, tmp_path: Path) -> None:
+async def test_output_beyond_the_bound_says_so_twice(harness: ToolHarness, tmp_path: Path) -> None:
     text = (await harness.call("shell", command="seq 1 3000000")).text
     assert re.search(r"\[Beginning and end of the output without [\d.]+ MB between, ", text)
     kept = next(tmp_path.glob("shell-*.txt")).read_text()
@@ -385,7 +383,7 @@ async def test_output_beyond_what_is_kept_says_so_in_the_file_and_in_the_footer(
     assert re.search(r"\n\[… [\d,]+ bytes in the middle were not saved …\]\n", kept)
 
 
-async def test_what_is_no_text_is_shown_without_control_codes(harness: ToolHarness) -> None:
+async def test_binary_output_shows_without_control_codes(harness: ToolHarness) -> None:
     result = await harness.call(
         "shell", command=r"printf 'caf\351 \000\033[31mred\033[0m 10%%\r100%%\n'; head -c 20000 /dev/urandom"
     )
@@ -394,7 +392,7 @@ async def test_what_is_no_text_is_shown_without_control_codes(harness: ToolHarne
     assert "100%\n" in result.text
 
 
-async def test_output_is_shown_while_the_command_runs_also_without_a_line_end(harness: ToolHarness) -> None:
+async def test_running_output_shows_without_line_end_too(harness: ToolHarness) -> None:
     shown: list[str] = []
     context = harness.services.for_call("call_1", shown.append)
     tool, args = harness.toolbox.decode("shell", {"command": "printf waiting; while [ ! -e go ]; do sleep 0.05; done; echo done"})
@@ -406,7 +404,7 @@ async def test_output_is_shown_while_the_command_runs_also_without_a_line_end(ha
     assert "".join(shown) == "waitingdone\n"
 
 
-async def test_a_progress_bar_is_shown_in_its_newest_state(harness: ToolHarness) -> None:
+async def test_progress_bar_shows_its_newest_state(harness: ToolHarness) -> None:
     shown: list[str] = []
     harness.progress = shown.append
     await harness.call("shell", command=r"for n in 1 2 3; do printf '\r%d0 percent' $n; sleep 0.3; done; printf '\r\nend\r\n'")
@@ -414,7 +412,7 @@ async def test_a_progress_bar_is_shown_in_its_newest_state(harness: ToolHarness)
     assert "percent\n20" in "".join(shown)
 
 
-async def test_a_flood_is_shown_a_few_times_a_second_and_not_more(harness: ToolHarness) -> None:
+async def test_flood_shows_a_few_times_a_second(harness: ToolHarness) -> None:
     shown: list[str] = []
     tool, args = harness.toolbox.decode("shell", {"command": "timeout 1 yes || true"})
     await tool.run(args, harness.services.for_call("call_1", shown.append))
@@ -422,7 +420,7 @@ async def test_a_flood_is_shown_a_few_times_a_second_and_not_more(harness: ToolH
     assert max(map(len, shown)) <= 4096
 
 
-async def test_files_that_a_command_made_changed_or_removed_are_named(harness: ToolHarness) -> None:
+async def test_files_touched_by_a_command_are_named(harness: ToolHarness) -> None:
     harness.put("same", "x")
     harness.put("changed", "x")
     harness.put("removed", "x")
@@ -434,9 +432,7 @@ async def test_files_that_a_command_made_changed_or_removed_are_named(harness: T
     assert (await harness.call("shell", command="ls")).files_changed == ()
 
 
-async def test_a_workspace_too_large_to_watch_costs_nothing_but_the_list(
-    harness: ToolHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_overlarge_workspace_costs_nothing_but_the_list(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.workspace.checkpoints.scan.MAX_ENTRIES", 50)
     for number in range(60):
         (harness.root / f"f{number}").touch()
@@ -458,7 +454,7 @@ async def test_a_workspace_too_large_to_watch_costs_nothing_but_the_list(
         ({"command": "ls", "timeout_s": float("nan")}, "timeout_s"),
     ],
 )
-async def test_arguments_that_make_no_sense_are_refused_with_the_reason(
+async def test_senseless_arguments_are_refused_with_the_reason(
     harness: ToolHarness, arguments: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(ToolError, match=problem):

@@ -62,9 +62,7 @@ async def fetch(tool: Fetch, services: ToolServices, url: str) -> CallResult:
 # Certificates
 
 
-async def test_a_certificate_is_checked_for_the_name_although_the_address_is_called(
-    services: ToolServices, certificates: Path
-) -> None:
+async def test_certificate_is_checked_for_name_despite_address(services: ToolServices, certificates: Path) -> None:
     async with site(certificates) as secure:
         secure.pages["/"] = answer("<p>safe</p>")
         tool = secure.tool(SSL_CERT_FILE=str(certificates / "ca.pem"))
@@ -76,7 +74,7 @@ async def test_a_certificate_is_checked_for_the_name_although_the_address_is_cal
         assert len(secure.heads) == 1
 
 
-async def test_an_unknown_authority_is_refused_and_nothing_lifts_that(
+async def test_unknown_authority_is_refused_without_exception(
     services: ToolServices, certificates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONHTTPSVERIFY", "0")
@@ -145,7 +143,7 @@ async def test_a_proxy_is_asked_for_the_name(here: Site, services: ToolServices)
     assert proxy.asked == ["GET http://unknown.example/x HTTP/1.1"]
 
 
-async def test_a_tunnel_ends_at_the_certificate_of_the_name(services: ToolServices, certificates: Path) -> None:
+async def test_tunnel_ends_at_the_certificate_of_name(services: ToolServices, certificates: Path) -> None:
     async with site(certificates) as secure, proxy_to(secure) as proxy:
         secure.pages["/"] = answer("<p>through</p>")
         tool = secure.tool(https_proxy=proxy.url, SSL_CERT_FILE=str(certificates / "ca.pem"))
@@ -156,7 +154,7 @@ async def test_a_tunnel_ends_at_the_certificate_of_the_name(services: ToolServic
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "localhost", "intranet", "[::1]", "169.254.169.254", "inside.example"])
-async def test_what_is_known_to_be_private_never_gets_to_the_proxy(here: Site, services: ToolServices, host: str) -> None:
+async def test_known_private_address_never_reaches_the_proxy(here: Site, services: ToolServices, host: str) -> None:
     here.names["inside.example"] = ("192.168.0.1",)
     async with proxy_to(here) as proxy:
         with pytest.raises(ToolError, match="only public addresses"):
@@ -172,7 +170,7 @@ async def test_redirects_through_a_proxy_are_looked_at_too(here: Site, services:
     assert len(proxy.asked) == 1
 
 
-async def test_a_proxy_that_is_not_there_is_a_sentence(here: Site, services: ToolServices) -> None:
+async def test_missing_proxy_is_a_sentence(here: Site, services: ToolServices) -> None:
     with pytest.raises(ToolError, match=r"through the proxy 127\.0\.0\.1:9"):
         await fetch(here.tool(http_proxy="http://127.0.0.1:9"), services, "http://unknown.example/")
     with pytest.raises(ToolError, match="not the address of a proxy"):
@@ -184,7 +182,7 @@ async def test_a_proxy_that_is_not_there_is_a_sentence(here: Site, services: Too
 # What was checked is what is reached
 
 
-async def test_without_the_check_the_same_fetch_does_reach_what_is_private(here: Site, services: ToolServices) -> None:
+async def test_same_fetch_without_check_reaches_private_addresses(here: Site, services: ToolServices) -> None:
     """The harm that is prevented, with the wall taken down."""
     here.pages["/"] = answer("<p>the secrets of this network</p>")
 
@@ -198,7 +196,7 @@ async def test_without_the_check_the_same_fetch_does_reach_what_is_private(here:
     assert len(here.heads) == 1
 
 
-async def test_the_connection_goes_to_an_address_that_was_checked_and_to_no_name(
+async def test_connection_goes_to_a_checked_address_only(
     here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever connects may look names up once more; it is given none."""

@@ -75,7 +75,7 @@ def test_markup_becomes_markdown(source: str, text: str | None) -> None:
     assert text_of(source) == text
 
 
-def test_the_main_part_is_shown_without_what_stands_around_it() -> None:
+def test_main_part_shows_without_its_surroundings() -> None:
     around = f"<nav>menu</nav><header>top</header><main><h1>It</h1>{LONG}</main><aside>aside</aside><footer>foot</footer>"
     assert text_of(around) == f"# It\n\n{LONG.strip()}"
     articles = f"<p>before</p><article>{LONG}</article><article>more</article><p>after</p>"
@@ -83,7 +83,7 @@ def test_the_main_part_is_shown_without_what_stands_around_it() -> None:
     assert text_of(f"<div role=main>{LONG}</div>after").startswith("This is what")
 
 
-def test_where_the_main_part_is_next_to_nothing_all_is_shown() -> None:
+def test_tiny_main_part_shows_everything() -> None:
     assert text_of("<nav>menu</nav><main>Loading</main><footer>foot</footer>") == "menu\n\nLoading\n\nfoot"
     assert "menu" not in text_of(f"<nav>menu</nav>{LONG}")
 

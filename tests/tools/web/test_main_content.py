@@ -34,7 +34,7 @@ async def test_it_is_found_where_no_part_is_named() -> None:
     assert "subscribe" not in found
 
 
-async def test_a_page_that_names_its_main_part_is_taken_at_its_word(tmp_path: Path) -> None:
+async def test_page_naming_its_main_part_is_believed(tmp_path: Path) -> None:
     async with site() as here:
         here.pages |= {"/": answer(PAGE), "/named": answer(NAMED)}
         tool = here.tool()
@@ -52,11 +52,11 @@ async def test_whatever_it_makes_of_a_page_is_survived(source: str) -> None:
     assert isinstance(await find_main_part(source, "https://site.example/", 8.0), str)
 
 
-async def test_what_takes_too_long_is_ended() -> None:
+async def test_overlong_extraction_is_ended() -> None:
     assert await find_main_part(PAGE, "https://site.example/", 0.01) == ""
 
 
-async def test_it_ends_when_nobody_waits_for_it_any_more() -> None:
+async def test_extraction_ends_once_nobody_waits() -> None:
     task = asyncio.ensure_future(find_main_part(PAGE * 200, "https://site.example/", 3600.0))
     await asyncio.sleep(0.05)
     task.cancel()

@@ -64,7 +64,7 @@ def test_an_address_within_an_address_is_never_public(address: ipaddress.IPv4Add
         *("nas.home.arpa", "intranet", "db", "127.0.0.1", "10.0.0.1", "[::1]", "169.254.169.254", "[::ffff:a00:1]"),
     ],
 )
-async def test_names_of_this_network_are_not_even_looked_up(host: str) -> None:
+async def test_local_network_names_are_not_looked_up(host: str) -> None:
     async def look_up(name: str, port: int) -> list[str]:
         raise AssertionError(name)
 
@@ -106,7 +106,7 @@ async def test_the_system_looks_names_up() -> None:
         await system_look_up("no-such-name.invalid", 80)
 
 
-async def test_nobody_waits_for_a_look_up_that_was_given_up() -> None:
+async def test_abandoned_look_up_delays_nobody() -> None:
     task = asyncio.ensure_future(system_look_up("localhost", 80))
     await asyncio.sleep(0)
     task.cancel()

@@ -79,7 +79,7 @@ def test_an_address_in_its_one_spelling(given: str, url: str) -> None:
         "https://exa\ud800mple.org/",
     ],
 )
-def test_what_is_no_address_is_refused_in_a_sentence(given: str) -> None:
+def test_malformed_address_is_refused_in_sentence(given: str) -> None:
     with pytest.raises(ToolError) as refused:
         read_address(given)
     assert refused.value.message.endswith((".", "https://."))
@@ -99,12 +99,12 @@ def test_odd_spellings_of_addresses_are_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["１２７.０.０.１", "127。0。0。1", "①②⑦.⓪.⓪.①", "127.0.0.1."])
-def test_other_letters_for_the_same_digits_are_those_digits(host: str) -> None:
+def test_other_digit_characters_are_those_digits(host: str) -> None:
     assert read_address(f"http://{host}/").host == "127.0.0.1"
 
 
 @given(st.text(max_size=60), st.sampled_from(["http://", "https://", "https://a.org/", "http://1.", ""]))
-def test_every_text_is_an_address_with_one_reading_or_a_sentence(text: str, start: str) -> None:
+def test_every_text_is_one_address_or_sentence(text: str, start: str) -> None:
     try:
         address = read_address(start + text)
     except ToolError:
@@ -129,5 +129,5 @@ def test_every_text_is_an_address_with_one_reading_or_a_sentence(text: str, star
         ("https://a.org/", "https://A.org./", True),
     ],
 )
-def test_a_server_is_the_same_by_its_name_its_port_and_no_less_encryption(first: str, second: str, same: bool) -> None:
+def test_server_equality_covers_name_port_and_encryption(first: str, second: str, same: bool) -> None:
     assert read_address(first).is_same_place(read_address(second)) is same

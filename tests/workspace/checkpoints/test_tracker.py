@@ -24,7 +24,7 @@ def settle() -> None:
     time.sleep(directory_cache.RACY_NS / 1e9 + 0.02)
 
 
-def test_all_that_is_kept_is_for_its_owner_alone(harness: CheckpointHarness) -> None:
+def test_kept_files_are_private(harness: CheckpointHarness) -> None:
     before = os.umask(0)
     try:
         harness.turn()
@@ -37,7 +37,7 @@ def test_all_that_is_kept_is_for_its_owner_alone(harness: CheckpointHarness) -> 
     assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
-def test_a_disk_that_is_full_stops_the_change_with_a_sentence(harness: CheckpointHarness) -> None:
+def test_full_disk_stops_the_change_with_sentence(harness: CheckpointHarness) -> None:
     path = harness.put("a", os.urandom(200_000))
     harness.turn()
     harness.store._connection.execute("PRAGMA max_page_count = 1")
@@ -52,7 +52,7 @@ def test_a_disk_that_is_full_stops_the_change_with_a_sentence(harness: Checkpoin
     assert path.exists()
 
 
-def test_a_damaged_file_is_set_aside_and_undo_works_from_then_on(harness: CheckpointHarness) -> None:
+def test_damaged_file_is_set_aside_and_undo_works(harness: CheckpointHarness) -> None:
     harness.turn()
     harness.write("a", "x")
     harness.watch.close()
@@ -83,7 +83,7 @@ def test_damage_that_shows_later_is_set_aside_too(harness: CheckpointHarness) ->
     assert not (harness.root / "b").exists()
 
 
-def test_where_nothing_can_be_kept_wolo_works_and_says_so_once(harness: CheckpointHarness) -> None:
+def test_impossible_keeping_is_reported_once_and_wolo_works(harness: CheckpointHarness) -> None:
     (harness.folder / "wolo").write_text("in the way")
     harness.turn()
     harness.write("a", "x")
@@ -107,7 +107,7 @@ def test_a_second_look_reads_only_what_changed(harness: CheckpointHarness, monke
     assert set(names(harness, read)) == {"folder1/file1"}
 
 
-def test_a_change_in_the_same_instant_with_the_same_size_is_seen(harness: CheckpointHarness) -> None:
+def test_equal_sized_change_in_the_instant_is_seen(harness: CheckpointHarness) -> None:
     """Also where the time of the change is put back."""
     path = harness.put("a", "one")
     harness.turn()
@@ -132,7 +132,7 @@ def test_touching_a_file_changes_nothing(harness: CheckpointHarness) -> None:
     assert harness.plan().steps == ()
 
 
-def test_what_is_left_out_is_named(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_omitted_file_is_named(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "MAX_FILE_BYTES", 1000)
     large = harness.put("large", b"x" * 2000)
     harness.put(".gitignore", "built/\n")
@@ -158,7 +158,7 @@ def test_what_is_left_out_is_named(harness: CheckpointHarness, monkeypatch: pyte
     assert (harness.root / "nested" / ".git" / "config").read_text() == "y"
 
 
-def test_a_workspace_that_is_too_large_keeps_what_tools_do(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlarge_workspace_keeps_tool_changes(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "MAX_ENTRIES", 20)
     for number in range(30):
         harness.put(f"file{number}", "one")
@@ -170,7 +170,7 @@ def test_a_workspace_that_is_too_large_keeps_what_tools_do(harness: CheckpointHa
     assert ((harness.root / "file1").read_text(), (harness.root / "file2").read_text()) == ("two", "one")
 
 
-def test_what_there_was_no_time_for_is_kept_by_the_next_look(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untimed_part_is_kept_by_the_next_look(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     harness.put("a", "one")
     settle()
     harness.turn()
@@ -185,7 +185,7 @@ def test_what_there_was_no_time_for_is_kept_by_the_next_look(harness: Checkpoint
     assert (harness.root / "a").read_text() == "one"
 
 
-def test_two_wolos_in_one_workspace_keep_their_changes_apart(harness: CheckpointHarness) -> None:
+def test_two_wolos_keep_their_changes_apart(harness: CheckpointHarness) -> None:
     other = harness.new_watch("other session")
     harness.turn()
     other.begin_turn("other turn")
@@ -201,7 +201,7 @@ def test_two_wolos_in_one_workspace_keep_their_changes_apart(harness: Checkpoint
     other.close()
 
 
-def test_what_either_of_two_wolos_may_have_done_is_undone_by_neither(harness: CheckpointHarness) -> None:
+def test_changes_of_two_possible_wolos_are_undone_never(harness: CheckpointHarness) -> None:
     harness.put("shared", "one")
     other = harness.new_watch("other session")
     harness.turn()
@@ -223,7 +223,7 @@ def test_what_either_of_two_wolos_may_have_done_is_undone_by_neither(harness: Ch
     other.close()
 
 
-def test_a_job_is_told_apart_from_the_person_between_turns(harness: CheckpointHarness) -> None:
+def test_job_differs_from_person_between_turns(harness: CheckpointHarness) -> None:
     harness.put("mine", "one")
     harness.turn()
     harness.watch.before_command("job")
@@ -243,7 +243,7 @@ def test_a_job_is_told_apart_from_the_person_between_turns(harness: CheckpointHa
     assert harness.plan().conflicts == ()
 
 
-def test_wolos_own_files_are_left_out_wherever_they_lie(harness: CheckpointHarness) -> None:
+def test_own_files_are_left_out_anywhere(harness: CheckpointHarness) -> None:
     inside = harness.root / ".home"
     harness.watch = tracker.FileTracker(inside / "checkpoints", (harness.root,), "session", leave_out=[str(inside)])
     harness.turn()
@@ -251,7 +251,7 @@ def test_wolos_own_files_are_left_out_wherever_they_lie(harness: CheckpointHarne
     assert harness.plan().steps == ()
 
 
-def test_old_changes_and_contents_go_and_what_counts_stays(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_changes_go_and_needed_content_stays(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracker, "MAX_STORE_BYTES", 1 << 20)
     monkeypatch.setattr(tracker, "_PRUNE_EVERY_S", 0.0)
     harness.put("a", os.urandom(300_000))
@@ -292,15 +292,13 @@ def _shut_and_opened(folder: Path) -> tuple[set[str], list[str], set[str]]:
     return seen, [each.reason for each in undone.conflicts], set(harness.picture())
 
 
-def test_what_may_not_be_read_any_more_is_not_taken_for_gone() -> None:
+def test_unreadable_file_is_not_taken_for_gone() -> None:
     with unprivileged.folder() as folder:
         seen, conflicts, there = unprivileged.call(_shut_and_opened, folder)
     assert (seen, conflicts, there) == ({"shut"}, [], {"shut", "shut/in"})
 
 
-def test_the_mode_of_a_new_file_is_the_old_one_from_its_first_moment(
-    harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_file_has_its_mode_from_the_beginning(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     harness.put("secret", "x", 0o600)
     harness.turn()
     harness.command((harness.root / "secret").unlink)
@@ -313,7 +311,7 @@ def test_the_mode_of_a_new_file_is_the_old_one_from_its_first_moment(
     assert seen == [0o600]
 
 
-def test_a_note_is_on_the_disk_before_the_change(harness: CheckpointHarness) -> None:
+def test_note_is_on_disk_before_the_change(harness: CheckpointHarness) -> None:
     path = harness.put("a", "one")
     harness.turn()
     harness.watch.note("call", PendingChange(path, b"one", 0o644, b"two"))
@@ -322,7 +320,7 @@ def test_a_note_is_on_the_disk_before_the_change(harness: CheckpointHarness) -> 
     other.close()
 
 
-def test_a_time_so_young_that_the_clock_may_not_have_moved_is_not_trusted() -> None:
+def test_too_recent_time_is_not_trusted() -> None:
     now = time.time_ns()
     assert directory_cache.trusted((now, now, 0, 0, 0)) == ()
     old = now - 10 * directory_cache.RACY_NS - 1
@@ -331,7 +329,7 @@ def test_a_time_so_young_that_the_clock_may_not_have_moved_is_not_trusted() -> N
     assert directory_cache.trusted((coarse, coarse, 0, 0, 0)) == ()
 
 
-def test_what_changes_while_a_killed_wolos_command_was_not_made_up_for_is_unclear(
+def test_changes_before_settling_a_killed_command_are_unclear(
     harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.put("mine", "one")

@@ -19,7 +19,7 @@ from wolo.workspace.checkpoints.path_state import PathChange
 from wolo.workspace.checkpoints.restore import restore
 
 
-def test_an_edit_is_undone_and_redone_with_its_mode(harness: CheckpointHarness) -> None:
+def test_edit_is_undone_and_redone_with_mode(harness: CheckpointHarness) -> None:
     path = harness.put("a.sh", "one\n", 0o751)
     harness.turn()
     harness.write("a.sh", "two\n")
@@ -30,7 +30,7 @@ def test_an_edit_is_undone_and_redone_with_its_mode(harness: CheckpointHarness) 
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("two\n", 0o751)
 
 
-def test_a_new_file_goes_with_the_folders_that_were_made_for_it(harness: CheckpointHarness) -> None:
+def test_new_file_goes_with_its_new_folders(harness: CheckpointHarness) -> None:
     harness.put("kept/old", "x")
     before = harness.picture()
     harness.turn()
@@ -49,7 +49,7 @@ def test_a_folder_in_which_somebody_put_something_stays(harness: CheckpointHarne
     assert undone.conflicts == ()
 
 
-def test_what_somebody_changed_since_is_a_conflict_and_untouched(harness: CheckpointHarness) -> None:
+def test_later_foreign_change_is_a_conflict_untouched(harness: CheckpointHarness) -> None:
     for name in "ABC":
         harness.put(name, "one")
     harness.turn()
@@ -63,7 +63,7 @@ def test_what_somebody_changed_since_is_a_conflict_and_untouched(harness: Checkp
     assert names(harness, (conflict.path for conflict in undone.conflicts)) == ["B"]
 
 
-def test_what_a_person_did_between_two_turns_is_not_undone_with_them(harness: CheckpointHarness) -> None:
+def test_user_change_between_turns_is_not_undone(harness: CheckpointHarness) -> None:
     harness.put("A", "one")
     first = harness.turn()
     harness.write("A", "agent")
@@ -132,7 +132,7 @@ def test_a_command_is_undone_whatever_it_did(harness: CheckpointHarness) -> None
     assert harness.picture() == after
 
 
-def test_a_folder_that_may_not_be_written_is_opened_for_the_undo_and_closed_again(harness: CheckpointHarness) -> None:
+def test_closed_folder_opens_for_undo_and_closes_again(harness: CheckpointHarness) -> None:
     harness.put("shut/file", "x", 0o444)
     before = harness.picture()
     harness.turn()
@@ -167,7 +167,7 @@ def _open_for_a_moment(folder: Path) -> tuple[object, object, object, object]:
     return before, after, back, harness.picture()
 
 
-def test_what_a_command_did_in_a_folder_that_it_opened_for_a_moment_goes_back_and_forth() -> None:
+def test_command_change_in_reopened_folder_goes_both_ways() -> None:
     with unprivileged.folder() as folder:
         before, after, back, forth = unprivileged.call(_open_for_a_moment, folder)
     assert (back, forth) == (before, after)
@@ -190,7 +190,7 @@ def test_a_link_that_appeared_is_not_followed(harness: CheckpointHarness) -> Non
     assert {path.name: path.read_text() for path in outside.iterdir()} == {"file": "agent"}
 
 
-def test_a_command_that_shows_what_was_ignored_did_not_make_it(harness: CheckpointHarness) -> None:
+def test_command_showing_ignored_files_did_not_make_them(harness: CheckpointHarness) -> None:
     harness.put(".gitignore", "secret\nbuilt/\n")
     harness.put("secret", "mine")
     harness.put("built/file", "mine")
@@ -202,7 +202,7 @@ def test_a_command_that_shows_what_was_ignored_did_not_make_it(harness: Checkpoi
     assert harness.picture() == before
 
 
-def test_once_covered_is_covered_even_if_it_is_ignored_now(harness: CheckpointHarness) -> None:
+def test_covered_file_stays_covered_though_ignored_later(harness: CheckpointHarness) -> None:
     harness.put("a.log", "one")
     harness.put("logs/b", "one")
     harness.turn()
@@ -229,7 +229,7 @@ def test_only_the_named_paths_go_back(harness: CheckpointHarness) -> None:
     assert (harness.root / "a").read_text() == "one"
 
 
-def test_a_killed_command_is_made_up_for_at_the_next_start(harness: CheckpointHarness) -> None:
+def test_killed_command_is_settled_at_next_start(harness: CheckpointHarness) -> None:
     harness.put("a", "one")
     harness.turn()
     harness.watch.before_command("command")
@@ -242,9 +242,7 @@ def test_a_killed_command_is_made_up_for_at_the_next_start(harness: CheckpointHa
     assert harness.store.running() == []
 
 
-def test_an_undo_that_was_killed_is_finished_by_another_and_redone_whole(
-    harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_undo_is_finished_elsewhere_and_redone_whole(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in "abc":
         harness.put(name, "one")
     harness.turn()
@@ -271,9 +269,7 @@ def test_an_undo_that_was_killed_is_finished_by_another_and_redone_whole(
 
 
 @pytest.mark.parametrize("after", range(10))
-def test_folders_are_as_they_were_wherever_an_undo_or_a_redo_was_killed(
-    harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
+def test_folders_are_restored_after_any_kill(harness: CheckpointHarness, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     for name, mode in (("gone/in", 0o750), ("shut/in", 0o500), ("link/in", 0o755)):
         harness.put(name, "one").parent.chmod(mode)
     before = harness.picture()
@@ -374,7 +370,7 @@ def act(root: Path, acts: list[Act]) -> None:
     ),
     back=st.integers(1, 3),
 )
-def test_any_turns_of_tools_and_commands_go_back_and_forth(
+def test_any_tool_and_command_turns_go_both_ways(
     tmp_path_factory: pytest.TempPathFactory,
     first: list[Act],
     turns: list[list[tuple[bool, list[Act]]]],
@@ -406,7 +402,7 @@ def test_any_turns_of_tools_and_commands_go_back_and_forth(
     harness.watch.close()
 
 
-def test_what_changes_between_plan_and_undo_is_left_alone(harness: CheckpointHarness) -> None:
+def test_change_between_plan_and_undo_is_left_alone(harness: CheckpointHarness) -> None:
     for name in ("replaced", "removed", "linked"):
         harness.put(name, "one")
     harness.turn()
@@ -422,7 +418,7 @@ def test_what_changes_between_plan_and_undo_is_left_alone(harness: CheckpointHar
     assert {path.read_text() for path in harness.root.iterdir()} == {"person"}
 
 
-def test_a_file_with_two_names_goes_back_under_both(harness: CheckpointHarness) -> None:
+def test_file_with_two_names_returns_under_both(harness: CheckpointHarness) -> None:
     path = harness.put("a", "one")
     os.link(path, harness.root / "b")
     harness.turn()

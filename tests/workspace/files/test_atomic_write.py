@@ -45,7 +45,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_content_is_replaced_and_nothing_else_is_left(target: Path, locks: Path) -> None:
+def test_content_is_replaced_without_leftovers(target: Path, locks: Path) -> None:
     written = write(target, b"new\n", locks)
     assert target.read_bytes() == b"new\n"
     assert written == WrittenFile(content_hash(b"new\n"), created=False, links=1)
@@ -97,7 +97,7 @@ def test_extended_attributes_stay(target: Path, locks: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these programs are Linux's")
 @pytest.mark.parametrize("mode", [0o640, 0o755, 0o2750, 0o4711])
-def test_what_getfacl_and_getfattr_tell_stays(target: Path, locks: Path, mode: int) -> None:
+def test_getfacl_and_getfattr_values_stay(target: Path, locks: Path, mode: int) -> None:
     """Owner, group, set-id bits, access lists and attributes, as other programs see them."""
     getfacl, getfattr = require("getfacl"), require("getfattr")
     target.chmod(mode)
@@ -120,7 +120,7 @@ def test_what_getfacl_and_getfattr_tell_stays(target: Path, locks: Path, mode: i
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a file immutable")
-def test_an_immutable_file_stays_and_nothing_is_left_beside_it(target: Path, locks: Path) -> None:
+def test_immutable_file_stays_without_leftovers(target: Path, locks: Path) -> None:
     chattr = shutil.which("chattr")
     if not chattr or subprocess.run([chattr, "+i", str(target)], capture_output=True, check=False).returncode:
         pytest.skip("files cannot be made immutable here")
@@ -133,14 +133,14 @@ def test_an_immutable_file_stays_and_nothing_is_left_beside_it(target: Path, loc
         subprocess.run([chattr, "-i", str(target)], check=True)
 
 
-def test_other_names_of_the_file_keep_the_old_content(target: Path, locks: Path) -> None:
+def test_other_file_names_keep_the_old_content(target: Path, locks: Path) -> None:
     other = target.with_name("other")
     other.hardlink_to(target)
     assert write(target, b"new", locks).links == 2
     assert other.read_bytes() == OLD
 
 
-def test_a_file_changed_in_the_meantime_is_not_overwritten(target: Path, locks: Path) -> None:
+def test_concurrently_changed_file_is_not_overwritten(target: Path, locks: Path) -> None:
     target.write_bytes(b"by somebody else")
     with pytest.raises(FileChanged):
         write(target, b"new", locks)
@@ -148,9 +148,7 @@ def test_a_file_changed_in_the_meantime_is_not_overwritten(target: Path, locks: 
     assert names(target.parent) == ["file"]
 
 
-def test_a_change_by_a_program_that_knows_no_locks_is_noticed_at_the_last_moment(
-    target: Path, locks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lockless_change_is_noticed_at_last_moment(target: Path, locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The change comes while the new content is being put on the disk."""
     sync = os.fsync
 
@@ -171,7 +169,7 @@ def test_a_touched_file_is_not_a_changed_one(target: Path, locks: Path) -> None:
     assert target.read_bytes() == b"new"
 
 
-def test_a_file_that_appeared_or_went_away_counts_as_changed(target: Path, locks: Path) -> None:
+def test_appeared_or_gone_file_counts_as_changed(target: Path, locks: Path) -> None:
     with pytest.raises(FileChanged, match="was created"):
         write(target, b"new", locks, None)
     target.unlink()
@@ -181,7 +179,7 @@ def test_a_file_that_appeared_or_went_away_counts_as_changed(target: Path, locks
 
 
 @pytest.mark.parametrize("expected", [OLD, None])
-def test_a_link_in_the_place_of_the_file_is_never_written_through(
+def test_link_replacing_the_file_is_never_written_through(
     target: Path, tmp_path: Path, locks: Path, expected: bytes | None
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -194,7 +192,7 @@ def test_a_link_in_the_place_of_the_file_is_never_written_through(
     assert target.is_symlink()
 
 
-def test_a_file_without_any_write_bit_is_refused_even_for_root(target: Path, locks: Path) -> None:
+def test_file_without_write_bit_is_refused_for_root(target: Path, locks: Path) -> None:
     target.chmod(0o444)
     with pytest.raises(ToolError, match="read-only"):
         write(target, b"new", locks)
@@ -228,13 +226,13 @@ def close_folder(path: Path) -> None:
     path.parent.chmod(0o555)
 
 
-def test_a_read_only_file_is_refused_for_an_ordinary_user() -> None:
+def test_readonly_file_is_refused_for_ordinary_users() -> None:
     for prepare in (close_file, close_both):
         with unprivileged.folder() as folder:
             assert unprivileged.call(refuse_to_write, folder, prepare) == ("ToolError", OLD, ["file"])
 
 
-def test_a_writable_file_in_a_closed_folder_is_written_in_place() -> None:
+def test_writable_file_in_closed_folder_is_written_inplace() -> None:
     with unprivileged.folder() as folder:
         assert unprivileged.call(refuse_to_write, folder, close_folder) == ("", b"new", ["file"])
 
@@ -244,7 +242,7 @@ def close_folder_of_a_file_with_two_names(path: Path) -> None:
     path.parent.chmod(0o555)
 
 
-def test_a_file_with_other_names_is_not_written_in_place() -> None:
+def test_file_with_other_names_is_not_written_inplace() -> None:
     """The other name may lie outside the workspace."""
     with unprivileged.folder() as folder:
         said = unprivileged.call(refuse_to_write, folder, close_folder_of_a_file_with_two_names)
@@ -259,7 +257,7 @@ def create_in_closed_folder(folder: Path) -> list[str]:
     return names(folder)
 
 
-def test_a_new_file_in_a_closed_folder_is_refused() -> None:
+def test_new_file_in_a_closed_folder_is_refused() -> None:
     with unprivileged.folder() as folder:
         assert unprivileged.call(create_in_closed_folder, folder) == []
 
@@ -274,7 +272,7 @@ def with_small_files_only(path: Path, locks: Path, data: bytes, expected: bytes 
     return 0, []
 
 
-def test_when_the_disk_takes_no_more_the_old_content_stays_and_nothing_is_left() -> None:
+def test_full_disk_keeps_old_content_without_leftovers() -> None:
     """A limit on file sizes stops the write half-way, as a full disk does."""
     with unprivileged.folder() as folder:
         path = folder / "sub/file"
@@ -289,7 +287,7 @@ def test_when_the_disk_takes_no_more_the_old_content_stays_and_nothing_is_left()
         assert path.read_bytes() == OLD
 
 
-def test_folders_made_for_a_file_that_could_not_be_written_are_removed() -> None:
+def test_folders_of_an_unwritten_file_are_removed() -> None:
     with unprivileged.folder() as folder:
         new = folder / "a/b/new"
         assert in_child(with_small_files_only, new, folder / "locks", b"x" * 1000, None) == (errno.EFBIG, ["no folder"])
@@ -351,7 +349,7 @@ while done < 30:
 """
 
 
-def test_no_update_is_lost_when_two_processes_write_the_same_file(target: Path, locks: Path) -> None:
+def test_concurrent_writers_lose_no_update(target: Path, locks: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", APPEND, str(target), str(locks), name]) for name in "ab"]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
     lines = target.read_bytes().decode().splitlines()[1:]
@@ -369,7 +367,7 @@ with locked(Path(sys.argv[1]), Path(sys.argv[2])):
 """
 
 
-def test_a_lock_that_is_never_released_is_told_in_time(target: Path, locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stuck_lock_is_reported_in_time(target: Path, locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_locks, "_WAIT_S", 0.5)
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(target), str(locks)], stdout=subprocess.PIPE)
     assert holder.stdout is not None
@@ -406,9 +404,7 @@ saving.write_atomic(path, b"new" * 1000, locks=Path(sys.argv[2]), expected=expec
 
 
 @pytest.mark.parametrize(("step", "count"), [("write", 1), ("fchmod", 1), ("fsync", 1), ("rename", 1), ("fsync", 2)])
-def test_a_kill_at_any_step_leaves_old_or_new_and_the_next_start_tidies_up(
-    target: Path, locks: Path, step: str, count: int
-) -> None:
+def test_kill_leaves_old_or_new_and_cleanup_follows(target: Path, locks: Path, step: str, count: int) -> None:
     run = subprocess.run([sys.executable, "-c", KILLED, str(target), str(locks), step, str(count)], check=False)
     assert run.returncode == -signal.SIGKILL
     assert target.read_bytes() in (OLD, b"new" * 1000)
@@ -429,7 +425,7 @@ def test_a_kill_while_creating_leaves_no_half_file(target: Path, locks: Path, st
     assert names(locks) == []
 
 
-def test_a_state_directory_that_cannot_be_used_does_not_stop_the_work(target: Path) -> None:
+def test_unusable_state_directory_does_not_stop_work(target: Path) -> None:
     write(target, b"new", target / "locks")
     assert target.read_bytes() == b"new"
 

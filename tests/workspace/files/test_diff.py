@@ -12,14 +12,14 @@ from tests.components import require
 from wolo.workspace.files.line_diff import diff_lines
 
 
-def test_one_changed_line_is_drawn_with_three_lines_around_it() -> None:
+def test_changed_line_has_three_lines_around_it() -> None:
     before = "".join(f"{n}\n" for n in range(1, 10))
     diff = diff_lines(before, before.replace("5\n", "five\n"))
     assert diff.text == "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8"
     assert (diff.added, diff.removed) == (1, 1)
 
 
-def test_a_new_file_is_all_added_and_an_emptied_one_all_removed() -> None:
+def test_new_and_emptied_files_are_wholly_changed() -> None:
     assert diff_lines("", "a\nb\n") == ("@@ -0,0 +1,2 @@\n+a\n+b", 2, 0)
     assert diff_lines("a\n", "") == ("@@ -1 +0,0 @@\n-a", 0, 1)
     assert diff_lines("same\n", "same\n") == ("", 0, 0)
@@ -39,7 +39,7 @@ def test_distant_changes_are_hunks_of_their_own() -> None:
     assert diff_lines(before, after).text.count("@@ -") == 2
 
 
-def test_a_huge_rewrite_is_bounded_in_time_and_size() -> None:
+def test_huge_rewrite_is_bounded_in_time_and_size() -> None:
     before = "".join(f"{n % 7} {n}\n" for n in range(200_000))
     after = "".join(f"{n % 5} {n}\n" for n in range(200_000))
     start = time.process_time()

@@ -50,12 +50,12 @@ def test_the_encoding_is_found(data: bytes, codec: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\0\1\2\3", b"\x7fELF\2\1\1\0", b"text then \0 nothing", codecs.BOM_UTF16_LE + b"a\0b"])
-def test_what_holds_nul_and_is_not_utf16_is_no_text(data: bytes) -> None:
+def test_nul_outside_utf16_is_no_text(data: bytes) -> None:
     assert find_encoding(data) is None
 
 
 @pytest.mark.parametrize("name", ["utf-7", "hz", "iso-2022-jp", "rot13", "zip", "idna", "nonsense", "unicode_escape", "cp037"])
-def test_a_declared_codec_that_cannot_be_spliced_is_not_believed(name: str) -> None:
+def test_declared_unspliceable_codec_is_not_believed(name: str) -> None:
     assert encoding_of(f"# coding: {name}\n~{{ +AGE-\n".encode()).codec == "utf-8"
 
 
@@ -75,7 +75,7 @@ ENCODINGS = {
 
 
 @given(data=st.data(), name=st.sampled_from(sorted(ENCODINGS)))
-def test_what_is_not_replaced_stays_byte_for_byte(data: st.DataObject, name: str) -> None:
+def test_unreplaced_bytes_stay(data: st.DataObject, name: str) -> None:
     letters = ENCODINGS[name]
     head, tail = (data.draw(st.text(letters, max_size=60)) for _ in range(2))
     before = f"{head}\nMARK one\n{tail}".encode(name)
@@ -116,7 +116,7 @@ def test_even_in_noise_only_the_replaced_bytes_change(data: bytes, noise: bytes)
         ("é".encode() + b"\xe9", "\udce9", "cannot hold U\\+DCE9"),
     ],
 )
-def test_a_character_that_the_file_cannot_hold_is_named(data: bytes, new: str, shown: str) -> None:
+def test_character_unknown_to_the_file_is_named(data: bytes, new: str, shown: str) -> None:
     encoding = encoding_of(data)
     with pytest.raises(ToolError, match=shown):
         splice(data, encoding, encoding.decode(data), [(0, 1, new)])
@@ -153,5 +153,5 @@ def test_line_endings_have_names() -> None:
     assert [newline_name(text) for text in ("a", "a\n", "a\r\n", "a\r", "a\r\nb\n")] == ["", "LF", "CRLF", "CR", "mixed"]
 
 
-def test_what_cannot_be_sent_is_replaced() -> None:
+def test_unsendable_character_is_replaced() -> None:
     assert printable("a\udce9b\0c") == "a\ufffdb\ufffdc"

@@ -10,7 +10,7 @@ from wolo.workspace.files.atomic_write import content_hash
 from wolo.workspace.files.file_reading import MAX_TEXT_BYTES, FileLedger, read_file
 
 
-def test_a_text_file_is_read_whole_with_its_hash(tmp_path: Path) -> None:
+def test_text_file_is_read_whole_with_hash(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes("é\r\n".encode("utf-16"))
     file = read_file(tmp_path / "a")
     assert file.text == "é\r\n"

@@ -49,13 +49,13 @@ def test_a_negative_offset_counts_from_the_end(path: Path) -> None:
     assert shown(page_of(path, -9)) == [(1, "a"), (2, "b"), (3, "c")]
 
 
-def test_a_page_ends_at_its_size_but_holds_one_line_at_least(path: Path) -> None:
+def test_page_ends_at_size_with_one_line_minimum(path: Path) -> None:
     path.write_text("é" * 50 + "\n" + "b\n" * 50)
     assert len(page_of(path, 1, replace(ROOMY, size_bytes=10)).lines) == 1
     assert len(page_of(path, 1, replace(ROOMY, size_bytes=110)).lines) == 11
 
 
-def test_a_long_line_is_cut_and_says_how_long_it_is(path: Path) -> None:
+def test_long_line_is_cut_and_gives_its_length(path: Path) -> None:
     path.write_text("é" * 2000 + "\nb\n")
     page = page_of(path)
     assert page.lines[0].text == "é" * 1000
@@ -69,7 +69,7 @@ TEXT = st.lists(st.text("abé→😀", max_size=12), max_size=30).map("\n".join)
 @given(
     text=TEXT, final=st.booleans(), offset=st.integers(-35, 35).filter(bool), count=st.integers(1, 12), chunk=st.integers(1, 40)
 )
-def test_a_large_file_is_paged_like_a_small_one(
+def test_large_file_is_paged_like_small(
     tmp_path_factory: pytest.TempPathFactory, text: str, final: bool, offset: int, count: int, chunk: int
 ) -> None:
     path = tmp_path_factory.mktemp("page") / "file"
@@ -89,7 +89,7 @@ def test_a_large_file_is_paged_like_a_small_one(
     assert shown(huge) == [(number - back, line) for number, line in shown(small)]
 
 
-def test_a_sparse_file_of_five_gigabytes_is_told_from_text_at_once(path: Path) -> None:
+def test_sparse_huge_file_is_recognised_at_once(path: Path) -> None:
     path.write_bytes(b"first\n" * 40_000)
     os.truncate(path, 5 << 30)
     start = time.process_time()
@@ -108,7 +108,7 @@ def test_a_sparse_file_of_nothing_is_binary(path: Path) -> None:
         page_of(path)
 
 
-def test_a_line_of_fifty_megabytes_is_never_held_whole(path: Path) -> None:
+def test_fifty_megabyte_line_is_never_held_whole(path: Path) -> None:
     with path.open("wb") as file:
         for _ in range(50):
             file.write(b"x" * 1_000_000)
@@ -133,6 +133,6 @@ def test_a_large_utf16_file_is_read_too(path: Path) -> None:
     assert page.encoding.label == "UTF-16 LE"
 
 
-def test_a_sample_that_ends_within_a_character_is_still_utf8(path: Path) -> None:
+def test_sample_ending_within_a_character_is_utf8(path: Path) -> None:
     path.write_text("x" + "é" * 3_000_000)
     assert page_of(path).encoding.label == "UTF-8"

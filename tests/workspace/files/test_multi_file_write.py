@@ -32,7 +32,7 @@ def test_files_are_made_replaced_and_removed(work: Path, tmp_path: Path) -> None
     assert {name: data for name, (data, _) in tree(work).items()} == {"a": b"one", "c/d": b"new"}
 
 
-def test_nothing_is_touched_when_one_of_the_files_is_not_what_it_should_be(work: Path, tmp_path: Path) -> None:
+def test_one_unexpected_file_leaves_all_untouched(work: Path, tmp_path: Path) -> None:
     (work / "a").write_bytes(b"1")
     (work / "b").write_bytes(b"changed")
     before, told = tree(work), list[PendingChange]()

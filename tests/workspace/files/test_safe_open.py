@@ -24,7 +24,7 @@ def test_a_plain_file_is_opened_and_read(tmp_path: Path) -> None:
         os.close(handle)
 
 
-def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
+def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ToolError, match="a pipe"):
         open_regular(tmp_path / "pipe")
@@ -81,9 +81,7 @@ WAYS = [pytest.param(at_once, id="at once"), pytest.param(walk_down, id="step by
         ("n" * 300, errno.ENAMETOOLONG),
     ],
 )
-def test_a_folder_is_reached_without_links_or_not_at_all(
-    tmp_path: Path, way: Callable[[Path], int], place: str, number: int
-) -> None:
+def test_folder_is_reached_linkless_or_never(tmp_path: Path, way: Callable[[Path], int], place: str, number: int) -> None:
     (tmp_path / "there/inner").mkdir(parents=True)
     (tmp_path / "there/up").symlink_to("..")
     (tmp_path / "file").write_text("")
@@ -121,7 +119,7 @@ def test_a_closed_folder_stops_both_ways(way: Callable[[Path], int]) -> None:
         assert unprivileged.call(reach, folder / "closed/inner") == errno.EACCES
 
 
-def test_a_link_put_in_the_way_after_the_path_was_judged_is_not_followed(tmp_path: Path) -> None:
+def test_link_placed_after_judging_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret/key").write_text("k")
     (tmp_path / "folder").symlink_to("secret")
@@ -136,7 +134,7 @@ def test_a_link_put_in_the_way_after_the_path_was_judged_is_not_followed(tmp_pat
     assert not (tmp_path / "secret/new").exists()
 
 
-def test_the_same_attack_gets_through_where_links_are_followed(tmp_path: Path) -> None:
+def test_same_attack_succeeds_with_links_followed(tmp_path: Path) -> None:
     """So the tests above can fail: the wall is what stops it."""
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret/key").write_text("k")

@@ -20,7 +20,7 @@ def target(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_removed_once_somebody_was_told_of_it(target: Path, tmp_path: Path) -> None:
+def test_file_is_removed_after_its_announcement(target: Path, tmp_path: Path) -> None:
     told: list[tuple[PendingChange, bool]] = []
     remove_file(
         target, locks=tmp_path / "locks", expected=content_hash(OLD), note=lambda each: told.append((each, target.exists()))
@@ -30,7 +30,7 @@ def test_a_file_is_removed_once_somebody_was_told_of_it(target: Path, tmp_path: 
     assert list((tmp_path / "locks").iterdir()) == []
 
 
-def test_who_cannot_be_told_stops_it(target: Path, tmp_path: Path) -> None:
+def test_failing_listener_stops_the_removal(target: Path, tmp_path: Path) -> None:
     def refuse(change: PendingChange) -> None:
         raise OSError(28, "No space left on device")
 
@@ -58,7 +58,7 @@ def test_only_the_content_that_is_meant_is_removed(target: Path, tmp_path: Path,
     assert other.read_bytes() == OLD
 
 
-def test_a_file_that_was_closed_on_purpose_is_not_removed(target: Path, tmp_path: Path) -> None:
+def test_deliberately_closed_file_is_not_removed(target: Path, tmp_path: Path) -> None:
     target.chmod(0o444)
     with pytest.raises(ToolError, match="read-only"):
         remove_file(target, locks=tmp_path / "locks", expected=content_hash(OLD))

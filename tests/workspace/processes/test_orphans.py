@@ -67,7 +67,7 @@ def zombies(earlier: Sequence[int] = ()) -> list[int]:
     return found
 
 
-async def test_no_other_process_of_the_machine_is_looked_at(processes: Processes, watched: list[str]) -> None:
+async def test_foreign_processes_are_not_looked_at(processes: Processes, watched: list[str]) -> None:
     n = unique_seconds()
     with subprocess.Popen(["sleep", "60"]) as stranger:
         await run(processes, "true")
@@ -83,7 +83,7 @@ async def test_no_other_process_of_the_machine_is_looked_at(processes: Processes
     assert {path for path in watched if not path.startswith(known)} == {"hooked", "/proc/loadavg", own}
 
 
-async def test_a_command_sees_the_end_of_a_process_that_it_detached(processes: Processes) -> None:
+async def test_command_sees_the_end_of_detached_processes(processes: Processes) -> None:
     """One that nobody waits for would seem to be alive for ever."""
     detached = "(setsid sh -c 'echo $$ > pid; exec sleep 0.2' >/dev/null 2>&1 &)"
     finished = await run(
@@ -92,7 +92,7 @@ async def test_a_command_sees_the_end_of_a_process_that_it_detached(processes: P
     assert (finished.cause, finished.exit_code, finished.leftovers) == ("exited", 0, ())
 
 
-async def test_a_later_command_sees_the_end_of_it_too(processes: Processes, earlier: list[int]) -> None:
+async def test_later_command_sees_their_end_too(processes: Processes, earlier: list[int]) -> None:
     assert (await run(processes, "(setsid sh -c 'echo $$ > pid; exec sleep 60' >/dev/null 2>&1 &); sleep 0.1")).leftovers
     finished = await run(processes, "kill $(cat pid); while kill -0 $(cat pid); do sleep 0.02; done")
     assert (finished.cause, finished.leftovers) == ("exited", ())
@@ -107,7 +107,7 @@ async def test_ended_orphans_do_not_pile_up(processes: Processes, earlier: list[
 
 
 @pytest.mark.parametrize("own_session", [True, False])
-async def test_other_children_of_this_process_keep_their_lives_and_their_exit_codes(own_session: bool) -> None:
+async def test_other_children_keep_lives_and_exit_codes(own_session: bool) -> None:
     processes = Processes()
     await run(processes, "true")
     with (
@@ -123,7 +123,7 @@ async def test_other_children_of_this_process_keep_their_lives_and_their_exit_co
         living.kill()
 
 
-async def test_a_child_that_was_started_at_the_same_moment_as_a_command_is_left_alone() -> None:
+async def test_child_started_simultaneously_is_left_alone() -> None:
     """It inherits the mark, because wolo itself has it for that moment."""
     processes, printed = Processes(), CapturedOutput()
     argv = ["sh", "-c", "echo ${WOLO_OWNER##*/}"]
@@ -140,7 +140,7 @@ async def test_a_child_that_was_started_at_the_same_moment_as_a_command_is_left_
         living.kill()
 
 
-async def test_the_end_of_a_command_is_left_to_the_one_that_waits_for_it(processes: Processes) -> None:
+async def test_command_end_is_left_to_its_waiter(processes: Processes) -> None:
     start = ProgramStart(argv=["sh", "-c", "exit 7"], cwd=Path.cwd(), env=ENV)
     program = processes.start(start, lambda chunk: None)
     os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
@@ -149,7 +149,7 @@ async def test_the_end_of_a_command_is_left_to_the_one_that_waits_for_it(process
     await processes.finish(program)
 
 
-async def test_conversations_of_one_process_end_only_their_own_commands() -> None:
+async def test_conversations_end_only_their_own_commands() -> None:
     n, m = unique_seconds(), f"1{unique_seconds()}"
     first, second = Processes(), Processes()
     await asyncio.gather(run(first, DETACHED.format(n=n)), run(second, DETACHED.format(n=m)))
@@ -166,7 +166,7 @@ async def test_conversations_of_one_process_end_only_their_own_commands() -> Non
     assert gone(m)
 
 
-async def test_what_a_command_in_another_thread_detached_is_found() -> None:
+async def test_process_detached_in_another_thread_is_found() -> None:
     n = unique_seconds()
 
     async def leave() -> Finished:
@@ -196,7 +196,7 @@ asyncio.run(main())
 """
 
 
-def test_wolo_as_the_first_process_of_a_container_ends_the_same_processes() -> None:
+def test_container_init_wolo_ends_the_same_processes() -> None:
     unshare = shutil.which("unshare")
     argv = [unshare or "", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
     if unshare is None or subprocess.run([*argv, "true"], capture_output=True, check=False).returncode:
@@ -207,7 +207,7 @@ def test_wolo_as_the_first_process_of_a_container_ends_the_same_processes() -> N
     assert gone(n)
 
 
-async def test_a_process_that_ignores_term_is_killed_wherever_it_went(processes: Processes, earlier: list[int]) -> None:
+async def test_process_ignoring_term_is_killed_anywhere(processes: Processes, earlier: list[int]) -> None:
     n = unique_seconds()
     script = f"(setsid bash -c 'trap \"\" TERM; (setsid sleep {n} &); while :; do sleep {n}; done' >/dev/null 2>&1 &); sleep {n}"
     finished = await run(processes, script, timeout_s=0.5)

@@ -71,16 +71,16 @@ async def run_until(
     return await running
 
 
-async def test_a_program_gives_its_output_and_its_exit_code(processes: Processes) -> None:
+async def test_program_gives_output_and_exit_code(processes: Processes) -> None:
     finished, output = await run(processes, "echo out; echo err >&2; exit 7")
     assert (finished.exit_code, finished.timed_out, finished.leftovers, output) == (7, False, (), b"out\nerr\n")
 
 
-async def test_a_program_that_a_signal_ends_has_a_negative_code(processes: Processes) -> None:
+async def test_program_ended_by_signal_has_negative_code(processes: Processes) -> None:
     assert (await run(processes, "kill -SEGV $$"))[0].exit_code == -signal.SIGSEGV
 
 
-async def test_a_program_that_cannot_be_started_is_an_oserror_and_leaks_nothing(processes: Processes) -> None:
+async def test_unstartable_program_is_an_oserror_without_leaks(processes: Processes) -> None:
     before = len(list(OPEN.iterdir()))
     for argv, cwd in ((["/no/such/program"], Path.cwd()), (["true"], Path("/no/such/folder"))):
         with pytest.raises(FileNotFoundError):
@@ -109,7 +109,7 @@ def keyboard() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("keyboard")
-async def test_there_is_no_keyboard_no_terminal_and_a_session_of_its_own(processes: Processes) -> None:
+async def test_program_has_own_session_without_keyboard_and_terminal(processes: Processes) -> None:
     _, output = await run(processes, "cat; (: </dev/tty) 2>&1 | head -1; ps -o sid= -p $$ | tr -d ' '; echo $$")
     complaint, session, pid = output.decode().splitlines()
     assert "/dev/tty" in complaint
@@ -136,9 +136,7 @@ BACKGROUND = {
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("script", BACKGROUND.values(), ids=BACKGROUND)
-async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_ends_with_wolo(
-    processes: Processes, script: str
-) -> None:
+async def test_background_process_blocks_nothing_and_ends_with_wolo(processes: Processes, script: str) -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
     finished, output = await run(processes, f"echo before\n{script.format(n=n)}\nexit 3")
     assert finished.exit_code == 3
@@ -150,9 +148,7 @@ async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_end
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a tree is its process group")
-async def test_it_is_the_mark_in_the_limits_that_finds_a_process_without_an_environment(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_limit_mark_finds_a_process_without_environment(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.workspace.processes.process_runner.fix_mark", lambda pid, number: None)
     monkeypatch.setattr("wolo.workspace.processes.process_runner.limited", lambda number, tasks: nullcontext())
     n = f"7{time.monotonic_ns() % 10**9}"
@@ -162,7 +158,7 @@ async def test_it_is_the_mark_in_the_limits_that_finds_a_process_without_an_envi
     os.kill(alive(n)[0], signal.SIGKILL)
 
 
-async def test_a_server_in_the_background_goes_on_serving_though_nobody_reads_its_output(processes: Processes) -> None:
+async def test_background_server_serves_without_a_reader(processes: Processes) -> None:
     script = (
         "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
         "for n in range(400): print('x' * 2000)\nopen('done', 'w').close()\ntime.sleep(60)"
@@ -173,7 +169,7 @@ async def test_a_server_in_the_background_goes_on_serving_though_nobody_reads_it
     await until(Path("done").exists)
 
 
-async def test_what_floods_in_the_background_never_blocks_and_leaves_time_for_the_rest(processes: Processes) -> None:
+async def test_background_flood_never_blocks_or_starves(processes: Processes) -> None:
     await run(processes, "(sleep 0.5; head -c 40000000 /dev/zero; touch done; sleep 60) &")
     pauses = []
     while not Path("done").exists():
@@ -183,13 +179,13 @@ async def test_what_floods_in_the_background_never_blocks_and_leaves_time_for_th
     assert max(pauses, default=0) < 0.5
 
 
-async def test_a_child_that_writes_a_little_later_is_still_heard(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_late_writing_child_is_still_heard(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.workspace.processes.process_runner._DRAIN_S", 30)
     _, output = await run(processes, "exec > >(sleep 0.1; cat); echo late")
     assert output == b"late\n"
 
 
-async def test_a_command_that_leaves_a_crowd_behind_has_all_of_it_ended(processes: Processes) -> None:
+async def test_crowd_left_by_a_command_is_ended(processes: Processes) -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
     finished, _ = await run(processes, f"for i in $(seq 40); do sleep {n} & done")
     assert finished.overrun
@@ -209,7 +205,7 @@ STUBBORN = {
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("script", STUBBORN.values(), ids=STUBBORN)
-async def test_when_the_time_is_up_nobody_is_left_and_the_output_so_far_is_there(
+async def test_timeout_leaves_nobody_and_keeps_the_output(
     processes: Processes, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
@@ -221,16 +217,14 @@ async def test_when_the_time_is_up_nobody_is_left_and_the_output_so_far_is_there
     assert gone(n)
 
 
-async def test_a_program_gets_the_chance_to_tidy_up_before_it_is_killed(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_program_may_clean_up_before_its_kill(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.workspace.processes.process_runner.GRACE_S", 30)
     script = "trap 'echo tidy; exit 9' TERM; echo start; sleep 60 & wait"
     finished, output = await run_until(processes, monkeypatch, script, lambda printed: printed.size_bytes)
     assert (finished.exit_code, output) == (9, b"start\ntidy\n")
 
 
-async def test_a_cancelled_program_is_ended_and_what_it_printed_is_there(processes: Processes) -> None:
+async def test_cancelled_program_ends_with_output_kept(processes: Processes) -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
     printed = CapturedOutput()
     task = asyncio.create_task(run(processes, f"echo part; (setsid sleep {n} &); sleep {n}", printed=printed))
@@ -242,9 +236,7 @@ async def test_a_cancelled_program_is_ended_and_what_it_printed_is_there(process
     assert printed.take() == (b"part\n", b"")
 
 
-async def test_a_second_cancellation_does_not_wait_for_the_polite_end_but_kills(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_second_cancellation_kills_without_waiting(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.workspace.processes.process_runner.INTERRUPT_GRACE_S", 3600)
     n = f"7{time.monotonic_ns() % 10**9}"
     task = asyncio.create_task(run(processes, f"trap '' TERM; sleep {n} & while :; do sleep {n}; done"))
@@ -257,9 +249,7 @@ async def test_a_second_cancellation_does_not_wait_for_the_polite_end_but_kills(
     assert gone(n)
 
 
-async def test_without_the_process_table_and_pidfd_the_group_is_ended_all_the_same(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_group_ends_without_process_table_and_pidfd_too(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_tree, "has_table", lambda: False)  # as on macOS
     monkeypatch.delattr(os, "pidfd_open")
     n = f"7{time.monotonic_ns() % 10**9}"
@@ -273,7 +263,7 @@ async def test_without_the_process_table_and_pidfd_the_group_is_ended_all_the_sa
     assert gone(n)
 
 
-def test_both_ends_of_long_output_are_kept_in_bounded_memory() -> None:
+def test_both_output_ends_stay_in_bounded_memory() -> None:
     printed = CapturedOutput(kept_bytes=1_000_000)
     for number in range(300_000):
         printed.add(b"%09d\n" % number)
@@ -293,7 +283,7 @@ def test_short_output_is_kept_whole_however_it_comes() -> None:
     assert printed.omitted_bytes == 0
 
 
-async def test_a_command_meets_limits_that_leave_room_for_everyone_else(processes: Processes) -> None:
+async def test_command_limits_leave_room_for_others(processes: Processes) -> None:
     _, output = await run(processes, "ulimit -Su; ulimit -Sc; ulimit -Sf; ulimit -St")
     tasks, core, file_blocks, cpu_s = map(int, output.split())
     assert tasks < 100_000
@@ -326,7 +316,7 @@ def explode(folder: str) -> tuple[str, bytes]:
     return asyncio.run(play())
 
 
-def test_a_fork_bomb_is_ended_and_the_next_command_runs() -> None:
+def test_fork_bomb_ends_and_next_command_runs() -> None:
     with unprivileged.folder() as folder:
         cause, output = unprivileged.call(explode, str(folder))
     assert (cause, output) == ("crowded", b"still here\n")
@@ -351,7 +341,7 @@ def start_owner(script: str, then: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", OWNER, script, then], stdout=subprocess.PIPE, text=True)
 
 
-def test_a_wolo_that_exits_takes_along_what_its_commands_left_running() -> None:
+def test_exiting_wolo_takes_its_running_commands_along() -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
     with start_owner(f"(setsid sleep {n} >/dev/null 2>&1 &)", "exit") as owner:
         assert owner.stdout is not None
@@ -360,7 +350,7 @@ def test_a_wolo_that_exits_takes_along_what_its_commands_left_running() -> None:
     assert gone(n)
 
 
-def test_what_a_killed_wolo_left_behind_is_ended_at_the_next_start_and_nothing_else() -> None:
+def test_killed_wolo_leftovers_end_at_next_start_only() -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
     m = f"8{time.monotonic_ns() % 10**9}"
     script = "(setsid sleep {0} >/dev/null 2>&1 &)"

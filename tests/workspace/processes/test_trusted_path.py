@@ -35,7 +35,7 @@ def test_the_first_on_the_path_is_taken(monkeypatch: pytest.MonkeyPatch, system:
     assert found(monkeypatch, isolated / "nowhere") is None
 
 
-def test_one_that_lies_in_the_workspace_is_passed_over(monkeypatch: pytest.MonkeyPatch, system: Path, isolated: Path) -> None:
+def test_program_in_the_workspace_is_passed_over(monkeypatch: pytest.MonkeyPatch, system: Path, isolated: Path) -> None:
     for folder in (".", "bin"):
         program(Path(folder))
     (isolated / "alias").symlink_to(Path("bin").absolute())
@@ -44,9 +44,7 @@ def test_one_that_lies_in_the_workspace_is_passed_over(monkeypatch: pytest.Monke
         assert found(monkeypatch, evil) is None
 
 
-def test_a_link_is_judged_by_where_it_lies_and_by_where_it_leads(
-    monkeypatch: pytest.MonkeyPatch, system: Path, isolated: Path
-) -> None:
+def test_link_is_judged_by_place_and_target(monkeypatch: pytest.MonkeyPatch, system: Path, isolated: Path) -> None:
     inside = program(Path("bin").absolute())
     (isolated / "links").mkdir()
     (isolated / "links" / "tool").symlink_to(inside)
@@ -61,15 +59,13 @@ def test_more_directories_of_the_workspace_count_too(monkeypatch: pytest.MonkeyP
     assert found(monkeypatch, added.parent, system.parent, extra=(added.parent,)) == str(system)
 
 
-def test_what_cannot_be_executed_is_no_program(monkeypatch: pytest.MonkeyPatch, system: Path, isolated: Path) -> None:
+def test_unexecutable_file_is_no_program(monkeypatch: pytest.MonkeyPatch, system: Path, isolated: Path) -> None:
     (isolated / "folder" / "tool").mkdir(parents=True)
     program(isolated / "text").chmod(0o644)
     assert found(monkeypatch, isolated / "folder", isolated / "text", system.parent) == str(system)
 
 
-def test_what_a_person_keeps_in_their_home_directory_is_theirs_also_when_they_work_there(
-    monkeypatch: pytest.MonkeyPatch, isolated: Path
-) -> None:
+def test_home_programs_are_trusted_when_working_there(monkeypatch: pytest.MonkeyPatch, isolated: Path) -> None:
     own = program(isolated / "home" / "bin")
     monkeypatch.setenv("PATH", str(own.parent))
     assert find_program("tool", Workspace(isolated / "home")) == str(own)

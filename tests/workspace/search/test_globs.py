@@ -41,17 +41,17 @@ def test_a_glob_matches_these_and_not_those(glob: str, yes: list[str], no: list[
 
 
 @pytest.mark.parametrize("glob", ["", "/", "[abc", "a\\", "[[:nonsense:]]", "{a,b}{a,b}" * 10, "a" * 5000])
-def test_a_glob_that_can_mean_nothing_is_refused_with_a_reason(glob: str) -> None:
+def test_meaningless_glob_is_refused_with_reason(glob: str) -> None:
     with pytest.raises(BadPattern, match=r"."):
         compile_glob(glob)
 
 
 @pytest.mark.parametrize("line", ["", "# words", "   ", "/", "[open", "!"])
-def test_an_ignore_line_that_says_nothing_is_passed_over(line: str) -> None:
+def test_empty_ignore_line_is_passed_over(line: str) -> None:
     assert ignore_line(line) is None
 
 
-def test_trailing_blanks_of_an_ignore_line_count_only_when_escaped() -> None:
+def test_trailing_ignore_blanks_count_only_escaped() -> None:
     assert ignore_line("name  ") == ignore_line("name")
     kept = ignore_line("name\\ ")
     assert kept is not None

@@ -28,12 +28,12 @@ def seen(start: Path, top: Path | None = None) -> list[str]:
     return list(walk(start, WalkLimits(), top=top))
 
 
-def test_files_come_sorted_part_by_part_and_git_itself_is_not_among_them(tmp_path: Path) -> None:
+def test_files_are_sorted_by_part_without_git(tmp_path: Path) -> None:
     put(tmp_path, "b.txt", "a/z.txt", "a/b/c.txt", "a-b/x", ".github/ci.yml", ".git/config", "sub/.git")
     assert seen(tmp_path) == [".github/ci.yml", "a/b/c.txt", "a/z.txt", "a-b/x", "b.txt"]
 
 
-def test_ignore_files_count_at_every_level_and_the_nearest_wins(tmp_path: Path) -> None:
+def test_nearest_ignore_file_wins_at_every_level(tmp_path: Path) -> None:
     put(tmp_path, "a.log", "keep.log", "build/x", "src/a.log", "src/build/y", "src/deep/a.log", "src/only.txt")
     (tmp_path / ".gitignore").write_text("*.log\n!keep.log\n/build\n")
     (tmp_path / "src/.gitignore").write_text("!a.log\nonly.txt\n")
@@ -43,13 +43,13 @@ def test_ignore_files_count_at_every_level_and_the_nearest_wins(tmp_path: Path) 
     ]
 
 
-def test_a_start_below_the_top_obeys_the_ignore_files_above_it(tmp_path: Path) -> None:
+def test_lower_start_obeys_the_ignore_files_above(tmp_path: Path) -> None:
     put(tmp_path, "src/a.log", "src/gen/x.py", "src/ok.py")
     (tmp_path / ".gitignore").write_text("*.log\nsrc/gen\n")
     assert seen(tmp_path / "src", tmp_path) == ["ok.py"]
 
 
-def test_a_start_that_is_itself_ignored_is_walked_all_the_same(tmp_path: Path) -> None:
+def test_ignored_start_is_walked_anyway(tmp_path: Path) -> None:
     put(tmp_path, "node_modules/pkg/index.js", "node_modules/pkg/a.log")
     (tmp_path / ".gitignore").write_text("node_modules/\n*.log\n")
     assert seen(tmp_path) == [".gitignore"]
@@ -63,7 +63,7 @@ def test_a_repository_within_starts_with_a_clean_slate(tmp_path: Path) -> None:
     assert seen(tmp_path / "inner", tmp_path) == ["a.log"]
 
 
-def test_links_are_not_followed_so_nothing_outside_is_seen_and_loops_end(tmp_path: Path) -> None:
+def test_unfollowed_links_show_nothing_outside_and_end_loops(tmp_path: Path) -> None:
     inside, outside = tmp_path / "in", tmp_path / "out"
     put(inside, "a.txt")
     put(outside, "secret.txt")
@@ -73,7 +73,7 @@ def test_links_are_not_followed_so_nothing_outside_is_seen_and_loops_end(tmp_pat
     assert seen(inside) == ["a.txt"]
 
 
-def test_only_regular_files_count_and_an_ignore_file_that_is_a_pipe_or_a_link_is_none(tmp_path: Path) -> None:
+def test_only_regular_files_count_and_ignore(tmp_path: Path) -> None:
     put(tmp_path, "a.txt", "other/list")
     (tmp_path / "other/list").write_text("*.txt\n")
     os.mkfifo(tmp_path / "pipe")
@@ -95,7 +95,7 @@ def test_a_thousand_nested_folders_are_walked(tmp_path: Path) -> None:
     subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
-def test_the_walk_stops_at_its_bounds_and_says_so(tmp_path: Path) -> None:
+def test_walk_stops_at_its_bounds_visibly(tmp_path: Path) -> None:
     put(tmp_path, *(f"f{number:04}" for number in range(1000)))
     with pytest.raises(WalkStopped, match="after 500 files"):
         list(walk(tmp_path, WalkLimits(max_entries=500)))
@@ -116,7 +116,7 @@ def test_the_walk_stops_at_its_bounds_and_says_so(tmp_path: Path) -> None:
     ],
     ids=["names", "stars", "turns"],
 )
-def test_an_ignore_file_of_any_size_does_not_outlast_the_bounds(tmp_path: Path, content: str) -> None:
+def test_large_ignore_file_respects_the_bounds(tmp_path: Path, content: str) -> None:
     put(tmp_path, *(f"a/b/file{number}.c" for number in range(600)))
     (tmp_path / ".gitignore").write_text(content)
     started = time.process_time()
@@ -125,7 +125,7 @@ def test_an_ignore_file_of_any_size_does_not_outlast_the_bounds(tmp_path: Path, 
     assert time.process_time() - started < 4
 
 
-def test_a_long_ignore_file_costs_little_for_each_file(tmp_path: Path) -> None:
+def test_long_ignore_file_is_cheap_per_file(tmp_path: Path) -> None:
     put(tmp_path, *(f"src/package{number % 50}/module_{number}.py" for number in range(1500)))
     (tmp_path / ".gitignore").write_text("".join(f"*.{number}\nbuild{number}/\n/dist{number}\n" for number in range(500)))
     started = time.process_time()

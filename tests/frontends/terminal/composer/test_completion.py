@@ -23,7 +23,7 @@ def test_the_likeliest_name_comes_first() -> None:
     assert index.best("nothing") == []
 
 
-def test_typing_and_deleting_find_the_same_as_a_new_index() -> None:
+def test_typing_and_deleting_match_a_new_index() -> None:
     names = [f"{folder}/{name}-[x].py" for folder in ("src", "Docs", "tests") for name in ("main", "Straße", "^caret", "a\nb")]
     index = NameIndex(names)
     for typed in ("s", "sr", "src", "sr", "srcM", "d", "do", "", "STRASSE", "straß", "^", "^c", "-[", "-[x]", "\n", "."):
@@ -47,7 +47,7 @@ def test_repeated_letters_do_not_backtrack() -> None:
 
 
 @pytest.mark.parametrize("name", ["plain.py", "two words.py", 'a"b.py', "back\\slash.py", "a@b.py", "log:2-3", "ünï.py"])
-def test_what_is_offered_is_what_is_attached(name: str) -> None:
+def test_every_offer_is_attachable(name: str) -> None:
     Path(name).write_text("inside\n")
     assert "inside" in compose(f"see {mention(name)} now", cwd=Path.cwd(), origin="keyboard").text
 

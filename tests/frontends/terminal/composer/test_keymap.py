@@ -23,7 +23,7 @@ def test_keys_of_ones_own_and_none_at_all() -> None:
     assert "(no key)" in keymap.listed()
 
 
-def test_a_key_is_taken_from_the_action_that_had_it() -> None:
+def test_key_is_taken_from_its_former_action() -> None:
     keymap = Keymap({"search": "ctrl-g"})
     assert keymap.pressed("search") == (("c-g",),)
     assert keymap.pressed("editor") == ()
@@ -35,13 +35,13 @@ def test_a_key_cannot_be_given_away_twice() -> None:
 
 
 @pytest.mark.parametrize("written", ["", " ", "ctrl-", "alt-", "ctrl-ü", "hyper-x", "x", "enter-", "shift-x", "alt-nosuch"])
-def test_what_is_no_key(written: str) -> None:
+def test_invalid_key_is_refused(written: str) -> None:
     with pytest.raises(ConfigError):
         parse(written)
 
 
 @pytest.mark.parametrize("columns", [39, 79, 119])
-def test_the_list_of_keys_is_indented_where_it_wraps(columns: int) -> None:
+def test_key_list_is_indented_where_wrapped(columns: int) -> None:
     *table, _, _ = Keymap({}).listed(columns).split("\n")
     names = {action.name for action in ACTIONS}
     assert all(len(line) <= columns for line in table)

@@ -16,14 +16,14 @@ LONG = "line\n" * 5000
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
-def test_what_is_short_stays_as_it_is() -> None:
+def test_short_paste_stays_as_it_is() -> None:
     pastes = Pastes()
     assert pastes.fold("short\ntext") == "short\ntext"
     assert len(pastes.fold("x" * (MOST_CHARS + 1))) == 1
     assert len(pastes.fold("\n" * MOST_LINES)) == 1
 
 
-def test_a_folded_paste_is_one_character_with_a_label() -> None:
+def test_folded_paste_is_one_labelled_character() -> None:
     pastes = Pastes()
     folded = f"see {pastes.fold(LONG)} there"
     assert len(folded) == len("see x there")
@@ -32,7 +32,7 @@ def test_a_folded_paste_is_one_character_with_a_label() -> None:
     assert pastes.typed(folded) == "see   there"
 
 
-def test_a_private_character_of_the_text_itself_is_kept() -> None:
+def test_private_character_of_the_text_is_kept() -> None:
     pastes, other = Pastes(), Pastes()
     other.fold(LONG)
     own = "\U000f0000 \U000f0001"
@@ -40,7 +40,7 @@ def test_a_private_character_of_the_text_itself_is_kept() -> None:
     assert other.unfold(other.fold(own)) == own
 
 
-def test_a_paste_stands_for_no_character_of_its_own_text() -> None:
+def test_paste_stands_for_no_character_of_its_text() -> None:
     pastes = Pastes()
     whole = "".join(map(chr, range(0xF0000, 0xF0020))) * 100
     folded = pastes.fold(whole)
@@ -48,7 +48,7 @@ def test_a_paste_stands_for_no_character_of_its_own_text() -> None:
     assert pastes.unfold(pastes.unfold(folded)) == whole
 
 
-def test_a_private_character_in_an_edited_text_is_no_paste() -> None:
+def test_private_character_in_edited_text_is_no_paste() -> None:
     pastes = Pastes()
     character = pastes.fold(LONG)
     edited = f"typed {character} in an editor"
@@ -65,7 +65,7 @@ def test_an_edited_text_keeps_its_pastes_folded() -> None:
 
 
 @given(st.lists(st.tuples(texts, st.booleans()), max_size=6), st.lists(texts, max_size=3))
-def test_whatever_is_written_is_sent_and_comes_back_elsewhere(pieces: list[tuple[str, bool]], before: list[str]) -> None:
+def test_any_text_is_sent_and_returns_elsewhere(pieces: list[tuple[str, bool]], before: list[str]) -> None:
     pastes, elsewhere = Pastes(), Pastes()
     for text in before:
         elsewhere.fold(text * 40)
@@ -76,7 +76,7 @@ def test_whatever_is_written_is_sent_and_comes_back_elsewhere(pieces: list[tuple
 
 
 @given(st.text(st.characters(), max_size=200))
-def test_cleaned_text_can_be_sent_and_has_no_power(pasted: str) -> None:
+def test_cleaned_text_is_sendable_and_powerless(pasted: str) -> None:
     text = cleaned(pasted)
     text.encode()
     assert not any((ord(letter) < 32 and letter not in "\t\n") or 0x7F <= ord(letter) < 0xA0 for letter in text)
@@ -94,7 +94,7 @@ def shown(line: str) -> tuple[str, Transformation]:
     ("line", "looks"),
     [("a\tb", "a   b"), ("\tx", "    x"), ("abcd\tx", "abcd    x"), ("ü\t\tx", "ü       x"), ("no tab", "no tab")],
 )
-def test_a_tab_is_blanks_up_to_the_next_stop(line: str, looks: str) -> None:
+def test_tab_is_blanks_up_to_the_next_stop(line: str, looks: str) -> None:
     text, transformation = shown(line)
     assert text == looks
     assert transformation.source_to_display(len(line)) == len(looks)
@@ -110,7 +110,7 @@ def test_a_tab_is_blanks_up_to_the_next_stop(line: str, looks: str) -> None:
         ("\x1b[31mü", "\\x1b[31mü"),
     ],
 )
-def test_what_would_not_be_seen_is_spelled_out(line: str, looks: str) -> None:
+def test_invisible_characters_are_spelled_out(line: str, looks: str) -> None:
     text, transformation = shown(line)
     assert text == looks
     assert transformation.source_to_display(len(line)) == len(looks)

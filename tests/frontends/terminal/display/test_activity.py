@@ -71,7 +71,7 @@ async def test_a_stream_without_data_is_reported(running: Activity, clock: Clock
     assert "no data" not in texts(running, 80)[0]
 
 
-async def test_one_call_shows_the_newest_lines_of_its_output(running: Activity) -> None:
+async def test_single_call_shows_newest_output_lines(running: Activity) -> None:
     running.start_call("a", "shell make")
     running.add_output("a", "one\ntwo\n\nthree\n 10%\r 20%\r")
     assert running.lines(80, rows=5) == [
@@ -117,7 +117,7 @@ def test_no_line_is_wider_than_there_is_room(words: str, printed: str, columns: 
     asyncio.run(run())
 
 
-async def test_in_a_narrow_window_the_seconds_stay_and_silence_comes_first(running: Activity, clock: Clock) -> None:
+async def test_narrow_window_keeps_seconds_with_silence_first(running: Activity, clock: Clock) -> None:
     running.start("writing · 2 tokens")
     assert texts(running, 19, hint=" · Esc stops") == ["writing · 2… · 0 s"]
     running.received()

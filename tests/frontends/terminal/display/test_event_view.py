@@ -68,11 +68,11 @@ async def test_the_last_line_states_tokens_and_time(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.6, "1 min 0 s"), (185, "3 min 5 s")]
 )
-def test_a_duration_is_stated_as_precisely_as_it_matters(seconds: float, words: str) -> None:
+def test_duration_is_as_precise_as_it_matters(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-async def test_expanded_thinking_stands_apart_from_the_answer_being_written(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_expanded_thinking_is_separate_from_the_running_answer(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(Stdout(), TerminalState())
     begun: tuple[Event, ...] = (
         RequestStarted(model="m", attempt=1, context_tokens=1),

@@ -22,7 +22,7 @@ async def answer(drawn: DrawnTerminal, text: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 100])
-async def test_an_address_is_one_link_where_the_terminal_shows_links(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+async def test_address_is_one_link_where_links_show(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     address = "https://example.org/" + "/".join(f"part-{number}" for number in range(12)) + "?q=1"
     monkeypatch.setenv("FORCE_HYPERLINK", "1")
     async with drawn_terminal(monkeypatch, columns=columns, has_region=False) as drawn:
@@ -35,7 +35,7 @@ async def test_an_address_is_one_link_where_the_terminal_shows_links(monkeypatch
     assert len({id for id, _, _ in links[2:]}) == 1
 
 
-async def test_no_link_is_written_to_terminals_that_are_not_known_to_show_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_terminal_gets_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
     async with drawn_terminal(monkeypatch, has_region=False) as drawn:
         await answer(drawn, "See https://example.org.")
     assert b"\x1b]8" not in drawn.raw
@@ -49,7 +49,7 @@ async def test_no_link_is_written_to_terminals_that_are_not_known_to_show_them(m
         pytest.param("漢字" * 100, id="wide characters"),
     ],
 )
-async def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+async def test_long_line_breaks_at_spaces_never_in_code(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     async with drawn_terminal(monkeypatch, columns=40) as drawn:
         await answer(drawn, f"Here:\n\n```\n{line}\n```\n\n{line}")
         printed, text = SEQUENCE.sub("", drawn.raw.decode()), drawn.text

@@ -87,13 +87,13 @@ def test_a_marked_paste_behind_enter_is_one() -> None:
 
 
 @pytest.mark.parametrize("proof", [IN, "\x1b[200~x\x1b[201~"])
-def test_where_pastes_are_marked_a_line_is_not_waited_behind(proof: str) -> None:
+def test_marked_pastes_make_no_line_wait(proof: str) -> None:
     line = Line((LATER_S, proof), (LATER_S, "a line\r"), (SOON_S, "another\r"))
     before = [pasted("x")] if "x" in proof else []
     assert line.all_keys() == [*before, *typed("a line\r"), *typed("another\r")]
 
 
-def test_where_they_may_not_be_lines_that_follow_each_other_are_a_paste() -> None:
+def test_unmarked_consecutive_lines_are_a_paste() -> None:
     coming = (LATER_S, "a line\r"), (SOON_S, "another\r"), (SOON_S, "a third"), (LATER_S, "\r")
     assert Line(*coming).all_keys() == [pasted("a line\ranother\ra third"), *typed("\r")]
 
@@ -104,11 +104,11 @@ def test_several_lines_in_one_piece_are_always_one(proof: str) -> None:
     assert Line((LATER_S, proof), (LATER_S, "one\rtw"), (SOON_S, "o\r")).all_keys() == [pasted("one\rtwo"), *typed("\r")]
 
 
-def test_a_report_in_the_middle_of_a_paste_is_not_in_it() -> None:
+def test_report_midway_through_a_paste_is_left_out() -> None:
     assert Line((LATER_S, f"one\r{IN}two\rthree")).all_keys() == [pasted("one\rtwo\rthree")]
 
 
-def test_the_end_of_a_paste_in_two_halves_stands_before_what_follows() -> None:
+def test_split_paste_end_precedes_the_following_input() -> None:
     coming = (LATER_S, "one\rtwo\x1b[20"), (SOON_S, "0~three\x1b[201~"), (SOON_S, "\r")
     keys = Line(*coming).all_keys()
     assert keys[-2:] == [pasted("three"), *typed("\r")]

@@ -31,11 +31,11 @@ from wolo.frontends.terminal.panels.region_styles import RegionColours, as_rows
         ("light", "15;0", True),
     ],
 )
-def test_what_the_background_is(theme: str, colorfgbg: str, expected: bool) -> None:
+def test_background_is_recognised(theme: str, colorfgbg: str, expected: bool) -> None:
     assert is_light(theme, {"COLORFGBG": colorfgbg}) is expected
 
 
-def test_there_are_eight_roles_and_both_backgrounds_have_all_of_them() -> None:
+def test_eight_roles_exist_on_both_backgrounds() -> None:
     assert {*ROLES, "text", "selection"} == {"text", "dim", "accent", "added", "removed", "warning", "error", "selection"}
     assert DARK.keys() == LIGHT.keys()
 
@@ -44,7 +44,7 @@ NAMES = "|".join(name for name in ANSI_COLOR_NAMES if "_" not in name)
 COLOUR = re.compile(rf"""["'](?:[a-z ]+ )?(?:{NAMES})["']|#[0-9a-f]{{6}}""")
 
 
-def test_no_other_file_of_the_terminal_names_a_colour() -> None:
+def test_no_other_terminal_file_names_a_colour() -> None:
     room = Path(wolo.__file__).parent / "frontends/terminal"
     found = {
         f"{path.relative_to(room)}: {named[0]}"
@@ -80,7 +80,7 @@ DEPTHS: tuple[Depth, ...] = ("256", "truecolor")
 @pytest.mark.parametrize("on_light", [True, False])
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("role", ROLES)
-def test_every_role_can_be_read_on_the_background_there_is(role: str, depth: Depth, on_light: bool) -> None:
+def test_every_role_is_readable_on_the_background(role: str, depth: Depth, on_light: bool) -> None:
     shown = painted(STYLES[role], on_light=on_light, depth=depth)
     assert shown.color is not None
     assert contrast(shown.color.name, own(on_light)[1]) > ENOUGH
@@ -90,7 +90,7 @@ def test_every_role_can_be_read_on_the_background_there_is(role: str, depth: Dep
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("role", ["text", *ROLES])
-def test_every_role_can_be_read_on_the_backgrounds_of_the_theme(role: str, ground: str, depth: Depth, on_light: bool) -> None:
+def test_every_role_is_readable_on_theme_backgrounds(role: str, ground: str, depth: Depth, on_light: bool) -> None:
     shown = painted(STYLES.get(role, Style()) + Style(bgcolor=ground_colour(ground)), on_light=on_light, depth=depth)
     assert shown.bgcolor is not None
     text, behind = own(on_light)
@@ -105,7 +105,7 @@ def ground_colour(name: str) -> Color:
     return found
 
 
-def test_with_sixteen_colours_the_text_has_them_and_words_are_reversed() -> None:
+def test_sixteen_colours_keep_text_and_reverse_words() -> None:
     assert painted(STYLES["added line"], on_light=False, depth="standard") == Style(color="green")
     assert painted(STYLES["removed word"], on_light=True, depth="standard") == Style(color="red", reverse=True)
     assert painted(STYLES["selection"], on_light=True, depth="standard") == Style(bold=True, reverse=True)
@@ -146,7 +146,7 @@ def test_a_panel_paints_the_roles_of_the_theme() -> None:
     assert [piece[0] for piece in row] == ["class:warning bold", "class:added class:added-word", "reverse"]
 
 
-def test_a_theme_changed_in_the_middle_is_painted_at_once() -> None:
+def test_changed_theme_is_painted_at_once() -> None:
     state = TerminalState(is_light=False)
     colours = RegionColours(state, is_soft=True)
     before = colours.invalidation_hash()

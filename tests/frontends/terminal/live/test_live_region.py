@@ -80,7 +80,7 @@ async def test_streamed_text_is_drawn_once_a_frame(monkeypatch: pytest.MonkeyPat
         assert os.read(screen_fd, 65_536).decode().count("value") == 50
 
 
-async def test_other_output_comes_after_the_text_that_was_streamed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_output_follows_earlier_streamed_text(monkeypatch: pytest.MonkeyPatch) -> None:
     with in_terminal(monkeypatch) as screen_fd:
         screen, region = new_region()
         screen.show(TextStreamed(text="first\n"))
@@ -91,7 +91,7 @@ async def test_other_output_comes_after_the_text_that_was_streamed_before_it(mon
     assert shown.index("first") < shown.index("second")
 
 
-async def test_a_frame_in_which_only_the_text_grows_lays_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_growing_text_alone_lays_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     with in_terminal(monkeypatch):
         screen, region = new_region()
         await shown(region)
@@ -107,7 +107,7 @@ async def test_a_frame_in_which_only_the_text_grows_lays_nothing_out(monkeypatch
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_text_that_grows_looks_as_if_the_whole_region_were_painted(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+async def test_growing_text_looks_like_a_whole_repaint(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)
     pieces = chance.choices(["word ", "a" * 40, "x" * 95, "`code` ", "\n", "\n\n", "- item ", "wörter ", "**", "# "], k=60)
     with in_terminal(monkeypatch) as screen_fd:

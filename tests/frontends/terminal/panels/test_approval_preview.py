@@ -26,7 +26,7 @@ def plain(question: ApprovalAsked, *waiting: ToolPart) -> list[str]:
     return [line.plain for line in proposal(question, waiting)]
 
 
-def test_a_command_with_its_reason_and_its_side_of_the_walls() -> None:
+def test_command_shows_reason_and_sandbox_side() -> None:
     part = ToolPart(tool="shell", input={"command": "make\nx\ty"})
     lines = plain(asked(part, RunIntent("make\nx\ty", Path("/w")), walls="inside"))
     assert lines == [
@@ -38,7 +38,7 @@ def test_a_command_with_its_reason_and_its_side_of_the_walls() -> None:
     ]
 
 
-def test_every_argument_is_shown_but_for_what_stands_there_already() -> None:
+def test_every_argument_shows_except_repeated_content() -> None:
     part = ToolPart(tool="shell", input={"command": "make", "background": True, "note": "\x1b]0;hidden\x07"})
     lines = plain(asked(part, RunIntent("make", Path("/w")), walls="inside"))
     assert lines[1:4] == ["  $ make", "  background: true", "  note: \\x1b]0;hidden\\x07"]
@@ -49,14 +49,14 @@ def test_every_argument_is_shown_but_for_what_stands_there_already() -> None:
     ]
 
 
-def test_what_the_walls_stopped_looks_different() -> None:
+def test_sandbox_refusal_looks_different() -> None:
     part = ToolPart(tool="shell", input={"command": "make"})
     lines = plain(asked(part, RunIntent("make", Path("/w")), walls="again"))
     assert lines[0] == "! The sandbox stopped this command. Run it outside?"
     assert "it ran in the sandbox and failed" in lines[2]
 
 
-def test_changes_are_whole_by_whatever_name_a_model_gives_them() -> None:
+def test_changes_are_whole_under_any_model_name() -> None:
     content = "".join(f"{number}\n" for number in range(500))
     write = ToolPart(tool="write", input={"file_path": "a", "file_content": content})
     assert "  500 + 499" in plain(asked(write, WriteIntent(Path("/w/a"))))
@@ -74,7 +74,7 @@ def written_over(before: str, content: str) -> list[str]:
     return [line.plain for line in lines][2:-1]
 
 
-def test_a_file_written_anew_shows_what_differs_and_where() -> None:
+def test_rewritten_file_shows_differences_and_places() -> None:
     before = [f"line {number}\n" for number in range(40)]
     after = [*before[:20], "line twenty\n", *before[21:]]
     assert written_over("".join(before), "".join(after)) == [
@@ -87,7 +87,7 @@ def test_a_file_written_anew_shows_what_differs_and_where() -> None:
     ]
 
 
-def test_what_a_file_written_anew_does_to_ends_of_lines_is_seen() -> None:
+def test_line_end_changes_of_rewritten_files_are_visible() -> None:
     assert written_over("a\r\nb\r\n", "a\nc\n") == ["  1   a", "  2 - b", "  2 + c"]  # the tool keeps its line ends
     assert written_over("a\r\nb\n", "a\nb\n") == ["  1 - a\\r", "  1 + a", "  2   b"]
     assert written_over("a\nb\n", "a\nb") == ["  1   a", "  2 - b", "  2 + b", "    \\ no newline at end of file"]
@@ -95,14 +95,14 @@ def test_what_a_file_written_anew_does_to_ends_of_lines_is_seen() -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
-def test_whatever_is_written_over_whatever_all_that_comes_is_shown(before: str, content: str) -> None:
+def test_any_overwriting_shows_all_new_text(before: str, content: str) -> None:
     shown = written_over(before or "x", content)
     gone = sum(re.match(r"[ \d]+ - ", line) is not None for line in shown)
     come = sum(re.match(r"[ \d]+ \+ ", line) is not None for line in shown)
     assert (gone or come) or with_line_endings_of(before or "x", content.removeprefix("\ufeff")) == (before or "x")
 
 
-def test_what_waits_is_counted_and_named() -> None:
+def test_waiting_calls_are_counted_and_named() -> None:
     part = ToolPart(tool="shell", input={"command": "make"})
     waiting = [ToolPart(tool="write", input={"path": f"{number}.txt"}) for number in range(6)]
     assert plain(asked(part), *waiting)[-6:] == [
@@ -119,7 +119,7 @@ def test_only_the_words_that_differ_are_marked() -> None:
     assert [come.plain[span.start : span.end] for span in come.spans if span.style == "added word"] == ["-"]
 
 
-def test_an_edit_bears_the_numbers_of_the_file_where_its_place_is_known() -> None:
+def test_edit_has_file_line_numbers_when_known() -> None:
     part = ToolPart(tool="edit", input={"path": "a", "old": "two\nthree", "new": "two\n3"})
     question = asked(part, WriteIntent(Path("/w/a")))
     assert [line.plain for line in proposal(question, before="one\ntwo\nthree\n")][2:-1] == [
@@ -140,7 +140,7 @@ SEEN_FORMATS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08
 
 @given(st.text(), st.text(), st.integers(2, 40))
 @example("", "\u0600", 10)
-def test_nothing_of_a_change_is_lost_in_any_width(old: str, new: str, columns: int) -> None:
+def test_change_is_whole_at_any_width(old: str, new: str, columns: int) -> None:
     lines = replaced(old, new)
     rows = as_rows(lines, columns)
     written = "".join(piece[1] for row in rows for piece in row)

@@ -103,9 +103,7 @@ async def test_a_number_without_a_choice_is_no_answer(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(24, 80), (5, 20), (8, 30)])
-async def test_a_long_command_is_read_to_its_end_whatever_the_window(
-    monkeypatch: pytest.MonkeyPatch, rows: int, columns: int
-) -> None:
+async def test_long_command_is_readable_in_any_window(monkeypatch: pytest.MonkeyPatch, rows: int, columns: int) -> None:
     command = "\n".join(f"echo {number:03} \u202e\u200b" for number in range(60))
     async with asked(monkeypatch, running(command), rows=rows, columns=columns) as here:
         seen, place = here.drawn.visible, scrolled(here.drawn)
@@ -153,7 +151,7 @@ async def test_a_long_command_that_was_scrolled_is_unfolded(monkeypatch: pytest.
         assert await here.scope() == "once"
 
 
-async def test_a_no_to_a_long_command_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_to_a_long_command_counts_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asked(monkeypatch, running("\n".join(["touch made"] * 60))) as here:
         here.drawn.type("n")
         assert await here.scope() == ""

@@ -90,7 +90,7 @@ async def test_keys_that_mean_nothing_here_write_nothing(monkeypatch: pytest.Mon
         assert await answer == (Reply(chosen=("Postgres",)),)
 
 
-async def test_a_paste_is_an_answer_in_words_that_is_not_sent_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_paste_is_an_unsent_worded_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asked(monkeypatch, FREE) as (drawn, answer):
         drawn.type("\x1b[200~two words\x1b[201~")
         await drawn.wait_for("answer › two words")
@@ -100,7 +100,7 @@ async def test_a_paste_is_an_answer_in_words_that_is_not_sent_yet(monkeypatch: p
         assert await answer == (Reply(text="two words"),)
 
 
-async def test_in_the_smallest_window_one_question_at_a_time_and_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_smallest_window_shows_one_question_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     many = Question(
         text="Which one of these?", options=tuple(AnswerOption(label=f"choice number {number}") for number in range(1, 9))
     )

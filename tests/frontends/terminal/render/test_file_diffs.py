@@ -24,7 +24,7 @@ def test_words_that_differ_are_marked() -> None:
     assert left == 0
 
 
-def test_words_are_marked_only_between_lines_that_are_like_each_other() -> None:
+def test_words_are_marked_between_similar_lines_only() -> None:
     for before, after in (("    return x", "    raise Error(y)"), ("a = 1", "import os"), ("}", "{"), ("    ", "  x")):
         lines, _ = diff_lines(Diff("a", f"-{before}\n+{after}", 1, 1), None)
         assert not any(map(marked, lines)), (before, after)
@@ -32,7 +32,7 @@ def test_words_are_marked_only_between_lines_that_are_like_each_other() -> None:
     assert marked(lines[3]) == [" + 2"]
 
 
-def test_lines_bear_the_numbers_they_have_in_the_file() -> None:
+def test_lines_have_their_file_numbers() -> None:
     text = "@@ -9,2 +9,2 @@\n kept\n-old\n+new\n@@ -99 +99,2 @@\n same\n+more"
     lines, _ = diff_lines(Diff("a", text, 2, 1), None)
     assert [line.plain.rstrip() for line in lines] == [

@@ -78,7 +78,7 @@ def test_code_is_printed_as_it_is() -> None:
     assert stream(f"```\n{source}") == f"{source}\n"
 
 
-def test_code_in_a_list_stands_at_the_margin_for_copying() -> None:
+def test_listed_code_stands_at_the_margin() -> None:
     source = "1. Do:\n\n   ```sh\n   make\n     indented\n   ```\n2. Then\n"
     assert stream(source) == "1. Do:\n\nmake\n  indented\n\n2. Then\n"
 
@@ -99,7 +99,7 @@ def test_a_table_is_laid_out() -> None:
     assert rows == ["Name    Count", "─────────────", "a | b       1", "c          22", "", "after", ""]
 
 
-def test_a_long_table_does_not_wait_for_its_end() -> None:
+def test_long_table_does_not_wait_for_end() -> None:
     markdown = MarkdownStream()
     rows = "".join(f"| row {number} | x |\n" for number in range(12))
     assert draw(markdown.feed("| a | b |\n|---|---|\n| 1 | 2 |\n")) == ""
@@ -116,7 +116,7 @@ def test_a_wide_table_fits_a_narrow_terminal() -> None:
 
 @pytest.mark.parametrize("width", [5, 10, 20, 40, 80])
 @pytest.mark.parametrize("columns", [2, 3, 5, 8, 12, 26, 500])
-def test_every_cell_of_a_table_can_be_read_in_any_window(width: int, columns: int) -> None:
+def test_every_table_cell_is_readable_in_any_window(width: int, columns: int) -> None:
     rows = [[f"漢字{row}.{column}." for column in range(columns)] for row in range(3)]
     later = [[f"much longer than those before {column}." for column in range(columns)]] * 11
     lines = ["|".join(cells) for cells in [rows[0], ["---"] * columns, *rows[1:], *later]]
@@ -127,7 +127,7 @@ def test_every_cell_of_a_table_can_be_read_in_any_window(width: int, columns: in
     assert all(shown.count(letter) >= letters.count(letter) for letter in set(letters))
 
 
-def test_a_line_is_printed_as_soon_as_it_is_certain() -> None:
+def test_line_prints_as_soon_as_certain() -> None:
     markdown = MarkdownStream()
     assert draw(markdown.feed("first line\nsec")) == "first line\n"
     assert draw(markdown.feed("ond **open\n")) == ""
@@ -136,7 +136,7 @@ def test_a_line_is_printed_as_soon_as_it_is_certain() -> None:
     assert draw(markdown.close()) == "more\n"
 
 
-def test_what_never_closes_is_not_held_for_ever() -> None:
+def test_unclosed_markup_is_not_held_forever() -> None:
     markdown = MarkdownStream()
     shown = draw(markdown.feed("**open\n" + "line\n" * 20))
     assert shown.count("line") >= 15
@@ -175,7 +175,7 @@ def test_a_long_line_of_code_is_not_changed() -> None:
     assert stream(f"```\n{line}\nshort\n```\n") == f"{line}\nshort\n"
 
 
-def test_without_colours_the_source_is_shown_as_it_is() -> None:
+def test_source_shows_unchanged_without_colours() -> None:
     source = "# Title\n\n**bold** [l](http://e.org)\n\n```python\nx = 1\n\n\n```\n\n| a |\n|---|\n| 1 |\n"
     assert stream(source, plain=True) == source
 
@@ -209,7 +209,7 @@ MARKDOWN = st.text(alphabet="ab *_`~#-|>[]()!\\\n\t1.é字", max_size=300)
 
 
 @given(MARKDOWN, st.integers(1, 50))
-def test_how_the_text_is_cut_does_not_matter(source: str, size: int) -> None:
+def test_text_cuts_do_not_matter(source: str, size: int) -> None:
     assert stream(source, size) == stream(source, max(len(source), 1))
 
 

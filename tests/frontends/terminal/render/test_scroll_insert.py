@@ -84,7 +84,7 @@ def test_lines_get_above_it(above: list[str], lines: list[str], tail: int, then:
 
 @given(above=st.lists(words, max_size=20), line=st.text("abc -", min_size=2, max_size=60), more=st.lists(words, max_size=3))
 @example(above=[], line="a" * (2 * COLUMNS - 2), more=[])
-def test_the_beginning_of_a_line_is_not_written_again(above: list[str], line: str, more: list[str]) -> None:
+def test_beginning_of_a_line_is_not_rewritten(above: list[str], line: str, more: list[str]) -> None:
     line = f"y{line}x"
     begun = line[: min(len(line) // 2, COLUMNS)].rstrip()
     foot = [begun, "working", "> typed", "facts"]
@@ -128,7 +128,7 @@ def test_the_tail_alone_grows_and_shrinks(above: list[str], tail: int, then: int
         "x" * 19 + "👍🏽\n",
     ],
 )
-def test_what_terminals_may_show_in_different_ways_is_left_alone(text: str) -> None:
+def test_ambiguous_rows_are_left_alone(text: str) -> None:
     assert rows_taken(text, COLUMNS) is None
 
 
@@ -136,12 +136,12 @@ def test_what_terminals_may_show_in_different_ways_is_left_alone(text: str) -> N
     ("text", "rows"),
     [("", 0), ("\n", 1), ("\x1b[1;31mred\x1b[0m\n\n", 2), ("• – “so”\n", 1), ("ä" * 41 + "\n", 3), ("x" + "漢" * 19 + "y\n", 3)],
 )
-def test_what_they_show_alike_is_counted(text: str, rows: int) -> None:
+def test_rows_shown_alike_are_counted(text: str, rows: int) -> None:
     assert rows_taken(text, COLUMNS) == rows
 
 
 @given(letters=st.integers(1, 4 * COLUMNS), colours=st.sets(st.integers(0, 4 * COLUMNS)), most=st.integers(1, 3))
-def test_the_newest_rows_of_a_line_are_its_last_ones(letters: int, colours: set[int], most: int) -> None:
+def test_newest_rows_of_a_line_are_last(letters: int, colours: set[int], most: int) -> None:
     plain = [chr(ord("a") + at % 26) for at in range(letters)]
     line = "".join(f"\x1b[1m{letter}\x1b[0m" if at in colours else letter for at, letter in enumerate(plain))
     shown = COLOURS.sub("", last_rows(line, COLUMNS, most))

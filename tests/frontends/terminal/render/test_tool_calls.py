@@ -10,7 +10,7 @@ from wolo.messages.parts import ToolPart
 from wolo.tools.tool_values import Answered, Diff, Listing, Output, TodoItem, TodoList
 
 
-def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
+def test_headline_gives_tool_subject_and_outcome() -> None:
     write = ToolPart(tool="write", input={"path": "a.py", "content": "x"}, status="completed")
     assert headline(write, Diff("a.py", "+x", 1, 0, created=True)).plain == "● write a.py +1"
     run = ToolPart(tool="shell", input={"command": "make\ntest"}, status="failed", outcome="error")
@@ -27,7 +27,7 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     assert headline(unanswered, reason=NOT_ANSWERED).plain == "⊘ shell rm x · not answered"
 
 
-def test_an_answer_from_elsewhere_is_seen_from_its_beginning() -> None:
+def test_foreign_answer_is_shown_from_its_beginning() -> None:
     part = ToolPart(tool="mcp__a__b", input={"n": 1}, status="completed")
     long = Answered("".join(f"line {number}\n" for number in range(12)), 1.25)
     assert headline(part, long).plain == "● mcp__a__b n=1 · 1.2 s"
@@ -76,7 +76,7 @@ def test_hostile_arguments_stay_on_their_line() -> None:
     assert whole_call(long, None).plain == f"● shell {'c' * 5000}\n"
 
 
-def test_a_diff_is_shown_without_its_header_where_all_is_new() -> None:
+def test_all_new_diff_shows_without_header() -> None:
     part = ToolPart(tool="write", status="completed")
     assert result(part, Diff("a", "@@ -0,0 +1,2 @@\n+x\n+\ty", 2, 0, created=True)).text.plain == "  1 + x\n  2 + \ty\n"
     changed = result(part, Diff("a", "@@ -1 +1 @@\n-x\n+y", 1, 1)).text
@@ -110,7 +110,7 @@ def test_a_patch_goes_by_the_files_it_touches() -> None:
     assert headline(part, Diff("a.py, c", "-x\n+y", 1, 2)).plain == "● apply_patch a.py b.py c +1 −2"
 
 
-def test_a_result_stays_on_its_rail_and_a_cut_line_can_be_expanded() -> None:
+def test_result_stays_on_rail_with_expandable_cuts() -> None:
     part = ToolPart(tool="shell", status="completed")
     layout = ResultLayout(columns=20, has_rail=True, hint=" · Ctrl-O expands")
     shown = result(part, Output("x", "short\n" + "y" * 40, 0, 1.0), layout)
@@ -121,7 +121,7 @@ def test_a_result_stays_on_its_rail_and_a_cut_line_can_be_expanded() -> None:
     assert (unread.text.plain, unread.is_folded) == (f"  │ {'y' * 40}\n", False)
 
 
-def test_each_state_has_a_mark_that_needs_no_colour() -> None:
+def test_each_state_has_a_colourless_mark() -> None:
     parts = (
         ToolPart(tool="x", status="completed", outcome="ok"),
         ToolPart(tool="x", status="failed", outcome="error"),

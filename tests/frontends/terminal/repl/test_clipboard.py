@@ -56,7 +56,7 @@ def test_blocks_are_those_between_fences() -> None:
 
 
 @given(st.lists(st.text(alphabet="ab `~\n", max_size=20), max_size=4))
-def test_a_block_is_what_was_written_between_its_fences(codes: list[str]) -> None:
+def test_block_is_the_text_between_its_fences(codes: list[str]) -> None:
     answer = "\n".join(f"words\n`````\n{code}\n`````\n" for code in codes if "`````" not in code)
     assert blocks(answer) == [code for code in codes if "`````" not in code]
 
@@ -70,7 +70,7 @@ async def test_the_terminal_is_told_the_whole_text(bin: Path) -> None:
     assert base64.b64decode(sequence[7:-1]).decode() == "grüße\x1b"
 
 
-async def test_a_terminal_is_not_given_more_than_it_takes(bin: Path) -> None:
+async def test_terminal_gets_no_more_than_it_takes(bin: Path) -> None:
     written = Written()
     assert await copy("x" * (MOST_BYTES + 1), written, here()) == []
     assert written.sequences == []
@@ -93,7 +93,7 @@ async def test_a_program_that_fails_is_not_named(bin: Path, monkeypatch: pytest.
     assert await copy("hello", None, here()) == []
 
 
-async def test_a_program_that_the_checkout_brings_along_is_not_run(bin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_program_from_the_checkout_is_not_run(bin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":9")
     program(Path("tools"), "xsel", "touch ran")
     monkeypatch.setenv("PATH", str(Path("tools").absolute()))
@@ -110,7 +110,7 @@ async def test_tmux_passes_it_on(bin: Path, isolated: Path, monkeypatch: pytest.
     assert written.sequences == []
 
 
-def test_copy_takes_the_answer_or_a_block_of_it(provider: ProviderServer, bin: Path) -> None:
+def test_copy_takes_the_answer_or_a_block(provider: ProviderServer, bin: Path) -> None:
     provider.script(text(ANSWER))
     with repl(provider) as terminal:
         terminal.enter("/copy")

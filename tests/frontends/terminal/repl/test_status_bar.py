@@ -32,7 +32,7 @@ FACTS = {
         (1, "…"),
     ],
 )
-def test_what_matters_least_is_left_out_first(columns: int, line: str) -> None:
+def test_least_important_part_is_left_out_first(columns: int, line: str) -> None:
     assert fit(FACTS, columns) == line
 
 
@@ -42,7 +42,7 @@ def test_the_order_is_the_persons() -> None:
     assert fit({}, 80) == ""
 
 
-def test_what_was_used_is_on_the_right_where_there_is_room() -> None:
+def test_usage_is_on_the_right_given_room() -> None:
     assert spread(FACTS, 75) == "~/code/shop · main · zai/glm-4.6:high · edit            context 12% · $0.31"
     assert spread(FACTS, 66) == fit(FACTS, 66)
     assert spread(FACTS, 40) == "zai/glm-4.6:high · edit      context 12%"
@@ -60,7 +60,7 @@ def test_of_a_long_directory_the_end_is_shown() -> None:
     assert short_place(Path("/" + "x" * 60)) == "/" + "x" * 60
 
 
-def test_what_was_used() -> None:
+def test_usage_is_summed() -> None:
     used = Usage(input_tokens=200, cache_read_tokens=800, cost=UsageCost(total=0.126))
     assert (cache_share(used), money(used)) == ("cache 80%", "$0.13")
     assert (cache_share(Usage()), money(Usage())) == ("", "")
@@ -75,5 +75,5 @@ def test_what_was_used() -> None:
         ("landlock", "auto · sandboxed (partial)"),
     ],
 )
-def test_the_mode_says_what_holds_commands_and_whether_it_is_whole(sandbox: str, said: str) -> None:
+def test_mode_names_the_command_sandbox_and_its_extent(sandbox: str, said: str) -> None:
     assert how_held("auto", sandbox) == said

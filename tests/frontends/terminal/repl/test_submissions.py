@@ -39,13 +39,13 @@ def test_a_link_is_not_written_through() -> None:
     assert Path("target").read_text() == "mine\n"
 
 
-def test_what_is_no_file_is_not_written_to() -> None:
+def test_special_file_is_not_written() -> None:
     os.mkfifo("AGENTS.md")
     with pytest.raises(UsageError, match=r"not a regular file\."):
         append_note("# note", Path("AGENTS.md"))
 
 
-def test_where_a_note_goes() -> None:
+def test_note_goes_to_its_place() -> None:
     assert note_path("p", Path("/project")) == Path("/project/AGENTS.md")
     assert note_path(" Y ", Path("/project")) == find_places().config / "AGENTS.md"
     assert note_path("", Path("/project")) is None
