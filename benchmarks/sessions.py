@@ -21,7 +21,7 @@ from store_samples import HUGE_BYTES, HUGE_ENTRIES, SESSIONS, make_huge, make_ma
 
 from wolo.messages.message import user
 from wolo.sessions.entries import MessageEntry
-from wolo.sessions.index.index import FILE, Index
+from wolo.sessions.index import FILE, Index
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import Hit, parse, search
 from wolo.sessions.store import Store

@@ -63,7 +63,7 @@ UNPACKED = {
     "wolo.guard.precedence.Subject",
     "wolo.guard.precedence.Target",
     "wolo.guard.shell.named_paths.NamedPaths",
-    "wolo.sessions.index.index.IndexPosition",
+    "wolo.sessions.index.IndexPosition",
 }
 """NamedTuples of a plain turn, because they are unpacked, or loaded without msgspec."""
 COMPILED = {"wolo.guard.shell.words", "wolo.formats.text_recovery.text_filter"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
-from tests.sessions.recovery.test_salvage import fill, rot
+from tests.sessions.test_salvage import fill, rot
 from wolo.places import find_places
 from wolo.sessions.store import Store
 

@@ -16,7 +16,7 @@ from wolo.errors import SessionError
 from wolo.messages.message import user
 from wolo.places import find_places
 from wolo.sessions.entries import MessageEntry
-from wolo.sessions.index.index import Index
+from wolo.sessions.index import Index
 from wolo.sessions.store import Store
 
 

@@ -13,7 +13,6 @@ from wolo.cli.sessions.list import from_home
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line
-from wolo.sessions.timestamps import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +60,8 @@ def _midnight(days: int) -> float:
 
 
 def _json(stats: Stats, since: float, by: str) -> dict[str, Any]:
+    from wolo.sessions.listing import iso
+
     kinds = {
         "model": [_row(each) for each in stats.models],
         "tool": [{"name": each.name, "calls": each.calls, "failed": each.failed} for each in stats.tools],

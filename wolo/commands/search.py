@@ -9,10 +9,10 @@ from pathlib import Path
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.places import find_places
+from wolo.sessions.listing import age
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import Hit, parse, plain, search
 from wolo.sessions.store import Store
-from wolo.sessions.timestamps import age
 
 HERE = "--here"
 MOST = 20

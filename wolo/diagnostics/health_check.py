@@ -27,9 +27,8 @@ from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.messages.terminal_text import clean_line
 from wolo.models.http.server_lookup import find_servers
 from wolo.places import Notices, find_places
-from wolo.sessions import migrations
+from wolo.sessions import migrations, salvage
 from wolo.sessions.database_file import quarantine_path
-from wolo.sessions.recovery import salvage
 from wolo.sessions.store import Store
 from wolo.workspace.root import Workspace, find_root
 

@@ -20,7 +20,7 @@ from wolo.sessions.exchange.json_files import read_lines
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
-from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
+from wolo.workspace.walk import WalkLimits, WalkStopped, walk
 
 VERSION = 1
 MAX_FILE_BYTES = 256 << 10

@@ -180,7 +180,7 @@ def _open(path: Path, steps: Sequence[migrations.Step], use: OpenState) -> tuple
 
 
 def _rescue(path: Path, version: int, why: str) -> str:
-    from wolo.sessions.recovery import salvage  # noqa: PLC0415  # for damaged databases only
+    from wolo.sessions import salvage  # noqa: PLC0415  # for damaged databases only
 
     return salvage.rescue(path, version, why)
 
@@ -188,7 +188,7 @@ def _rescue(path: Path, version: int, why: str) -> str:
 def _finish_rescue(path: Path, version: int) -> str:
     if not unfinished_rescue(path).exists():
         return ""
-    from wolo.sessions.recovery import salvage  # noqa: PLC0415  # as above
+    from wolo.sessions import salvage  # noqa: PLC0415  # as above
 
     return salvage.resume(path, version)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -55,10 +56,23 @@ class SessionInfo(Struct, frozen=True):
         return (self.parent or "").partition("/")[0] if is_task(self.parent) else ""
 
 
+def iso(then: float) -> str:
+    """ISO 8601 in UTC."""
+    from datetime import UTC, datetime  # noqa: PLC0415  # no run lists sessions
+
+    return datetime.fromtimestamp(then, UTC).isoformat(timespec="seconds")
+
+
+def age(then: float) -> str:
+    seconds = max(time.time() - then, 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return "now"
+
+
 def row(info: SessionInfo) -> dict[str, Any]:
     """The JSON object of a session in listings."""
-    from wolo.sessions.timestamps import iso  # noqa: PLC0415  # no run lists sessions
-
     names = ("id", "name", "title", "cwd", "model", "created", "updated", "turns", "tokens", "cost_usd", "live")
     spelled = {name: getattr(info, name) for name in names}
     if info.agent:

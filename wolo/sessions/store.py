@@ -19,7 +19,7 @@ from wolo.messages.unicode import whole
 from wolo.sessions import blobs, listing, loading, migrations, session_rows
 from wolo.sessions.database import Database, ReadOnlyDatabase
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry, encode_entry, link_row
-from wolo.sessions.index.index import IndexPosition, TimedEntry, forget
+from wolo.sessions.index import IndexPosition, TimedEntry, forget
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import EntryNode, Loaded
 from wolo.sessions.locks import SessionLock, SessionLocks

@@ -17,7 +17,7 @@ from wolo.errors import UsageError
 from wolo.messages.message import Message, Producer, Usage
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry
-from wolo.sessions.index.index import Index
+from wolo.sessions.index import Index
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import BEGIN, END, Hit, moment, parse, plain, search
 from wolo.sessions.store import Store

@@ -29,7 +29,7 @@ from wolo.tools.search import plain_grep
 from wolo.tools.search.grep import Grep, GrepArgs, text_files
 from wolo.tools.search.ripgrep import find_program, ripgrep, stand_in
 from wolo.tools.tool_values import CallResult, Listing
-from wolo.workspace.search.walk import WalkLimits
+from wolo.workspace.walk import WalkLimits
 
 
 @pytest.fixture

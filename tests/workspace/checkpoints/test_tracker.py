@@ -14,14 +14,14 @@ import pytest
 from tests import unprivileged
 from tests.workspace.checkpoints.harness import CheckpointHarness, names
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints import attribution, directory_cache, scan, tracker
+from wolo.workspace.checkpoints import attribution, scan, tracker
 from wolo.workspace.checkpoints.undo_plan import UNCLEAR
 from wolo.workspace.files.atomic_write import PendingChange
 
 
 def settle() -> None:
     """Until the clock of the file system has moved on."""
-    time.sleep(directory_cache.RACY_NS / 1e9 + 0.02)
+    time.sleep(scan.RACY_NS / 1e9 + 0.02)
 
 
 def test_kept_files_are_private(harness: CheckpointHarness) -> None:
@@ -322,11 +322,11 @@ def test_note_is_on_disk_before_the_change(harness: CheckpointHarness) -> None:
 
 def test_too_recent_time_is_not_trusted() -> None:
     now = time.time_ns()
-    assert directory_cache.trusted((now, now, 0, 0, 0)) == ()
-    old = now - 10 * directory_cache.RACY_NS - 1
-    assert directory_cache.trusted((old, old, 0, 0, 0)) == (old, old, 0, 0, 0)
+    assert scan.trusted((now, now, 0, 0, 0)) == ()
+    old = now - 10 * scan.RACY_NS - 1
+    assert scan.trusted((old, old, 0, 0, 0)) == (old, old, 0, 0, 0)
     coarse = (now // 10**9 - 1) * 10**9
-    assert directory_cache.trusted((coarse, coarse, 0, 0, 0)) == ()
+    assert scan.trusted((coarse, coarse, 0, 0, 0)) == ()
 
 
 def test_changes_before_settling_a_killed_command_are_unclear(

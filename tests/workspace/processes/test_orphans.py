@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.workspace.living import alive, gone, unique_seconds
-from wolo.workspace.processes.orphans import adopt_orphans, children_of
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Finished, Processes, ProgramStart
 from wolo.workspace.processes.process_table import limited
+from wolo.workspace.processes.process_tree import adopt_orphans, children_of
 
 pytestmark = pytest.mark.skipif(not adopt_orphans(), reason="this system does not list children")
 ENV = {"PATH": os.environ["PATH"]}

@@ -12,7 +12,6 @@ from wolo.cli.sessions.list import called
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.streams import print_line, print_message
-from wolo.sessions.timestamps import age
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -123,6 +122,8 @@ def _deleted(store: Store, going: list[SessionInfo]) -> list[str]:
 
 
 def _tell(going: list[SessionInfo], staying: int) -> None:
+    from wolo.sessions.listing import age
+
     for info in going[:SHOWN]:
         print_line(f"{info.id}  {age(info.updated):>6}  {called(info)}")
     if len(going) > SHOWN:

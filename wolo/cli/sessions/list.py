@@ -13,7 +13,6 @@ from wolo.cli.listing import AsJson, cut, in_short, money, padded, print_json, w
 from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
 from wolo.frontends.streams import print_line, visible
-from wolo.sessions.timestamps import age
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -77,6 +76,8 @@ def _lines(found: list[SessionInfo], every: bool) -> list[str]:
 
 
 def _cells(info: SessionInfo, *, short_id: bool, with_directory: bool) -> _Cells:
+    from wolo.sessions.listing import age
+
     asked = info.tokens > 0
     return _Cells(
         id=_short(info.id) if short_id else info.id,
@@ -181,6 +182,7 @@ def _requoted(word: str) -> str:
 
 
 def _show(hits: list[Hit]) -> None:
+    from wolo.sessions.listing import age
     from wolo.sessions.search.passage_search import plain
 
     if not hits:

@@ -205,7 +205,7 @@ CANDIDATES_SHOWN = 8
 
 
 def list_elsewhere(agent: str, *, as_json: bool) -> None:
-    from wolo.sessions.timestamps import age, iso
+    from wolo.sessions.listing import age, iso
 
     found = _of_this_directory(agent)
     if as_json:

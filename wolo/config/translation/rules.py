@@ -14,7 +14,7 @@ from typing import Any
 from wolo.config.translation.findings import Reading
 from wolo.errors import WoloError
 from wolo.guard.rules import Decision, parse_rule
-from wolo.workspace.search.globs import BadPattern, expand_braces
+from wolo.workspace.globs import BadPattern, expand_braces
 
 _TOOLS = {
     **dict.fromkeys(("bash", "shell", "run_shell_command", "shelltool"), "shell"),

@@ -16,7 +16,7 @@ from wolo.messages.message import Message, Usage, UsageCost
 from wolo.places import make_private
 from wolo.sessions import blobs
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
-from wolo.sessions.index.index import Index, IndexDamaged
+from wolo.sessions.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import LOAD_LIMIT_BYTES, EntryNode, opening, too_large_notice
 from wolo.sessions.locks import SessionLock

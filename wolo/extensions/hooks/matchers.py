@@ -16,7 +16,7 @@ from wolo.extensions.hooks.definitions import ALL_TOOLS, RULE, pattern
 from wolo.guard.shell.nested_commands import commands_in
 from wolo.guard.shell.parser import TooComplex
 from wolo.guard.shell.words import unwrapped
-from wolo.workspace.search.globs import BadPattern, compile_glob
+from wolo.workspace.globs import BadPattern, compile_glob
 
 _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "Bash": ("run_shell_command",),

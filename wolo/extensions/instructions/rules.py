@@ -11,7 +11,7 @@ from wolo.errors import ExtensionError
 from wolo.extensions.instructions.file_reading import InstructionFile, read_named
 from wolo.extensions.markdown_files import Document, read_document
 from wolo.places import Notices
-from wolo.workspace.search.globs import compile_glob
+from wolo.workspace.globs import compile_glob
 
 MAX_RULES = 200
 """Per folder."""

@@ -21,10 +21,9 @@ from wolo.messages.call_arguments import shortened
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
-from wolo.sessions.listing import SessionInfo
+from wolo.sessions.listing import SessionInfo, iso
 from wolo.sessions.replay_entries import messages
 from wolo.sessions.store import Store
-from wolo.sessions.timestamps import iso
 
 MOST_OF_OUTPUT = 4_000
 """Characters of the output of one call."""

@@ -22,13 +22,12 @@ from wolo.frontends.server.session_choices import choices_in
 from wolo.places import find_places
 from wolo.sessions.entries import unsent_steering
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS, export
-from wolo.sessions.listing import SessionInfo, row
+from wolo.sessions.listing import SessionInfo, iso, row
 from wolo.sessions.replay_entries import as_stored
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import hit_row, parse, search
 from wolo.sessions.session_rows import check_name, title_of
 from wolo.sessions.store import Store
-from wolo.sessions.timestamps import iso
 from wolo.workspace.root import Workspace, find_root
 
 if TYPE_CHECKING:

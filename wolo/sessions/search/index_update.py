@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from wolo.errors import SessionError
-from wolo.sessions.index.index import FILE, Index, IndexDamaged, IndexPosition
+from wolo.sessions.index import FILE, Index, IndexDamaged, IndexPosition
 from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)

@@ -15,10 +15,9 @@ from msgspec import Struct
 
 from wolo.errors import UsageError
 from wolo.sessions import listing
-from wolo.sessions.index.index import Index
-from wolo.sessions.index.indexed_text import JOINER, ROLES, clean, one_line, pieces, spaced
-from wolo.sessions.listing import SessionInfo
-from wolo.sessions.timestamps import iso
+from wolo.sessions.index import Index
+from wolo.sessions.indexed_text import JOINER, ROLES, clean, one_line, pieces, spaced
+from wolo.sessions.listing import SessionInfo, iso
 
 FILTERS = ("tool", "path", "model", "since", "until", "role", "cwd")
 HINT = 'Search for words, "phrases" and beginnings*; narrow with tool: path: model: role: cwd: since: until:.'

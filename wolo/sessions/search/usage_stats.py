@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wolo.sessions.index.index import Index
+from wolo.sessions.index import Index
 from wolo.sessions.listing import SessionInfo
 
 By = Literal["model", "tool", "project", "day"]

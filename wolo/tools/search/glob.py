@@ -14,7 +14,7 @@ from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, FileSelection,
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
 from wolo.tools.tool_values import CallResult, Listing
-from wolo.workspace.search.walk import WalkLimits
+from wolo.workspace.walk import WalkLimits
 
 _MAX_NAMES = 500
 

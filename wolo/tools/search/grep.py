@@ -23,7 +23,7 @@ from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
 from wolo.tools.tool_values import CallResult, Listing
 from wolo.workspace.processes.process_runner import Processes
-from wolo.workspace.search.walk import WalkLimits
+from wolo.workspace.walk import WalkLimits
 
 _DEFAULT_LIMIT = 200
 _MAX_LIMIT = 2000

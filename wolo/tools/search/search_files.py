@@ -16,9 +16,9 @@ from wolo.errors import ToolError
 from wolo.tools.tool import ToolServices
 from wolo.tools.tool_arguments import missing
 from wolo.workspace.files.safe_open import explain
+from wolo.workspace.globs import BadPattern, compile_glob
 from wolo.workspace.root import Resolved
-from wolo.workspace.search.globs import BadPattern, compile_glob
-from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
+from wolo.workspace.walk import WalkLimits, WalkStopped, walk
 
 MAX_S = 9.0
 """Time limit of a search; the whole answer comes within ten seconds."""

@@ -1,4 +1,4 @@
-"""Scans a tree for changes since the last scan and stores the contents.
+"""Scans a tree for changes since the last scan, and remembers each folder's entries for the next.
 
 A folder with unchanged times holds the same names, a file with unchanged times the same content, so most scans cost one system
 call per file. A file changed at this very moment, whose times could not prove anything, is read again.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
-from msgspec import json
+from msgspec import json, msgpack
 
-from wolo.workspace.checkpoints.directory_cache import DirectoryEntry, DirectoryListing, Stamp, rule_stamps, stamp_of, trusted
-from wolo.workspace.checkpoints.path_state import ABSENT, NOT_STORED, PathChange, State, as_text
-from wolo.workspace.search.walk import Rules, WalkLimits, WalkStopped, is_ignored, rules_in
+from wolo.workspace.checkpoints.path_state import ABSENT, NOT_STORED, UNKNOWN_MODE, Kind, PathChange, State, as_text
+from wolo.workspace.walk import Rules, WalkLimits, WalkStopped, is_ignored, rules_in
 
 MAX_FILE_BYTES = 10 << 20
 MAX_ENTRIES = 100_000
@@ -29,6 +29,56 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 _MTIME, _SIZE, _MODE = 0, 2, 4
 _FILES = ("file", "link")
+_COARSE_NS = 1_000_000
+RACY_NS = 50_000_000
+"""File system clocks have a resolution of milliseconds: two changes may have the same time."""
+_RACY_COARSE_NS = 2_000_000_000
+
+Stamp = tuple[int, ...]
+"""Times, size, identity and mode; empty for an entry that must be read again."""
+
+
+class DirectoryEntry(NamedTuple):
+    kind: Kind
+    """Empty for entries not covered."""
+    stamp: Stamp = ()
+    hash: bytes = NOT_STORED
+    mode: int = UNKNOWN_MODE
+
+    @property
+    def state(self) -> State:
+        """For a file or link."""
+        return State(self.kind, self.hash, self.mode)
+
+
+class DirectoryListing:
+    """A folder as of the last scan."""
+
+    __slots__ = ("entries", "mode", "rules", "stamp")
+
+    def __init__(self, stamp: Stamp, mode: int, rules: Stamp, entries: dict[str, DirectoryEntry]) -> None:
+        self.stamp = stamp
+        self.mode = mode
+        self.rules = rules
+        """Stamps of the files with ignore rules."""
+        self.entries = entries
+
+    def is_like(self, other: DirectoryListing) -> bool:
+        mine, theirs = ((each.stamp, each.mode, each.rules, each.entries) for each in (self, other))
+        return mine == theirs
+
+    def encode(self) -> bytes:
+        names = os.fsencode("/".join(self.entries))
+        return msgpack.encode((self.stamp, self.mode, self.rules, names, list(self.entries.values())))
+
+
+_DECODER = msgpack.Decoder(tuple[Stamp, int, Stamp, bytes, list[DirectoryEntry]])
+
+
+def decode(data: bytes) -> DirectoryListing:
+    """Raises msgspec.DecodeError."""
+    stamp, mode, rules, names, entries = _DECODER.decode(data)
+    return DirectoryListing(stamp, mode, rules, dict(zip(os.fsdecode(names).split("/"), entries, strict=False)))
 
 
 class LeftOut(NamedTuple):
@@ -83,44 +133,38 @@ class Scan:
         waiting = [_Visit(root, "", (), None)]
         while waiting:
             self._bounds.check()
-            waiting += self._visit(waiting.pop())
-
-    def _visit(self, visit: _Visit) -> list[_Visit]:
-        """Scans one folder; returns its subfolders."""
-        path = visit.path
-        old = None if visit.is_new else self.known.get(path)
-        try:
-            status = os.lstat(path)
-        except OSError:
-            return []
-        if (
-            old is not None
-            and not visit.is_fresh
-            and old.stamp == stamp_of(status)
-            and old.rules == rule_stamps(path, old.entries)
-        ):
-            self._recheck(path, old)
-            self._count(path, old)
-            folders = [name for name, entry in old.entries.items() if entry.kind == "folder"]
-            return [_Visit(f"{path}/{name}", f"{visit.inner}{name}/", None, visit) for name in folders]
-        try:
-            with os.scandir(path) as found:
-                entries = {entry.name: entry for entry in found}
-        except OSError:
-            self._unreadable.append(path)
-            self._keep_unreadable(visit, old, stat.S_IMODE(status.st_mode))
-            return []
-        return self._relist(visit, old, status, entries)
-
-    def _keep_unreadable(self, visit: _Visit, old: DirectoryListing | None, mode: int) -> None:
-        """Handles a folder that became unreadable: its content is not known to be gone."""
-        if old is not None and old.mode != mode and visit.inner:
-            self.changes.append(PathChange(visit.path, State("folder", NOT_STORED, old.mode), State("folder", NOT_STORED, mode)))
-            self._set_listing(visit.path, DirectoryListing((), mode, old.rules, old.entries))
+            visit = waiting.pop()
+            path = visit.path
+            old = None if visit.is_new else self.known.get(path)
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            is_unchanged = old is not None and not visit.is_fresh and old.stamp == stamp_of(status)
+            if old is not None and is_unchanged and old.rules == rule_stamps(path, old.entries):
+                self._recheck(path, old)
+                self._count(path, old)
+                folders = [name for name, entry in old.entries.items() if entry.kind == "folder"]
+                waiting += [_Visit(f"{path}/{name}", f"{visit.inner}{name}/", None, visit) for name in folders]
+                continue
+            try:
+                with os.scandir(path) as children:
+                    entries = {entry.name: entry for entry in children}
+            except OSError:
+                self._unreadable.append(path)
+                mode = stat.S_IMODE(status.st_mode)
+                if old is not None and old.mode != mode and visit.inner:  # its content is not known to be gone
+                    self.changes.append(
+                        PathChange(path, State("folder", NOT_STORED, old.mode), State("folder", NOT_STORED, mode))
+                    )
+                    self._set_listing(path, DirectoryListing((), mode, old.rules, old.entries))
+                continue
+            waiting += self._relist(visit, old, status, entries)
 
     def _relist(
         self, visit: _Visit, old: DirectoryListing | None, status: os.stat_result, entries: dict[str, os.DirEntry[str]]
     ) -> list[_Visit]:
+        """Compares the names in a folder with its last listing; returns its subfolders."""
         path, mode = visit.path, stat.S_IMODE(status.st_mode)
         state = State("folder", NOT_STORED, mode)
         if visit.is_new:
@@ -139,16 +183,29 @@ class Scan:
             was = before.get(name)
             is_made = visit.is_new or (old is not None and was is None)
             inner = f"{visit.inner}{name}{'/' if entry.is_dir(follow_symlinks=False) else ''}"
-            if self._is_not_covered(entry, was, inner, rules, is_fresh=is_fresh):
+            # Covered entries stay covered, and uncovered ones are never taken for new.
+            if name == ".git" or entry.path in self._excluded:
+                is_covered = False
+            elif was is not None and (was.kind or not is_fresh):
+                is_covered = bool(was.kind)
+            else:
+                is_covered = not is_ignored(inner, rules)
+            is_folder = inner.endswith("/")
+            if is_covered and was is not None and was.kind and (was.kind == "folder") != is_folder:
+                self._record_removal(entry.path, was)
+                was, is_made = None, True
+            if not is_covered:
                 listing.entries[name] = DirectoryEntry("")
-            elif inner.endswith("/"):
-                if was is not None and was.kind in ("file", "link"):
-                    self._record_removal(entry.path, was)
-                    is_made = True
+            elif is_folder:
                 listing.entries[name] = DirectoryEntry("folder")
                 following.append(_Visit(entry.path, inner, rules, visit, is_made, is_fresh))
+            elif was is not None and was.kind:
+                listing.entries[name] = self._compare(entry.path, was)
             else:
-                listing.entries[name] = self._enter(entry.path, was, is_made=is_made)
+                now, _ = self._read(entry.path)
+                listing.entries[name] = now
+                if is_made and now.kind:
+                    self.changes.append(PathChange(entry.path, ABSENT, now.state))
         if old is None or not old.is_like(listing):
             self._set_listing(path, listing)
         self._count(path, listing)
@@ -160,28 +217,6 @@ class Scan:
             return visit.rules or ()
         above = visit.above
         return rules_in(above.path, above.inner, self._rules_above(above), self.known[above.path].entries, self._bounds)
-
-    def _is_not_covered(
-        self, entry: os.DirEntry[str], was: DirectoryEntry | None, inner: str, rules: tuple[Rules, ...], *, is_fresh: bool
-    ) -> bool:
-        """Covered entries stay covered, and uncovered ones are never taken for new."""
-        if entry.name == ".git" or entry.path in self._excluded:
-            return True
-        if was is not None and (was.kind or not is_fresh):
-            return not was.kind
-        return is_ignored(inner, rules)
-
-    def _enter(self, path: str, was: DirectoryEntry | None, *, is_made: bool) -> DirectoryEntry:
-        """Compares an entry that is not a folder."""
-        if was is not None and was.kind == "folder":
-            self._record_removal(path, was)
-            was, is_made = None, True
-        if was is not None and was.kind:
-            return self._compare(path, was)
-        now, _ = self._read(path)
-        if is_made and now.kind:
-            self.changes.append(PathChange(path, ABSENT, now.state))
-        return now
 
     def _recheck(self, path: str, listing: DirectoryListing) -> None:
         """Checks the files of a folder whose names did not change."""
@@ -210,11 +245,16 @@ class Scan:
 
     def _compare(self, path: str, was: DirectoryEntry) -> DirectoryEntry:
         now, stamp = self._read(path)
+        if was.hash and now.hash:
+            is_same = was.hash == now.hash
+        else:  # by time, size and identity where the content is not stored
+            traits = [(each[_MTIME], *each[_SIZE:_MODE]) for each in (was.stamp, stamp) if each]
+            is_same = len(traits) == 2 and traits[0] == traits[1]
         if now.kind != was.kind:
             self.changes.append(PathChange(path, was.state, ABSENT))
             if now.kind:
                 self.changes.append(PathChange(path, ABSENT, now.state))
-        elif stamp != was.stamp and (now.mode != was.mode or not _is_same(was, now, stamp)):
+        elif stamp != was.stamp and (now.mode != was.mode or not is_same):
             self.changes.append(PathChange(path, was.state, now.state))
         return now
 
@@ -253,29 +293,29 @@ class Scan:
         if not stat.S_ISREG(status.st_mode):
             self._special.append(path)
             return DirectoryEntry(""), ()
-        remembered, key = self._content(path, stamp)
-        return DirectoryEntry("file", remembered, key, stat.S_IMODE(status.st_mode)), stamp
-
-    def _content(self, path: str, stamp: Stamp) -> tuple[Stamp, bytes]:
-        """Returns the stamp to remember and the hash of the stored content."""
+        not_stored = DirectoryEntry("file", stamp, NOT_STORED, stat.S_IMODE(status.st_mode))
         if stamp[_SIZE] > MAX_FILE_BYTES:
             self._large.append(path)
-            return stamp, NOT_STORED
+            return not_stored, stamp
         if time.monotonic() - self._start > _KEEP_S:
             self._later += 1
-            return stamp, NOT_STORED
+            return not_stored, stamp
         remembered = trusted(stamp)
         try:
             handle = os.open(path, _READ)
             try:
-                data = b"".join(_pieces(handle))
+                pieces, size = [], 0
+                while size <= MAX_FILE_BYTES and (piece := os.read(handle, 1 << 20)):
+                    pieces.append(piece)
+                    size += len(piece)
                 is_steady = stamp_of(os.fstat(handle)) == stamp
             finally:
                 os.close(handle)
         except OSError:
             self._unreadable.append(path)
-            return stamp, NOT_STORED
-        return (remembered if is_steady else ()), self._store_content(data)
+            return not_stored, stamp
+        key = self._store_content(b"".join(pieces))
+        return not_stored._replace(stamp=remembered if is_steady else (), hash=key), stamp
 
 
 class _Visit(NamedTuple):
@@ -292,15 +332,22 @@ class _Visit(NamedTuple):
     """Ignore rules above it have changed."""
 
 
-def _is_same(was: DirectoryEntry, now: DirectoryEntry, stamp: Stamp) -> bool:
-    """Compares contents; by time, size and identity where the content is not stored."""
-    if was.hash and now.hash:
-        return was.hash == now.hash
-    return bool(was.stamp) and (was.stamp[_MTIME], *was.stamp[_SIZE:_MODE]) == (stamp[_MTIME], *stamp[_SIZE:_MODE])
+def stamp_of(status: os.stat_result) -> Stamp:
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
 
 
-def _pieces(handle: int) -> Iterator[bytes]:
-    size = 0
-    while size <= MAX_FILE_BYTES and (piece := os.read(handle, 1 << 20)):
-        size += len(piece)
-        yield piece
+def trusted(stamp: Stamp) -> Stamp:
+    """Empty for a stamp so recent that a later change could have the same one."""
+    newest = max(stamp[:2])
+    racy_ns = _RACY_COARSE_NS if newest % _COARSE_NS == 0 else RACY_NS
+    return stamp if time.time_ns() - newest > racy_ns else ()
+
+
+def rule_stamps(path: str, names: Mapping[str, object]) -> Stamp:
+    """Stamps of the ignore files of a folder."""
+    stamps: list[int] = []
+    for known, file in ((".git", ".git/info/exclude"), (".gitignore", ".gitignore")):
+        if known in names:
+            with suppress(OSError):
+                stamps += stamp_of(os.lstat(f"{path}/{file}"))
+    return tuple(stamps)

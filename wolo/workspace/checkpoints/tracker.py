@@ -27,7 +27,6 @@ from wolo.workspace.checkpoints.attribution import (
     summed_changes,
 )
 from wolo.workspace.checkpoints.checkpoint_store import CheckpointStore, Damaged, store_path
-from wolo.workspace.checkpoints.directory_cache import DirectoryListing, decode, hashes
 from wolo.workspace.checkpoints.path_state import (
     ABSENT,
     NOT_STORED,
@@ -39,10 +38,10 @@ from wolo.workspace.checkpoints.path_state import (
     State,
     as_line,
 )
-from wolo.workspace.checkpoints.scan import LeftOut, Scan
+from wolo.workspace.checkpoints.scan import DirectoryListing, LeftOut, Scan, decode
 from wolo.workspace.files.atomic_write import PendingChange
 from wolo.workspace.processes.process_table import owner_name
-from wolo.workspace.search.walk import WalkStopped
+from wolo.workspace.walk import WalkStopped
 
 MAX_STORE_BYTES = 2 << 30
 _PRUNED = "pruned"
@@ -56,7 +55,7 @@ def prune(store: CheckpointStore, listings: Mapping[str, DirectoryListing]) -> N
     if pruned and now - float(pruned) < _PRUNE_EVERY_S and store.size_bytes() < MAX_STORE_BYTES:
         return
     store.drop_changes_before(now - _KEPT_S)
-    listed = [key for listing in listings.values() for key in hashes(listing)]
+    listed = [entry.hash for listing in listings.values() for entry in listing.entries.values() if entry.hash]
     store.drop_contents(listed)
     while store.size_bytes() > MAX_STORE_BYTES and (oldest := store.oldest_change()):
         store.drop_changes_before(oldest + (now - oldest) / 2 + 1)

@@ -15,7 +15,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wolo.workspace.processes.orphans import Orphans, adopt_orphans
 from wolo.workspace.processes.output_capture import CapturedOutput, OnOutput, OutputReader
 from wolo.workspace.processes.process_table import (
     MARK_NAME,
@@ -29,8 +28,10 @@ from wolo.workspace.processes.process_table import (
     uptime_s,
 )
 from wolo.workspace.processes.process_tree import (
+    Orphans,
     ProcessTree,
     TreeProcess,
+    adopt_orphans,
     detached,
     end_family,
     end_leftovers,

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -22,7 +23,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.places import make_private
-from wolo.workspace.processes.orphans import Orphans, children_of
 from wolo.workspace.processes.process_table import (
     Mark,
     Status,
@@ -37,6 +37,7 @@ from wolo.workspace.processes.process_table import (
     newest_pid,
     numbers_of,
     owner_name,
+    read_entry,
     send,
     status_of,
     uptime_s,
@@ -45,6 +46,8 @@ from wolo.workspace.processes.process_table import (
 KILL_DEADLINE_S = 2.0
 """Limit for killing a tree that keeps growing (a fork bomb)."""
 _MAX_LOOKS = 4
+_MAX_ORPHAN_LOOKS = 8
+_SET_CHILD_SUBREAPER = 36
 _NEVER = float("inf")
 _TICK_S = 0.02
 """Start times are rounded down to the kernel's ticks."""
@@ -87,7 +90,15 @@ class ProcessTree:
         )
 
     def is_alive(self) -> bool:
-        return bool(self._family()) if has_table() else _group_is_alive(self.leader)
+        if has_table():
+            return bool(self._family())
+        try:
+            os.killpg(self.leader, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
 
     def signal(self, number: signal.Signals) -> bool:
         """False when no process was left."""
@@ -171,18 +182,18 @@ class ProcessTree:
         return sorted(inside, key=lambda status: (status.parent not in heads, status.started, status.pid))
 
     def _family(self) -> list[Status]:
-        found: list[Status] = []
+        family: list[Status] = []
         for _ in range(_MAX_LOOKS):
-            found, is_settled = self._search() if self._orphans is None else self._descendants(self._orphans)
-            if found or is_settled:
+            family, is_settled = self._search() if self._orphans is None else self._descendants(self._orphans)
+            if family or is_settled:
                 break
-        return found
+        return family
 
     def _descendants(self, orphans: Orphans) -> tuple[list[Status], bool]:
         """The living ones; False when one ended meanwhile and may have left children."""
         leader = [self.leader] if self._leader_ended == _NEVER and status_of(self.leader) else []
         waiting = [*leader, *(pid for pid in orphans.living() if self._is_member(pid))]
-        found, is_settled = [], True
+        living, is_settled = [], True
         seen = set(waiting)
         while waiting:
             pid = waiting.pop()
@@ -190,11 +201,11 @@ class ProcessTree:
             if status is None:
                 is_settled = False
                 continue
-            found.append(status)
+            living.append(status)
             new = [child for child in children_of(pid) if child not in seen]
             seen.update(new)
             waiting += new
-        return found, is_settled
+        return living, is_settled
 
     def _is_member(self, pid: int) -> bool:
         """For children of wolo; the others belong to the tree of their parent."""
@@ -208,29 +219,78 @@ class ProcessTree:
         """Scans all processes. False when one was started meanwhile, perhaps by one that ended before it was looked at."""
         newest = newest_pid()
         table = list(everyone())
-        pids = {status.pid for status in table if self._is_ours(status)}
+        pids = set[int]()
+        for status in table:
+            is_led = self.leader in (status.session, status.group) and status.started <= self._leader_ended
+            if is_led or (status.started >= self._since and self.mark.number in numbers_of(status.pid)):
+                pids.add(status.pid)
         grew = bool(pids)
         while grew:
             children = {status.pid for status in table if status.parent in pids} - pids
             pids |= children
             grew = bool(children)
-        found = [status for status in table if status.pid in pids and status.pid != os.getpid()]
-        return found, newest == newest_pid()
+        members = [status for status in table if status.pid in pids and status.pid != os.getpid()]
+        return members, newest == newest_pid()
 
-    def _is_ours(self, status: Status) -> bool:
-        if self.leader in (status.session, status.group) and status.started <= self._leader_ended:
+
+class Orphans:
+    """Adopted processes of one conversation's commands, whose parents have ended.
+
+    They become children of this process, which must wait for them. Other children of this process are never waited for.
+    """
+
+    def __init__(self, family: int) -> None:
+        self._family = family
+        self.leaders: set[int] = set()
+        """First processes of commands, which their `Popen` waits for."""
+
+    def living(self) -> list[int]:
+        """Also children that cannot be attributed, such as those of other parts of this process. Waits for ended orphans."""
+        own, living = os.getpid(), list[int]()
+        for _ in range(_MAX_ORPHAN_LOOKS):
+            listed = [pid for pid in _children(own, own) if pid not in self.leaders and not _is_in_own_session(pid)]
+            living = [pid for pid in listed if not self._has_ended(pid)]
+            if living == listed:
+                break  # otherwise the children of an ended one were adopted after the list was read
+        return living
+
+    def _has_ended(self, pid: int) -> bool:
+        if self._family not in map(family_of, limit_marks(pid)):
+            return False
+        try:
+            return os.waitpid(pid, os.WNOHANG)[0] == pid
+        except ChildProcessError:
             return True
-        return status.started >= self._since and self.mark.number in numbers_of(status.pid)
 
 
-def _group_is_alive(leader: int) -> bool:
-    try:
-        os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+def _is_in_own_session(pid: int) -> bool:
+    """Each command has a session of its own, so this is a child of another part of this process."""
+    with suppress(ProcessLookupError):
+        return os.getsid(pid) == os.getsid(0)
     return True
+
+
+def adopt_orphans() -> bool:
+    """Makes this process adopt its orphaned descendants. False where it cannot, or cannot list its children."""
+    if sys.platform != "linux" or not os.access("/proc/thread-self/children", os.R_OK):
+        return False
+    import ctypes  # noqa: PLC0415  # 2 ms that only a conversation with commands need pay
+
+    return int(ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, *map(ctypes.c_ulong, (1, 0, 0, 0)))) == 0
+
+
+def children_of(pid: int) -> list[int]:
+    with suppress(OSError):
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  # names, not paths
+        return [child for thread in threads for child in _children(pid, int(thread))]
+    return []
+
+
+def _children(pid: int, thread: int) -> list[int]:
+    """Children that the thread started; the first thread of a process also has the adopted ones."""
+    with suppress(OSError):
+        return list(map(int, read_entry(pid, f"task/{thread}/children").split()))
+    return []
 
 
 def _signal_group(leader: int, number: signal.Signals) -> bool:
@@ -256,8 +316,11 @@ def mark_detached(folder: Path, mark: Mark) -> bool:
 
 def end_leftovers(folder: Path) -> None:
     """Ends commands of killed wolos, if marker files tell of any: a search at every start would be slow."""
-    names = _names(folder)
-    dead = {name: family for name in names if (family := _family_of_dead(name))}
+    dead: dict[str, int] = {}
+    for name in _names(folder):
+        owner, _, family = name.partition("-")
+        if family.isdecimal() and int(family) and is_dead_owner(owner):
+            dead[name] = int(family)
     if dead:
         _kill(_everyone_else(), {*dead.values()}, detached(folder))
         for name in dead:
@@ -275,13 +338,17 @@ def end_orphans(spared: Collection[int] = ()) -> None:
 
 def end_family(family: int, spared: Collection[int], orphans: Orphans | None) -> None:
     """Kills all processes of a conversation's commands, except those with the marks in `spared`."""
-    _kill(_everyone_else() if orphans is None else _all_below(orphans.living()), {family}, spared)
+    pids = _everyone_else() if orphans is None else list(dict.fromkeys(orphans.living()))
+    if orphans is not None:
+        for pid in pids:  # grows by the descendants of each
+            pids += [child for child in children_of(pid) if child not in pids]
+    _kill(pids, {family}, spared)
 
 
 def detached(folder: Path) -> frozenset[int]:
     """Marks of detached commands."""
-    found = (name.removeprefix(_DETACHED) for name in _names(folder) if name.startswith(_DETACHED))
-    return frozenset(int(number) for number in found if number.isdecimal())
+    numbers = (name.removeprefix(_DETACHED) for name in _names(folder) if name.startswith(_DETACHED))
+    return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
 def forget_ended(folder: Path) -> None:
@@ -302,20 +369,6 @@ def _kill(pids: Iterable[int], families: Collection[int], spared: Collection[int
 
 def _everyone_else() -> list[int]:
     return [status.pid for status in everyone() if status.pid != os.getpid()] if has_table() else []
-
-
-def _all_below(pids: list[int]) -> list[int]:
-    """The processes and their descendants."""
-    found = list(dict.fromkeys(pids))
-    for pid in found:
-        found += [child for child in children_of(pid) if child not in found]
-    return found
-
-
-def _family_of_dead(name: str) -> int:
-    """0 while its wolo lives."""
-    owner, _, family = name.partition("-")
-    return int(family) if family.isdecimal() and is_dead_owner(owner) else 0
 
 
 def _names(folder: Path) -> list[str]:

@@ -18,7 +18,7 @@ from wolo.commands.command import Command, CommandContext, named
 from wolo.errors import WoloError
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.root import find_root
-from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
+from wolo.workspace.walk import WalkLimits, WalkStopped, walk
 
 MENTION = re.compile(r'(?<![\w@])@(?:"([^"]*)|([^\s"@:]*))$')
 RESOURCE = re.compile(r"(?<![\w@])@([A-Za-z0-9_.-]{1,64}):([^\s\"@]*)$")

@@ -21,10 +21,9 @@ from wolo.models.catalog import ListedModel
 from wolo.models.http.server_lookup import find_servers, served_models
 from wolo.places import find_places
 from wolo.sessions import listing, replay_entries
-from wolo.sessions.listing import SessionInfo
+from wolo.sessions.listing import SessionInfo, age
 from wolo.sessions.session_text import OutlineItem, outline
 from wolo.sessions.store import Store
-from wolo.sessions.timestamps import age
 from wolo.workspace.files.safe_open import open_regular, read_all
 
 ANY_NAME = "/…"

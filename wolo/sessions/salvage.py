@@ -22,8 +22,8 @@ from wolo.sessions import session_rows
 from wolo.sessions.database_file import create, log_path, memory_path, quarantine_path, unfinished_rescue
 from wolo.sessions.entries import StoredRow
 from wolo.sessions.migrations import backups
-from wolo.sessions.recovery.sqlite_pages import Pages, Value
 from wolo.sessions.session_rows import check_id
+from wolo.sessions.sqlite_pages import Pages, Value
 from wolo.sessions.storage import make_directory, sync_directory, sync_file
 from wolo.workspace.files.sqlite_connection import open_sqlite
 

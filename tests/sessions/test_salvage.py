@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.sessions.samples import digest, environment, python_argv, said, texts, tool_turn
 from wolo.errors import SessionError
 from wolo.sessions import migrations
-from wolo.sessions.recovery.sqlite_pages import Pages
 from wolo.sessions.session_rows import ROW_LIMIT_BYTES
+from wolo.sessions.sqlite_pages import Pages
 from wolo.sessions.store import Store
 
 PAGE = 4096
@@ -150,7 +150,7 @@ def test_half_a_database_is_half_saved(filled: Path) -> None:
 
 def test_log_only_content_is_saved_too(data: Path) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from tests.sessions.recovery.test_salvage import fill; "
+        "import os, sys; from pathlib import Path; from tests.sessions.test_salvage import fill; "
         "from wolo.sessions.store import Store; from tests.sessions.samples import said\n"
         "fill(Path(sys.argv[1]))\n"
         "store = Store.open(Path(sys.argv[1]))\n"
@@ -209,7 +209,7 @@ def test_commit_cut_by_power_loss_is_no_damage(filled: Path) -> None:
 
 @pytest.mark.parametrize("rubbish", [b"", b"\xff" * 32768, b"x" * 100])
 def test_rubbish_in_the_shared_memory_file_harms_nothing(data: Path, rubbish: bytes) -> None:
-    code = "import os, sys; from pathlib import Path; from tests.sessions.recovery.test_salvage import fill; "
+    code = "import os, sys; from pathlib import Path; from tests.sessions.test_salvage import fill; "
     code += "from wolo.sessions.store import Store; fill(Path(sys.argv[1])); s = Store.open(Path(sys.argv[1])); "
     code += "s.create('/', id='late'); os._exit(0)"
     subprocess.run(python_argv("-c", code, data), env=environment(), check=True)

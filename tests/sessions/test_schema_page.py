@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
-from tests.sessions.recovery.test_salvage import ENTRIES, PAGE, fill
 from tests.sessions.samples import said
+from tests.sessions.test_salvage import ENTRIES, PAGE, fill
 from wolo.cli import crash_log
 from wolo.errors import SessionError
 from wolo.places import find_places

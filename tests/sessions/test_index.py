@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.sessions.samples import ROOT, environment, said, tool_turn
-from wolo.sessions.index.index import FILE, Index
+from wolo.sessions.index import FILE, Index
 from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import parse, search
 from wolo.sessions.store import Store

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.tools.programs import find_ripgrep, needs_ripgrep
-from wolo.workspace.search.walk import WalkLimits, WalkStopped, walk
+from wolo.workspace.walk import WalkLimits, WalkStopped, walk
 
 
 def put(root: Path, *paths: str) -> None:

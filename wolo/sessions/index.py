@@ -16,7 +16,7 @@ from typing import NamedTuple
 from wolo.errors import SessionError
 from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.index.indexed_text import IndexedAnswer, IndexedCall, Passage, clean, extract, pieces, spaced
+from wolo.sessions.indexed_text import IndexedAnswer, IndexedCall, Passage, clean, extract, pieces, spaced
 from wolo.sessions.locks import LockHeld, acquire
 from wolo.sessions.storage import storage_error
 from wolo.workspace.files.sqlite_connection import is_damage, open_sqlite

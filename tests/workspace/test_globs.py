@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from wolo.workspace.search.globs import BadPattern, compile_glob, ignore_line
+from wolo.workspace.globs import BadPattern, compile_glob, ignore_line
 
 MATCHES = [
     ("*.py", ["a.py", "deep/er/b.py", ".hidden.py"], ["a.pyc", "py", "a.py/b"]),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.workspace.search.globs import ignore_line
+from wolo.workspace.globs import ignore_line
 
 _MAX_IGNORE_BYTES = 1_000_000
 _MAX_JOINED = 500

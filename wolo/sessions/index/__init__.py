@@ -1,1 +1,0 @@
-"""Indexes all sessions for search and statistics."""

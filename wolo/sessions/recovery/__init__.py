@@ -1,1 +1,0 @@
-"""Saves what a damaged database still holds."""

@@ -1,1 +1,0 @@
-"""Walks directories as git sees them."""
