@@ -50,7 +50,10 @@ def examine() -> dict[str, Any]:
         "sqlite": _sqlite(problems),
         "checkpoints": _checkpoints(),
         "sandbox": _sandbox(),
-        "servers": _model_servers(),
+        "servers": [  # of models, on this machine; used only if the user chooses one
+            f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
+            for server in find_servers(os.environ)
+        ],
         "mcp_servers": _mcp_servers(problems),
         "hooks": _hooks(problems),
         "web_search": _web_search(problems),
@@ -242,11 +245,3 @@ def _language_servers(problems: Notices) -> list[str]:
     workspace = Workspace(find_root(cwd), (), cwd)
     problems.extend(edit_checks.problems_of(config, workspace))
     return [each.name for each in edit_checks.find_installed(config, workspace)]
-
-
-def _model_servers() -> list[str]:
-    """Model servers on this machine; used only if the user chooses one."""
-    return [
-        f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
-        for server in find_servers(os.environ)
-    ]

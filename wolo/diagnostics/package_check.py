@@ -22,15 +22,7 @@ def changed_packages() -> list[str]:
 
     Compares with the hashes in the RECORD of each package (PEP 376, PEP 627); a package without one is not judged.
     """
-    return [
-        f"The package {name} {package.version} was changed after it was installed: {path}. Install it again."
-        for name, package in sorted(_packages().items())
-        if (path := next(_changed_files(package), None))
-    ]
-
-
-def _packages() -> dict[str, metadata.Distribution]:
-    """Wolo, the engine of its embedded model, and all packages that they need."""
+    # Wolo, the engine of its embedded model, and all packages that they need
     packages: dict[str, metadata.Distribution] = {}
     names = [PACKAGE, ENGINE]
     while names:
@@ -43,7 +35,11 @@ def _packages() -> dict[str, metadata.Distribution]:
             continue
         needed = [line for line in packages[name].requires or () if "extra ==" not in line]
         names += [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in needed]
-    return packages
+    return [
+        f"The package {name} {package.version} was changed after it was installed: {path}. Install it again."
+        for name, package in sorted(packages.items())
+        if (path := next(_changed_files(package), None))
+    ]
 
 
 def _changed_files(package: metadata.Distribution) -> Iterator[Path]:

@@ -62,7 +62,26 @@ def no_argument() -> UsageError:
 async def check_key(provider: Provider, key: str) -> KeyCheck:
     if provider.name in keys.SEARCH_KEYS:
         return KeyCheck(verdict="untried", words=f"The key of {provider.label} is tried at the first search.")
-    return await try_key(provider, key, environ=os.environ, overrides=_overrides())
+    overrides = _overrides()
+    key = catalog.clean_key(key)
+    model = provider.default_model or next((model.id for model in provider.models), "")
+    if not model or not provider.base_url:
+        return KeyCheck(verdict="untried", words=f"Could not check the key: no model of {provider.label} is known.")
+    choice = catalog.find(f"{provider.name}/{model}", environ=os.environ, api_key=key, overrides=overrides)
+    try:
+        await _ask(choice)
+    except ProviderError as error:
+        redact(error, choice)
+        match error:
+            case AuthError():
+                return _trial("refused", f"{provider.label} rejected the key", error)
+            case RateLimited() | QuotaExhausted():
+                return _trial("works", f"{provider.label} accepted the key, but has no quota for it now", error)
+            case Unavailable():
+                return _trial("unclear", f"Could not check the key with {provider.label}", error)
+            case _:
+                return _trial("unclear", f"{provider.label} did not confirm the key", error)
+    return KeyCheck(verdict="works", words=f"{provider.label} accepted the key.")
 
 
 def save_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
@@ -200,33 +219,6 @@ class KeyCheck(Struct, frozen=True, kw_only=True):
     @property
     def may_be_kept(self) -> bool:
         return self.verdict in ("works", "untried")
-
-
-async def try_key(provider: Provider, key: str, *, environ: Mapping[str, str], overrides: Overrides) -> KeyCheck:
-    """Raises ConfigError for an invalid key or provider settings."""
-    key = catalog.clean_key(key)
-    model = provider.default_model or next((model.id for model in provider.models), "")
-    if not model or not provider.base_url:
-        return KeyCheck(verdict="untried", words=f"Could not check the key: no model of {provider.label} is known.")
-    choice = catalog.find(f"{provider.name}/{model}", environ=environ, api_key=key, overrides=overrides)
-    try:
-        await _ask(choice)
-    except ProviderError as error:
-        redact(error, choice)
-        return _judged(error, provider)
-    return KeyCheck(verdict="works", words=f"{provider.label} accepted the key.")
-
-
-def _judged(error: ProviderError, provider: Provider) -> KeyCheck:
-    match error:
-        case AuthError():
-            return _trial("refused", f"{provider.label} rejected the key", error)
-        case RateLimited() | QuotaExhausted():
-            return _trial("works", f"{provider.label} accepted the key, but has no quota for it now", error)
-        case Unavailable():
-            return _trial("unclear", f"Could not check the key with {provider.label}", error)
-        case _:
-            return _trial("unclear", f"{provider.label} did not confirm the key", error)
 
 
 def _trial(verdict: Literal["works", "refused", "unclear"], words: str, error: ProviderError) -> KeyCheck:

@@ -87,7 +87,10 @@ class RequestPreview:
         if format and format not in FORMATS:
             raise unknown_format(format)
         choice = self._choice(format)
-        in_text, attended = choice.format == "xml", _was_attended(self._history)
+        opened = next(
+            (found for message in reversed(self._history) if isinstance(found := message.metadata.get(OPENED), dict)), {}
+        )
+        in_text, attended = choice.format == "xml", bool(opened.get("attended"))
         skills, agents = self._library.skills(choice), self._library.agents(choice)
         preamble = self._prepare(
             calls_in_text=in_text, edit_tool=choice.edit_tool, attended=attended, skills=skills, agents=agents
@@ -142,8 +145,3 @@ def readable(config: Config, environ: Mapping[str, str], spec: str, format: str 
     thinking: ThinkingLevel | None = level or config.settings.thinking
     choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url, thinking=thinking)
     return follow_card(config, choice, keeps_format=bool(format))
-
-
-def _was_attended(history: tuple[Message, ...]) -> bool:
-    opened = next((found for message in reversed(history) if isinstance(found := message.metadata.get(OPENED), dict)), {})
-    return bool(opened.get("attended"))

@@ -63,9 +63,11 @@ def agent_argv(task: BatchTask, settings: AgentSettings, allowance: Allowance, p
         "--max-tokens": tokens,
     }
     words = [word for name, value in options.items() if value not in (None, "") for word in (name, str(value))]
-    sets = [*settings.sets, *([f"shell.env={msgspec.json.encode(list(passed)).decode()}"] if passed else [])]
+    words += [word for value in settings.sets for word in ("--set", value)]
+    if passed:
+        words += ["--set", f"shell.env={msgspec.json.encode(list(passed)).decode()}"]
     # -P: a folder `wolo` or a module of its name in the worktree is not the program
-    return [sys.executable, "-P", "-m", "wolo", "-p", "--output-format", "stream-json", *words, *_each("--set", sets), "-"]
+    return [sys.executable, "-P", "-m", "wolo", "-p", "--output-format", "stream-json", *words, "-"]
 
 
 def agent_environment(data: Path, limiter: str) -> dict[str, str]:
@@ -76,10 +78,6 @@ def agent_environment(data: Path, limiter: str) -> dict[str, str]:
 def _least(one: float | None, other: float | None) -> float | int | None:
     given = [limit for limit in (one, other) if limit is not None]
     return min(given) if given else None
-
-
-def _each(option: str, values: Sequence[str]) -> list[str]:
-    return [word for value in values for word in (option, value)]
 
 
 class AgentStream:

@@ -63,7 +63,12 @@ def prepare_patch(run: Path, row: Row, target: Path | None, *, is_own: bool) -> 
             return ReadyPatch(file, folder, below, text, False, False)
         if not is_repository(folder):
             raise WoloError(f"The patch does not apply to {folder}: {said}")
-        changed = _uncommitted(git, below, file)
+        # Files of the patch that differ from the last commit
+        listed = git("apply", *below, "--numstat", "-z", str(file)).stdout
+        named = [entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") == 2]
+        words = ("status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=all")
+        status = git(*words, "--", *(f":(top,literal){name}" for name in named))
+        changed = [entry[3:] for entry in status.stdout.split("\0") if len(entry) > 3]
     if changed:
         raise WoloError(
             f"The patch conflicts with uncommitted changes in {folder}: {', '.join(changed[:5])}.",
@@ -109,15 +114,6 @@ def apply_patch(ready: ReadyPatch) -> None:
     if conflicts:
         raise WoloError(f"Merged with conflicts in {', '.join(conflicts)}.", hint="They are marked in the files.")
     raise WoloError(f"The patch does not apply to {ready.target}: {said}")
-
-
-def _uncommitted(git: RunGit, options: tuple[str, ...], file: Path) -> list[str]:
-    """Files of the patch that differ from the last commit."""
-    listed = git("apply", *options, "--numstat", "-z", str(file)).stdout
-    named = [entry.split("\t", 2)[2] for entry in listed.split("\0") if entry.count("\t") == 2]
-    words = ("status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=all")
-    status = git(*words, "--", *(f":(top,literal){name}" for name in named))
-    return [entry[3:] for entry in status.stdout.split("\0") if len(entry) > 3]
 
 
 def _complaint(git: RunGit, *words: str) -> str:

@@ -135,7 +135,20 @@ class _Attempt:
             end = AgentEnd("errored", Failure("system", f"{error.filename or 'The attempt'}: {error.strerror}"))
         if end.failure is not None:
             self._note(f"{end.state}: {end.failure.message}")
-        return self._outcome(end, patch)
+        return AttemptOutcome(
+            state=end.state,
+            exit_code=self._exit_code,
+            session_id=self._session_id,
+            patch=patch,
+            verify=self._verified,
+            usage=self._usage,
+            started=self._started,
+            ended=now(),
+            host=socket.gethostname(),
+            engine=self._runner.engine,
+            error=end.failure,
+            retryable=end.retryable,
+        )
 
     async def _prepare(self) -> None:
         self._view.phase = "worktree"
@@ -224,22 +237,6 @@ class _Attempt:
 
     def _too_slow(self) -> AgentEnd:
         return AgentEnd("timeout", Failure("seconds", f"It took longer than {self._task.budget.seconds:g} s."))
-
-    def _outcome(self, end: AgentEnd, patch: Patch | None) -> AttemptOutcome:
-        return AttemptOutcome(
-            state=end.state,
-            exit_code=self._exit_code,
-            session_id=self._session_id,
-            patch=patch,
-            verify=self._verified,
-            usage=self._usage,
-            started=self._started,
-            ended=now(),
-            host=socket.gethostname(),
-            engine=self._runner.engine,
-            error=end.failure,
-            retryable=end.retryable,
-        )
 
     def _note(self, text: str) -> None:
         if text:

@@ -59,7 +59,14 @@ class Mirrors:
         async with _locked(self._folder / f"{name}.lock"):
             local = local_path(repo)
             if not mirror.is_dir():
-                await self._make(mirror, local or repo)
+                origin = local or repo
+                partial = mirror.with_suffix(f".{os.getpid()}.partial")
+                await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)
+                if isinstance(origin, Path):
+                    await asyncio.to_thread(self._copy, origin, partial)
+                else:
+                    await self._git.run("clone", "-q", "--mirror", "--template=", "--", origin, str(partial), cwd=self._folder)
+                partial.rename(mirror)
             commit = await self._commit(mirror, ref)
             if not commit and local:
                 await asyncio.to_thread(self._copy, local, mirror)
@@ -70,15 +77,6 @@ class Mirrors:
         if not commit:
             raise GitFailed(f"{repo} has no commit yet." if ref == "HEAD" else f"{repo} has no branch, tag or commit {ref}.")
         return MirroredCommit(mirror, commit, await self._git.run("rev-parse", "--show-object-format", cwd=mirror))
-
-    async def _make(self, mirror: Path, origin: Path | str) -> None:
-        partial = mirror.with_suffix(f".{os.getpid()}.partial")
-        await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)
-        if isinstance(origin, Path):
-            await asyncio.to_thread(self._copy, origin, partial)
-        else:
-            await self._git.run("clone", "-q", "--mirror", "--template=", "--", origin, str(partial), cwd=self._folder)
-        partial.rename(mirror)
 
     def _copy(self, origin: Path, mirror: Path) -> None:
         """Adds what is missing. Raises GitFailed, OSError."""

@@ -25,7 +25,8 @@ def choose_winner(rows: Sequence[Row]) -> tuple[Row | None, str]:
         return left[0][0], f"the only one that {what}"
     reason = f"the first of {len(left)} that {what}"
     costs = _costs([end for _, end in left])
-    scores = [(cost, _size(end), seconds_of(end)) for cost, (_, end) in zip(costs, left, strict=True)]
+    sizes = [end.patch.size_bytes if end.patch else 0 for _, end in left]
+    scores = [*zip(costs, sizes, [seconds_of(end) for _, end in left], strict=True)]
     best = scores.index(min(scores))
     for name, values in zip(("cheapest", "smallest patch", "fastest"), zip(*scores, strict=True), strict=True):
         if len(set(values)) > 1:
@@ -38,7 +39,3 @@ def _costs(ends: Sequence[AttemptOutcome]) -> list[float]:
     costs = [end.usage.cost_usd for end in ends]
     known = [cost for cost in costs if cost is not None]
     return known if len(known) == len(costs) else [0.0] * len(costs)
-
-
-def _size(outcome: AttemptOutcome) -> int:
-    return outcome.patch.size_bytes if outcome.patch else 0

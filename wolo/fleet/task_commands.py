@@ -12,9 +12,7 @@ from msgspec import Struct
 
 from wolo.config import layers
 from wolo.config.cli_options import Given
-from wolo.config.schema import Config
 from wolo.conversation.resources.tool_environment import (
-    SandboxPlan,
     find_sandbox,
     make_judge,
     passed_variables,
@@ -26,7 +24,6 @@ from wolo.fleet.agent_run import AgentSettings
 from wolo.fleet.bounded_programs import ProgramEnd, run_bounded
 from wolo.fleet.containers import Container
 from wolo.fleet.tasks import BatchTask
-from wolo.guard.judge import Judge
 from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
 from wolo.messages.terminal_text import clean
 from wolo.places import Places
@@ -120,7 +117,10 @@ class TaskCommands:
             if end.how != "exited" or enclosed.has_begun():
                 break
         why = enclosed.why_ended()
-        return CommandEnd(end, clean(_text(printed) + (f"[the sandbox ended it: {why}]\n" if why else "")))
+        head, tail = printed.take()
+        gap = f"\n… {printed.omitted_bytes:,} bytes left out …\n".encode() if printed.omitted_bytes else b""
+        output = (head + gap + tail).decode("utf-8", "replace") + (f"[the sandbox ended it: {why}]\n" if why else "")
+        return CommandEnd(end, clean(output))
 
     async def _enclosed(self, argv: tuple[str, ...], folder: Path) -> SandboxedCommand:
         if self._walls is None:  # under a shell of its own, so that `kill $PPID` ends that one
@@ -141,21 +141,13 @@ class TaskCommands:
                 "setup and verify run in the sandbox only, and this machine has none.",
                 hint="--mode yolo or --set sandbox.backend=off runs them without one.",
             )
-        return found.make(sandbox_profile(self._judge(self._config, plan), self._workspace, self._places))
-
-    def _judge(self, config: Config, plan: SandboxPlan) -> Judge:
         outputs = self._places.data / "blobs"
-        return make_judge(config, plan.mode, self._workspace, self._workspace.root, self._places, outputs, ())
+        judge = make_judge(self._config, plan.mode, self._workspace, self._workspace.root, self._places, outputs, ())
+        return found.make(sandbox_profile(judge, self._workspace, self._places))
 
     def close(self) -> None:
         if self._walls is not None:
             self._walls.close()
-
-
-def _text(printed: CapturedOutput) -> str:
-    head, tail = printed.take()
-    gap = f"\n… {printed.omitted_bytes:,} bytes left out …\n".encode() if printed.omitted_bytes else b""
-    return (head + gap + tail).decode("utf-8", "replace")
 
 
 Note = Callable[[str], None]

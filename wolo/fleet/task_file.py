@@ -134,12 +134,9 @@ class _TaskFileReader:
             return self._mistake(1, _ARRAY)
         if not isinstance(whole.value, dict):
             return self._mistake(whole.column, f"a task is a JSON object, not {_named(whole.value)}")
-        return self._task(whole)
+        return self._read_task(whole)
 
-    def _mistake(self, column: int, message: str) -> None:
-        self.mistakes.append(Mistake(self._line, column, message))
-
-    def _task(self, whole: JsonPlace) -> None:
+    def _read_task(self, whole: JsonPlace) -> None:
         before = len(self.mistakes)
         found = self._fields(whole, _FIELDS, TASK)
         for name, kind, fields in (("budget", TaskBudget, _BUDGET), ("resources", Resources, _RESOURCES)):
@@ -149,10 +146,21 @@ class _TaskFileReader:
         self._check_prompt(whole, found)
         self._check_repo(whole, found)
         self._check_task_model(whole, found)
-        self._check_mode(whole, found.get("mode", ""))
-        self._check_image(whole, found.get("image", ""))
+        # A file loosens nothing: whoever runs it chooses
+        mode = found.get("mode", "")
+        if mode and is_looser(mode, self._mode):
+            said = f"mode: {mode} is looser than {self._mode}, the mode of this run; --mode {mode} allows it"
+            self._mistake(whole.fields["mode"].column, said)
+        # The program in it gets the keys of providers: whoever runs the file chooses
+        image = found.get("image", "")
+        if image and image not in self._images:
+            said = f"image: {image} would get your keys and the network; --image {image} allows it"
+            self._mistake(whole.fields["image"].column, said)
         if len(self.mistakes) == before:
             self.tasks.append(BatchTask(**found))
+
+    def _mistake(self, column: int, message: str) -> None:
+        self.mistakes.append(Mistake(self._line, column, message))
 
     def _fields(self, whole: JsonPlace, known: dict[str, Callable[[JsonPlace], Any]], owner: str) -> dict[str, Any]:
         """The values of the known fields; null counts as absent."""
@@ -182,62 +190,43 @@ class _TaskFileReader:
         given = [name for name in ("prompt", "prompt_file") if whole.fields.get(name, _NOTHING).value is not None]
         if len(given) != 1:
             column = whole.fields["prompt_file"].column if given else whole.column
-            return self._mistake(column, "prompt and prompt_file exclude each other" if given else "a prompt is missing")
-        named = found.pop("prompt_file", None)
-        if named is not None:
+            self._mistake(column, "prompt and prompt_file exclude each other" if given else "a prompt is missing")
+        elif (named := found.pop("prompt_file", None)) is not None:
             try:
-                found["prompt"] = _text_of(self._below(named))
+                # The file in the folder of the task file, whose author is not the user
+                path = Path(os.path.realpath(self._folder / named))
+                if not path.is_relative_to(os.path.realpath(self._folder)):
+                    raise _Wrong(f"{named} is not below the folder of the task file")
+                found["prompt"] = _text_of(path)
             except _Wrong as wrong:
                 self._mistake(whole.fields["prompt_file"].column, f"prompt_file: {wrong}")
-        return None
-
-    def _below(self, named: str) -> Path:
-        """The file in the folder of the task file, whose author is not the user. Raises _Wrong for one elsewhere."""
-        path = Path(os.path.realpath(self._folder / named))
-        if not path.is_relative_to(os.path.realpath(self._folder)):
-            raise _Wrong(f"{named} is not below the folder of the task file")
-        return path
 
     def _check_repo(self, whole: JsonPlace, found: dict[str, Any]) -> None:
         repo = found.get("repo")
         if not repo:
             if "ref" in found and "repo" not in whole.fields:
                 self._mistake(whole.fields["ref"].column, "ref: needs a repo")
-            return None
+            return
         if re.fullmatch(_URL, repo):
-            return None
+            return
         if "://" in repo or "::" in repo:
-            return self._mistake(
-                whole.fields["repo"].column, "repo: only https, http, ssh, git and file addresses can be fetched"
-            )
+            self._mistake(whole.fields["repo"].column, "repo: only https, http, ssh, git and file addresses can be fetched")
+            return
         if repo not in self._repos:
             path = Path(os.path.abspath(self._folder / Path(repo).expanduser()))  # noqa: PTH100  # links stay as they are
             self._repos[repo] = str(path) if path.is_dir() else ""
         if not self._repos[repo]:
             self._mistake(whole.fields["repo"].column, f"repo: {repo} is not a folder")
         found["repo"] = self._repos[repo]
-        return self._check_ref(whole, found["repo"], found.get("ref", ""))
-
-    def _check_ref(self, whole: JsonPlace, folder: str, ref: str) -> None:
-        """Only where the repository is at hand and git can read it."""
+        # Only where the repository is at hand and git can read it
+        folder = found["repo"]
+        ref = found.get("ref", "")
         if (folder, ref) not in self._refs:
             self._refs[folder, ref] = bool(folder) and is_repository(Path(folder)) and is_missing(Path(folder), ref or "HEAD")
         if self._refs[folder, ref]:
             name = "ref" if ref else "repo"
             said = f"{folder} has no branch, tag or commit {ref}" if ref else f"{folder} has no commit yet"
             self._mistake(whole.fields[name].column, f"{name}: {said}")
-
-    def _check_mode(self, whole: JsonPlace, mode: str) -> None:
-        """A file loosens nothing: whoever runs it chooses."""
-        if mode and is_looser(mode, self._mode):
-            said = f"mode: {mode} is looser than {self._mode}, the mode of this run; --mode {mode} allows it"
-            self._mistake(whole.fields["mode"].column, said)
-
-    def _check_image(self, whole: JsonPlace, image: str) -> None:
-        """The program in it gets the keys of providers: whoever runs the file chooses."""
-        if image and image not in self._images:
-            said = f"image: {image} would get your keys and the network; --image {image} allows it"
-            self._mistake(whole.fields["image"].column, said)
 
     def _check_task_model(self, whole: JsonPlace, found: dict[str, Any]) -> None:
         budget = found.get("budget")

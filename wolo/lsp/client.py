@@ -85,13 +85,19 @@ class LspClient:
 
     async def errors_of(self, path: Path, text: str) -> tuple[Problem, ...]:
         """The errors of the file with this text. Raises ServerFailed."""
-        await self._until_ready()
+        await self._answered.wait()
+        if self.state == "failed":
+            raise ServerFailed(self.why)
         name = str(path)
         file = self._files.get(name)
         if self._asked_at is None and (file is None or file.text != text):
             self._asked_at = asyncio.get_running_loop().time()
         if file is None:
-            await self._make_room()
+            while len(self._files) >= MOST_OPEN:
+                oldest = next(iter(self._files))
+                del self._files[oldest]
+                closed = {"textDocument": {"uri": uri_of(Path(oldest))}}
+                await self._send({"method": "textDocument/didClose", "params": closed})
             file = self._files[name] = _OpenFile(text, 1)
             document = {"uri": uri_of(path), "languageId": language_of(path), "version": 1, "text": text}
             await self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
@@ -106,11 +112,6 @@ class LspClient:
     def close(self) -> None:
         """Stops listening; the process is ended with the others of the conversation."""
         self._running.cancel()
-
-    async def _until_ready(self) -> None:
-        await self._answered.wait()
-        if self.state == "failed":
-            raise ServerFailed(self.why)
 
     async def _until_published(self, file: _OpenFile) -> None:
         if file.published == file.version:
@@ -135,19 +136,26 @@ class LspClient:
         if self.state == "failed":
             raise ServerFailed(self.why)
 
-    async def _make_room(self) -> None:
-        while len(self._files) >= MOST_OPEN:
-            oldest = next(iter(self._files))
-            del self._files[oldest]
-            closed = {"textDocument": {"uri": uri_of(Path(oldest))}}
-            await self._send({"method": "textDocument/didClose", "params": closed})
-
     # The server's side
 
     async def _run(self) -> None:
         try:
             self._pipe = await self._start(self.spec)
-            await self._send({"id": 1, "method": "initialize", "params": self._initialization()})
+            # Without a process id: a server in its own process namespace would take wolo to be gone
+            root = uri_of(self._root)
+            await self._send(
+                {
+                    "id": 1,
+                    "method": "initialize",
+                    "params": {
+                        "processId": None,
+                        "clientInfo": {"name": "wolo"},
+                        "rootUri": root,
+                        "workspaceFolders": [{"uri": root, "name": self._root.name}],
+                        "capabilities": _CAPABILITIES,
+                    },
+                }
+            )
             async with asyncio.timeout(START_S) as limit:
                 while message := await read_message(self._pipe.lines):
                     await self._take(message)
@@ -164,21 +172,19 @@ class LspClient:
         except Exception as error:
             await self._fail(str(getattr(error, "strerror", None) or error) or type(error).__name__)
 
-    def _initialization(self) -> dict[str, Any]:
-        """Without a process id: a server in its own process namespace would take wolo to be gone."""
-        root = uri_of(self._root)
-        return {
-            "processId": None,
-            "clientInfo": {"name": "wolo"},
-            "rootUri": root,
-            "workspaceFolders": [{"uri": root, "name": self._root.name}],
-            "capabilities": _CAPABILITIES,
-        }
-
     async def _take(self, message: dict[str, Any]) -> None:
         method, id_ = message.get("method"), message.get("id")
         if method == "textDocument/publishDiagnostics":
-            await self._publish(message.get("params"))
+            params = message.get("params")
+            if not isinstance(params, dict) or (file := self._files.get(path_of(params.get("uri")))) is None:
+                return
+            self._has_published, self._asked_at = True, None
+            version = params.get("version")
+            if isinstance(version, int) and version != file.version:
+                return
+            async with self._news:
+                file.published, file.errors = file.version, read_errors(params.get("diagnostics"))
+                self._news.notify_all()
         elif method is not None and id_ is not None:
             await self._answer(str(method), id_, message.get("params"))
         elif id_ == 1 and method is None:
@@ -207,18 +213,6 @@ class LspClient:
         python = self._root / ".venv/bin/python"
         is_python = isinstance(item, dict) and item.get("section") == "python"
         return {"pythonPath": str(python)} if is_python and python.exists() else None
-
-    async def _publish(self, params: Any) -> None:
-        file = self._files.get(path_of(params.get("uri"))) if isinstance(params, dict) else None
-        if file is None:
-            return
-        self._has_published, self._asked_at = True, None
-        version = params.get("version")
-        if isinstance(version, int) and version != file.version:
-            return
-        async with self._news:
-            file.published, file.errors = file.version, read_errors(params.get("diagnostics"))
-            self._news.notify_all()
 
     async def _send(self, message: dict[str, Any]) -> None:
         """Raises ServerFailed when the server no longer reads."""

@@ -55,11 +55,14 @@ class ServerSpec(Struct, frozen=True):
 
 def known_servers(own: Sequence[ServerSpec] = ()) -> tuple[ServerSpec, ...]:
     """`own` come first and complete or replace known ones of the same name."""
-    known = {name: ServerSpec(name, tuple(row["command"]), tuple(row["extensions"])) for name, row in _rows().items()}
+    known = {
+        name: ServerSpec(name, tuple(row["command"]), tuple(row["extensions"]))
+        for name, row in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
+    }
     first = []
     for each in own:
         base = known.pop(each.name, each)
-        extensions = tuple(_dotted(one) for one in each.extensions) or base.extensions
+        extensions = tuple(("." + one.lower().removeprefix("*").removeprefix(".")) for one in each.extensions) or base.extensions
         first.append(ServerSpec(each.name, each.command or base.command, extensions, each.enabled))
     return tuple(each for each in (*first, *known.values()) if each.enabled and each.command)
 
@@ -68,11 +71,3 @@ def language_of(path: Path) -> str:
     """The language id of the protocol."""
     suffix = path.suffix.lower()
     return _LANGUAGES.get(suffix, suffix.removeprefix("."))
-
-
-def _rows() -> dict[str, dict[str, list[str]]]:
-    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
-
-
-def _dotted(extension: str) -> str:
-    return "." + extension.lower().removeprefix("*").removeprefix(".")

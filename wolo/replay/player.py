@@ -155,7 +155,25 @@ class _Replay:
             self._parts = self._open(turn)
         self._model.begin(turn.script)
         self._set_cut()
-        agent = self._agent = self._make_agent(turn, self._parts)
+        services = self._parts.services
+        hooks = AgentHooks(recorded_hooks(turn.new, may_allow=not self._options.is_foreign), self._on_event, services.secrets)
+        agent = self._agent = assemble(
+            AgentParts(
+                asker=self._model,
+                emit=self._on_event,
+                hooks=hooks,
+                judge=self._parts.judge,
+                services=services,
+                toolbox=self._parts.toolbox,
+                system=self._parts.system,
+                compactor=self._compactor,
+                history=self._parts.history,
+                account=Account(Limits()),
+                ask_user=self._answer if turn.is_attended else None,
+                verify=recorded_verify(turn.new),
+                nested=recorded_instructions(turn.new),
+            )
+        )
         self._enter_mode(turn.prompt.id)
         self._parts.judge.grants.forget_refusals()
         self._steer(turn.user_input.first)
@@ -240,27 +258,6 @@ class _Replay:
         services.shell.closing.append(walls.close)
         judge.confine = "always"
 
-    def _make_agent(self, turn: RecordedTurn, parts: _OpenParts) -> AgentLoop:
-        services = parts.services
-        hooks = AgentHooks(recorded_hooks(turn.new, may_allow=not self._options.is_foreign), self._on_event, services.secrets)
-        return assemble(
-            AgentParts(
-                asker=self._model,
-                emit=self._on_event,
-                hooks=hooks,
-                judge=parts.judge,
-                services=services,
-                toolbox=parts.toolbox,
-                system=parts.system,
-                compactor=self._compactor,
-                history=parts.history,
-                account=Account(Limits()),
-                ask_user=self._answer if turn.is_attended else None,
-                verify=recorded_verify(turn.new),
-                nested=recorded_instructions(turn.new),
-            )
-        )
-
     def _close(self) -> None:
         if self._parts is not None:
             self._parts.services.shell.close()
@@ -289,9 +286,40 @@ class _Replay:
     async def _on_event(self, event: Event) -> None:
         match event:
             case CallStarted(part=part):
-                self._begins(part)
+                recorded = self._running[part.wire_id] = self._calls[part.id]
+                if recorded.outcome in ("denied_by_rule", "denied_by_person"):
+                    raise self._differs("call", recorded, self._outcome(recorded), "It would run now.")
+                assert self._parts is not None  # a call runs
+                tool, args = self._parts.toolbox.decode(part.tool, part.input)
+                written = [intent.path for intent in tool.intents(args, self._parts.services) if isinstance(intent, WriteIntent)]
+                roots = self._stage.roots
+                if outside := next((str(path) for path in written if not any(map(path.is_relative_to, roots))), ""):
+                    raise self._differs(
+                        "call",
+                        recorded,
+                        self._outcome(recorded),
+                        f"Not run: a replay writes only inside its copy, and {outside} is outside.",
+                    )
+                if recorded.outcome == "never_started":
+                    self._stop()
+                elif recorded.outcome == "interrupted":
+                    ran_s = recorded.end_time - recorded.start_time if recorded.start_time and recorded.end_time else 0.0
+                    assert self._agent is not None  # whose turn it is: the timer must not stop a later one
+                    asyncio.get_running_loop().call_later(min(max(ran_s, LEAST_RUN_S), MOST_RUN_S), self._agent.interrupt)
             case CallEnded(part=part):
-                self._ended(part)
+                recorded, of = self._calls[part.id], self._stage.without_changing_values
+                assert self._turn is not None  # whose call it is
+                self._steer(self._turn.user_input.after_call.get(part.id, ()))
+                self._enter_mode(part.id)
+                if was_interrupted(recorded):
+                    self._stop()
+                    return
+                ran = recorded.outcome not in ("denied_by_rule", "denied_by_person")
+                if ran and part.outcome in ("denied_by_rule", "denied_by_person"):
+                    raise self._differs("call", recorded, self._outcome(recorded), f"Denied now: {part.output}")
+                expected, got = comparable_result(recorded, of), comparable_result(part, of)
+                if expected != got:
+                    raise self._differs("result", recorded, expected, got)
             case AnswerEnded() | MessageAdded():
                 self._set_cut()
 
@@ -306,46 +334,6 @@ class _Replay:
         recorded = self._running[call_id]
         return CallResult(recorded.output, is_error=recorded.is_error, outcome=recorded.outcome)
 
-    def _begins(self, part: ToolPart) -> None:
-        recorded = self._running[part.wire_id] = self._calls[part.id]
-        if recorded.outcome in ("denied_by_rule", "denied_by_person"):
-            raise self._differs("call", recorded, self._outcome(recorded), "It would run now.")
-        if outside := self._writes_outside(part):
-            raise self._differs(
-                "call",
-                recorded,
-                self._outcome(recorded),
-                f"Not run: a replay writes only inside its copy, and {outside} is outside.",
-            )
-        if recorded.outcome == "never_started":
-            self._stop()
-        elif recorded.outcome == "interrupted":
-            ran_s = recorded.end_time - recorded.start_time if recorded.start_time and recorded.end_time else 0.0
-            assert self._agent is not None  # whose turn it is: the timer must not stop a later one
-            asyncio.get_running_loop().call_later(min(max(ran_s, LEAST_RUN_S), MOST_RUN_S), self._agent.interrupt)
-
-    def _writes_outside(self, part: ToolPart) -> str:
-        assert self._parts is not None  # a call runs
-        tool, args = self._parts.toolbox.decode(part.tool, part.input)
-        written = [intent.path for intent in tool.intents(args, self._parts.services) if isinstance(intent, WriteIntent)]
-        roots = self._stage.roots
-        return next((str(path) for path in written if not any(map(path.is_relative_to, roots))), "")
-
-    def _ended(self, part: ToolPart) -> None:
-        recorded, of = self._calls[part.id], self._stage.without_changing_values
-        assert self._turn is not None  # whose call it is
-        self._steer(self._turn.user_input.after_call.get(part.id, ()))
-        self._enter_mode(part.id)
-        if was_interrupted(recorded):
-            self._stop()
-            return
-        ran = recorded.outcome not in ("denied_by_rule", "denied_by_person")
-        if ran and part.outcome in ("denied_by_rule", "denied_by_person"):
-            raise self._differs("call", recorded, self._outcome(recorded), f"Denied now: {part.output}")
-        expected, got = comparable_result(recorded, of), comparable_result(part, of)
-        if expected != got:
-            raise self._differs("result", recorded, expected, got)
-
     async def _answer(self, asked: ApprovalAsked) -> ApprovalGiven:
         """Repeats the user's answer; a yes in a foreign recording only for calls whose result is repeated too."""
         recorded = self._calls[asked.part.id]
@@ -354,7 +342,9 @@ class _Replay:
         if recorded.outcome == "denied_by_person":
             if recorded.output.startswith(NOT_ANSWERED):
                 return ApprovalGiven(id=asked.id, allowed=False, is_dismissed=True)
-            return ApprovalGiven(id=asked.id, allowed=False, reason=_reason(recorded))
+            before, _, after = DENIED_BY_PERSON.partition("{reason}")
+            reason = recorded.output.partition("\n\n")[0].removeprefix(before).removesuffix(after)
+            return ApprovalGiven(id=asked.id, allowed=False, reason="" if reason == NO_REASON else reason)
         is_repeated = not self._options.is_foreign or all(isinstance(each, FetchIntent | CallIntent) for each in asked.intents)
         if is_repeated and (recorded.metadata.get("decided_by") == BY_PERSON or granted):
             return ApprovalGiven(id=asked.id, allowed=True)
@@ -382,9 +372,3 @@ class _Replay:
         left = f"{counted(len(turn.script.answers), 'answer')}, {counted(len(turn.new), 'message')}"
         came = f"The turn ended with {counted(len(new), 'message')}, the last one of role {new[-1].role}."
         raise ReplayDiverged(Divergence.of(step, "left over", "the end of the turn", left, came))
-
-
-def _reason(denied: ToolPart) -> str:
-    before, _, after = DENIED_BY_PERSON.partition("{reason}")
-    reason = denied.output.partition("\n\n")[0].removeprefix(before).removesuffix(after)
-    return "" if reason == NO_REASON else reason

@@ -97,7 +97,36 @@ class RecordedTurns(Struct, frozen=True, kw_only=True):
 
 def read_recording(entries: Sequence[AnyEntry]) -> RecordedTurns:
     messages = replay_entries.messages(entries)
-    return RecordedTurns(turns=tuple(_turns(messages, _as_kept(entries), _cuts(entries), _modes(entries))), messages=messages)
+    # Each message as it was saved first, before its calls ran
+    first_saved: dict[str, Message] = {}
+    for entry in entries:
+        if isinstance(entry, MessageEntry):
+            first_saved.setdefault(entry.message.id, entry.message)
+    # The compaction in force when each message was saved, by id
+    cut = Cut()
+    cuts: dict[str, Cut] = {}
+    for entry in entries:
+        match entry:
+            case CompactionEntry():
+                cut = cut_of(entry)
+            case MessageEntry(message=message):
+                cuts.setdefault(message.id, cut)
+            case PartialEntry(message_id=message_id):
+                cuts.setdefault(message_id, cut)
+    # A reopened conversation starts with its own mode
+    mode = ""
+    modes: dict[str, str] = {}
+    for entry in entries:
+        match entry:
+            case SettingEntry(name="mode", value=value):
+                mode = value
+            case MessageEntry(message=message):
+                mode = "" if OPENED in message.metadata else mode
+                modes.setdefault(message.id, mode)
+            case ResultsEntry(parts=parts):
+                modes.update((part.id, mode) for part in parts)
+    chosen = {id: mode for id, mode in modes.items() if mode}
+    return RecordedTurns(turns=tuple(_turns(messages, first_saved, cuts, chosen)), messages=messages)
 
 
 def was_interrupted(call: ToolPart) -> bool:
@@ -119,7 +148,9 @@ def _turns(
         if not messages[at].is_prompt:
             at += 1
             continue
-        end = _end_of_turn(messages, at)
+        end = at + 1
+        while end < len(messages) and (messages[end].role == "assistant" or NUDGE in messages[end].metadata):
+            end += 1
         new = tuple(messages[at:end])
         opened = new[0].metadata.get(OPENED)
         opened = opened if isinstance(opened, dict) else {}
@@ -147,7 +178,12 @@ def _answers(
         message = messages[at]
         if not _is_answer(messages, at):
             continue
-        answer = before_calls_ran(first_saved.get(message.id, message)) if message.role == "assistant" else _empty(message)
+        # The empty answer, which is not saved
+        answer = (
+            before_calls_ran(first_saved.get(message.id, message))
+            if message.role == "assistant"
+            else Message(role="assistant", finished=True, finish_reason="length" if message.text == EMPTY_CUT_OFF else "stop")
+        )
         cut = cuts.get(message.id, Cut())
         sent = partial(_sent, cut, messages, at)
         yield RecordedAnswer(step=step, sent=sent, answer=answer, stopped=message.finish_reason == "interrupted"), cut
@@ -181,17 +217,13 @@ def _user_input(messages: Sequence[Message], begin: int, end: int) -> UserInput:
         elif place < 0:
             first = (*first, message)
         elif last.calls:
-            response = _heard_in(last.calls)
+            # Id of the call during which the message arrived
+            aside = next((place for place, call in enumerate(last.calls) if was_set_aside(call)), len(last.calls))
+            response = last.calls[max(aside - 1, 0)].id
             after_call[response] = (*after_call.get(response, ()), message)
         else:
             after_answer[place] = (*after_answer.get(place, ()), message)
     return UserInput(first=first, after_answer=after_answer, after_call=after_call)
-
-
-def _heard_in(calls: Sequence[ToolPart]) -> str:
-    """Id of the call during which the message arrived."""
-    aside = next((place for place, call in enumerate(calls) if was_set_aside(call)), len(calls))
-    return calls[max(aside - 1, 0)].id
 
 
 def _sent(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Message, ...]:
@@ -201,18 +233,6 @@ def _sent(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Message, ...
 def _follows_nothing(before: Message) -> bool:
     """The nudge was caused by an empty answer, which is not saved."""
     return not (before.role == "assistant" and before.finish_reason == "tool_calls" and not before.calls)
-
-
-def _empty(nudge: Message) -> Message:
-    """The empty answer, which is not saved."""
-    return Message(role="assistant", finished=True, finish_reason="length" if nudge.text == EMPTY_CUT_OFF else "stop")
-
-
-def _end_of_turn(messages: Sequence[Message], begin: int) -> int:
-    end = begin + 1
-    while end < len(messages) and (messages[end].role == "assistant" or NUDGE in messages[end].metadata):
-        end += 1
-    return end
 
 
 def _is_complete(last: Message) -> bool:
@@ -232,46 +252,6 @@ def _needed_person(call: ToolPart) -> bool:
 
 def _calls(messages: Iterable[Message]) -> Iterable[ToolPart]:
     return (part for message in messages for part in message.calls)
-
-
-def _as_kept(entries: Iterable[AnyEntry]) -> dict[str, Message]:
-    """Each message as it was saved first, before its calls ran."""
-    first_saved: dict[str, Message] = {}
-    for entry in entries:
-        if isinstance(entry, MessageEntry):
-            first_saved.setdefault(entry.message.id, entry.message)
-    return first_saved
-
-
-def _cuts(entries: Iterable[AnyEntry]) -> dict[str, Cut]:
-    """The compaction in force when each message was saved, by id."""
-    held = Cut()
-    cuts: dict[str, Cut] = {}
-    for entry in entries:
-        match entry:
-            case CompactionEntry():
-                held = cut_of(entry)
-            case MessageEntry(message=message):
-                cuts.setdefault(message.id, held)
-            case PartialEntry(message_id=message_id):
-                cuts.setdefault(message_id, held)
-    return cuts
-
-
-def _modes(entries: Iterable[AnyEntry]) -> dict[str, str]:
-    """A reopened conversation starts with its own mode."""
-    held = ""
-    modes: dict[str, str] = {}
-    for entry in entries:
-        match entry:
-            case SettingEntry(name="mode", value=value):
-                held = value
-            case MessageEntry(message=message):
-                held = "" if OPENED in message.metadata else held
-                modes.setdefault(message.id, held)
-            case ResultsEntry(parts=parts):
-                modes.update((part.id, held) for part in parts)
-    return {id: mode for id, mode in modes.items() if mode}
 
 
 def renamed(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:

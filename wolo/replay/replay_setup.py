@@ -110,7 +110,12 @@ def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> Re
             hint="Name another one to start from, such as a checkout: --at DIR.",
         )
     settings_from = at or (folder if recording.is_from_file else cwd)
-    add_dirs = _added(recording.tape, recording.root)
+    # Added directories that are neither inside the workspace nor inside each other
+    named = {Path(each) for turn in recording.tape.turns if (options := saved_options(turn.opened)) for each in options.add_dirs}
+    add_dirs: list[Path] = []
+    for path in sorted(each for each in named if each.is_absolute() and each.name):
+        if not any(path.is_relative_to(other) or other.is_relative_to(path) for other in (recording.root, *add_dirs)):
+            add_dirs.append(path)
     stage = ReplayWorkspace(
         folder, recording.root, cwd, settings_from=settings_from, blobs_dir=recording.store.blobs_dir, add_dirs=add_dirs
     )
@@ -126,16 +131,6 @@ def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> Re
     if at is None:
         stage.notices += rewind(recording.tape, stage)
     return stage
-
-
-def _added(tape: RecordedTurns, root: Path) -> list[Path]:
-    """Added directories that are neither inside the workspace nor inside each other."""
-    named = {Path(each) for turn in tape.turns if (options := saved_options(turn.opened)) for each in options.add_dirs}
-    found: list[Path] = []
-    for path in sorted(each for each in named if each.is_absolute() and each.name):
-        if not any(path.is_relative_to(other) or other.is_relative_to(path) for other in (root, *found)):
-            found.append(path)
-    return found
 
 
 def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def rewind(tape: RecordedTurns, stage: ReplayWorkspace) -> tuple[str, ...]:
     for path in dict.fromkeys(call.path for call in calls if not isinstance(call.args, ReadArgs)):
         before = _before([call for call in calls if call.path == path], _content(path))
         if before == "unknown":
-            unknown.append(_shown(path, stage))
+            unknown.append(os.path.relpath(path, stage.root) if path.is_relative_to(stage.root) else stage.there(str(path)))
         else:
             _restore(path, before, stage.roots)
     if not unknown:
@@ -90,22 +90,18 @@ def _files_of(args: Struct | None, part: ToolPart) -> Iterator[tuple[str, _Done]
     if isinstance(args, ReadArgs | WriteArgs | EditArgs):
         yield args.path, args
     elif isinstance(args, ApplyPatchArgs):
-        yield from _files_of_patch(args.patch, part)
-
-
-def _files_of_patch(patch: str, part: ToolPart) -> Iterator[tuple[str, _Done]]:
-    for section in read_patch(patch):
-        match section:
-            case AddFile(path=path):
-                yield path, "changed" if f"Updated {path} (" in part.output else "made"
-            case DeleteFile(path=path):
-                yield path, "gone"
-            case UpdateFile(path=path, move_to=move_to, hunks=hunks):
-                if move_to:
+        for section in read_patch(args.patch):
+            match section:
+                case AddFile(path=path):
+                    yield path, "changed" if f"Updated {path} (" in part.output else "made"
+                case DeleteFile(path=path):
                     yield path, "gone"
-                    yield move_to, "made"
-                else:
-                    yield path, EditArgs(path, edits=tuple(Replacement(hunk.old, hunk.new) for hunk in hunks))
+                case UpdateFile(path=path, move_to=move_to, hunks=hunks):
+                    if move_to:
+                        yield path, "gone"
+                        yield move_to, "made"
+                    else:
+                        yield path, EditArgs(path, edits=tuple(Replacement(hunk.old, hunk.new) for hunk in hunks))
 
 
 def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
@@ -134,10 +130,6 @@ def _place(named: Path, stage: ReplayWorkspace) -> Path | None:
     return path if any(path.is_relative_to(root) for root in stage.roots) and path not in stage.roots else None
 
 
-def _shown(path: Path, stage: ReplayWorkspace) -> str:
-    return os.path.relpath(path, stage.root) if path.is_relative_to(stage.root) else stage.there(str(path))
-
-
 def _before(calls: Sequence[_RecordedCall], now: Content) -> Content:
     """Derives the content before the first of these calls from the current content."""
     content = now
@@ -160,24 +152,19 @@ def _without(call: _RecordedCall, after: Content, earlier: Sequence[_RecordedCal
             return None
         if not call.part.output.startswith("Replaced"):
             return after
-        return _known(earlier) if isinstance(after, bytes) and _is_text(after, call.args.content) else "unknown"
+        if not isinstance(after, bytes):
+            return "unknown"
+        plain = after.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+        is_unedited = plain == call.args.content.replace("\r\n", "\n").encode(errors="replace")
+        return _known(earlier) if is_unedited else "unknown"
     if not isinstance(after, bytes) or not isinstance(call.args, EditArgs):
         return "unknown"
-    return _unedited(call.args, call.part.output, after)
-
-
-def _is_text(data: bytes, content: str) -> bool:
-    """Ignores line endings and byte order mark."""
-    return data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n") == content.replace("\r\n", "\n").encode(errors="replace")
-
-
-def _unedited(args: EditArgs, output: str, after: bytes) -> Content:
-    edits = _edits(args)
+    edits = _edits(call.args)
     try:
         text = after.decode()
     except UnicodeDecodeError:
         return "unknown"
-    found = _LINES.search(output)
+    found = _LINES.search(call.part.output)
     lines = [int(line) for line in found[1].split(",") if line.strip()] if found else []
     for edit in reversed(edits):
         before = _put_back(edit, text, lines if len(edits) == 1 else [])

@@ -91,29 +91,26 @@ class Spans:
     def on_event(self, event: Event, task: str = "") -> None:
         """`task` is the call whose subagent emitted the event. Never raises: telemetry is not worth a turn."""
         try:
-            self._on_event(event, task)
+            match event:
+                case TurnStarted() if not task:
+                    parent = TraceContextTextMapPropagator().extract(dict(self._identity.parent))
+                    self._begin("", self._identity.agent, self._identity.session_id, parent, event.prompt)
+                case TaskStarted():
+                    main = self._runs.get("")
+                    parent = main.inside(event.part_id) if main else Context()
+                    self._begin(event.part_id, event.agent, event.session_id, parent, None)
+                case TaskEnded() if run := self._runs.pop(event.part_id, None):
+                    cause = "" if event.ended == "done" else event.ended
+                    self._end(run, event.usage, cause, None, [])
+                case TurnEnded() if not task and (run := self._runs.pop("", None)):
+                    answer = [{"role": "assistant", "parts": [{"type": "text", "content": event.answer}]}]
+                    self._end(
+                        run, event.usage, "" if event.cause == "done" else event.cause, event.error, answer, event.finish_reason
+                    )
+                case _ if run := self._runs.get(task):
+                    self._inside(run, event)
         except Exception:
             _LOG.debug("telemetry failed", exc_info=True)
-
-    def _on_event(self, event: Event, task: str) -> None:
-        match event:
-            case TurnStarted() if not task:
-                parent = TraceContextTextMapPropagator().extract(dict(self._identity.parent))
-                self._begin("", self._identity.agent, self._identity.session_id, parent, event.prompt)
-            case TaskStarted():
-                main = self._runs.get("")
-                parent = main.inside(event.part_id) if main else Context()
-                self._begin(event.part_id, event.agent, event.session_id, parent, None)
-            case TaskEnded() if run := self._runs.pop(event.part_id, None):
-                cause = "" if event.ended == "done" else event.ended
-                self._end(run, event.usage, cause, None, [])
-            case TurnEnded() if not task and (run := self._runs.pop("", None)):
-                answer = [_text_message("assistant", event.answer)]
-                self._end(
-                    run, event.usage, "" if event.cause == "done" else event.cause, event.error, answer, event.finish_reason
-                )
-            case _ if run := self._runs.get(task):
-                self._inside(run, event)
 
     def _inside(self, run: _AgentSpans, event: Event) -> None:
         match event:
@@ -285,10 +282,6 @@ def _message(message: Message) -> dict[str, Any]:
             parts.append({"type": "tool_call", "id": part.wire_id, "name": part.tool, "arguments": part.input})
     made: dict[str, Any] = {"role": message.role, "parts": parts}
     return {**made, "finish_reason": message.finish_reason} if message.finish_reason else made
-
-
-def _text_message(role: str, text: str) -> dict[str, Any]:
-    return {"role": role, "parts": [{"type": "text", "content": text}]}
 
 
 def _as_json(value: Any) -> str:

@@ -52,7 +52,11 @@ class RayEngine:
             raise UsageError(f"Cannot connect to a Ray cluster at {address or 'auto'}: {said}", hint=hint) from error
         self._ray = ray
         self._folder, self._settings = folder, settings
-        self._environment = _forwarded(keys.with_stored_keys(os.environ, find_places(), Notices()))
+        # The variables of wolo and the keys of providers; the rest of the environment is the node's
+        environ = keys.with_stored_keys(os.environ, find_places(), Notices())
+        names = {name for provider in PROVIDERS for name in load(provider, environ=environ).key_env}
+        names |= {name for name in environ if name.startswith("WOLO_")}
+        self._environment = {name: environ[name] for name in names - {*_NOT_FORWARDED} if name in environ}
         self._placed: set[ObjectRef[bytes]] = set()
         self._limiter = ""
         self._limits: LimitAddress | None = None
@@ -76,7 +80,19 @@ class RayEngine:
         )
         await self._listen()
         view.phase = "on the cluster"
-        placed = task.remote(msgspec.json.encode(self._sent(lease, allowance)))
+        wanted = {name: os.environ[name] for name in lease.task.env if name in os.environ}
+        placed = task.remote(
+            msgspec.json.encode(
+                SentAttempt(
+                    version=__version__,
+                    lease=lease,
+                    settings=self._settings,
+                    allowance=allowance,
+                    environment={**self._environment, **wanted},
+                    limits=self._limits,
+                )
+            )
+        )
         self._placed.add(placed)
         try:
             returned = msgspec.json.decode(await placed, type=ReturnedAttempt)
@@ -100,17 +116,6 @@ class RayEngine:
             self._ray.cancel(placed, force=True)
         await self._listening.aclose()
         self._ray.shutdown()
-
-    def _sent(self, lease: Lease, allowance: Allowance) -> SentAttempt:
-        wanted = {name: os.environ[name] for name in lease.task.env if name in os.environ}
-        return SentAttempt(
-            version=__version__,
-            lease=lease,
-            settings=self._settings,
-            allowance=allowance,
-            environment={**self._environment, **wanted},
-            limits=self._limits,
-        )
 
     async def _listen(self) -> None:
         """Opens the shared limits to the nodes, once."""
@@ -149,10 +154,3 @@ def _ended(state: Ended, kind: str, message: str, started: str, *, retryable: bo
         error=Failure(kind, message),
         retryable=retryable,
     )
-
-
-def _forwarded(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of wolo and the keys of providers; the rest of the environment is the node's."""
-    names = {name for provider in PROVIDERS for name in load(provider, environ=environ).key_env}
-    names |= {name for name in environ if name.startswith("WOLO_")}
-    return {name: environ[name] for name in names - {*_NOT_FORWARDED} if name in environ}

@@ -16,7 +16,7 @@ import msgspec
 
 from wolo.fleet.exports.exported_run import ExportedRun
 from wolo.fleet.exports.tables import as_line, seconds_of
-from wolo.fleet.ledger.outcomes import AttemptOutcome, place_in
+from wolo.fleet.ledger.outcomes import place_in
 from wolo.fleet.ledger.run_rows import Row
 from wolo.places import Notices
 
@@ -59,7 +59,12 @@ def _tasks(run: ExportedRun, notices: Notices) -> Iterator[dict[str, Any]]:
     for row in run.rows:
         task = _row(row, run.model)
         if row.outcome is not None and left_bytes > 0:
-            details = _details(run.folder, row, row.outcome)
+            stream = place_in(run.folder, f"attempts/{row.task.id}/{row.attempt}-{row.fence}/stream.jsonl")
+            patch = row.outcome.patch
+            details = {
+                "patch": _beginning(patch.file_in(run.folder), patch.size_bytes) if patch else "",
+                "steps": _steps(stream),
+            }
             left_bytes -= sum(len(str(value)) for value in details.values())
             task |= details
         elif row.outcome is not None:
@@ -95,14 +100,6 @@ def _epoch(time: str) -> float | None:
         return None
 
 
-def _details(folder: Path, row: Row, ended: AttemptOutcome) -> dict[str, Any]:
-    stream = place_in(folder, f"attempts/{row.task.id}/{row.attempt}-{row.fence}/stream.jsonl")
-    return {
-        "patch": _beginning(ended.patch.file_in(folder), ended.patch.size_bytes) if ended.patch else "",
-        "steps": _steps(stream),
-    }
-
-
 def _beginning(path: Path, size_bytes: int) -> str:
     try:
         with path.open("rb") as file:
@@ -129,22 +126,23 @@ def _steps(stream: Path) -> list[dict[str, Any]]:
             except (msgspec.DecodeError, KeyError, TypeError):
                 continue
             for item in items:
-                _add_step(item, steps, calls)
+                match item.get("type"):
+                    case "text":
+                        steps.append({"kind": "text", "text": str(item.get("text", ""))[:_STEP_CHARS]})
+                    case "tool_use":
+                        given = item.get("input")
+                        inputs = given if isinstance(given, dict) else {}
+                        summary = next((inputs[key] for key in _SUMMARY_KEYS if key in inputs), "")
+                        call = {
+                            "kind": "call",
+                            "tool": str(item.get("name", "")),
+                            "text": str(summary)[:_STEP_CHARS],
+                            "failed": False,
+                        }
+                        calls[str(item.get("id"))] = call
+                        steps.append(call)
+                    case "tool_result" if str(item.get("tool_use_id")) in calls:
+                        calls[str(item["tool_use_id"])]["failed"] = bool(item.get("is_error"))
             if len(steps) >= _MOST_STEPS:
                 return [*steps, {"kind": "text", "text": "…"}]
     return steps
-
-
-def _add_step(item: dict[str, Any], steps: list[dict[str, Any]], calls: dict[str, dict[str, Any]]) -> None:
-    match item.get("type"):
-        case "text":
-            steps.append({"kind": "text", "text": str(item.get("text", ""))[:_STEP_CHARS]})
-        case "tool_use":
-            given = item.get("input")
-            inputs = given if isinstance(given, dict) else {}
-            summary = next((inputs[key] for key in _SUMMARY_KEYS if key in inputs), "")
-            call = {"kind": "call", "tool": str(item.get("name", "")), "text": str(summary)[:_STEP_CHARS], "failed": False}
-            calls[str(item.get("id"))] = call
-            steps.append(call)
-        case "tool_result" if str(item.get("tool_use_id")) in calls:
-            calls[str(item["tool_use_id"])]["failed"] = bool(item.get("is_error"))

@@ -50,41 +50,38 @@ def write_csv(run: ExportedRun, out: TextIO) -> list[str]:
     """A header and one row per task (RFC 4180); times in seconds, cost in US dollars."""
     writer: csv.DictWriter[str] | None = None
     for row in run.rows:
-        cells = _cells(row, run.model)
+        ended = row.outcome
+        patch, verify, usage = (ended.patch, ended.verify, ended.usage) if ended else (None, None, None)
+        cells = {
+            "id": row.task.id,
+            "state": row.state,
+            "attempt": row.attempt,
+            "model": row.task.model or run.model,
+            "exit_code": ended.exit_code if ended else None,
+            "verify_exit_code": verify.exit_code if verify else None,
+            "seconds": seconds_of(ended) if ended else None,
+            "cost_usd": usage.cost_usd if usage else None,
+            "input_tokens": usage.input_tokens if usage else None,
+            "output_tokens": usage.output_tokens if usage else None,
+            "cache_read_tokens": usage.cache_read_tokens if usage else None,
+            "cache_write_tokens": usage.cache_write_tokens if usage else None,
+            "patch": patch.path if patch else "",
+            "patch_bytes": patch.size_bytes if patch else 0,
+            "patch_files": patch.files if patch else 0,
+            "session_id": ended.session_id if ended else "",
+            "started": ended.started if ended else row.began,
+            "ended": ended.ended if ended else "",
+            "host": ended.host if ended else row.host,
+            "engine": ended.engine if ended else "",
+            "error": ended.error.message if ended and ended.error else "",
+            "tags": " ".join(row.task.tags),
+        }
         if writer is None:
             writer = csv.DictWriter(out, list(cells))
             writer.writeheader()
-        writer.writerow({name: _harmless(value) for name, value in cells.items()})
+        formulas = {name: f"'{value}" for name, value in cells.items() if isinstance(value, str) and value.startswith(_FORMULA)}
+        writer.writerow({**cells, **formulas})
     return []
-
-
-def _cells(row: Row, model: str) -> dict[str, Any]:
-    ended = row.outcome
-    patch, verify, usage = (ended.patch, ended.verify, ended.usage) if ended else (None, None, None)
-    return {
-        "id": row.task.id,
-        "state": row.state,
-        "attempt": row.attempt,
-        "model": row.task.model or model,
-        "exit_code": ended.exit_code if ended else None,
-        "verify_exit_code": verify.exit_code if verify else None,
-        "seconds": seconds_of(ended) if ended else None,
-        "cost_usd": usage.cost_usd if usage else None,
-        "input_tokens": usage.input_tokens if usage else None,
-        "output_tokens": usage.output_tokens if usage else None,
-        "cache_read_tokens": usage.cache_read_tokens if usage else None,
-        "cache_write_tokens": usage.cache_write_tokens if usage else None,
-        "patch": patch.path if patch else "",
-        "patch_bytes": patch.size_bytes if patch else 0,
-        "patch_files": patch.files if patch else 0,
-        "session_id": ended.session_id if ended else "",
-        "started": ended.started if ended else row.began,
-        "ended": ended.ended if ended else "",
-        "host": ended.host if ended else row.host,
-        "engine": ended.engine if ended else "",
-        "error": ended.error.message if ended and ended.error else "",
-        "tags": " ".join(row.task.tags),
-    }
 
 
 def seconds_of(outcome: AttemptOutcome) -> float:
@@ -94,7 +91,3 @@ def seconds_of(outcome: AttemptOutcome) -> float:
     except ValueError:
         return 0.0
     return max(round(spent.total_seconds(), 3), 0.0)
-
-
-def _harmless(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -69,7 +69,17 @@ class PostgresStore:
             give_up = time.monotonic() + _RECONNECT_S
             while True:
                 try:
-                    return self._once(work)
+                    connection = self._connection
+                    connection.execute(self._begin)
+                    try:
+                        result = work(self._execute)
+                        connection.execute("COMMIT")
+                    except BaseException:
+                        if not connection.closed:
+                            connection.rollback()
+                            connection.execute("ROLLBACK")
+                        raise
+                    return result
                 except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
                     continue
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -78,19 +88,6 @@ class PostgresStore:
                     self._reconnect(give_up, error)
                 except psycopg.Error as error:
                     raise self._explained(error) from error
-
-    def _once(self, work: Callable[[Execute], T]) -> T:
-        connection = self._connection
-        connection.execute(self._begin)
-        try:
-            result = work(self._execute)
-            connection.execute("COMMIT")
-        except BaseException:
-            if not connection.closed:
-                connection.rollback()
-                connection.execute("ROLLBACK")
-            raise
-        return result
 
     def _execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(statement.replace("?", "%s"), values)

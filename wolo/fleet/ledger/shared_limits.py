@@ -52,7 +52,20 @@ class SharedLimits:
             limit, now = self._read(execute, key), self._store.now(execute)
             wait_s = _wait_s(limit, tokens, now)
             if wait_s <= 0:
-                self._write(execute, key, _taken(limit, tokens, now))
+                minute, count, before = _counted(limit, now)
+                even = _even(limit)
+                self._write(
+                    execute,
+                    key,
+                    replace(
+                        limit,
+                        requests_at=max(limit.requests_at, now) + even[0] if even else now,
+                        tokens_at=max(limit.tokens_at, now) + (tokens * _seconds_each(limit.tokens) if limit.tokens else 0.0),
+                        minute=minute,
+                        count=count + 1,
+                        before=before,
+                    ),
+                )
             return wait_s
 
         return self._store.transaction(work)
@@ -76,7 +89,9 @@ class SharedLimits:
         def work(execute: Execute) -> None:
             limit, now = _told(self._read(execute, key), requests, tokens), self._store.now(execute)
             if now >= limit.not_before:  # one refusal counts, not each of those that were under way
-                limit = replace(limit, pace=max(_recent(limit, now) / 2, 1.0))
+                # Requests of about the last minute
+                minute, count, before = _counted(limit, now)
+                limit = replace(limit, pace=max((count + before * (1 - (now - minute) / WINDOW_S)) / 2, 1.0))
             self._write(execute, key, replace(limit, not_before=max(limit.not_before, now + wait_s)))
 
         self._store.transaction(work)
@@ -101,19 +116,6 @@ def _wait_s(limit: Limit, tokens: int, now: float) -> float:
         takes_s = tokens * _seconds_each(limit.tokens)
         wait_s = max(wait_s, limit.tokens_at + takes_s - now - max(SLACK_S, takes_s))
     return max(wait_s, 0.0)
-
-
-def _taken(limit: Limit, tokens: int, now: float) -> Limit:
-    minute, count, before = _counted(limit, now)
-    even = _even(limit)
-    return replace(
-        limit,
-        requests_at=max(limit.requests_at, now) + even[0] if even else now,
-        tokens_at=max(limit.tokens_at, now) + (tokens * _seconds_each(limit.tokens) if limit.tokens else 0.0),
-        minute=minute,
-        count=count + 1,
-        before=before,
-    )
 
 
 def _even(limit: Limit) -> tuple[float, float] | None:
@@ -145,9 +147,3 @@ def _counted(limit: Limit, now: float) -> tuple[float, int, int]:
     if passed == 0:
         return limit.minute, limit.count, limit.before
     return (limit.minute + WINDOW_S, 0, limit.count) if passed == 1 else (now, 0, 0)
-
-
-def _recent(limit: Limit, now: float) -> float:
-    """Requests of about the last minute."""
-    minute, count, before = _counted(limit, now)
-    return count + before * (1 - (now - minute) / WINDOW_S)

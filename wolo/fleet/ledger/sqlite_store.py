@@ -41,7 +41,10 @@ class SqliteStore:
                 f"There is no ledger in {path.parent}.", hint="Give the folder that was the --out of `wolo batch run`."
             )
         try:
-            self._connection = _copy_in_memory(path) if reads and not _is_writable(path) else connect(path)
+            is_writable = os.access(path, os.W_OK) and os.access(
+                path.parent, os.W_OK
+            )  # SQLite needs the folder, too, for its log
+            self._connection = _copy_in_memory(path) if reads and not is_writable else connect(path)
             self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
             self._connection.execute("PRAGMA wal_autocheckpoint = 1000")
             (application,) = self._connection.execute("PRAGMA application_id").fetchone()
@@ -107,11 +110,6 @@ class SqliteStore:
     def close(self) -> None:
         with self._mutex:
             self._connection.close()
-
-
-def _is_writable(path: Path) -> bool:
-    """SQLite needs the folder, too, for its log."""
-    return all(os.access(each, os.W_OK) for each in (path, path.parent))
 
 
 def _copy_in_memory(path: Path) -> sqlite3.Connection:
