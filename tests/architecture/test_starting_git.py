@@ -11,8 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 THE_MODULE = "wolo/workspace/git.py"
 NO_START = {
-    "wolo/guard/destructive/command_effects.py": "names of commands that are judged",
-    "wolo/guard/destructive/loss_detection.py": "the same",
+    "wolo/guard/loss_detection.py": "names of commands that are judged",
     "wolo/diagnostics/installation.py": "a line for the user to type",
 }
 """Files in which git is the first of some words that nothing starts."""

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wolo.guard.ceiling import Ceiling
 from wolo.guard.intents import FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.judge import Judge
-from wolo.guard.modes import MODES
+from wolo.guard.modes import MODES, Ceiling
 from wolo.guard.rules import Decision, RuleTool, parse_rule
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests import unprivileged
 from tests.guard.sandbox_setup import Ground, land, put_up
 from tests.guard.test_sandbox_contract import USERS, need
-from wolo.guard.denial_detection import wanted_shared
+from wolo.guard.denial_detection import refuses_shared
 
 NEEDS = {
     "a server on the loopback": """
@@ -112,4 +112,4 @@ def test_with_landlock_its_refusal_is_recognised(name: str) -> None:
     with land() as folder:
         said = unprivileged.call(tried, folder, "landlock", name)
     assert not said.startswith("fine")
-    assert wanted_shared(said), said
+    assert refuses_shared(said), said

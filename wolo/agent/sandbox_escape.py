@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancelled
 from wolo.agent.events import ApprovalGiven, SandboxState
-from wolo.guard.denial_detection import ADVICE, PREFIX, wanted_shared, what_was_denied
+from wolo.guard.denial_detection import ADVICE, PREFIX, refuses_shared, what_was_denied
 from wolo.guard.intents import RunIntent
 from wolo.guard.precedence import Grants
 from wolo.guard.sandbox_contract import Restored
@@ -69,7 +69,7 @@ class SandboxEscape:
         denied = _denied(result, call)
         if not denied:
             return result
-        is_offered = result.is_error or wanted_shared(result.text[-_MOST_CHARS:])
+        is_offered = result.is_error or refuses_shared(result.text[-_MOST_CHARS:])
         if not is_offered or not may_ask or self.is_allowed(key) or self._grants.refusal(_outside(key)) is not None:
             return _with_line(result, denied)
         try:

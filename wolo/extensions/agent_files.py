@@ -36,7 +36,7 @@ from wolo.tools.tool_values import SubagentOffer
 
 if TYPE_CHECKING:
     from wolo.extensions.hooks.definitions import Hook
-    from wolo.guard.ceiling import Ceiling
+    from wolo.guard.modes import Ceiling
 
 Mode = Literal["primary", "subagent", "all"]
 READING = frozenset(("read", "grep", "glob", "fetch", "web_search", "todo", "ask", "skill", "expand_message", "task_completion"))

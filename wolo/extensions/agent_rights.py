@@ -7,8 +7,7 @@ from typing import get_args
 
 from wolo.errors import ConfigError
 from wolo.extensions.markdown_files import Document
-from wolo.guard.ceiling import Ceiling
-from wolo.guard.modes import MODES, SPELLINGS
+from wolo.guard.modes import MODES, SPELLINGS, Ceiling
 from wolo.guard.rules import Decision, Rule, RuleTool, parse_rule
 
 _STRICTNESS: tuple[Decision, ...] = ("allow", "ask", "deny")

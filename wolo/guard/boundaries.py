@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from wolo.guard import protected_paths
@@ -66,7 +67,11 @@ class Boundaries:
             folder = path
             while folder.startswith(root.rstrip("/") + "/"):
                 folder = folder.rpartition("/")[0] or "/"
-                if any(path == goal or path.startswith(goal.rstrip("/") + "/") for goal in _link_targets(folder)):
+                goals: list[str] = []
+                with suppress(OSError), os.scandir(folder) as entries:
+                    links = [each for each in entries if each.is_symlink()]
+                    goals = [resolve_path(each.path) for each in links if protected_paths.is_protected_name(f"/{each.name}")]
+                if any(path == goal or path.startswith(goal.rstrip("/") + "/") for goal in goals):
                     return True
         return False
 
@@ -85,18 +90,6 @@ class Boundaries:
         if any(may_name(pattern, folder) for pattern in named.patterns for folder in self._own.folders):
             return True
         return any(self.is_own(path) and not self.is_free(path) for path in named.paths)
-
-
-def _link_targets(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [
-                resolve_path(each.path)
-                for each in entries
-                if each.is_symlink() and protected_paths.is_protected_name(f"/{each.name}")
-            ]
-    except OSError:
-        return []
 
 
 class _Folders:
@@ -146,19 +139,14 @@ def removed_by(text: str, cwd: str, home: str, named: Iterable[str]) -> Iterator
     folders = dict.fromkeys((cwd, *(path for path in named if os.path.isdir(path))))  # noqa: PTH112  # the same
     for each in commands_in(text):
         for words in unwrapped(each.words):
-            if words and _removes(words):
-                for word in words[1:-1] if name_of(words[0]) == "mv" else words[1:]:
-                    yield from _meant(re.sub(r"^(?:~|\$HOME|\$\{HOME\})(?=/|$)", home, word), folders)
+            program = name_of(words[0]) if words else ""
+            finds_to_remove = program in _FINDING and ("-delete" in words or not _REMOVING.isdisjoint(map(name_of, words[1:])))
+            if program in _REMOVING or finds_to_remove:
+                for word in words[1:-1] if program == "mv" else words[1:]:
+                    yield from _resolve_in(folders, re.sub(r"^(?:~|\$HOME|\$\{HOME\})(?=/|$)", home, word))
 
 
-def _removes(words: Sequence[str]) -> bool:
-    program = name_of(words[0])
-    if program in _FINDING:
-        return "-delete" in words or not _REMOVING.isdisjoint(map(name_of, words[1:]))
-    return program in _REMOVING
-
-
-def _meant(word: str, folders: Iterable[str]) -> Iterator[str]:
+def _resolve_in(folders: Iterable[str], word: str) -> Iterator[str]:
     for folder in folders:
         if not any(letter in word for letter in "*?["):
             yield real_path(folder, word)
@@ -174,11 +162,10 @@ def are_changed_by(command: str) -> bool:
         return False
     from wolo.guard.shell.nested_commands import commands_in  # noqa: PLC0415  # where wolo is named
 
-    return any(_is_change(each.words) for each in commands_in(command))
-
-
-def _is_change(words: tuple[str, ...]) -> bool:
-    """Finds the subcommand after any wrapper and any options: `env wolo mcp add`, `python -m wolo -C x mcp add`."""
-    plain = [word for word in words if not word.startswith("-")]
-    at = next((at for at, word in enumerate(plain) if name_of(word) == "wolo"), len(plain))
-    return not _CHANGING.isdisjoint(zip(plain[at + 1 :], plain[at + 2 :], strict=False))
+    for each in commands_in(command):
+        # The subcommand comes after any wrapper and any options: `env wolo mcp add`, `python -m wolo -C x mcp add`.
+        plain = [word for word in each.words if not word.startswith("-")]
+        at = next((at for at, word in enumerate(plain) if name_of(word) == "wolo"), len(plain))
+        if not _CHANGING.isdisjoint(zip(plain[at + 1 :], plain[at + 2 :], strict=False)):
+            return True
+    return False

@@ -41,12 +41,17 @@ class CommandJudge:
 
     def _judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
         line = read_line(intent.command, intent.cwd, self._boundaries.home)
-        if verdict := self._judge_as_safe(line, confine, extra):
-            return verdict
+        book, trusts_commands = self._precedence.book, self._precedence.mode.trusts_commands
+        if line.commands is not None and not (book.has("deny", "read") or book.has("deny", "write") or book.has("ask", "read")):
+            safe = [self._safe.has(command) for command in line.commands]
+            if all(safe):  # the safe list has already checked everything that such commands name
+                verdicts = self._decide_each(line, safe, extra)
+                return replace(strictest(verdicts), confined=self._is_confined(verdicts, confine))
         named = _named(line, self._boundaries.home)
         if self._boundaries.names_own(line.text, named):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
-        if self._removes_own(line.text, resolve_path(line.cwd), named.paths):
+        removed = removed_by(line.text, resolve_path(line.cwd), self._boundaries.home, named.paths)
+        if may_remove(line.text) and any(map(self._boundaries.is_above_own, removed)):
             return Verdict("deny", "The command would change a directory that contains wolo's own files: name a narrower one.")
         if are_changed_by(line.text):
             return Verdict("deny", "The command would change wolo's own settings, which only the user may do.")
@@ -54,13 +59,21 @@ class CommandJudge:
         verdict = strictest(sorted(verdicts, key=lambda each: each.source == SAFE))  # a line is safe only if every part is
         if verdict.decision == "deny":
             return verdict
-        if refusal := self._parse_refusal(line):
-            return Verdict("deny", refusal)
+        if line.commands is None and book.has("deny", "shell"):
+            if not line.is_reviewable:
+                about = "The command is too long or contains invisible characters, and some commands are denied."
+                return Verdict("deny", about)
+            if trusts_commands:
+                return Verdict("deny", "Some commands are denied, so this one must be written as plain words.")
         verdict = replace(verdict, confined=self._is_confined(verdicts, confine))
         if verdict.decision == "allow" and (concern := self._concern(line, named, confined=verdict.confined)):
             self._trace(f"files and directories: {concern}")
             return Verdict("ask", concern, confined=confine == "always")
-        loss = self._find_loss(line, [each.rule for each in verdicts if each.decision == "allow"])
+        if trusts_commands:
+            return verdict
+        from wolo.guard.loss_detection import find_loss  # noqa: PLC0415  # not needed at start-up
+
+        loss = find_loss(line, self._boundaries.roots, [each.rule for each in verdicts if each.decision == "allow"])
         if not loss:
             return verdict
         self._trace(f"irreversible: {loss}")
@@ -81,16 +94,6 @@ class CommandJudge:
             asking = [*commands]  # the files it names or destroys need approval
         return [suggest_command(command.words) for command in asking] or [""]
 
-    def _judge_as_safe(self, line: ParsedLine, confine: Confine, extra: Rulebook | None) -> Verdict | None:
-        """Fast path: the safe list has already checked everything that such a command names."""
-        book = self._precedence.book
-        if line.commands is None or book.has("deny", "read") or book.has("deny", "write") or book.has("ask", "read"):
-            return None
-        if not all(safe := [self._safe.has(command) for command in line.commands]):
-            return None
-        verdict = strictest(verdicts := self._decide_each(line, safe, extra))
-        return replace(verdict, confined=self._is_confined(verdicts, confine))
-
     def _decide_each(self, line: ParsedLine, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
         default = self._precedence.mode.shell
         if line.commands is None:
@@ -98,7 +101,8 @@ class CommandJudge:
             return [self._precedence.decide(Subject("shell", line, "This command", default), extra)]
         verdicts: list[Verdict] = []
         for command, is_safe in zip(line.commands, safe, strict=True):
-            self._trace(f"{_shown(command.text)}, in {_listed(command.directories)}")
+            places = " or ".join(directory or "an unknown directory" for directory in command.directories)
+            self._trace(f"{_shown(command.text)}, in {places}")
             about = "This command" if len(line.commands) == 1 else f"`{_shown(command.text)}`"
             verdicts.append(self._precedence.decide(Subject("shell", command, about, default, is_safe), extra))
         return verdicts
@@ -109,16 +113,6 @@ class CommandJudge:
             return safe
         return [is_safe and self._safe.has_with_others(command) for is_safe, command in zip(safe, commands, strict=True)]
 
-    def _parse_refusal(self, line: ParsedLine) -> str:
-        """Reason to deny a line that cannot be parsed while some commands are denied; empty if there is none."""
-        if line.commands is not None or not self._precedence.book.has("deny", "shell"):
-            return ""
-        if not line.is_reviewable:
-            return "The command is too long or contains invisible characters, and some commands are denied."
-        if self._precedence.mode.trusts_commands:
-            return "Some commands are denied, so this one must be written as plain words."
-        return ""
-
     def _is_confined(self, verdicts: Sequence[Verdict], confine: Confine) -> bool:
         if confine != "unless_allowed" or self._precedence.mode.trusts_commands:
             return confine == "always"
@@ -127,50 +121,32 @@ class CommandJudge:
         is_by_rule = any(verdict.rule for verdict in verdicts)
         return not (is_by_rule and all(verdict.rule or verdict.source == SAFE for verdict in verdicts))
 
-    def _find_loss(self, line: ParsedLine, rules: Sequence[str]) -> str:
-        """Describes what the line would destroy; empty if nothing, if a rule names it, or if the mode permits it."""
-        if self._precedence.mode.trusts_commands:
-            return ""
-        from wolo.guard.destructive.loss_detection import find_loss  # noqa: PLC0415  # not needed at start-up
-
-        return find_loss(line, self._boundaries.roots, rules)
-
     def _concern(self, line: ParsedLine, named: NamedPaths, *, confined: bool) -> str:
         """Reason to ask although a rule or the mode allows the command; empty if there is none."""
+        book, reads_files = self._precedence.book, _is_of(line, READERS)
         for path in named.paths:
-            if reason := self._rule_about(path, line):
-                return reason
-        if named.patterns and any(
-            self._precedence.book.has(word, tool) for word in ("deny", "ask") for tool in ("read", "write")
-        ):
+            subject = Paths(path, path)
+            for tool in ("read", "write"):  # a command may read or write what it names, so both kinds of rules count
+                if rule := book.find("deny", tool, subject):
+                    return f"The command names {path}, denied by the rule {rule}."
+                if (tool == "read" or not reads_files) and (rule := book.find("ask", tool, subject)):
+                    return f"The command names {path}, which needs an approval by the rule {rule}."
+        if named.patterns and any(book.has(word, tool) for word in ("deny", "ask") for tool in ("read", "write")):
             return f"{_TOO_WIDE}, and there are rules about files."
         if self._precedence.mode.trusts_commands:
             return ""
         if not confined and (where := f"{_TOO_WIDE}." if named.patterns else self._where(line)):
             return where
         looks_only = confined and _is_of(line, LOOKERS)
-        reads_only = confined or _is_of(line, READERS)
+        reads_only = confined or reads_files
         if not looks_only and any(map(protected_paths.may_be_protected, named.patterns)):
             return f"{_TOO_WIDE}, also one that is protected."
-        for path in (*_real_directories(line), *named.paths):
+        directories = {directory for directory in _directories(line) if directory is not None} or {resolve_path(line.cwd)}
+        for path in (*directories, *named.paths):
             is_passed_over = looks_only or (reads_only and protected_paths.is_readable(path))
             if protected_paths.is_secret(path) or (self._boundaries.runs_code(path) and not is_passed_over):
                 return f"The command names {path}, which is protected."
         return ""
-
-    def _rule_about(self, path: str, line: ParsedLine) -> str:
-        """Applies rules about files to a path that a command names. It may read or write it, so both kinds count."""
-        subject = Paths(path, path)
-        for tool in ("read", "write"):
-            if rule := self._precedence.book.find("deny", tool, subject):
-                return f"The command names {path}, denied by the rule {rule}."
-            asks = tool == "read" or not _is_of(line, READERS)
-            if asks and (rule := self._precedence.book.find("ask", tool, subject)):
-                return f"The command names {path}, which needs an approval by the rule {rule}."
-        return ""
-
-    def _removes_own(self, text: str, cwd: str, named: Sequence[str]) -> bool:
-        return may_remove(text) and any(map(self._boundaries.is_above_own, removed_by(text, cwd, self._boundaries.home, named)))
 
     def _where(self, line: ParsedLine) -> str:
         if any(directory is None for directory in _directories(line)):
@@ -207,16 +183,8 @@ def _directories(line: ParsedLine) -> Iterable[Directory]:
     return (directory for command in line.commands or () for directory in command.directories)
 
 
-def _real_directories(line: ParsedLine) -> Iterable[str]:
-    return {directory for directory in _directories(line) if directory is not None} or {resolve_path(line.cwd)}
-
-
 def _is_of(line: ParsedLine, programs: frozenset[str]) -> bool:
     return line.commands is not None and all(name_of(command.words[0].text) in programs for command in line.commands)
-
-
-def _listed(directories: Iterable[Directory]) -> str:
-    return " or ".join(directory or "an unknown directory" for directory in directories)
 
 
 def _shown(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from wolo.guard.protected_paths import RUNS_CODE, fold
 
@@ -45,6 +45,8 @@ _SYSTEM = (
     r"(?i)\b(?:unshare|ptrace|strace|gdb|mount|umount|namespaces?|bpf|perf(?:_event_open)?|keyctl|io_uring|setns|chroot)\b"
     r"[^\n]*not permitted|not permitted[^\n]*\b(?:ptrace|namespaces?|mount|io_uring)\b"
 )
+_TOOLS = ("/bin/", "/usr/bin/", "/proc/", "/dev/fd/")
+"""Paths that name the reporting program itself (`/usr/bin/bash: ./x: Permission denied`)."""
 _NOT_SET_UP = ("bwrap: ", "Cannot set up the sandbox")
 _PATH = r"(?:^|[\s'\"`‘(=:])(~?/[^\s'\"`’:,;()]+|\.\./[^\s'\"`’:,;()]*)"
 _WORD = r"[^\s'\"`’‘:,;()/]+"
@@ -59,49 +61,32 @@ def what_was_denied(output: str, roots: Sequence[str], hides: Callable[[str], bo
     if output.startswith(_NOT_SET_UP):
         return f"{PREFIX} the sandbox could not be set up for this command, so it was not run."
     ending = output[-_MOST_CHARS:]
-    found = [about for about, matches in _CHECKS if matches(ending, roots)]
-    if any(hides(path) for line in ending.splitlines() for path in _missing_paths(line)):
-        found.append("the home directory and other projects are not visible, except for tools")
-    if not found:
-        return ""
-    return f"{PREFIX} inside the sandbox {' and '.join(found)}.{ADVICE}"
+    lines = ending.splitlines()
+    refusals = [line for line in lines if re.search(_REFUSED, line)]
+    is_outside = any(not any(path == root or path.startswith(f"{root}/") for root in roots) for path in _paths_in(refusals))
+    names_protected = any(fold(word[0]) in RUNS_CODE for line in refusals for word in re.finditer(_WORD, line))
+    denied = []
+    if is_outside or names_protected or any(re.search(_READ_ONLY, line) for line in lines):
+        denied.append("only the workspace can be written, and protected names in it cannot")
+    if re.search(_NETWORK, ending):
+        denied.append("there is no network, and no connection to programs outside")
+    if refuses_shared(ending):
+        denied.append("sockets, semaphores and shared memory are blocked or private")
+    if re.search(_SET_ID, ending):
+        denied.append("no file gets set-user-ID bits")
+    if re.search(_SYSTEM, ending):
+        denied.append("some system calls are blocked (tracing, mounting, namespaces)")
+    if any(map(hides, _paths_in(line for line in lines if re.search(_MISSING, line) or re.search(_REFUSED, line)))):
+        denied.append("the home directory and other projects are not visible, except for tools")
+    return f"{PREFIX} inside the sandbox {' and '.join(denied)}.{ADVICE}" if denied else ""
 
 
-def _wrote_elsewhere(output: str, roots: Sequence[str]) -> bool:
-    return any(_is_about_writing(line, roots) for line in output.splitlines())
+def _paths_in(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield from (match[1] for match in re.finditer(_PATH, line) if not match[1].startswith(_TOOLS))
 
 
-def _is_about_writing(line: str, roots: Sequence[str]) -> bool:
-    if re.search(_READ_ONLY, line):
-        return True
-    return re.search(_REFUSED, line) is not None and (_names_protected(line) or _names_elsewhere(line, roots))
-
-
-def _missing_paths(line: str) -> list[str]:
-    """The paths of a line that reports something missing or refused."""
-    if re.search(_MISSING, line) is None and re.search(_REFUSED, line) is None:
-        return []
-    return [found[1] for found in re.finditer(_PATH, line) if not found[1].startswith(_TOOLS)]
-
-
-def _names_protected(line: str) -> bool:
-    return any(fold(word[0]) in RUNS_CODE for word in re.finditer(_WORD, line))
-
-
-def _names_elsewhere(line: str, roots: Sequence[str]) -> bool:
-    paths = [found[1] for found in re.finditer(_PATH, line) if not found[1].startswith(_TOOLS)]
-    return any(not any(path == root or path.startswith(f"{root}/") for root in roots) for path in paths)
-
-
-def _reached_out(output: str, roots: Sequence[str]) -> bool:
-    return re.search(_NETWORK, output) is not None
-
-
-def _asked_the_system(output: str, roots: Sequence[str]) -> bool:
-    return re.search(_SYSTEM, output) is not None
-
-
-def wanted_shared(output: str) -> bool:
+def refuses_shared(output: str) -> bool:
     """Tells whether sockets, semaphores or shared memory were refused, even across the lines of a traceback."""
     lines = output[-_MOST_CHARS:].splitlines()
     for number, line in enumerate(lines):
@@ -111,18 +96,3 @@ def wanted_shared(output: str) -> bool:
         if any(re.search(_SHARED, each) for each in (line, *before)):
             return True
     return False
-
-
-def _gave_set_id_bits(output: str, roots: Sequence[str]) -> bool:
-    return re.search(_SET_ID, output) is not None
-
-
-_TOOLS = ("/bin/", "/usr/bin/", "/proc/", "/dev/fd/")
-"""Paths that name the reporting program itself (`/usr/bin/bash: ./x: Permission denied`)."""
-_CHECKS = (
-    ("only the workspace can be written, and protected names in it cannot", _wrote_elsewhere),
-    ("there is no network, and no connection to programs outside", _reached_out),
-    ("sockets, semaphores and shared memory are blocked or private", lambda output, roots: wanted_shared(output)),
-    ("no file gets set-user-ID bits", _gave_set_id_bits),
-    ("some system calls are blocked (tracing, mounting, namespaces)", _asked_the_system),
-)

@@ -30,7 +30,7 @@ from wolo.places import find_home
 from wolo.workspace.root import resolve_path
 
 if TYPE_CHECKING:
-    from wolo.guard.ceiling import Ceiling
+    from wolo.guard.modes import Ceiling
 
 LONG_ADDRESS = 256
 """Characters of host, path and query together."""
@@ -133,7 +133,14 @@ class Judge:
         verdict = strictest(verdicts)
         if not self.grants or verdict.decision != "ask":
             return verdict
-        return self._as_answered(fingerprint(tool_name, intents, arguments or {}), verdict)
+        call = fingerprint(tool_name, intents, arguments or {})
+        refusal = self.grants.refusal(call)
+        if refusal is not None:
+            reason = f": {refusal}" if refusal else "."
+            return Verdict("deny", f"The user has already denied this exact call{reason}", source="session")
+        if self.grants.allows(call):
+            return Verdict("allow", "The user allowed this exact call for the session.", source="session")
+        return verdict
 
     def remember(
         self,
@@ -170,7 +177,14 @@ class Judge:
     def suggest_denial(self, intents: Sequence[Intent]) -> str:
         """The rule that "never" would add to deny these intents; empty if there is none."""
         rules = self._rules_for(intents)
-        return rules[0] if len(rules) == 1 and rules[0] and self._would_deny(rules[0], intents) else ""
+        if len(rules) != 1 or not rules[0]:
+            return ""
+        trial = copy(self)
+        trial._book = Rulebook([parse_rule(rules[0], "deny")], self._base)
+        trial._precedence = Precedence(self.mode, trial._book, Grants(), self._base)
+        trial._commands = CommandJudge(trial._precedence, self._boundaries, self._safe)
+        would_deny = any(trial.judge_one(intent).decision == "deny" for intent in intents)
+        return rules[0] if would_deny else ""
 
     def why_no_rule(self, intents: Sequence[Intent]) -> str:
         """Names the rules if more than one would be needed; otherwise empty."""
@@ -214,13 +228,6 @@ class Judge:
         book = Rulebook([parse_rule(rule, "allow")], self._base)
         return all(self.judge_one(intent, book).decision == "allow" for intent in intents)
 
-    def _would_deny(self, rule: str, intents: Sequence[Intent]) -> bool:
-        trial = copy(self)
-        trial._book = Rulebook([parse_rule(rule, "deny")], self._base)
-        trial._precedence = Precedence(self.mode, trial._book, Grants(), self._base)
-        trial._commands = CommandJudge(trial._precedence, self._boundaries, self._safe)
-        return any(trial.judge_one(intent).decision == "deny" for intent in intents)
-
     def readable(self, path: Path) -> bool:
         """Tells whether a search may show this file's content without asking. Only the last part of the path may be a link."""
         intent = ReadIntent(Path(resolve_path(path)), str(path)) if path.is_symlink() else ReadIntent(path)
@@ -234,35 +241,23 @@ class Judge:
         """Tells whether a redirect to `url` may be followed without asking."""
         return self.judge_one(FetchIntent(url)).decision == "allow"
 
-    def _as_answered(self, call: str, verdict: Verdict) -> Verdict:
-        refusal = self.grants.refusal(call)
-        if refusal is not None:
-            reason = f": {refusal}" if refusal else "."
-            return Verdict("deny", f"The user has already denied this exact call{reason}", source="session")
-        if self.grants.allows(call):
-            return Verdict("allow", "The user allowed this exact call for the session.", source="session")
-        return verdict
-
     def judge_one(self, intent: Intent, extra: Rulebook | None = None) -> Verdict:
         """`extra` contains allow rules on trial."""
-        verdict = self._verdict_on(intent, extra)
+        match intent:
+            case ReadIntent():
+                verdict = self._judge_read(intent, extra)
+            case WriteIntent():
+                verdict = self._judge_write(intent, extra)
+            case RunIntent():
+                verdict = self._commands.judge(intent, self.confine, extra)
+            case FetchIntent():
+                verdict = self._judge_fetch(intent, extra)
+            case CallIntent():
+                verdict = self._judge_call(intent, extra)
         for ceiling, limits in self._ceilings:
             verdict = ceiling.lower(verdict, limits.judge_one(intent))
         reason = printable(verdict.reason)
         return verdict if reason == verdict.reason else replace(verdict, reason=reason)
-
-    def _verdict_on(self, intent: Intent, extra: Rulebook | None) -> Verdict:
-        match intent:
-            case ReadIntent():
-                return self._judge_read(intent, extra)
-            case WriteIntent():
-                return self._judge_write(intent, extra)
-            case RunIntent():
-                return self._commands.judge(intent, self.confine, extra)
-            case FetchIntent():
-                return self._judge_fetch(intent, extra)
-            case CallIntent():
-                return self._judge_call(intent, extra)
 
     def _judge_read(self, intent: ReadIntent, extra: Rulebook | None) -> Verdict:
         paths = self._paths(intent)
@@ -298,9 +293,15 @@ class Judge:
             )
         if any(map(protected_paths.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
             return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
-        if (concern := _about_replacing(intent)) and not verdict.rule and not self.mode.trusts_commands:
-            return Verdict("ask", f"{self._shown(intent)} {concern}, so this needs an approval.")
-        return verdict
+        if verdict.rule or self.mode.trusts_commands:
+            return verdict
+        if intent.links > 1:
+            concern = f"has {intent.links} names (hard links); only this one would change"
+        elif intent.in_place:
+            concern = "is in a read-only folder and would be overwritten in place"
+        else:
+            return verdict
+        return Verdict("ask", f"{self._shown(intent)} {concern}, so this needs an approval.")
 
     def _judge_fetch(self, intent: FetchIntent, extra: Rulebook | None) -> Verdict:
         host = read_host(intent.url)
@@ -337,13 +338,6 @@ class Judge:
         path = str(intent.path)
         root = self._root + "/"
         return path[len(root) :] if path.startswith(root) else path
-
-
-def _about_replacing(intent: WriteIntent) -> str:
-    """Describes a side effect of replacing this file; empty if there is none."""
-    if intent.links > 1:
-        return f"has {intent.links} names (hard links); only this one would change"
-    return "is in a read-only folder and would be overwritten in place" if intent.in_place else ""
 
 
 def _names_secret(verdict: Verdict) -> bool:

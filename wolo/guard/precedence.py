@@ -66,7 +66,9 @@ class Precedence:
         yield "ceiling of the mode", Verdict("deny", f"{about} is not possible in {mode}.", source=mode) if is_over else None
         limit = self._limits.get("mcp" if tool == "tool" else tool)
         is_denied = limit is not None and limit.decision == "deny"
-        rule = None if is_denied else self._answered().find("allow", tool, value)
+        if self._granted.rules != self.grants.rules:
+            self._granted = Rulebook(self.grants.rules, self._base)
+        rule = None if is_denied else self._granted.find("allow", tool, value)
         yield "answers", _by_rule(rule, f"{about} is allowed by the rule")
         rule = self.book.find("ask", tool, value)
         yield "ask rules", _by_rule(rule, f"{about} needs an approval by the rule")
@@ -80,11 +82,6 @@ class Precedence:
         )
         says = "is allowed" if default == "allow" else "needs an approval"
         yield mode, Verdict(default, f"{about} {says} in {mode}.", source=mode)
-
-    def _answered(self) -> Rulebook:
-        if self._granted.rules != self.grants.rules:
-            self._granted = Rulebook(self.grants.rules, self._base)
-        return self._granted
 
 
 def _by_rule(rule: Rule | None, about: str) -> Verdict | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 AT_THE_TOP = (
@@ -101,8 +102,19 @@ def fold(path: str) -> str:
 
 
 def runs_code(path: str) -> bool:
-    """Tells whether a program acts on what is written at `path` (absolute and real)."""
-    return is_protected_name(path) or _is_in_git_folder(path)
+    """Tells whether a program acts on what is written at `path` (absolute and real).
+
+    A git directory counts by any name: bare, or the target of a `gitdir:` line. It counts as complete if `path` itself would
+    complete it, because its settings may be written first.
+    """
+    if is_protected_name(path):
+        return True
+    folder, _, name = path.rpartition("/")
+    while folder:
+        if _holds(folder, "HEAD", name) and (_holds(folder, "objects", name) or _holds(folder, "commondir", name)):
+            return True
+        folder, _, name = folder.rpartition("/")
+    return False
 
 
 def is_protected_name(path: str) -> bool:
@@ -160,36 +172,21 @@ def is_secret(path: str) -> bool:
     return folded.startswith("/proc/") and re.fullmatch(_PROCESS_MEMORY, folded) is not None
 
 
+def secrets_among(paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if is_secret(path)]
+
+
 def may_be_protected(pattern: str) -> bool:
     """Tells whether a path with wildcards could name a secret or a protected file."""
     folded = re.sub(r"\[[^/]*", "*", fold(pattern))  # any bracket expression may match anything
     if is_secret(folded) or is_protected_name(folded):
         return True
     *folders, last = folded.split("/")
+    ending = re.split(_WILD, last)[-1]
+    if last != ending and any(each.endswith(ending) for each in SECRET_ENDINGS):
+        return True
     hidden = [part for part in folders if part[:1] == "." and re.search(_WILD, part)]
-    return _may_end_as_secret(last) or any(map(_may_be_known, (*hidden, last)))
-
-
-def _may_end_as_secret(wild: str) -> bool:
-    ending = re.split(_WILD, wild)[-1]
-    return wild != ending and any(each.endswith(ending) for each in SECRET_ENDINGS)
-
-
-def _may_be_known(wild: str) -> bool:
-    return any(fnmatchcase(name, wild) for name in _KNOWN if name[0] != "." or wild[:1] == ".")
-
-
-def _is_in_git_folder(path: str) -> bool:
-    """Recognises a git directory by any name: bare, or the target of a `gitdir:` line.
-
-    It counts as complete if `path` itself would complete it, because its settings may be written first.
-    """
-    folder, _, name = path.rpartition("/")
-    while folder:
-        if _holds(folder, "HEAD", name) and (_holds(folder, "objects", name) or _holds(folder, "commondir", name)):
-            return True
-        folder, _, name = folder.rpartition("/")
-    return False
+    return any(fnmatchcase(name, wild) for wild in (*hidden, last) for name in _KNOWN if name[0] != "." or wild[:1] == ".")
 
 
 def _holds(folder: str, name: str, written_name: str) -> bool:

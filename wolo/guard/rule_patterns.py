@@ -39,7 +39,11 @@ class PathPattern:
         starts = {start}
         if wide or not Path(start).is_relative_to(base.root):
             starts.add(os.path.realpath(start))  # the model may have made a link inside, so an allow does not follow it
-        tail = _tail(parts, wide=wide)
+        tail = ""
+        for part in parts[:-1] if parts[-1:] == ["**"] else parts:
+            tail += "(?:/[^/]+)*" if part == "**" else "/" + _name_regex(part)
+        if not parts or wide or parts[-1] == "**":
+            tail += "(?:/.*)?"
         flags = re.DOTALL | (re.IGNORECASE if base.fold_case else 0)
         self._regexes = [re.compile(re.escape(each.rstrip("/")) + tail, flags) for each in sorted(starts)]
 
@@ -61,15 +65,6 @@ def _fixed_start(path: str) -> tuple[str, list[str]]:
     return os.path.normpath("/".join(parts[:wild]) or "/"), [part for part in parts[wild:] if part not in ("", ".")]
 
 
-def _tail(parts: Sequence[str], *, wide: bool) -> str:
-    tail = ""
-    for part in parts[:-1] if parts[-1:] == ["**"] else parts:
-        tail += "(?:/[^/]+)*" if part == "**" else "/" + _name_regex(part)
-    if not parts or wide or parts[-1] == "**":
-        tail += "(?:/.*)?"
-    return tail
-
-
 def _name_regex(part: str) -> str:
     letters = {"*": "[^/]*", "?": "[^/]"}
     return "".join(letters.get(letter) or re.escape(letter) for letter in re.sub(r"\*+", "*", part))
@@ -82,7 +77,7 @@ class ShellPattern:
         self.words = split_words(text) or ()
         self._is_open = bool(self.words) and _is_star(self.words[-1])
         self._heads = self.words[:-1] if self._is_open else self.words
-        self._regexes = [_word_regex(word) for word in self._heads]
+        self._regexes = [_word_regex(word) if word.has_glob and "*" in word.text else None for word in self._heads]
         self._program = name_of(self._heads[0].text) if self._heads and not self._heads[0].has_glob else ""
         self._named = re.compile(rf"(?<![\w-]){re.escape(self._program)}(?![\w-])", re.IGNORECASE)
 
@@ -100,8 +95,9 @@ class ShellPattern:
         A line that is not plain matches if it names the program anywhere that its use is unclear.
         """
         if isinstance(command, ParsedLine):
-            return not self._program or (self._is_named_in(command.text) and not self._is_harmless_mention(command.text))
-        if not self._may_match(command):
+            return not self._program or self._may_use(command.text)
+        # A cheap first check: most rules are about another program.
+        if self._program not in unquoted(command.text).casefold() and not any(word.has_glob for word in command.words):
             return False
         texts = [text for word in command.words for text in self._expanded(word, command)]
         if self._is_among(texts):
@@ -124,13 +120,15 @@ class ShellPattern:
             return [self._program if name.strip("*?") and fnmatchcase(self._program, name) else word.text]
 
     def _is_among(self, texts: Sequence[str]) -> bool:
-        return any(self._is_head(text) and self._begins(texts[index:]) for index, text in enumerate(texts))
-
-    def _is_head(self, text: str) -> bool:
-        if self._program:
-            return name_of(text) == self._program
         regex = self._regexes[0] if self._regexes else None
-        return regex is None or bool(regex.fullmatch(text) or regex.fullmatch(name_of(text)))
+        for index, text in enumerate(texts):
+            if self._program:
+                is_head = name_of(text) == self._program
+            else:
+                is_head = regex is None or bool(regex.fullmatch(text) or regex.fullmatch(name_of(text)))
+            if is_head and self._begins(texts[index:]):
+                return True
+        return False
 
     def _begins(self, texts: Sequence[str]) -> bool:
         """Tells whether the rule's words follow in order.
@@ -148,18 +146,18 @@ class ShellPattern:
                 return False
         return True
 
-    def _is_harmless_mention(self, text: str) -> bool:
-        """Tells whether every mention of the program is a word of a parsed command that the rule does not match."""
+    def _may_use(self, text: str) -> bool:
+        """False if every mention of the program is a word of a parsed command that the rule does not match."""
+        num_mentions = max(len(self._named.findall(each)) for each in (text, unquoted(text)))
+        if not num_mentions:
+            return False
         from wolo.guard.shell.nested_commands import all_commands  # noqa: PLC0415  # rarely needed
 
-        found = [each.words for each in all_commands(text) or () if self._program in map(name_of, each.words)]
-        accounted = sum(name_of(word) == self._program for words in found for word in words)
-        if accounted < max(len(self._named.findall(each)) for each in (text, unquoted(text))):
-            return False
-        return not any(re.search(_EXPANDED, word) for words in found for word in words) and not any(map(self._is_among, found))
-
-    def _is_named_in(self, text: str) -> bool:
-        return any(self._named.search(each) for each in (text, unquoted(text)))
+        naming = [each.words for each in all_commands(text) or () if self._program in map(name_of, each.words)]
+        num_parsed = sum(name_of(word) == self._program for words in naming for word in words)
+        if num_parsed < num_mentions or any(re.search(_EXPANDED, word) for words in naming for word in words):
+            return True
+        return any(map(self._is_among, naming))
 
 
 _EXPANDED = r"[$`*?\[{~]"
@@ -172,10 +170,8 @@ def _is_star(word: Word) -> bool:
     return word.has_glob and word.text == "*"
 
 
-def _word_regex(word: Word) -> re.Pattern[str] | None:
+def _word_regex(word: Word) -> re.Pattern[str]:
     """`*` in a word never matches `..`."""
-    if not word.has_glob or "*" not in word.text:
-        return None
     if _is_star(word):
         return re.compile(".*", re.DOTALL)
     return re.compile("/".join(rf"(?!\.\.?(?:/|$)){_name_regex(part)}" for part in word.text.split("/")), re.DOTALL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -89,31 +88,25 @@ def parse_rule(text: str, decision: Decision, source: str = "") -> Rule:
     """Raises ConfigError that names the rule and the mistake: a rule must never silently do nothing."""
     tool, colon, pattern = text.strip().partition(":")
     pattern = pattern.strip()
+    complaint: tuple[str, str] | None
     if tool not in TOOLS:
-        raise _wrong(text, decision, source, *_unknown_tool(tool))
-    if not colon or not pattern:
-        raise _wrong(text, decision, source, "it has no pattern", f'For every {tool} write "{tool}:{_everything(tool)}".')
-    if not pattern.isprintable():
-        raise _wrong(text, decision, source, "it contains a control or invisible character")
-    if complaint := _complaint(tool, pattern, decision):
-        raise _wrong(text, decision, source, *complaint)
-    return Rule(decision, tool, pattern, source)
-
-
-def _unknown_tool(tool: str) -> tuple[str, str]:
-    named = f'"{tool}" is not a rule tool'
-    if meant := _ALIASES.get(tool.lower().partition("(")[0]):
-        return named, f'"{meant}:…" covers it.'
-    return named, f'A rule is "tool:pattern"; the tools are {", ".join(TOOLS)}.'
-
-
-def _everything(tool: RuleTool) -> str:
-    return "**" if tool in ("read", "write") else "*"
+        alias = _ALIASES.get(tool.lower().partition("(")[0])
+        hint = f'"{alias}:…" covers it.' if alias else f'A rule is "tool:pattern"; the tools are {", ".join(TOOLS)}.'
+        complaint = f'"{tool}" is not a rule tool', hint
+    elif not colon or not pattern:
+        everything = "**" if tool in ("read", "write") else "*"
+        complaint = "it has no pattern", f'For every {tool} write "{tool}:{everything}".'
+    elif not pattern.isprintable():
+        complaint = "it contains a control or invisible character", ""
+    else:
+        complaint = _path_complaint(pattern) if tool in ("read", "write") else _complaint(tool, pattern, decision)
+        if complaint is None:
+            return Rule(decision, tool, pattern, source)
+    where = f" ({source})" if source else ""
+    raise ConfigError(f'The {decision} rule "{text}"{where} cannot be used: {complaint[0]}.', hint=complaint[1])
 
 
 def _complaint(tool: RuleTool, pattern: str, decision: Decision) -> tuple[str, str] | None:
-    if tool in ("read", "write"):
-        return _path_complaint(pattern)
     if tool == "shell":
         first = (split_words(pattern) or ())[:1]
         is_any = any(word.has_glob and (word.text == "*" or decision != "allow") for word in first)
@@ -145,11 +138,6 @@ def _path_complaint(pattern: str) -> tuple[str, str] | None:
     return None
 
 
-def _wrong(text: str, decision: Decision, source: str, why: str, hint: str = "") -> ConfigError:
-    where = f" ({source})" if source else ""
-    return ConfigError(f'The {decision} rule "{text}"{where} cannot be used: {why}.', hint=hint)
-
-
 CHECKERS = frozenset({"pytest", "ruff", "tsc", "ls", "wc"})
 """Programs whose arguments cannot make another program run, so a rule with a final `*` is offered."""
 
@@ -159,12 +147,17 @@ _BARE = r"[\w./:=@%+,-]+"
 def suggest(intent: ReadIntent | WriteIntent | FetchIntent | CallIntent, root: str) -> str:
     """Suggests a rule for exactly this intent; empty if no rule can express it."""
     match intent:
-        case ReadIntent():
-            return _of_path("read", intent.path, root)
-        case WriteIntent():
-            return _of_path("write", intent.path, root)
+        case ReadIntent() | WriteIntent():
+            path = intent.path
+            name = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+            if name != name.strip() or re.search(r"[*?~$]", name) or not name.isprintable():
+                return ""
+            return f"{'read' if isinstance(intent, ReadIntent) else 'write'}:{name}"
         case FetchIntent():
-            return _of_url(intent.url)
+            host = read_host(intent.url)
+            if not host.name or not re.fullmatch(r"[\w.-]+", host.name, re.ASCII):
+                return ""
+            return f"fetch:{host.name}" + (f":{host.port}" if host.port else "")
         case CallIntent():
             return intent.target if re.fullmatch(r"(?:mcp:[\w.-]+/[\w.-]+)|(?:task:[\w.-]+)|(?:tool:\w+)", intent.target) else ""
 
@@ -175,8 +168,8 @@ def suggest_command(words: Sequence[Word]) -> str:
         return ""
     if words[0].text in CHECKERS:
         return f"shell:{words[0].text} *"
-    written = [_written(word) for word in words]
-    return f"shell:{' '.join(written)}" if all(written) else ""
+    patterns = [_pattern_of(word) for word in words]
+    return f"shell:{' '.join(patterns)}" if all(patterns) else ""
 
 
 def is_too_wide(rule: Rule) -> bool:
@@ -188,14 +181,7 @@ def is_too_wide(rule: Rule) -> bool:
     return open_at is not None and (open_at == 0 or runs_anything([word.text for word in words[:open_at]]))
 
 
-def _of_path(tool: str, path: Path, root: str) -> str:
-    shown = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
-    if shown != shown.strip() or re.search(r"[*?~$]", shown) or not shown.isprintable():
-        return ""
-    return f"{tool}:{shown}"
-
-
-def _written(word: Word) -> str:
+def _pattern_of(word: Word) -> str:
     """The word as a pattern that matches only itself; empty if there is none."""
     if word.has_glob:
         return ""
@@ -203,10 +189,3 @@ def _written(word: Word) -> str:
         return word.text
     quote = '"' if "'" in word.text else "'"
     return "" if quote in word.text or (quote == '"' and "\\" in word.text) else f"{quote}{word.text}{quote}"
-
-
-def _of_url(url: str) -> str:
-    host = read_host(url)
-    if not host.name or not re.fullmatch(r"[\w.-]+", host.name, re.ASCII):
-        return ""
-    return f"fetch:{host.name}" + (f":{host.port}" if host.port else "")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -96,9 +96,9 @@ class SafeList:
 
     def has(self, command: PlainCommand) -> bool:
         """Tells whether the command is safe in every directory it may run in."""
-        if command.words[0].text not in PROGRAMS or None in command.directories:
+        if command.words[0].text not in PROGRAMS:
             return False
-        return all(self._is_safe_in(directory, command.words) for directory in command.directories if directory is not None)
+        return all(directory is not None and self._is_safe_in(directory, command.words) for directory in command.directories)
 
     def has_with_others(self, command: PlainCommand) -> bool:
         """Like `has`, for a line whose other commands may change which file a name means."""
@@ -106,24 +106,25 @@ class SafeList:
 
     def _is_safe_in(self, directory: str, words: tuple[Word, ...]) -> bool:
         program = words[0].text
-        if program not in BUILTINS and self._is_shadowed(program, directory):
-            return False
+        if program not in BUILTINS:
+            # A program of that name in the workspace would run instead, as in an active virtual environment.
+            paths = (os.path.join(directory, folder, program) for folder in self._workspace_folders)  # noqa: PTH118  # text all along
+            if any(os.access(path, os.X_OK) for path in paths):
+                return False
         if any(word.has_glob for word in words):
             return False
         if program in _READ_NOTHING:
-            return all(map(_compiled(program).fullmatch, _option_words(words)))
+            texts = takewhile(lambda text: text != "--", (word.text for word in words[1:]))
+            options = [text for text in texts if text[:1] == "-" and text != "-"]
+            return all(re.fullmatch(_READ_NOTHING[program], option) for option in options)
         if _read(words) is None or not self._is_open(directory):
             return False
         if not all(self._is_open(real_path(directory, name)) for name in _files_named(words)):
             return False
-        return all(self._is_harmless(real_path(directory, word.text)) for word in words[1:])
-
-    def _is_harmless(self, path: str) -> bool:
-        """Checks a word that is not a file operand: it must not matter if the program reads it as a file.
-
-        Programs differ in where options end: some take every word after the first operand as a file.
-        """
-        return self._is_open(path) or os.path.isdir(path) or not os.path.exists(path)  # noqa: PTH110, PTH112  # text all along
+        # Programs differ in where options end: some take every word after the first operand as a file. So it must not matter
+        # if any other word is read as a file.
+        paths = (real_path(directory, word.text) for word in words[1:])
+        return all(self._is_open(path) or os.path.isdir(path) or not os.path.exists(path) for path in paths)  # noqa: PTH110, PTH112  # as above
 
     def _is_open(self, path: str) -> bool:
         if not self._boundaries.is_inside(path) or self._boundaries.is_own(path):
@@ -131,23 +132,6 @@ class SafeList:
         return not protected_paths.is_secret(path) and (
             protected_paths.is_readable(path) or not protected_paths.is_protected_name(path)
         )
-
-    def _is_shadowed(self, program: str, directory: str) -> bool:
-        """Tells whether a program of that name in the workspace would run instead, as in an active virtual environment."""
-        return any(os.access(os.path.join(directory, folder, program), os.X_OK) for folder in self._workspace_folders)  # noqa: PTH118  # as above
-
-
-@cache
-def _compiled(program: str) -> re.Pattern[str]:
-    return re.compile(_READ_NOTHING[program])
-
-
-def _option_words(words: tuple[Word, ...]) -> Iterator[str]:
-    for word in words[1:]:
-        if word.text == "--":
-            return
-        if word.text[:1] == "-" and word.text != "-":
-            yield word.text
 
 
 def _files_named(words: tuple[Word, ...]) -> tuple[str, ...]:

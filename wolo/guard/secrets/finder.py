@@ -13,6 +13,7 @@ import stat
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -62,12 +63,15 @@ class SecretFiles:
         until = time.monotonic() + FAR_S
         return self._read(_find(self._roots, None, FAR_ENTRIES, until), until)
 
-    def rescan(self, paths: Iterable[str] = (), *, real_paths: Iterable[str] = (), folders: Iterable[str] = ()) -> list[Secret]:
+    def rescan(self, paths: Iterable[str] = (), *, real_paths: Sequence[str] = (), folders: Iterable[str] = ()) -> list[Secret]:
         """Reads changed files again, paths that may contain secrets, and files directly in `folders`."""
         until = time.monotonic() + FAR_S
-        named = (*filter(protected_paths.is_secret, real_paths), *filter(None, map(_secret_target, paths)), *self._seen)
+        targets = {os.path.abspath(path): resolve_path(path) for path in paths}  # noqa: PTH100  # links stay
+        secret = frozenset(protected_paths.secrets_among([*real_paths, *targets, *targets.values()]))
+        named = [*(path for path in real_paths if path in secret)]
+        named += [real for path, real in targets.items() if path in secret or real in secret]
         found = (path for folder in (*self._roots, *folders) for path in self._directly_in(folder))
-        return self._read((*sorted(found, key=_size), *named), until)
+        return self._read((*sorted(found, key=_size), *named, *self._seen), until)
 
     def _directly_in(self, folder: str) -> list[str]:
         try:
@@ -77,8 +81,8 @@ class SecretFiles:
             if known != signature:
                 is_settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
                 with os.scandir(folder) as scanned:
-                    here = islice(scanned, NEAR_ENTRIES)
-                    names = [(entry.path, entry.is_symlink()) for entry in here if protected_paths.is_secret(entry.path)]
+                    here = {entry.path: entry for entry in islice(scanned, NEAR_ENTRIES)}
+                names = [(path, here[path].is_symlink()) for path in protected_paths.secrets_among([*here])]
                 if is_settled:
                     self._listed[folder] = (signature, names)
         except OSError:
@@ -86,26 +90,28 @@ class SecretFiles:
         return list(filter(None, (_within(path, self._roots) if is_link else path for path, is_link in names)))
 
     def _read(self, paths: Iterable[str], until: float) -> list[Secret]:
-        found: list[Secret] = []
+        secrets: list[Secret] = []
         for path in paths:
-            found += self._read_one(path)
+            if data := self._read_if_changed(path):
+                secrets += read_values(_decoded(data), Path(path).name)
             if time.monotonic() > until:
                 break
-        return found
+        return secrets
 
-    def _read_one(self, path: str) -> list[Secret]:
+    def _read_if_changed(self, path: str) -> bytes:
+        """Empty for an unchanged file, and for one that contains no text."""
         try:
             status = os.lstat(path)
             signature = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if self._seen.get(path) == signature or not stat.S_ISREG(status.st_mode):
-                return []
-            data = _read_regular(path)
+                return b""
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(handle, "rb") as file:
+                data = file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
         except (OSError, ValueError):
-            return []
+            return b""
         self._seen[path] = signature
-        if b"\0" in data[:1024] and not data.startswith(_UTF_16):
-            return []
-        return read_values(_decoded(data), Path(path).name)
+        return b"" if b"\0" in data[:1024] and not data.startswith(_UTF_16) else data
 
 
 def _decoded(data: bytes) -> str:
@@ -116,18 +122,6 @@ def _decoded(data: bytes) -> str:
     except UnicodeDecodeError as error:
         is_cut = error.end == len(data) == MAX_BYTES
         return data.decode("utf-8-sig", "ignore") if is_cut else data.decode("latin-1")
-
-
-def _secret_target(path: str) -> str:
-    """The target of a name if either is a secret name; otherwise empty."""
-    real = resolve_path(path)
-    return real if protected_paths.is_secret(os.path.abspath(path)) or protected_paths.is_secret(real) else ""  # noqa: PTH100  # links stay
-
-
-def _read_regular(path: str) -> bytes:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        return file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
 
 
 def _find(roots: Sequence[str], levels: int | None, most_entries: int, until: float) -> Iterator[str]:
@@ -142,26 +136,18 @@ def _find(roots: Sequence[str], levels: int | None, most_entries: int, until: fl
         except OSError:
             continue
         entries += len(here)
-        folders = [entry for entry in here if _is_folder(entry)]
-        yield from sorted(filter(None, (_secret_file(entry, roots) for entry in here)), key=_size)
+        folders: list[str] = []
+        links: set[str] = set()
+        for entry in here:
+            with suppress(OSError):
+                if entry.is_symlink():
+                    links.add(entry.path)
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED:
+                    folders.append(entry.path)
+        secret = protected_paths.secrets_among([entry.path for entry in here])
+        yield from sorted(filter(None, (_within(path, roots) if path in links else path for path in secret)), key=_size)
         if levels is None or level + 1 < levels:
-            waiting += ((entry.path, level + 1) for entry in folders if entry.name not in _SKIPPED)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def _secret_file(entry: os.DirEntry[str], roots: Sequence[str]) -> str:
-    """The real path of a secret file; otherwise empty. A link counts if its target is in the workspace."""
-    if not protected_paths.is_secret(entry.path):
-        return ""
-    if not entry.is_symlink():
-        return entry.path
-    return _within(entry.path, roots)
+            waiting += ((path, level + 1) for path in folders)
 
 
 def _within(link: str, roots: Sequence[str]) -> str:
@@ -193,6 +179,7 @@ _WORDS = r"(?m)\b(password|passwd|account|_authToken|_auth|_password)[ \t=]+(\S+
 _ADDRESS = r"[A-Za-z][A-Za-z0-9+.-]{0,20}://([^\s/@\"'<>]{1,200}?)(?::([^\s/@\"'<>]{1,500}))?@"
 _QUERY = r"[?&;]([A-Za-z_][\w.-]{0,60})=([^\s&\"'<>#;]{8,2000})"
 _COMMENT = r"[ \t]+#.*\Z"
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 _PLAIN = (
     r"[A-Za-z][A-Za-z0-9+.-]*://\S*",  # an address: what is secret in it is found on its own
@@ -216,7 +203,7 @@ _ORDINARY = frozenset(_COMMON.split())
 def read_values(text: str, source: str = "") -> list[Secret]:
     """`source` names values that have no name."""
     found: dict[str, Secret] = {}
-    for known in _find_all(text, source):
+    for known in (*_keys(text, source), *_in_addresses(text, source), *_settings(text, source)):
         value = known.value.strip()
         if MIN_CHARS <= len(value) <= MAX_CHARACTERS and len(found) < MAX_VALUES:
             found.setdefault(value, Secret(known.name, value))
@@ -231,23 +218,10 @@ def is_ordinary(name: str, value: str) -> bool:
         return True
     if is_secret_name(re.sub(_AUTHOR, "", name, flags=re.IGNORECASE)):
         return False
-    return any(re.fullmatch(plain, value) for plain in _PLAIN_UNLESS_NAMED) or all(map(_is_word, re.split(r"[\W_]+", value)))
-
-
-def _is_word(token: str) -> bool:
-    """Parts of ordinary names: `eu`, `central`, `1`, `v2`."""
-    return token.isalpha() or len(token) <= 3 - token.isdigit()
-
-
-def _find_all(text: str, source: str) -> Iterator[Secret]:
-    yield from _keys(text, source)
-    yield from _in_addresses(text, source)
-    if (document := _as_json(text)) is not None:
-        yield from _leaves(document, source, 0)
-        return
-    for name, value in re.findall(_WORDS, text):
-        yield Secret(name, value)
-    yield from _lines(text, source)
+    if any(re.fullmatch(plain, value) for plain in _PLAIN_UNLESS_NAMED):
+        return True
+    # Parts of ordinary names: `eu`, `central`, `1`, `v2`.
+    return all(token.isalpha() or len(token) <= 3 - token.isdigit() for token in re.split(r"[\W_]+", value))
 
 
 def _keys(text: str, source: str) -> Iterator[Secret]:
@@ -296,23 +270,28 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[Secret]:
         yield from _value(name, value)
 
 
-def _lines(text: str, source: str) -> Iterator[Secret]:
-    named = False
-    for found in re.finditer(_LINE, text):
-        named = True
-        quoted = next((found[kind] for kind in ("double", "single", "back") if found[kind] is not None), None)
-        value = re.sub(_COMMENT, "", found["bare"]).strip() if quoted is None else quoted
-        name = re.split("[:/]", found["name"])[-1] or source
+def _settings(text: str, source: str) -> Iterator[Secret]:
+    if (document := _as_json(text)) is not None:
+        yield from _leaves(document, source, 0)
+        return
+    for name, value in re.findall(_WORDS, text):
+        yield Secret(name, value)
+    is_named = False
+    for setting in re.finditer(_LINE, text):
+        is_named = True
+        quoted = next((setting[kind] for kind in ("double", "single", "back") if setting[kind] is not None), None)
+        value = re.sub(_COMMENT, "", setting["bare"]).strip() if quoted is None else quoted
+        name = re.split("[:/]", setting["name"])[-1] or source
         yield from _value(name, value)
-        if found["double"] is not None and "\\" in value:
-            yield from _value(name, _unescaped(value))
+        if setting["double"] is not None and "\\" in value:
+            yield from _value(name, re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), value))
     for line in text.splitlines():
         fields = line.strip().split(":")
         if len(fields) == 5 and "/" not in line and fields[1].strip("*").isdigit() | (fields[1] == "*"):
             yield Secret("PGPASSWORD", fields[4])
         elif len(fields) == 2 and re.fullmatch(r"\$(?:apr1|2[aby]|5|6)\$\S+|\{SHA\}\S+", fields[1]):
             yield Secret("HTPASSWD", fields[1])
-    if not named and len(text.split()) == 1 and not is_ordinary(source, text.strip()):
+    if not is_named and len(text.split()) == 1 and not is_ordinary(source, text.strip()):
         yield Secret(source, text.strip())
 
 
@@ -326,8 +305,3 @@ def _value(name: str, value: str) -> Iterator[Secret]:
         yield Secret(name, value)
     if (document := _as_json(value)) is not None:
         yield from _leaves(document, name, 1)
-
-
-def _unescaped(value: str) -> str:
-    letters = {"n": "\n", "r": "\r", "t": "\t"}
-    return re.sub(r"\\(.)", lambda found: letters.get(found[1], found[1]), value)

@@ -43,7 +43,11 @@ def named_paths(words: Iterable[Word], cwd: str, home: str) -> NamedPaths:
     for word in words:
         expanded = re.sub(_HOME, lambda _: home, word.text)  # quoted, it may still reach another shell
         for piece in (*_pieces(word.text), *(_pieces(expanded) if expanded != word.text else ())):
-            if piece and ("/" in piece or piece[0] == "." or _names_file(piece, cwd)):
+            if not piece:
+                continue
+            is_path = "/" in piece or piece[0] == "."
+            # A name counts if the file exists, or if programs would act on it.
+            if is_path or os.path.lexists(f"{cwd}/{piece}") or is_protected_name(f"/{piece}"):
                 named.append(real_path(cwd, piece))
         if word.has_glob:
             try:
@@ -53,21 +57,18 @@ def named_paths(words: Iterable[Word], cwd: str, home: str) -> NamedPaths:
     return NamedPaths(named, patterns)
 
 
-def _names_file(piece: str, cwd: str) -> bool:
-    """Tells whether a word names an existing file, or one that programs would act on."""
-    return os.path.lexists(f"{cwd}/{piece}") or is_protected_name(f"/{piece}")
-
-
 def may_name(pattern: str, path: str) -> bool:
     """Tells whether bash could expand an absolute pattern to `path` or something below it."""
-    wild, parts = pattern.split("/"), path.split("/")
-    return len(wild) >= len(parts) and all(map(_may_be_part, wild, parts))
-
-
-def _may_be_part(wild: str, part: str) -> bool:
-    if part[:1] == "." and wild[:1] != ".":
+    wild_parts, parts = pattern.split("/"), path.split("/")
+    if len(wild_parts) < len(parts):
         return False
-    return fnmatchcase(part, f"{wild.partition('[')[0]}*" if "[" in wild else wild)  # a bracket expression may match anything
+    for wild, part in zip(wild_parts, parts, strict=False):
+        if part[:1] == "." and wild[:1] != ".":
+            return False
+        # A bracket expression may match anything.
+        if not fnmatchcase(part, f"{wild.partition('[')[0]}*" if "[" in wild else wild):
+            return False
+    return True
 
 
 def real_path(cwd: str, given: str) -> str:
@@ -95,18 +96,18 @@ def named_in_text(text: str, cwd: str, home: str) -> NamedPaths:
     for _ in range(MAX_DIRECTORIES):
         if not waiting:
             break
-        there = [real_path(waiting[0], name) for name in relative if _may_exist(f"{waiting[0]}/{name}")]
+        there: list[str] = []
+        for name in relative:
+            path = f"{waiting[0]}/{name}"
+            folder, _, last = path.rpartition("/")
+            may_be_created = "." in last and os.path.isdir(folder)  # noqa: PTH112  # the same
+            if may_be_created or os.path.lexists(path):
+                there.append(real_path(waiting[0], name))
         entered = {path for path in there if os.path.isdir(path)} - folders  # noqa: PTH112  # the same
         named += there
         folders |= entered
         waiting = [*waiting[1:], *sorted(entered)]
     return NamedPaths(named, patterns)
-
-
-def _may_exist(path: str) -> bool:
-    """Tells whether the file exists or could be created."""
-    folder, _, name = path.rpartition("/")
-    return os.path.lexists(path) or ("." in name and os.path.isdir(folder))  # noqa: PTH112  # text all along
 
 
 def spelling_pattern(places: Iterable[Path], home: str) -> str:

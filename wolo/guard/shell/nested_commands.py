@@ -46,9 +46,14 @@ def commands_in(text: str, depth: int = 0) -> list[NestedCommand]:
         found += [
             NestedCommand(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()
         ]
-    passed_on = {inner for each in found for inner in _passed_on(each)}
+    passed_on: set[str] = set()
+    for each in found:
+        if _takes_text(each):  # arguments of a shell, of `eval` or `xargs sh -c` may be read as a command line
+            passed_on |= {word for word in each.words[1:] if not _BARE.fullmatch(word)}
+            if each.words[0] == "eval":
+                passed_on.add(" ".join(each.words[1:]))
     if any(name_of(words[0]) in SHELLS for each in found for words in unwrapped(each.words) if words):
-        passed_on |= set(_piped(root))
+        passed_on |= set(_shell_input(root))
     passed_on -= {"", text}
     if passed_on and depth == MAX_DEPTH:
         raise TooComplex(
@@ -117,28 +122,24 @@ def _found(node: Node, values: Mapping[str, str]) -> NestedCommand:
     body = node.child_by_field_name("body")
     words = _words(body, values) if body is not None and body.type == "command" else ()
     writes_nothing = (body is None or body.type == "command") and _WRITES_NOTHING.fullmatch(" ".join(words))
-    redirections = [child for child in node.children if child.type == "file_redirect" and writes_nothing]
-    return NestedCommand(words, tuple(filter(None, (_emptied(each, values) for each in redirections))))
-
-
-def _emptied(redirection: Node, values: Mapping[str, str]) -> str:
-    kinds = [child.type for child in redirection.children]
-    target = redirection.child_by_field_name("destination")
-    return _plain(target, values) if target is not None and _EMPTIES.intersection(kinds) else ""
+    emptied: list[str] = []
+    for redirection in node.children if writes_nothing else ():
+        if redirection.type == "file_redirect" and _EMPTIES.intersection(child.type for child in redirection.children):
+            target = redirection.child_by_field_name("destination")
+            emptied.append(_plain(target, values) if target is not None else "")
+    return NestedCommand(words, tuple(filter(None, emptied)))
 
 
 def _words(node: Node, values: Mapping[str, str]) -> tuple[str, ...]:
     skipped = ("variable_assignment", "file_redirect", "herestring_redirect")
     named = [child for child in node.children if child.is_named and child.type not in skipped]
-    words = tuple(word for child in named for word in _as_words(child, values))
-    return words[1:] if words[:1] == ("!",) else words
-
-
-def _as_words(node: Node, values: Mapping[str, str]) -> list[str]:
-    """Splits an unquoted variable, which may contain several words."""
-    plain = _plain(node, values)
-    inner = node.children[0] if node.type == "command_name" and node.children else node
-    return plain.split() if inner.type in ("simple_expansion", "expansion") else [plain]
+    words: list[str] = []
+    for child in named:
+        plain = _plain(child, values)
+        inner = child.children[0] if child.type == "command_name" and child.children else child
+        # An unquoted variable may contain several words.
+        words += plain.split() if inner.type in ("simple_expansion", "expansion") else [plain]
+    return tuple(words[1:] if words[:1] == ["!"] else words)
 
 
 def _plain(node: Node, values: Mapping[str, str]) -> str:
@@ -186,14 +187,7 @@ def _takes_text(found: NestedCommand) -> bool:
     return any(name_of(words[0]) in _TAKES_TEXT for words in unwrapped(found.words) if words)
 
 
-def _passed_on(found: NestedCommand) -> Iterator[str]:
-    """Texts that may be read as a command line: arguments of a shell, `eval` or `xargs sh -c`."""
-    if _takes_text(found):
-        yield from (word for word in found.words[1:] if not _BARE.fullmatch(word))
-        yield " ".join(found.words[1:]) if found.words[0] == "eval" else ""
-
-
-def _piped(root: Node) -> Iterator[str]:
+def _shell_input(root: Node) -> Iterator[str]:
     """Possible input of a shell: here-documents, here-strings, and the output of `echo` and `printf`."""
     waiting = [root]
     while waiting:

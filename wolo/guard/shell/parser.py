@@ -103,8 +103,14 @@ def parse(text: str) -> Node:
     if len(source) > MAX_BYTES:
         raise TooComplex(f"The command has {len(source):,} bytes, too many to be checked: put it in a script file.")
     root = parser().parse(source).root_node
-    if len(source) > MAX_TREE_DEPTH // 4 and (_is_deep(root) or (root.has_error and _has_deep_brackets(text))):
-        raise TooComplex("The command is nested too deeply to be checked: write it as several plain commands.")
+    if len(source) > MAX_TREE_DEPTH // 4:
+        is_deep = _is_deep(root)
+        depth = 0
+        for bracket in re.findall(r"[()]", text) if root.has_error else ():  # the tree of a text with errors is flat
+            depth = depth + 1 if bracket == "(" else max(0, depth - 1)
+            is_deep = is_deep or depth > MAX_TREE_DEPTH // 3
+        if is_deep:
+            raise TooComplex("The command is nested too deeply to be checked: write it as several plain commands.")
     return root
 
 
@@ -120,42 +126,32 @@ def _is_deep(root: Node) -> bool:
                 return False
 
 
-def _has_deep_brackets(text: str) -> bool:
-    """For text with errors, whose tree is flat."""
-    depth = 0
-    for bracket in re.findall(r"[()]", text):
-        depth = depth + 1 if bracket == "(" else max(0, depth - 1)
-        if depth > MAX_TREE_DEPTH // 3:
-            return True
-    return False
-
-
 @lru_cache(maxsize=256)
 def _read(text: str) -> tuple[_Joined | None, bool]:
     is_short = is_reviewable(text) and (len(text) <= MAX_COMMANDS or len(re.findall(_OPERATORS, text)) < MAX_COMMANDS)
     if not is_short:
         return None, False
-    source = text.encode()
     root = parse(text)
-    joined = _single(str(root), text) or _joined(root, source)
-    if joined is None or not joined.parts or _changes_what_follows(joined):
+    single = re.fullmatch(_SINGLE, str(root))
+    words = plain_words(text) if single else None
+    if single and words and len(words) == single[1].count(":") + 1:
+        return _Joined(";", (_Joined("command", words=words),)), True
+    joined = _joined(root, text.encode())
+    if joined is None or not joined.parts:
+        return None, True
+    commands = list(_words_of(joined))
+    if len(commands) > 1 and any(map(_changes_the_shell, commands)):
         return None, True
     return joined, True
-
-
-def _single(tree: str, text: str) -> _Joined | None:
-    """Fast path for a single command."""
-    shape = re.fullmatch(_SINGLE, tree)
-    words = plain_words(text) if shape else None
-    if shape is None or words is None or len(words) != shape[1].count(":") + 1:
-        return None
-    return _Joined(";", (_Joined("command", words=words),))
 
 
 def _joined(node: Node, source: bytes) -> _Joined | None:
     """None for anything but plain commands and their operators."""
     if node.type == "command":
-        return _command(node, source)
+        if not _holds_words_only(node):
+            return None
+        words = plain_words(source[node.start_byte : node.end_byte].decode())
+        return _Joined("command", words=words) if words and len(words) == node.child_count else None
     if node.type not in _PART_NODES or node.has_error:
         return None
     parts: list[_Joined] = []
@@ -179,39 +175,19 @@ def _joined(node: Node, source: bytes) -> _Joined | None:
         is_due = False
     if source[end : node.end_byte].strip(b" \t\n"):
         return None
-    return _with_operator(node, operators, tuple(parts), source)
-
-
-def _with_operator(node: Node, operators: set[str], parts: tuple[_Joined, ...], source: bytes) -> _Joined | None:
+    around = (source[: node.start_byte] + source[node.end_byte :]).strip(b" \t\n")
     match node.type, sorted(operators):
-        case "program", [] | [";"] | ["\n"] | ["\n", ";"] if not (source[: node.start_byte] + source[node.end_byte :]).strip(
-            b" \t\n"
-        ):
-            return _Joined(";", parts)
+        case "program", [] | [";"] | ["\n"] | ["\n", ";"] if not around:
+            return _Joined(";", tuple(parts))
         case "pipeline", ["|"]:
-            return _Joined("|", parts)
-        case "list", ["&&"] if len(parts) == 2:
-            return _Joined("&&", parts)
-        case "list", ["||"] if len(parts) == 2:
-            return _Joined("||", parts)
+            return _Joined("|", tuple(parts))
+        case "list", ["&&" | "||" as operator] if len(parts) == 2:
+            return _Joined(operator, tuple(parts))
     return None
-
-
-def _command(node: Node, source: bytes) -> _Joined | None:
-    if not _holds_words_only(node):
-        return None
-    words = plain_words(source[node.start_byte : node.end_byte].decode())
-    return _Joined("command", words=words) if words and len(words) == node.child_count else None
 
 
 def _holds_words_only(node: Node) -> bool:
     return not node.is_missing and all(child.type in _WORD_NODES and _holds_words_only(child) for child in node.children)
-
-
-def _changes_what_follows(joined: _Joined) -> bool:
-    """Recognises lines such as `printf -v PATH evil; ls`."""
-    commands = list(_words_of(joined))
-    return len(commands) > 1 and any(map(_changes_the_shell, commands))
 
 
 def _words_of(joined: _Joined) -> Iterator[tuple[Word, ...]]:
@@ -222,6 +198,7 @@ def _words_of(joined: _Joined) -> Iterator[tuple[Word, ...]]:
 
 
 def _changes_the_shell(words: tuple[Word, ...]) -> bool:
+    """Recognises the first command of lines such as `printf -v PATH evil; ls`."""
     program = words[0].text
     if program == "set":
         return not re.fullmatch(_STOPS_EARLY, " ".join(word.text for word in words))
@@ -241,7 +218,11 @@ class _Walk:
     def follow(self, joined: _Joined, start: Directories) -> tuple[Directories, Directories]:
         """Returns the directories after success and after failure, under the names that bash remembers."""
         if joined.operator == "command":
-            return self._one(joined.words, start)
+            goals = start
+            if joined.words[0].text in _MOVES:
+                goals = tuple(dict.fromkeys(_goal(joined.words, directory, self._home) for directory in start))
+            self.commands.append(PlainCommand(joined.words, self._as_real(start), self._as_real(goals) if goals != start else ()))
+            return goals, start
         if joined.operator == "|":  # each part runs in a subshell
             for part in joined.parts:
                 self.follow(part, start)
@@ -257,13 +238,6 @@ class _Walk:
             else:
                 succeeded, failed = self.follow(part, _either(succeeded, failed))
         return succeeded, failed
-
-    def _one(self, words: tuple[Word, ...], start: Directories) -> tuple[Directories, Directories]:
-        goals = start
-        if words[0].text in _MOVES:
-            goals = tuple(dict.fromkeys(_goal(words, directory, self._home) for directory in start))
-        self.commands.append(PlainCommand(words, self._as_real(start), self._as_real(goals) if goals != start else ()))
-        return goals, start
 
     def _as_real(self, directories: Directories) -> Directories:
         for directory in directories:

@@ -47,7 +47,12 @@ class Word(Struct, frozen=True):
 def plain_words(text: str) -> tuple[Word, ...] | None:
     """The words of one plain command; None if `text` is anything else."""
     words = split_words(text)
-    return words if words and _is_program(words[0]) and not _may_hold_code(words) else None
+    if not words or not words[0].text or words[0].has_glob or "=" in words[0].text or words[0].text in KEYWORDS:
+        return None
+    program = words[0].text
+    # A `$` or a backtick left here was in single quotes: inert, except for builtins that evaluate it.
+    may_evaluate = program in BUILTINS and program not in TAKES_LITERAL_WORDS
+    return None if may_evaluate and any("$" in word.text or "`" in word.text for word in words) else words
 
 
 def split_words(text: str) -> tuple[Word, ...] | None:
@@ -77,13 +82,10 @@ def printable(text: str) -> str:
     """Escapes control and invisible characters in a name, so that it cannot change what the user reads."""
     if text.isprintable() and not re.search(_BLANK_LOOKING, text):
         return text
-    return "".join(map(_printable, text))
-
-
-def _printable(letter: str) -> str:
-    if letter.isprintable() and not re.match(_BLANK_LOOKING, letter):
-        return letter
-    return letter.encode("unicode_escape").decode()
+    return "".join(
+        letter if letter.isprintable() and not re.match(_BLANK_LOOKING, letter) else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def is_reviewable(text: str) -> bool:
@@ -114,18 +116,6 @@ def _word(text: str, start: int) -> tuple[int, Word | None]:
         has_glob = has_glob or (piece.lastgroup == "bare" and re.search(_GLOB, piece[0]) is not None)
         position = piece.end()
     return position, Word("".join(letters), has_glob)
-
-
-def _is_program(word: Word) -> bool:
-    return bool(word.text) and not word.has_glob and "=" not in word.text and word.text not in KEYWORDS
-
-
-def _may_hold_code(words: tuple[Word, ...]) -> bool:
-    """A `$` or a backtick left here was in single quotes: inert, except for builtins that evaluate it."""
-    program = words[0].text
-    if program not in BUILTINS or program in TAKES_LITERAL_WORDS:
-        return False
-    return any("$" in word.text or "`" in word.text for word in words)
 
 
 _SHELLS = "sh bash dash zsh ksh mksh ash fish csh tcsh busybox toybox pwsh"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
@@ -53,13 +54,11 @@ class ExecutionContext:
                 found = [path for place in self.directories for path in expand(Word(word, True), place)]
             except TooManyFiles:
                 return None
-        return [path for path in found if os.path.lexists(path) and not self._is_scratch(path)]
+        return [path for path in found if os.path.lexists(path) and self._matters(resolve_path(path))]
 
-    def _is_scratch(self, path: str) -> bool:
-        real = resolve_path(path)
-        if any(real == root or real.startswith(root + "/") for root in self._roots):
-            return False
-        return any(real == place or real.startswith(place + "/") for place in _SCRATCH)
+    def _matters(self, path: str) -> bool:
+        is_inside = any(path == root or path.startswith(root + "/") for root in self._roots)
+        return is_inside or not any(path == place or path.startswith(place + "/") for place in _SCRATCH)
 
 
 Check = Callable[[Sequence[str], ExecutionContext], Loss | None]
@@ -85,26 +84,18 @@ def _count(paths: Sequence[str], index: GitIndex) -> tuple[int, int, str]:
     """Counts all files and those not in git; the text is `at least ` if the count was cut short."""
     total = outside = 0
     deadline = time.monotonic() + MAX_S
-    for path in _files_below(paths):
+    waiting = [os.path.join(resolve_path(os.path.dirname(path)), os.path.basename(path)) for path in paths]  # noqa: PTH118, PTH119, PTH120  # many
+    while waiting:
+        path = waiting.pop()
+        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  # as above
+            with suppress(OSError), os.scandir(path) as entries:
+                waiting += [entry.path for entry in entries if entry.name != ".git"]
+                continue
         total += 1
         outside += not index.has(path)
         if total >= MAX_ENTRIES or (total % 256 == 0 and time.monotonic() > deadline):
             return total, outside, "at least "
     return total, outside, ""
-
-
-def _files_below(paths: Sequence[str]) -> Iterator[str]:
-    waiting = [os.path.join(resolve_path(os.path.dirname(path)), os.path.basename(path)) for path in paths]  # noqa: PTH118, PTH119, PTH120  # many
-    while waiting:
-        path = waiting.pop()
-        if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114  # as above
-            yield path
-            continue
-        try:
-            with os.scandir(path) as entries:
-                waiting += [entry.path for entry in entries if entry.name != ".git"]
-        except OSError:
-            yield path
 
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -125,26 +116,23 @@ class GitIndex(NamedTuple):
     """By path relative to the root; empty if the index cannot be read."""
 
     def has_unchanged(self, path: str) -> bool:
-        """Tells whether git could restore this file as it is."""
+        """Tells whether git could restore this file as it is; False for a missing one."""
         tracked = self.files.get(os.path.relpath(path, self.root)) if self.root else None
         if tracked is None:
             return False
-        found = os.lstat(path)
-        seconds, nanoseconds = divmod(found.st_mtime_ns, 1_000_000_000)
-        return (found.st_size, seconds) == (tracked.size_bytes, tracked.mtime_s) and tracked.mtime_ns in (0, nanoseconds)
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return False
+        seconds, nanoseconds = divmod(status.st_mtime_ns, 1_000_000_000)
+        return (status.st_size, seconds) == (tracked.size_bytes, tracked.mtime_s) and tracked.mtime_ns in (0, nanoseconds)
 
     def has(self, path: str) -> bool:
         return bool(self.root) and os.path.relpath(path, self.root) in self.files
 
     def changed(self) -> list[str]:
         """Tracked files that differ in size or time, or are missing."""
-        return [path for path in self.files if not self._is_unchanged(os.path.join(self.root, path))]  # noqa: PTH118  # many
-
-    def _is_unchanged(self, path: str) -> bool:
-        try:
-            return self.has_unchanged(path)
-        except OSError:
-            return False
+        return [path for path in self.files if not self.has_unchanged(os.path.join(self.root, path))]  # noqa: PTH118  # many
 
 
 def read_index(start: str) -> GitIndex:
@@ -156,14 +144,10 @@ def read_index(start: str) -> GitIndex:
             return GitIndex("", {})
         folder = parent
     try:
-        return GitIndex(folder, _entries(_read(f"{folder}/.git/index")))
+        with open(f"{folder}/.git/index", "rb") as stream:
+            return GitIndex(folder, _entries(stream.read(MAX_BYTES)))
     except (OSError, ValueError, struct.error):
         return GitIndex(folder, {})
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read(MAX_BYTES)
 
 
 def _entries(data: bytes) -> dict[str, TrackedFile]:

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from wolo.guard.destructive.loss_detection import find_loss
 from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
+from wolo.guard.loss_detection import find_loss
 from wolo.guard.modes import MODES
 from wolo.guard.rules import parse_rule
 from wolo.guard.shell.parser import read_line
@@ -376,7 +376,7 @@ def test_scratch_files_of_the_system_are_nobodys_loss(root: Path) -> None:
 
 
 def test_a_big_tree_is_counted_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wolo.guard.destructive.affected_files.MAX_ENTRIES", 100)
+    monkeypatch.setattr("wolo.guard.affected_files.MAX_ENTRIES", 100)
     for number in range(150):
         (tmp_path / f"{number}.txt").touch()
     assert "at least 100 files" in loss(tmp_path, f"rm -rf {tmp_path}")

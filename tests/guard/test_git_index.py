@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.guard.destructive.affected_files import read_index
+from wolo.guard.affected_files import read_index
 
 
 def git(*arguments: str) -> None:

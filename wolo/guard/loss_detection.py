@@ -1,25 +1,83 @@
-"""Describes what programs would destroy that remove or replace files, or rewrite version control."""
+"""Finds commands in a line that destroy data irrecoverably, by what a program does with its options.
+
+They ask in every mode except `yolo`, even inside the sandbox, unless a rule of the user names what they do.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from wolo.guard.destructive.affected_files import UNKNOWN, Check, ExecutionContext, Loss, counted, untracked
-from wolo.guard.shell.words import WRAPPERS, name_of
+from wolo.guard.affected_files import UNKNOWN, Check, ExecutionContext, Loss, counted, untracked
+from wolo.guard.shell.nested_commands import NestedCommand, commands_in
+from wolo.guard.shell.parser import ParsedLine
+from wolo.guard.shell.words import WRAPPERS, name_of, split_words, unquoted, unwrapped
 from wolo.workspace.root import resolve_path
+
+_MOVES = frozenset({"cd", "pushd", "popd"})
+
+
+def find_loss(line: ParsedLine, roots: Sequence[str], rules: Sequence[str]) -> str:
+    """Reasons for the line to ask, a sentence per destructive part; empty if there is none.
+
+    `rules` are those that allowed its parts. Raises TooComplex.
+    """
+    if not any(map(_SUSPECT.search, {line.text, unquoted(line.text)})):
+        return ""
+    found = commands_in(line.text)
+    if line.commands is not None:
+        directories = tuple(dict.fromkeys(place for command in line.commands for place in command.directories))
+        known = tuple(place for place in directories if place is not None)
+        known = known if len(known) == len(directories) else ()
+        context = ExecutionContext(known, roots, is_alone=len(line.commands) == 1)
+    else:
+        moves = any(each.words[:1] and each.words[0] in _MOVES for each in found)
+        context = ExecutionContext(() if moves else (str(line.cwd),), roots, is_alone=len(found) == 1)
+    reasons: list[str] = []
+    for loss in (loss for each in found for loss in _unnamed_losses(each, context, rules)):
+        command = f"`{' '.join(loss.words)}`"
+        if loss.what == UNKNOWN:
+            effect = "deletes" if loss.words[0] in _DELETERS else "overwrites"
+            reasons.append(f"{command} {effect} files permanently; {UNKNOWN}.")
+        else:
+            reasons.append(f"{command} cannot be undone: {loss.what}.")
+    return " ".join(dict.fromkeys(reasons))
+
+
+def _unnamed_losses(found: NestedCommand, context: ExecutionContext, rules: Sequence[str]) -> Iterator[Loss]:
+    """Losses that no rule names. Of a wrapper and its inner programs only the first counts: the others repeat the command."""
+    for path in found.emptied:
+        if (loss := _emptied(path, context)) and not any(_names(rule, loss) for rule in rules):
+            yield loss
+    for words in unwrapped(found.words):
+        program = name_of(words[0]) if words else ""
+        if program.startswith("git-"):
+            words, program = ("git", program[4:], *words[1:]), "git"
+        if program.startswith("mkfs."):
+            program = "mkfs"
+        check = _CHECKS.get(program)
+        loss = check([program, *words[1:]], context) if check else None
+        if loss and not any(_names(rule, loss) for rule in rules):
+            yield loss
+            return
+
+
+def _names(rule: str, loss: Loss) -> bool:
+    """Tells whether the author of a rule meant such a command: `git push --force *` does, `git *` does not."""
+    words = {word.text for word in split_words(rule.partition(":")[2]) or ()}
+    return set(loss.words) <= {*words, *map(name_of, words)}
+
 
 _TAKE_VALUE = {"truncate": "sr", "shred": "ns", "mv": "tS", "cp": "tS", "install": "tSmog", "ln": "tS", "tee": ""}
 """Short options that take a value."""
 _REMOVES_FOUND = frozenset({"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"})
 _RUNS_FOUND = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+_DELETERS = frozenset({"rm", "unlink", "srm", "grm"})
 
-DELETERS = frozenset({"rm", "unlink", "srm", "grm"})
 
-
-def emptied(word: str, context: ExecutionContext) -> Loss | None:
-    """Loss by a redirection that truncates a file."""
+def _emptied(word: str, context: ExecutionContext) -> Loss | None:
+    """The loss by a redirection that truncates a file."""
     paths = context.existing_files(word)
     if paths is None:
         return Loss((">",), UNKNOWN)
@@ -27,7 +85,7 @@ def emptied(word: str, context: ExecutionContext) -> Loss | None:
     return Loss((">",), f"{_listed(full)} would be emptied") if full else None
 
 
-def has(words: Sequence[str], letters: str, *names: str) -> bool:
+def _has(words: Sequence[str], letters: str, *names: str) -> bool:
     """Tells whether an option is present: alone, in a cluster, or as an abbreviation of its long name."""
     for word in words:
         if word == "--":
@@ -41,7 +99,7 @@ def has(words: Sequence[str], letters: str, *names: str) -> bool:
     return False
 
 
-def operands(words: Sequence[str], take_value: str = "") -> list[str]:
+def _operands(words: Sequence[str], take_value: str = "") -> list[str]:
     found: list[str] = []
     rest = list(words[1:])
     while rest:
@@ -56,11 +114,11 @@ def operands(words: Sequence[str], take_value: str = "") -> list[str]:
 
 
 def _rm(words: Sequence[str], context: ExecutionContext) -> Loss | None:
-    named = operands(words)
+    named = _operands(words)
     paths = _all_existing(named, context)
     if paths is None or not named:
         return Loss((words[0],), UNKNOWN)
-    if has(words[1:], "rR", "--recursive"):
+    if _has(words[1:], "rR", "--recursive"):
         if not paths:
             return None if context.is_alone else Loss((words[0],), UNKNOWN)
         return Loss((words[0],), f"{_listed(paths)}: {counted(paths, context.index)}")
@@ -70,11 +128,11 @@ def _rm(words: Sequence[str], context: ExecutionContext) -> Loss | None:
 
 def _replaces(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     """For mv, cp, install and ln where the target exists."""
-    if has(words[1:], "nbi", "--no-clobber", "--backup", "--interactive") or (
-        words[0] == "ln" and not has(words[1:], "f", "--force")
+    if _has(words[1:], "nbi", "--no-clobber", "--backup", "--interactive") or (
+        words[0] == "ln" and not _has(words[1:], "f", "--force")
     ):
         return None
-    named = operands(words, _TAKE_VALUE[words[0]])
+    named = _operands(words, _TAKE_VALUE[words[0]])
     goal = _target_folder(words) or (named.pop() if len(named) > 1 else "")
     if not goal:
         return None if named else Loss((words[0],), UNKNOWN)
@@ -92,7 +150,7 @@ def _overwrites(words: Sequence[str], context: ExecutionContext) -> Loss | None:
     """For truncate and shred of existing files."""
     if words[0] == "truncate" and any(word.startswith(("+", "-s+", "--size=+")) for word in words):
         return None
-    named = operands(words, _TAKE_VALUE[words[0]])
+    named = _operands(words, _TAKE_VALUE[words[0]])
     paths = _all_existing(named, context)
     if paths is None or not named:
         return Loss((words[0],), UNKNOWN)
@@ -114,18 +172,13 @@ def _find(words: Sequence[str], _: ExecutionContext) -> Loss | None:
         if word in _REMOVES_FOUND:
             telling.append(word)
             effects.append("it deletes or replaces every file found")
-        elif word in _RUNS_FOUND and (program := _destructive_program(words[at + 1 :])):
-            telling += [word, program]
-            effects.append(f"it runs {program} on every file found")
+        elif word in _RUNS_FOUND:
+            rest = list(map(name_of, words[at + 1 :]))
+            rest = rest[: 8 if rest and rest[0] in WRAPPERS else 1]
+            if program := next((name for name in rest if name in _ON_WHATEVER), ""):
+                telling += [word, program]
+                effects.append(f"it runs {program} on every file found")
     return Loss((words[0], *telling), " and ".join(dict.fromkeys(effects))) if telling else None
-
-
-def _destructive_program(words: Sequence[str]) -> str:
-    """Finds the program that removes its arguments, after an optional wrapper."""
-    for word in words[: 8 if words and name_of(words[0]) in WRAPPERS else 1]:
-        if name_of(word) in _ON_WHATEVER:
-            return name_of(word)
-    return ""
 
 
 def _whole_device(words: Sequence[str], _: ExecutionContext) -> Loss | None:
@@ -134,9 +187,9 @@ def _whole_device(words: Sequence[str], _: ExecutionContext) -> Loss | None:
 
 def _with_option(*names: str, letters: str = "") -> Check:
     def check(words: Sequence[str], _: ExecutionContext) -> Loss | None:
-        if not has(words[1:], letters, *names):
+        if not _has(words[1:], letters, *names):
             return None
-        option = next((word for word in words[1:] if has([word], letters, *names)), "")
+        option = next((word for word in words[1:] if _has([word], letters, *names)), "")
         return Loss((words[0], option), "it deletes files")
 
     return check
@@ -154,11 +207,7 @@ def _all_existing(words: Sequence[str], context: ExecutionContext) -> list[str] 
 
 def _is_in_git(path: str, context: ExecutionContext) -> bool:
     folder, _, name = path.rpartition("/")
-    real = f"{resolve_path(folder or '/')}/{name}"
-    try:
-        return context.index.has_unchanged(real)
-    except OSError:
-        return False
+    return context.index.has_unchanged(f"{resolve_path(folder or '/')}/{name}")
 
 
 def _target_folder(words: Sequence[str]) -> str:
@@ -185,7 +234,7 @@ _GIT_OPTIONS_WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"}
 )
 """Options of git itself that take a value."""
-HISTORY = "unreferenced commits would be lost"
+_HISTORY = "unreferenced commits would be lost"
 
 
 def _git(words: Sequence[str], context: ExecutionContext) -> Loss | None:
@@ -194,25 +243,19 @@ def _git(words: Sequence[str], context: ExecutionContext) -> Loss | None:
         option = rest.pop(0)
         if option in _GIT_OPTIONS_WITH_VALUE and rest:
             value = rest.pop(0)
-            if option == "-c" and (loss := _alias(value, context)):
-                return loss
+            name, _, meaning = value.partition("=")
+            if option == "-c" and name.lower().startswith("alias."):  # `-c alias.x="reset --hard" x`
+                inner = meaning.lstrip("!").split()
+                if loss := _git(inner if inner[:1] == ["git"] else ["git", *inner], context):
+                    return loss
     if not rest:
         return None
     check = _GIT_COMMANDS.get(rest[0])
     return check(rest, context) if check else None
 
 
-def _alias(setting: str, context: ExecutionContext) -> Loss | None:
-    """Resolves `-c alias.x="reset --hard" x`."""
-    name, _, meaning = setting.partition("=")
-    if not name.lower().startswith("alias."):
-        return None
-    inner = meaning.lstrip("!").split()
-    return _git(inner if inner[:1] == ["git"] else ["git", *inner], context)
-
-
 def _clean(words: Sequence[str], context: ExecutionContext) -> Loss | None:
-    if has(words[1:], "n", "--dry-run"):
+    if _has(words[1:], "n", "--dry-run"):
         return None
     return Loss(("git", "clean"), f"it deletes untracked files, here {untracked(context.index)}")
 
@@ -222,20 +265,20 @@ def _checkout(words: Sequence[str], context: ExecutionContext) -> Loss | None:
         return Loss(("git", "checkout", option), _changes(context))
     if "--" in words and words[-1] != "--":
         return Loss(("git", "checkout", "--"), _changes(context))
-    named = [word for word in operands(words, "bB") if word[:1] == ":" or "$" in word or context.existing_files(word)]
-    if named and not has(words[1:], "bB", "--orphan"):
+    named = [word for word in _operands(words, "bB") if word[:1] == ":" or "$" in word or context.existing_files(word)]
+    if named and not _has(words[1:], "bB", "--orphan"):
         return Loss(("git", "checkout", named[0]), _changes(context))
     return None
 
 
 def _restore(words: Sequence[str], context: ExecutionContext) -> Loss | None:
-    if has(words[1:], "S", "--staged") and not has(words[1:], "W", "--worktree"):
+    if _has(words[1:], "S", "--staged") and not _has(words[1:], "W", "--worktree"):
         return None
     return Loss(("git", "restore"), _changes(context))
 
 
 def _git_rm(words: Sequence[str], context: ExecutionContext) -> Loss | None:
-    if has(words[1:], "", "--cached") or not (option := _first(words, "f", "--force")):
+    if _has(words[1:], "", "--cached") or not (option := _first(words, "f", "--force")):
         return None
     return Loss(("git", "rm", option), _changes(context))
 
@@ -275,7 +318,7 @@ def _other_systems(**options: tuple[str, tuple[str, ...]]) -> Check:
 
     def check(words: Sequence[str], _: ExecutionContext) -> Loss | None:
         for command, (letters, names) in options.items():
-            if command in words[1:] and (not (letters or names) or has(words[1:], letters, *names)):
+            if command in words[1:] and (not (letters or names) or _has(words[1:], letters, *names)):
                 return Loss((words[0], command), "uncommitted changes would be lost")
         return None
 
@@ -285,7 +328,7 @@ def _other_systems(**options: tuple[str, tuple[str, ...]]) -> Check:
 def _first(words: Sequence[str], letters: str, *names: str) -> str:
     """The option as written; empty if absent."""
     until = words.index("--") if "--" in words else len(words)
-    return next((word for word in words[1:until] if has([word], letters, *names)), "")
+    return next((word for word in words[1:until] if _has([word], letters, *names)), "")
 
 
 def _changes(context: ExecutionContext) -> str:
@@ -295,26 +338,26 @@ def _changes(context: ExecutionContext) -> str:
 
 
 _GIT_COMMANDS: Mapping[str, Check] = {
-    "branch": _git_with_option("DMCf", "--force", what=HISTORY),
+    "branch": _git_with_option("DMCf", "--force", what=_HISTORY),
     "checkout": _checkout,
     "checkout-index": _git_with_option("f", "--force"),
     "clean": _clean,
     "filter-branch": _always("it rewrites the whole history"),
     "filter-repo": _always("it rewrites the whole history"),
-    "gc": _git_with_option("", "--prune", what=HISTORY),
-    "prune": _always(HISTORY),
+    "gc": _git_with_option("", "--prune", what=_HISTORY),
+    "prune": _always(_HISTORY),
     "push": _push,
     "read-tree": _git_with_option("u", "--reset"),
-    "reflog": _always(HISTORY, "expire", "delete", "drop"),
+    "reflog": _always(_HISTORY, "expire", "delete", "drop"),
     "reset": _git_with_option("", "--hard", "--merge"),
     "restore": _restore,
     "rm": _git_rm,
     "stash": _always("stashed changes would be lost", "drop", "clear"),
     "submodule": _git_with_option("f", "--force", what="changes in the submodule would be lost", action="deinit"),
     "switch": _git_with_option("fC", "--force", "--discard-changes", "--force-create"),
-    "symbolic-ref": _git_with_option("d", "--delete", what=HISTORY),
-    "tag": _git_with_option("df", "--delete", "--force", what=HISTORY),
-    "update-ref": _git_with_option("d", "--delete", "--stdin", what=HISTORY),
+    "symbolic-ref": _git_with_option("d", "--delete", what=_HISTORY),
+    "tag": _git_with_option("df", "--delete", "--force", what=_HISTORY),
+    "update-ref": _git_with_option("d", "--delete", "--stdin", what=_HISTORY),
     "worktree": _git_with_option("f", "--force", what="changes in that worktree would be lost", action="remove"),
 }
 _VERSION_CONTROL: Mapping[str, Check] = {
@@ -324,9 +367,9 @@ _VERSION_CONTROL: Mapping[str, Check] = {
     ),
     "svn": _other_systems(revert=("", ()), cleanup=("", ("--remove-unversioned", "--remove-ignored"))),
 }
-CHECKS: Mapping[str, Check] = {
+_CHECKS: Mapping[str, Check] = {
     **_VERSION_CONTROL,
-    **dict.fromkeys(sorted(DELETERS), _rm),
+    **dict.fromkeys(sorted(_DELETERS), _rm),
     **dict.fromkeys(("mv", "cp", "install", "ln"), _replaces),
     **dict.fromkeys(("truncate", "shred"), _overwrites),
     **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _find),
@@ -339,3 +382,5 @@ CHECKS: Mapping[str, Check] = {
     "zip": _with_option("--move", letters="m"),
 }
 _ON_WHATEVER = frozenset({"rm", "unlink", "srm", "grm", "shred", "truncate", "dd", "mv", "wipe", "git"})
+_SUSPECT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _CHECKS))}|mkfs|eval|\$')|[>*?]|\$\(|`|\\x", re.IGNORECASE)
+"""A text without any of these is not parsed."""

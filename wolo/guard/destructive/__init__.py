@@ -1,1 +1,0 @@
-"""Finds commands that destroy data irrecoverably."""
