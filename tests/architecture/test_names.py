@@ -42,6 +42,8 @@ MOST_TEST_WORDS = 8
 """Words in the name of a test, which says subject, condition and result."""
 TEST_NAME = re.compile(r"test_(?:c\d_(?:\d\d_)?)?(?P<words>(?P<first>[^_]+)\w*)")
 """Tests of the seeds begin with the number of a contract."""
+SHARED_CLASSES = {"Denied", "TextDelta", "ThinkingDelta", "ToolResult"}
+"""Names of the Python API, or of JSON, that also an inner class has."""
 
 
 def test_no_module_has_an_abandoned_name() -> None:
@@ -59,6 +61,12 @@ def test_few_modules_share_their_name() -> None:
     names = Counter(path.stem for path in PACKAGE.rglob("*.py") if path.stem != "__init__")
     shared = {name: count for name, count in names.items() if count > 1}
     assert len(shared) <= MOST_SHARED, shared
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1} == SHARED_CLASSES
 
 
 def test_docstrings_say_what_a_thing_is() -> None:

@@ -8,7 +8,7 @@ from inspect import isawaitable
 from typing import Any
 
 from wolo.agent.hook_calls import HookAnswer, ReportSlow, RunHook
-from wolo.extensions.hooks.response import NOTHING, HookResponse, combined, read_answer
+from wolo.extensions.hooks.response import NOTHING, HookReply, combined, read_answer
 
 HookFunction = Callable[[dict[str, Any]], Any]
 
@@ -30,9 +30,9 @@ class HookFunctions:
         if self._run is None or answer.decision == "deny":
             return answer
         configured = await self._run(event, payload, slow)
-        return combined([answer, configured]) if isinstance(configured, HookResponse) else configured
+        return combined([answer, configured]) if isinstance(configured, HookReply) else configured
 
-    async def _call(self, event: str, payload: Mapping[str, Any]) -> HookResponse:
+    async def _call(self, event: str, payload: Mapping[str, Any]) -> HookReply:
         function = self._functions.get(event)
         if function is None or (event == "SessionStart" and self._has_begun):
             return NOTHING
@@ -46,6 +46,6 @@ class HookFunctions:
             answer = read_answer(event, 0, printed.encode(errors="replace"), b"")
         except Exception as error:
             answer = f"failed: {type(error).__name__}: {error}"
-        if isinstance(answer, HookResponse):
+        if isinstance(answer, HookReply):
             return answer
-        return HookResponse(decision="deny", reason=f"The {event} function {answer}")
+        return HookReply(decision="deny", reason=f"The {event} function {answer}")

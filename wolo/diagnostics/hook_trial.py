@@ -23,7 +23,7 @@ from wolo.errors import UsageError
 from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ClaudeCall, to_wolo_arguments
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS, FILE_CHANGED
 from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
-from wolo.extensions.hooks.response import HookResponse, combined, when_late
+from wolo.extensions.hooks.response import HookReply, combined, when_late
 from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Notices, find_places
 from wolo.workspace.processes.command_environment import find_program
@@ -35,7 +35,7 @@ _WOLO_NAMES = {name: ours for ours, name in CLAUDE_NAMES.items()}
 
 class HookTrial(Struct, frozen=True):
     placed: RegisteredHook
-    answer: HookResponse
+    answer: HookReply
 
 
 def hooks_here(given: Given, notices: Notices) -> tuple[HookSet, ...]:
@@ -50,7 +50,7 @@ def hooks_here(given: Given, notices: Notices) -> tuple[HookSet, ...]:
 
 async def try_hooks(
     sets: Sequence[HookSet], event: str, tool: str, given: Mapping[str, Any], mode: str
-) -> tuple[list[HookTrial], HookResponse]:
+) -> tuple[list[HookTrial], HookReply]:
     """The answer of each matching hook that may run, as if its skill or agent were active, and their combined answer.
 
     `tool` and its arguments in `given` may use Claude Code's names; for other events `given` is merged into the payload.

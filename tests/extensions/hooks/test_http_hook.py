@@ -9,10 +9,10 @@ import pytest
 from tests.fakes.search_server import search_server
 from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.hooks.http_hook import MOST_BYTES, post
-from wolo.extensions.hooks.response import HookResponse
+from wolo.extensions.hooks.response import HookReply
 
 
-def sent(url: str, *, is_own: bool = False, event: str = "Stop") -> HookResponse | str:
+def sent(url: str, *, is_own: bool = False, event: str = "Stop") -> HookReply | str:
     return asyncio.run(post(event, Hook(type="http", url=url), b"{}", 5, is_own=is_own))
 
 
@@ -29,11 +29,11 @@ def test_local_machine_is_reached_and_redirects_not_followed(host: str) -> None:
     with search_server() as server:
         server.answer = {"decision": "block", "reason": "no"}
         url = server.url.replace("127.0.0.1", host)
-        assert sent(url) == HookResponse(decision="deny", reason="no")
+        assert sent(url) == HookReply(decision="deny", reason="no")
         server.answer = b""
-        assert sent(url) == HookResponse()
+        assert sent(url) == HookReply()
         server.answer = b"frozen"
-        assert sent(url, event="SessionStart") == HookResponse(context="frozen")
+        assert sent(url, event="SessionStart") == HookReply(context="frozen")
         server.answer = b"x" * (MOST_BYTES + 1)
         assert sent(url) == f"was answered with more than {MOST_BYTES:,} bytes"
         server.status, server.headers = 302, {"location": "http://10.0.0.1/"}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookResponse, combined, read_answer, restricted
+from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookReply, combined, read_answer, restricted
 
 
-def said(output: Any, event: str = "PreToolUse") -> HookResponse | str:
+def said(output: Any, event: str = "PreToolUse") -> HookReply | str:
     return read_answer(event, 0, json.dumps(output).encode(), b"")
 
 
@@ -21,47 +21,47 @@ def specific(**output: Any) -> dict[str, Any]:
 
 
 def test_status_two_is_a_no_with_its_complaint() -> None:
-    assert read_answer("PreToolUse", 2, b'{"decision": "approve"}', b"never\n") == HookResponse(decision="deny", reason="never")
-    assert read_answer("Stop", 2, b"go on", b"") == HookResponse(decision="deny", reason="go on")
-    assert read_answer("Stop", 2, b"", b"") == HookResponse(decision="deny", reason=NO_REASON)
+    assert read_answer("PreToolUse", 2, b'{"decision": "approve"}', b"never\n") == HookReply(decision="deny", reason="never")
+    assert read_answer("Stop", 2, b"go on", b"") == HookReply(decision="deny", reason="go on")
+    assert read_answer("Stop", 2, b"", b"") == HookReply(decision="deny", reason=NO_REASON)
 
 
 @pytest.mark.parametrize(
     ("output", "answer"),
     [
-        (specific(permissionDecision="deny", permissionDecisionReason="r"), HookResponse(decision="deny", reason="r")),
-        (specific(permissionDecision="ask"), HookResponse(decision="ask")),
-        (specific(permissionDecision="allow", updatedInput={"a": 1}), HookResponse(decision="allow", updated_input={"a": 1})),
-        (specific(additionalContext="c"), HookResponse(context="c")),
-        (specific(decision={"behavior": "deny", "message": "m"}), HookResponse(decision="deny", reason="m")),
-        ({"decision": "block", "reason": "r"}, HookResponse(decision="deny", reason="r")),
-        ({"decision": "approve"}, HookResponse(decision="allow")),
-        ({"continue": False, "stopReason": "s"}, HookResponse(decision="deny", reason="s", stops=True, stop_reason="s")),
-        (specific(permissionDecision="defer", permissionDecisionReason="later"), HookResponse(decision="ask", reason="later")),
+        (specific(permissionDecision="deny", permissionDecisionReason="r"), HookReply(decision="deny", reason="r")),
+        (specific(permissionDecision="ask"), HookReply(decision="ask")),
+        (specific(permissionDecision="allow", updatedInput={"a": 1}), HookReply(decision="allow", updated_input={"a": 1})),
+        (specific(additionalContext="c"), HookReply(context="c")),
+        (specific(decision={"behavior": "deny", "message": "m"}), HookReply(decision="deny", reason="m")),
+        ({"decision": "block", "reason": "r"}, HookReply(decision="deny", reason="r")),
+        ({"decision": "approve"}, HookReply(decision="allow")),
+        ({"continue": False, "stopReason": "s"}, HookReply(decision="deny", reason="s", stops=True, stop_reason="s")),
+        (specific(permissionDecision="defer", permissionDecisionReason="later"), HookReply(decision="ask", reason="later")),
         (
             specific(decision={"behavior": "deny", "message": "m", "interrupt": True}),
-            HookResponse(decision="deny", reason="m", stops=True, stop_reason="m"),
+            HookReply(decision="deny", reason="m", stops=True, stop_reason="m"),
         ),
         (specific(updatedToolOutput={"stdout": "x"}), NOTHING),
         ({"continue": True, "suppressOutput": True, "what": "ever"}, NOTHING),
-        ({"systemMessage": "hello"}, HookResponse(notices=("hello",))),
+        ({"systemMessage": "hello"}, HookReply(notices=("hello",))),
         ({}, NOTHING),
     ],
 )
-def test_each_form_of_an_answer(output: dict[str, Any], answer: HookResponse) -> None:
+def test_each_form_of_an_answer(output: dict[str, Any], answer: HookReply) -> None:
     assert said(output) == answer
 
 
 def test_a_byte_order_mark_hides_no_answer() -> None:
     output = b"\xef\xbb\xbf" + json.dumps(specific(permissionDecision="deny", permissionDecisionReason="r")).encode()
-    assert read_answer("PreToolUse", 0, output, b"") == HookResponse(decision="deny", reason="r")
+    assert read_answer("PreToolUse", 0, output, b"") == HookReply(decision="deny", reason="r")
 
 
 def test_result_replacement_needs_a_result() -> None:
-    assert said(specific(updatedToolOutput={"stdout": "x", "stderr": ""}), "PostToolUse") == HookResponse(updated_output="x")
-    assert said(specific(updatedMCPToolOutput=[{"type": "text", "text": "x"}]), "PostToolUse") == HookResponse(updated_output="x")
+    assert said(specific(updatedToolOutput={"stdout": "x", "stderr": ""}), "PostToolUse") == HookReply(updated_output="x")
+    assert said(specific(updatedMCPToolOutput=[{"type": "text", "text": "x"}]), "PostToolUse") == HookReply(updated_output="x")
     answer = said(specific(updatedToolOutput=7), "PostToolUse")
-    assert isinstance(answer, HookResponse)
+    assert isinstance(answer, HookReply)
     assert answer.notices == ("The updatedToolOutput of a PostToolUse hook has no text; the result stays as it was.",)
 
 
@@ -70,7 +70,7 @@ def test_whoever_stops_everything_lets_the_model_stop() -> None:
 
 
 def test_plain_text_reaches_the_model_where_meant() -> None:
-    assert read_answer("SessionStart", 0, b"main is frozen\n", b"") == HookResponse(context="main is frozen")
+    assert read_answer("SessionStart", 0, b"main is frozen\n", b"") == HookReply(context="main is frozen")
     assert read_answer("PreToolUse", 0, b"checked", b"") == NOTHING
 
 
@@ -105,7 +105,7 @@ def test_malformed_json_is_a_failure_never_a_yes(stdout: bytes) -> None:
 )
 def test_meaningless_part_costs_itself_and_allows_nothing(output: dict[str, Any], decision: str) -> None:
     answer = said({"systemMessage": "hello", **output})
-    assert isinstance(answer, HookResponse)
+    assert isinstance(answer, HookReply)
     assert (answer.decision, answer.notices[0]) == (decision, "hello")
     assert "which wolo does not understand" in answer.notices[1]
 
@@ -113,19 +113,19 @@ def test_meaningless_part_costs_itself_and_allows_nothing(output: dict[str, Any]
 @pytest.mark.parametrize("event", ["PermissionRequest", "Stop", "UserPromptSubmit"])
 def test_an_unknown_word_elsewhere_decides_nothing(event: str) -> None:
     answer = said({"decision": "perhaps", "additionalContext": "c"}, event)
-    assert isinstance(answer, HookResponse)
+    assert isinstance(answer, HookReply)
     assert (answer.decision, answer.context) == ("", "c")
 
 
 def test_hook_output_steers_no_terminal_and_stays_bounded() -> None:
     answer = read_answer("PreToolUse", 2, b"", b"\x1b]0;evil\x07no\x1b[2J" + b"x" * 1_000_000)
-    assert isinstance(answer, HookResponse)
+    assert isinstance(answer, HookReply)
     assert answer.reason.startswith("nox")
     assert len(answer.reason) < 20_000
 
 
 ANSWERS = st.builds(
-    HookResponse,
+    HookReply,
     decision=st.sampled_from(["", "allow", "ask", "deny"]),
     reason=st.text(max_size=3),
     context=st.text(max_size=3),
@@ -134,7 +134,7 @@ ANSWERS = st.builds(
 
 
 @given(st.lists(ANSWERS, max_size=5))
-def test_strictest_answer_counts_and_no_project_loosens(answers: list[HookResponse]) -> None:
+def test_strictest_answer_counts_and_no_project_loosens(answers: list[HookReply]) -> None:
     words = [each.decision for each in answers]
     found = combined(answers).decision
     assert found == next((word for word in ("deny", "ask", "allow") if word in words), "")
@@ -147,4 +147,4 @@ def test_strictest_answer_counts_and_no_project_loosens(answers: list[HookRespon
 @given(st.binary(max_size=200), st.integers(-64, 255))
 def test_no_output_breaks_the_reading_of_it(data: bytes, exit_code: int) -> None:
     answer = read_answer("PreToolUse", exit_code, data, data)
-    assert exit_code != 2 or (isinstance(answer, HookResponse) and answer.decision == "deny")
+    assert exit_code != 2 or (isinstance(answer, HookReply) and answer.decision == "deny")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wolo.config.cli_options import Given
     from wolo.conversation.resources.conversation_hooks import HookSet
     from wolo.diagnostics.hook_trial import HookTrial
-    from wolo.extensions.hooks.response import HookResponse
+    from wolo.extensions.hooks.response import HookReply
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -167,7 +167,7 @@ def _hook(trial: HookTrial) -> dict[str, Any]:
     return {"source": trial.placed.source, "matcher": trial.placed.hook.matcher, "command": trial.placed.hook.action}
 
 
-def _answer(answer: HookResponse) -> dict[str, Any]:
+def _answer(answer: HookReply) -> dict[str, Any]:
     return {
         "decision": answer.decision or None,
         "reason": answer.reason,
@@ -188,7 +188,7 @@ def _tell(trial: HookTrial) -> None:
         print_line(f"  {notice}")
 
 
-def _in_short(answer: HookResponse) -> str:
+def _in_short(answer: HookReply) -> str:
     said = [answer.decision or "no decision", *([answer.reason] if answer.reason else [])]
     said += ["changes the arguments"] if answer.updated_input is not None else []
     said += ["ends the turn"] if answer.stops else []

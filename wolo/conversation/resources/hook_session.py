@@ -19,7 +19,7 @@ from wolo.conversation.resources.startup import HookProgress
 from wolo.extensions.hooks.definitions import FILE_CHANGED
 from wolo.extensions.hooks.file_watch import FileWatch
 from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
-from wolo.extensions.hooks.response import NOTHING, HookResponse, combined
+from wolo.extensions.hooks.response import NOTHING, HookReply, combined
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.places import Places, make_private
@@ -106,7 +106,7 @@ class HookSession:
 
         self._hooks.active.update(f"skill {name}" for name in skills_loaded(text))
 
-    async def _begin(self, payload: Mapping[str, Any], slow: ReportSlow) -> HookResponse:
+    async def _begin(self, payload: Mapping[str, Any], slow: ReportSlow) -> HookReply:
         answers = []
         if self._source == "startup" and self._is_first_here():
             answers.append(await self._run_with_variables("Setup", {"trigger": "init"}, slow))
@@ -139,10 +139,10 @@ class HookSession:
             return False
         return True
 
-    async def _run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookResponse:
+    async def _run(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookReply:
         return await self._hooks.run(event, {**self._payload(), **payload}, slow)
 
-    async def _run_with_variables(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookResponse:
+    async def _run_with_variables(self, event: str, payload: Mapping[str, Any], slow: ReportSlow) -> HookReply:
         """Runs hooks that may set variables for commands."""
         file = self._records.env_file
         whole = {**self._payload(), **payload}
@@ -160,7 +160,7 @@ class HookSession:
         notice = f"A {event} hook sets {names}; commands never get variables that look like a secret or a shell hook."
         return replace(answer, notices=(*answer.notices, notice))
 
-    async def _news(self, slow: ReportSlow) -> HookResponse:
+    async def _news(self, slow: ReportSlow) -> HookReply:
         """Runs hooks for changed files, and adds the output of hooks in the background."""
         answers = []
         for path, change in self._watched.changes() if self._watched else ():
@@ -208,7 +208,7 @@ class HookSession:
             self._records.close()
 
 
-def _objection(answer: HookResponse, path: Path) -> HookResponse:
+def _objection(answer: HookReply, path: Path) -> HookReply:
     """Settings are read at the start, so there is nothing to prevent: the user sees the reason."""
     if answer.decision != "deny":
         return answer

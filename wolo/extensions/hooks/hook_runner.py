@@ -20,7 +20,7 @@ from wolo.extensions.hooks.claude_results import failure, to_claude_response
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, Hook
 from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_file, names_of
 from wolo.extensions.hooks.prompt_hook import ask
-from wolo.extensions.hooks.response import GUARD, NOTHING, HookResponse, combined, read_answer, restricted, when_late
+from wolo.extensions.hooks.response import GUARD, NOTHING, HookReply, combined, read_answer, restricted, when_late
 from wolo.extensions.referenced_files import files_named, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_with_input
@@ -101,8 +101,8 @@ class HookRunner:
         self.active: set[str] = set()
         """Skills that were loaded, and the agent of the conversation, as in `RegisteredHook.active_with`."""
         self._environment = environment
-        self._in_background: set[asyncio.Task[HookResponse]] = set()
-        self._late: list[HookResponse] = []
+        self._in_background: set[asyncio.Task[HookReply]] = set()
+        self._late: list[HookReply] = []
         """Answers of hooks that nothing waited for."""
 
     async def run(
@@ -113,14 +113,14 @@ class HookRunner:
         most_s: float | None = None,
         *,
         environ: Mapping[str, str] | None = None,
-    ) -> HookResponse:
+    ) -> HookReply:
         """Combined answer of the event's hooks. Never raises except when cancelled, which kills all of them.
 
         `payload` is added to stdin, in wolo's names. No hook runs longer than `most_s`. `environ` extends the environment.
         """
         places = asyncio.Semaphore(AT_ONCE)
 
-        def run_one(each: RegisteredHook, call: ClaudeCall | None) -> Coroutine[Any, Any, HookResponse]:
+        def run_one(each: RegisteredHook, call: ClaudeCall | None) -> Coroutine[Any, Any, HookReply]:
             return self._run_one(each, _hook_input(event, payload, call), most_s, environ or {}, places)
 
         select = [pair for pair in self.select(event, payload) if not (pair[0].hook.once and pair[0].key in self.ran)]
@@ -142,17 +142,17 @@ class HookRunner:
         answers = [each.result() for each in running]
         return _combined_for_wolo(event, payload, [call for _, call in select], answers)
 
-    def _start(self, work: Coroutine[Any, Any, HookResponse]) -> None:
+    def _start(self, work: Coroutine[Any, Any, HookReply]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._in_background.add(task)
         task.add_done_callback(self._has_ended)
 
-    def _has_ended(self, task: asyncio.Task[HookResponse]) -> None:
+    def _has_ended(self, task: asyncio.Task[HookReply]) -> None:
         self._in_background.discard(task)
         if not task.cancelled():
             self._late.append(when_late(task.result()))
 
-    def take_late(self) -> HookResponse:
+    def take_late(self) -> HookReply:
         """The output of background hooks that have ended since the last time."""
         late, self._late = self._late, []
         return combined(late) if late else NOTHING
@@ -212,7 +212,7 @@ class HookRunner:
         most_s: float | None,
         environ: Mapping[str, str],
         places: asyncio.Semaphore,
-    ) -> HookResponse:
+    ) -> HookReply:
         hook = placed.hook
         timeout_s = hook.limit_s if most_s is None else min(hook.limit_s, most_s)
         async with places:
@@ -236,7 +236,7 @@ class HookRunner:
 
     async def _run_command(
         self, placed: RegisteredHook, data: bytes, environ: Mapping[str, str], timeout_s: float
-    ) -> HookResponse | str:
+    ) -> HookReply | str:
         try:
             finished = await run_with_input(
                 self._environment.processes,
@@ -284,8 +284,8 @@ def _hook_input(event: str, payload: Mapping[str, Any], call: ClaudeCall | None)
 
 
 def _combined_for_wolo(
-    event: str, payload: Mapping[str, Any], calls: Sequence[ClaudeCall | None], answers: Sequence[HookResponse]
-) -> HookResponse:
+    event: str, payload: Mapping[str, Any], calls: Sequence[ClaudeCall | None], answers: Sequence[HookReply]
+) -> HookReply:
     """Combines all answers, with changed arguments in wolo's form."""
     answer = combined(answers)
     if answer.updated_input is None or event not in ABOUT_TOOLS:
@@ -301,14 +301,14 @@ def _combined_for_wolo(
     return replace(answer, updated_input=None if arguments == payload["tool_input"] else arguments)
 
 
-def _failed(placed: RegisteredHook, why: str, *, has_run: bool = False) -> HookResponse:
+def _failed(placed: RegisteredHook, why: str, *, has_run: bool = False) -> HookReply:
     """`has_run`: it ended with a status of its own, which by contract does not block."""
     notice = f"{_named(placed)} {why.rstrip('.')}."
     if placed.hook.strict:
-        return HookResponse(decision="deny", reason=f"{notice} It is strict, so the call is denied.", notices=(notice,))
+        return HookReply(decision="deny", reason=f"{notice} It is strict, so the call is denied.", notices=(notice,))
     if placed.event == GUARD and not has_run:
-        return HookResponse(decision="ask", reason=f"{notice} It could not check this call.", notices=(notice,))
-    return HookResponse(notices=(notice,))
+        return HookReply(decision="ask", reason=f"{notice} It could not check this call.", notices=(notice,))
+    return HookReply(notices=(notice,))
 
 
 def _named(placed: RegisteredHook) -> str:

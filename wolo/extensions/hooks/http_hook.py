@@ -12,7 +12,7 @@ from typing import Any
 from wolo import __version__
 from wolo.errors import ConfigError, ToolError
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.response import HookResponse, read_answer
+from wolo.extensions.hooks.response import HookReply, read_answer
 from wolo.models.address import proxy_for
 from wolo.models.http.network_errors import describe_network_error
 from wolo.models.http.tls import ssl_context
@@ -25,7 +25,7 @@ CONNECT_S = 10.0
 _THIS_MACHINE = "127.0.0.1"
 
 
-async def post(event: str, hook: Hook, data: bytes, timeout_s: float, *, is_own: bool) -> HookResponse | str:
+async def post(event: str, hook: Hook, data: bytes, timeout_s: float, *, is_own: bool) -> HookReply | str:
     """The answer of the server, or a text that describes what went wrong.
 
     A hook may name this machine; only the user's own hook (`is_own`) may name another private address.

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from wolo.errors import WoloError
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookResponse
+from wolo.extensions.hooks.response import NO_REASON, NOTHING, HookReply
 from wolo.messages.terminal_text import clean
 
 MOST_CHARS = 60_000
@@ -26,7 +26,7 @@ class _Verdict(Struct, frozen=True):
 
 async def ask(
     hook: Hook, data: bytes, ask_model: Callable[[str, str], Awaitable[str]] | None, timeout_s: float
-) -> HookResponse | str:
+) -> HookReply | str:
     """The model's answer, or a text that describes what went wrong."""
     if ask_model is None:
         return "asks a model, and there is none"
@@ -44,10 +44,10 @@ async def ask(
     return _read(answer)
 
 
-def _read(text: str) -> HookResponse | str:
+def _read(text: str) -> HookReply | str:
     found = re.search(r"\{.*\}", text, re.DOTALL)
     try:
         verdict = msgspec.json.decode(found[0] if found else text, type=_Verdict)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return f'got an answer that is not {{"ok": true}} or {{"ok": false, "reason": …}}: {clean(text)[:200]}'
-    return NOTHING if verdict.ok else HookResponse(decision="deny", reason=clean(verdict.reason).strip() or NO_REASON)
+    return NOTHING if verdict.ok else HookReply(decision="deny", reason=clean(verdict.reason).strip() or NO_REASON)

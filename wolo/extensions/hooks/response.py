@@ -33,7 +33,7 @@ NO_REASON = "No reason given."
 RETRY = "You may try this call again."
 
 
-class HookResponse(Struct, frozen=True, kw_only=True):
+class HookReply(Struct, frozen=True, kw_only=True):
     """Answer of one hook, or of all hooks of an event."""
 
     decision: Word = ""
@@ -56,7 +56,7 @@ class HookResponse(Struct, frozen=True, kw_only=True):
     """Names the parts of the decision that cannot be understood."""
 
 
-NOTHING = HookResponse()
+NOTHING = HookReply()
 
 
 class _Decision(Struct, frozen=True):
@@ -94,17 +94,17 @@ _DECIDES = frozenset(("continue", "decision", "permissionDecision", "behavior", 
 """A part of these names that cannot be understood may have been a denial."""
 
 
-def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> HookResponse | str:
+def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> HookReply | str:
     """The answer of a finished hook, or a text that describes what is wrong with it."""
     stdout = stdout.strip().removeprefix(codecs.BOM_UTF8)
     said, complained = _text(stdout), _text(stderr)
     if exit_code == BLOCKS:
-        return HookResponse(decision="deny", reason=complained or said or NO_REASON)
+        return HookReply(decision="deny", reason=complained or said or NO_REASON)
     if exit_code != 0:
         how = f"ended with status {exit_code}" if exit_code > 0 else f"was ended by signal {-exit_code}"
         return f"{how}: {complained or said}".rstrip(": ")
     if not said.startswith("{"):
-        return HookResponse(context=said) if event in TEXT_IS_CONTEXT else NOTHING
+        return HookReply(context=said) if event in TEXT_IS_CONTEXT else NOTHING
     try:
         answer = _meant(event, msgspec.json.decode(stdout, type=dict[str, Any]))
         check_usable(answer.updated_input, said)
@@ -113,20 +113,20 @@ def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Hoo
         return f"printed JSON that cannot be understood: {clean(str(error))}"
 
 
-def restricted(answer: HookResponse) -> HookResponse:
+def restricted(answer: HookReply) -> HookReply:
     """Removes what a hook may not loosen."""
     decision = "" if answer.decision == "allow" else answer.decision
     return replace(answer, decision=decision, updated_input=None, updated_output=None)
 
 
-def combined(answers: Sequence[HookResponse]) -> HookResponse:
+def combined(answers: Sequence[HookReply]) -> HookReply:
     """Deny beats ask beats allow. Of several changed arguments the last wins."""
     strictest: Word = max((each.decision for each in answers), key=_RANK.__getitem__, default="")
     reasons = (each.reason for each in answers if each.decision == strictest and each.reason)
     changes = [each.updated_input for each in answers if each.updated_input is not None]
     outputs = [each.updated_output for each in answers if each.updated_output is not None]
     watched = [each.watch for each in answers if each.watch is not None]
-    return HookResponse(
+    return HookReply(
         decision=strictest,
         reason="\n".join(dict.fromkeys(reasons)) if strictest else "",
         context="\n\n".join(dict.fromkeys(each.context for each in answers if each.context)),
@@ -139,10 +139,10 @@ def combined(answers: Sequence[HookResponse]) -> HookResponse:
     )
 
 
-def when_late(answer: HookResponse) -> HookResponse:
+def when_late(answer: HookReply) -> HookReply:
     """The output of a hook that nothing waited for: it decides nothing, and the model reads what it says."""
     said = (answer.reason if answer.decision == "deny" else "", answer.context, *answer.notices)
-    return HookResponse(context="\n\n".join(dict.fromkeys(filter(None, said))), notices=answer.notices)
+    return HookReply(context="\n\n".join(dict.fromkeys(filter(None, said))), notices=answer.notices)
 
 
 def _read_fields(table: Mapping[str, Any] | None, form: type[_T], unread: dict[str, Any]) -> _T:
@@ -168,7 +168,7 @@ def _decide(words: Sequence[tuple[str, str | None]], unread: dict[str, Any]) -> 
     return known[0] if known else ""
 
 
-def _meant(event: str, table: Mapping[str, Any]) -> HookResponse:
+def _meant(event: str, table: Mapping[str, Any]) -> HookReply:
     unread: dict[str, Any] = {}
     said = _read_fields(table, _HookOutput, unread)
     specific = _read_fields(said.hookSpecificOutput, _Specific, unread)
@@ -193,7 +193,7 @@ def _meant(event: str, table: Mapping[str, Any]) -> HookResponse:
     if specific.retry and event == "PermissionDenied":
         context = "\n\n".join(filter(None, (RETRY, context)))
     changed = decided.updatedInput if decided and decided.updatedInput is not None else specific.updatedInput
-    return HookResponse(
+    return HookReply(
         decision=decision,
         reason=_short(reason) or (NO_REASON if decision == "deny" else ""),
         context=_short(context),
