@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Places(Struct, frozen=True):
@@ -60,6 +60,24 @@ class Notices:
 
     def __len__(self) -> int:
         return len(self._texts)
+
+
+class Site(Struct, frozen=True):
+    """One start of wolo: where it runs, and with which folders of its own. `find_site` makes it."""
+
+    places: Places
+    root: Path
+    """Of the project; a real path."""
+    cwd: Path
+    """As it was named; may lead over a link."""
+    environ: Mapping[str, str]
+    """As inherited, without stored keys."""
+    notices: Notices = field(default_factory=Notices)
+    """About everything that is read here; replace it to get those of one step."""
+
+    @property
+    def real_cwd(self) -> Path:
+        return Path(os.path.realpath(self.cwd))
 
 
 DATA_VARIABLE = "WOLO_DATA"

@@ -18,7 +18,7 @@ from wolo.cli.subcommands import OTHERS, build_app, grouped, run_subcommand
 from wolo.config.layers import load
 from wolo.diagnostics.installation import this_installation, update_command
 from wolo.errors import UsageError
-from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 GROUPS = tuple(name for name, words in SUBCOMMANDS.items() if words and name != "help")
 
@@ -144,7 +144,7 @@ def test_slip_never_suggests_the_unattended_option(slip: str) -> None:
 
 def test_setting_slip_never_suggests_the_unattended_mode() -> None:
     with pytest.raises(UsageError) as refused:
-        load(find_places(), {}, {}, ["mode=yoloo"])
+        load(find_site(), {}, ["mode=yoloo"])
     assert "Did you mean" not in f"{refused.value.message} {refused.value.hint}"
 
 

@@ -26,6 +26,7 @@ from wolo.guard.rules import Rule, parse_rule
 from wolo.guard.shell.parser import PlainCommand
 from wolo.guard.shell.words import plain_words
 from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 FILES = (".claude/settings.json", ".claude/settings.local.json")
 SECRET = call("read", {"path": "secrets/key"}), text("Done.")
@@ -42,11 +43,11 @@ def trust() -> None:
 
 
 def rules() -> list[str]:
-    return [f"{rule.decision} {rule}" for rule in load(find_places()).rules]
+    return [f"{rule.decision} {rule}" for rule in load(find_site()).rules]
 
 
 def notices() -> str:
-    return "\n".join(load(find_places()).notices)
+    return "\n".join(load(find_site()).notices)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -70,7 +71,7 @@ def test_questions_hold_and_nothing_is_allowed() -> None:
     put({"ask": ["Bash(git push:*)"], "allow": ["Bash(curl:*)", "Edit"], "defaultMode": "bypassPermissions"})
     trust()
     assert rules() == ["ask shell:git push *"]
-    assert load(find_places()).settings.mode == "auto"
+    assert load(find_site()).settings.mode == "auto"
 
 
 def test_paths_belong_to_the_folder_of_the_file() -> None:

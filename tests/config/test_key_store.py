@@ -13,6 +13,7 @@ import pytest
 
 from tests import unprivileged
 from tests.fakes import keyring_in_a_file
+from tests.fakes.sites import site_with
 from wolo.config import key_store, keys
 from wolo.config.key_store import StoredKey
 from wolo.errors import ConfigError
@@ -46,7 +47,7 @@ def test_key_is_kept_private_and_found_again(places: Places) -> None:
     assert key_store.save(places, "zai", "key-one-1234", in_keyring=False) == "keys.toml"
     assert file_of(places).stat().st_mode & 0o777 == 0o600
     assert key_store.read(places, Notices()) == {"zai": StoredKey("keys.toml", "key-one-1234")}
-    assert keys.with_stored_keys({}, places, Notices())["ZAI_API_KEY"] == "key-one-1234"
+    assert keys.with_stored_keys(site_with(places, {}))["ZAI_API_KEY"] == "key-one-1234"
 
 
 def test_comments_order_and_other_keys_stay(places: Places) -> None:
@@ -65,7 +66,7 @@ def test_the_keyring_is_taken_where_there_is_one(places: Places, ring: Path) -> 
     assert key_store.save(places, "zai", "key-in-the-ring", in_keyring=True) == "keyring"
     assert "key-in-the-ring" in ring.read_text()
     assert "key-in-the-ring" not in file_of(places).read_text()
-    assert keys.with_stored_keys({}, places, Notices())["ZAI_API_KEY"] == "key-in-the-ring"
+    assert keys.with_stored_keys(site_with(places, {}))["ZAI_API_KEY"] == "key-in-the-ring"
     assert [each.value for each in keys.written_down(places, {})] == ["key-in-the-ring"]
     assert key_store.remove(places, "zai") == "keyring"
     assert "key-in-the-ring" not in ring.read_text()
@@ -92,7 +93,7 @@ def test_locked_keyring_is_a_notice_without_failure(places: Places, monkeypatch:
     key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
     notices = Notices()
-    assert "ZAI_API_KEY" not in keys.with_stored_keys({}, places, notices)
+    assert "ZAI_API_KEY" not in keys.with_stored_keys(site_with(places, {}, notices=notices))
     assert "The key of zai is in the keyring" in next(iter(notices))
 
 
@@ -101,7 +102,7 @@ def test_keyring_is_not_asked_for_environment_keys(places: Places, monkeypatch: 
     key_store.save(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
     notices = Notices()
-    assert keys.with_stored_keys({"ZAI_API_KEY": "mine"}, places, notices) == {"ZAI_API_KEY": "mine"}
+    assert keys.with_stored_keys(site_with(places, {"ZAI_API_KEY": "mine"}, notices=notices)) == {"ZAI_API_KEY": "mine"}
     assert not notices
 
 

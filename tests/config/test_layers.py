@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.sites import site_with
 from wolo.config.cli_options import Given
 from wolo.config.layers import load, rows
 from wolo.config.schema import Config, Settings
@@ -31,7 +32,7 @@ def write_config(places: Places, text: str | bytes) -> Path:
 
 
 def loaded(places: Places, *sets: str, environ: dict[str, str] | None = None, flags: Given | None = None) -> Config:
-    return load(places, environ or {}, flags or {}, sets, Path.cwd())
+    return load(site_with(places, environ), flags, sets)
 
 
 def complaint(places: Places, *sets: str, environ: dict[str, str] | None = None, flags: Given | None = None) -> str:
@@ -388,8 +389,9 @@ def test_pipe_in_place_of_file_fails_without_waiting(places: Places) -> None:
 
 def test_without_a_file_no_parser_is_loaded() -> None:
     script = (
-        "import sys; from wolo.config.layers import load; from wolo.places import find_places;"
-        "load(find_places(), {}, {'mode': 'ask', 'max_turns': '3'}, ['ui.plain=true']);"
+        "import sys; from wolo.config.layers import load; from wolo.workspace.root import find_site;"
+        "from msgspec.structs import replace;"
+        "load(replace(find_site(), environ={}), {'mode': 'ask', 'max_turns': '3'}, ['ui.plain=true']);"
         "print([name for name in ('tomllib', 'tomlkit', 'difflib', 'pathspec', 'pydantic', 'rich') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

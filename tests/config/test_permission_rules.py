@@ -11,6 +11,7 @@ from wolo.config.layers import load
 from wolo.config.settings_writer import delete_rule, save_rule
 from wolo.errors import ConfigError
 from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ ask = [
 ]
 """
     )
-    rules = load(find_places()).rules
+    rules = load(find_site()).rules
     assert [str(rule) for rule in rules if rule.decision == "allow"] == ["shell:ls *", "shell:git diff *"]
     assert len(rules) == 6
 
@@ -52,7 +53,7 @@ ask = [
 def test_unfitting_example_is_an_error_with_its_line(user_file: Path, written: str, said: str) -> None:
     user_file.write_text(f"[permissions]\n\nallow = [\n  {written},\n]\n")
     with pytest.raises(ConfigError) as caught:
-        load(find_places())
+        load(find_site())
     assert said in caught.value.message
     assert f"{user_file}, line" in caught.value.message
     done = run_wolo("-p", "go")
@@ -62,21 +63,21 @@ def test_unfitting_example_is_an_error_with_its_line(user_file: Path, written: s
 def test_a_kept_rule_may_carry_examples_too(user_file: Path) -> None:
     kept = user_file.with_name("permissions.toml")
     kept.write_text('["*"]\nallow = ["shell:a", { rule = "shell:b *", match = ["b c"] }]\n')
-    assert [str(rule) for rule in load(find_places()).rules] == ["shell:a", "shell:b *"]
+    assert [str(rule) for rule in load(find_site()).rules] == ["shell:a", "shell:b *"]
     kept.write_text('["*"]\nallow = [{ rule = "shell:b *", match = ["c"] }]\n')
     with pytest.raises(ConfigError, match="line 2: the rule does not match"):
-        load(find_places())
+        load(find_site())
     kept.write_text('["*"]\nallow = [5]\n')
     with pytest.raises(ConfigError, match="must be a list of rules"):
-        load(find_places())
+        load(find_site())
 
 
 def test_rule_is_kept_and_forgotten_in_one_place() -> None:
     places, here = find_places(), Path.cwd()
     save_rule(places, here, "shell:a")
     save_rule(places, None, "shell:b")
-    assert [str(rule) for rule in load(places).rules] == ["shell:a", "shell:b"]
-    assert [str(rule) for rule in load(places, cwd=here.parent).rules] == ["shell:b"]
+    assert [str(rule) for rule in load(find_site()).rules] == ["shell:a", "shell:b"]
+    assert [str(rule) for rule in load(find_site(here.parent)).rules] == ["shell:b"]
     assert delete_rule(places, here, "shell:b") == []
     assert delete_rule(places, None, "shell:b") == ["allow"]
-    assert [str(rule) for rule in load(places).rules] == ["shell:a"]
+    assert [str(rule) for rule in load(find_site()).rules] == ["shell:a"]

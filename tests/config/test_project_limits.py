@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fakes.sites import site_with
 from wolo.config import consents
 from wolo.config.cli_options import Given
 from wolo.config.layers import MOST_NAMED, load, rows
@@ -69,7 +70,7 @@ def loaded(
     trusted: bool = True,
 ) -> Config:
     run = {"trust": str(Path.cwd())} if trusted else {}
-    return load(places, environ or {}, {**run, **(flags or {})}, (), cwd or Path.cwd())
+    return load(site_with(places, environ, cwd), {**run, **(flags or {})})
 
 
 def complaint(places: Places) -> str:
@@ -103,7 +104,7 @@ def test_never_trusted_folder_is_not_mentioned(places: Places) -> None:
 def test_home_settings_are_personal_and_reported_so(places: Places, isolated: Path) -> None:
     path = write('mode = "plan"', str(isolated / "home"))
     for cwd in (Path.cwd(), isolated / "home"):
-        config = load(places, {}, {"trust": str(isolated / "home")}, (), cwd)
+        config = load(site_with(places, {}, cwd), {"trust": str(isolated / "home")})
         assert config.settings.mode == "auto"
         assert config.notices == (f"{path} is not read: your settings are those in {places.config / 'config.toml'}.",)
 

@@ -12,6 +12,7 @@ from wolo.config.layers import load
 from wolo.config.settings_writer import save_rule, set_value
 from wolo.errors import ConfigError
 from wolo.places import Places, find_places
+from wolo.workspace.root import find_site
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_value_is_set_read_back_without_other_changes(places: Places) -> None:
     set_value(places, "limits.max_cost", "0.5")
     set_value(places, "model", "c/d")
     set_value(places, "tools.offer", '["read", "write"]')
-    settings = load(places, {}, {}).settings
+    settings = load(find_site()).settings
     assert (settings.model, settings.limits.max_turns, settings.limits.max_cost) == ("c/d", 3, 0.5)
     assert settings.tools.offer == ("read", "write")
     assert path.read_text().startswith('# mine\nmodel = "c/d"  # the good one\n')
@@ -72,8 +73,8 @@ def test_always_persists_in_this_workspace_only(places: Places, isolated: Path) 
     save_rule(places, Path.cwd(), "shell:npm test")
     save_rule(places, Path.cwd(), "write:/etc/x")
     save_rule(places, Path.cwd(), "shell:npm test")
-    assert [str(rule) for rule in load(places, {}, {}).rules] == ["shell:npm test", "write:/etc/x"]
-    assert load(places, {}, {}, cwd=isolated).rules == ()
+    assert [str(rule) for rule in load(find_site()).rules] == ["shell:npm test", "write:/etc/x"]
+    assert load(find_site(isolated)).rules == ()
     assert (places.config / "permissions.toml").stat().st_mode & 0o777 == 0o600
 
 
@@ -81,7 +82,7 @@ def test_always_in_a_subdirectory_covers_the_workspace(places: Places) -> None:
     (Path.cwd() / ".git").mkdir()
     (Path.cwd() / "sub").mkdir()
     save_rule(places, Path.cwd(), "shell:make")
-    assert [str(rule) for rule in load(places, {}, {}, cwd=Path.cwd() / "sub").rules] == ["shell:make"]
+    assert [str(rule) for rule in load(find_site(Path.cwd() / "sub")).rules] == ["shell:make"]
 
 
 def test_a_rule_that_is_none_is_not_kept(places: Places) -> None:
@@ -109,4 +110,4 @@ def test_many_sessions_may_say_always_at_once(places: Places) -> None:
     for each in running:
         each.communicate(timeout=60)
     assert [each.returncode for each in running] == [0] * 4
-    assert len(load(places, {}, {}).rules) == 40
+    assert len(load(find_site()).rules) == 40

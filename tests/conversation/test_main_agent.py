@@ -20,6 +20,7 @@ from wolo.conversation.resources.user_files import as_agent, find_main_agent
 from wolo.errors import UsageError
 from wolo.extensions.agent_files import AgentProfile
 from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 BOSS = "---\nname: boss\ndescription: decides\nmode: primary\ntools: Read, Grep, mcp__hub\nmax_turns: 7\n---\nYou are the boss."
 
@@ -107,27 +108,27 @@ def test_missing_or_task_only_agent_is_named() -> None:
         ("helper", "is for tasks only (mode: subagent)"),
         ("explore", "is for tasks only (mode: subagent)"),
     ):
-        config = layers.load(find_places(), {}, {"agent": name})
+        config = layers.load(find_site(), {"agent": name})
         with pytest.raises(UsageError) as wrong:
-            find_main_agent(config, find_places(), work, work)
+            find_main_agent(config, find_site(work))
         assert said in wrong.value.message
         assert "Agents: boss." in wrong.value.hint
-    config = layers.load(find_places(), {}, {"agent": "bos"})
+    config = layers.load(find_site(), {"agent": "bos"})
     with pytest.raises(UsageError) as near:
-        find_main_agent(config, find_places(), work, work)
+        find_main_agent(config, find_site(work))
     assert "Did you mean boss?" in near.value.hint
 
 
 def test_project_agent_needs_a_trusted_folder() -> None:
     work = Path.cwd()
     write_agent(BOSS, folder=work / ".wolo/agents")
-    config = layers.load(find_places(), {}, {"agent": "boss"})
+    config = layers.load(find_site(), {"agent": "boss"})
     with pytest.raises(UsageError) as untrusted:
-        find_main_agent(config, find_places(), work, work)
+        find_main_agent(config, find_site(work))
     assert "is not trusted" in untrusted.value.hint
     consents.save_trust(find_places(), work, "trusted")
-    config = layers.load(find_places(), {}, {"agent": "boss"})
-    assert find_main_agent(config, find_places(), work, work).is_projects
+    config = layers.load(find_site(), {"agent": "boss"})
+    assert find_main_agent(config, find_site(work)).is_projects
 
 
 def test_command_line_and_replay_work_as_an_agent(provider: ProviderServer) -> None:

@@ -35,7 +35,7 @@ from wolo.models.format_selection import FORMATS, format_of
 from wolo.models.http.transport import Batch, HttpCall
 from wolo.models.protocol import ModelQuestion, NoticeLevel, producer_of, request_for
 from wolo.models.provider import ModelChoice, ProviderSettings
-from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==")
 SENT = base64.b64encode(PNG)[:40]
@@ -231,7 +231,7 @@ async def test_refused_required_attachment_ends_the_turn(provider: ProviderServe
     ],
 )
 async def test_silence_limit_holds_beside_every_other_limit(settings: list[str], first_byte_s: float) -> None:
-    config = layers.load(find_places(), {}, {"base_url": "http://192.0.2.1/v1", "model": "m"}, settings)
+    config = layers.load(replace(find_site(), environ={}), {"base_url": "http://192.0.2.1/v1", "model": "m"}, settings)
     choice, transport = find(config, {}, "m"), Noting()
     stream = HttpModelClient(choice, format_of(choice), transport, ClientOptions(retries=config.settings.retry))
     with pytest.raises(BadRequest):

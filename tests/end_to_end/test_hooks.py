@@ -23,6 +23,7 @@ from tests.fakes.screen import PROMPT, Terminal, pty_wolo
 from wolo.config import consents
 from wolo.conversation.resources import conversation_hooks
 from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 WRITE = {"path": "a.txt", "content": "one"}
 
@@ -643,7 +644,7 @@ def agree() -> None:
     """What a yes at the keyboard keeps."""
     places, root = find_places(), Path.cwd()
     consents.save_trust(places, root, "trusted")
-    for found in conversation_hooks.project_hooks(places, root, root):
+    for found in conversation_hooks.project_hooks(find_site(root)):
         conversation_hooks.save_consent(places, root, found, "yes")
 
 

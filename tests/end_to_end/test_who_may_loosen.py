@@ -19,7 +19,8 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import MODES
 from wolo.guard.rules import Decision, Rule, parse_rule
-from wolo.places import Places, find_places
+from wolo.places import Places, Site, find_places
+from wolo.workspace.root import find_root
 
 MARKER = "marker"
 
@@ -272,8 +273,9 @@ def _complaint(folder: Path, name: str) -> str:
 
     places = Places(folder / "config", folder / "data", folder / "cache", folder / "state")
     try:
-        layers.load(places, {}, {}, (), folder)
-        keys.with_stored_keys({}, places, [])
+        site = Site(places, find_root(folder), folder, {})
+        layers.load(site)
+        keys.with_stored_keys(site)
     except ConfigError as error:
         return error.message
     return "it was read"

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from wolo.config import consents, layers, project
 from wolo.conversation.resources.user_files import search_paths
 from wolo.extensions.agent_files import AgentProfile, Agents, find_agents
 from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.places import find_home, find_places
-from wolo.workspace.root import find_root
+from wolo.workspace.root import find_root, find_site
 
 REVIEWER = """\
 ---
@@ -285,9 +286,8 @@ def test_a_person_reads_no_thousand_notices() -> None:
 
 
 def of_this_directory() -> Agents:
-    places, root = find_places(), find_root(Path.cwd())
-    config = layers.load(places, {}, {}, (), Path.cwd())
-    return find_agents(search_paths(project.AGENTS, config, places, root, Path.cwd()))
+    site = find_site()
+    return find_agents(search_paths(project.AGENTS, layers.load(replace(site, environ={})), site))
 
 
 def test_a_projects_agents_count_once_it_is_trusted() -> None:

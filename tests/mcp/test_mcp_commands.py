@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from wolo.config.configured_servers import wanted_servers
 from wolo.config.consents import save_trust
 from wolo.errors import ConfigError, UsageError
 from wolo.mcp.server import ConfiguredServer, OAuth, Server
-from wolo.places import Notices, find_places
-from wolo.workspace.root import find_root
+from wolo.places import find_places
+from wolo.workspace.root import find_root, find_site
 
 NPX = Server(command="npx", args=("-y", "srv"))
 WEB = Server(url="https://h/mcp")
@@ -29,8 +28,8 @@ def mcp(*words: str) -> int:
 
 def servers(**flags: Any) -> dict[str, ConfiguredServer]:
     given = {"trust": str(find_root()), **flags}
-    config = layers.load(find_places(), os.environ, given, (), Path.cwd())
-    found = wanted_servers(config, find_places(), find_root(), Path(os.path.realpath(Path.cwd())), Notices())
+    site = find_site()
+    found = wanted_servers(layers.load(site, given), site)
     return {each.name: each for each in found}
 
 
@@ -295,6 +294,6 @@ def test_servers_of_other_agents_are_imported(
 def test_unknown_fields_of_a_project_are_named() -> None:
     Path(".mcp.json").write_text('{"mcpServers": {"x": {"command": "y", "autoApprove": ["a"], "description": "d", "_note": 1}}}')
     save_trust(find_places(), find_root(), "trusted")
-    notices = Notices()
-    wanted_servers(layers.load(find_places()), find_places(), find_root(), find_root(), notices)
-    assert list(notices) == [".mcp.json: the MCP server x: ignored: autoApprove."]
+    site = find_site()
+    wanted_servers(layers.load(site), site)
+    assert list(site.notices) == [".mcp.json: the MCP server x: ignored: autoApprove."]

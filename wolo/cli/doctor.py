@@ -115,9 +115,9 @@ def _versions() -> dict[str, str]:
 
 def _settings() -> list[dict[str, Any]]:
     from wolo.config import layers
-    from wolo.places import find_places
+    from wolo.workspace.root import find_site
 
-    rows = layers.rows(layers.load(find_places()))
+    rows = layers.rows(layers.load(find_site()))
     return [{"key": key, "value": value, "source": source} for key, value, source in rows]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,9 +29,9 @@ def list_models(
     """
     from wolo.config import layers
     from wolo.diagnostics import model_info
-    from wolo.places import find_places
+    from wolo.workspace.root import find_site
 
-    found = [each for each in model_info.models_here(layers.load(find_places())) if model_info.matches(each, pattern)]
+    found = [each for each in model_info.models_here(layers.load(find_site())) if model_info.matches(each, pattern)]
     if as_json:
         print_json([model_info.row(each) for each in found])
         return
@@ -52,10 +51,10 @@ def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json
     """
     from wolo.config import layers
     from wolo.diagnostics import model_info
-    from wolo.places import find_places
+    from wolo.workspace.root import find_site
 
-    places = find_places()
-    facts = model_info.of_model(name, places, layers.load(places))
+    site = find_site()
+    facts = model_info.of_model(name, site, layers.load(site))
     if as_json:
         print_json(facts)
         return
@@ -131,17 +130,17 @@ def _choose(url: str, model: str, api_key: str, api: str) -> ModelChoice:
     """The model without the results of earlier probes."""
     from wolo.config import keys, layers
     from wolo.conversation.resources.model_selection import choose, find
-    from wolo.places import Notices, find_places
+    from wolo.workspace.root import find_site
 
     if url and "://" not in url:
         raise UsageError(f"`{url}` is not a URL.", hint=f"A URL begins with http:// or https://; to name a model, use -m {url}.")
-    places = find_places()
     given: dict[str, str | bool | list[str]] = {"base_url": url, "api_key": api_key, "api": api, "model": model}
     given = {name: value for name, value in given.items() if value}
     if url and not model:
         given["model"] = _only_model(url, api_key)
-    config = layers.load(places, os.environ, given)
-    environ = keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers)
+    site = find_site()
+    config = layers.load(site, given)
+    environ = keys.with_stored_keys(site, config.settings.providers)
     return find(config, environ, choose(config, environ).label, follows_card=False)
 
 

@@ -17,9 +17,9 @@ app = typer.Typer(rich_markup_mode=None)
 def show(as_json: AsJson = False) -> None:
     """List every setting with its value and source."""
     from wolo.config import layers
-    from wolo.places import find_places
+    from wolo.workspace.root import find_site
 
-    config = layers.load(find_places())
+    config = layers.load(find_site())
     for notice in config.notices:
         print_message(notice)
     rows: list[tuple[str, Any, str]] = list(layers.rows(config))
@@ -45,16 +45,16 @@ def set_one(
     """Change one setting in your config.toml."""
     from wolo.config import layers
     from wolo.config.settings_writer import write_setting
-    from wolo.places import find_places
+    from wolo.workspace.root import find_site
 
-    places = find_places()
-    name = write_setting(places, key, value)
-    config = layers.load(places)
+    site = find_site()
+    name = write_setting(site.places, key, value)
+    config = layers.load(site)
     held = next((row for row in layers.rows(config) if row[0] == name), None)
     if held is None:
         return
     print_line(f"{name} = {_shown(held[1])}")
-    if str(places.config / "config.toml") not in held[2]:
+    if str(site.places.config / "config.toml") not in held[2]:
         print_message(f"Saved, but overridden here by {held[2]}.")
 
 

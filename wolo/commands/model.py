@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
@@ -19,7 +18,7 @@ from wolo.models.capabilities import LOCAL
 from wolo.models.catalog_files import did_you_mean
 from wolo.models.http.server_lookup import served_models
 from wolo.models.provider import ModelChoice
-from wolo.places import Notices, find_places
+from wolo.workspace.root import find_site
 
 
 async def _run(context: CommandContext, rest: str) -> Outcome:
@@ -40,7 +39,7 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
 
     If the server lists none, any name with a provider is accepted. Blocks.
     """
-    environ = keys.with_stored_keys(os.environ, find_places(), Notices(), config.settings.providers)
+    environ = keys.with_stored_keys(find_site(), config.settings.providers)
     choice = find(config, environ, spec, follows_card=False)
     wanted = choice.model.id
     if choice.label == current or choice.model in choice.provider.models or choice.provider.name == LOCAL:

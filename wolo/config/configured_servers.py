@@ -15,13 +15,13 @@ from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
 from wolo.mcp.server import ConfiguredServer, Server, check, fingerprint
-from wolo.places import Notices, Places
+from wolo.places import Notices, Places, Site
 
 _OPTION = "--mcp-config"
 
 
-def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notices: Notices) -> tuple[ConfiguredServer, ...]:
-    """`root` and `cwd` are real paths. Of one name, the command line wins over this project's own, these over the user's
+def wanted_servers(config: Config, site: Site) -> tuple[ConfiguredServer, ...]:
+    """Of one name, the command line wins over this project's own, these over the user's
     settings, and all of them over the project's files.
 
     Raises ConfigError for an invalid server in the user's settings.
@@ -29,19 +29,19 @@ def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notice
     given = config.given_servers or {}
     brought = {name: ConfiguredServer(name=name, server=each, source=_OPTION, scope="run") for name, each in given.items()}
     if config.only_given_servers:
-        return _with_notices(brought, notices)
+        return _with_notices(brought, site.notices)
     found: dict[str, ConfiguredServer] = {}
     if config.trusts_project:
-        found = {each.name: each for each in _of_project(places, root, cwd, notices)}
-    if places.plugin_index.exists():
+        found = {each.name: each for each in _of_project(site)}
+    if site.places.plugin_index.exists():
         from wolo.config.plugins.installed import allowed_servers  # noqa: PLC0415  # most users have no plugins
 
         taken = {*found, *config.settings.mcp_servers}
-        found |= {each.name: replace(each, scope="plugin") for each in allowed_servers(places, taken, notices)}
-    own = _of_user(config, places, cwd) | _of_user_here(places, root, cwd, found, notices) | brought
+        found |= {each.name: replace(each, scope="plugin") for each in allowed_servers(site.places, taken, site.notices)}
+    own = _of_user(config, site) | _of_user_here(site, found) | brought
     for name in own.keys() & found.keys():
-        notices.add(f"{found[name].source}: its MCP server {name} is not used: your settings define one of that name.")
-    return _with_notices(found | own, notices)
+        site.notices.add(f"{found[name].source}: its MCP server {name} is not used: your settings define one of that name.")
+    return _with_notices(found | own, site.notices)
 
 
 def _with_notices(found: dict[str, ConfiguredServer], notices: Notices) -> tuple[ConfiguredServer, ...]:
@@ -52,27 +52,26 @@ def _with_notices(found: dict[str, ConfiguredServer], notices: Notices) -> tuple
     return tuple(found.values())
 
 
-def _of_user(config: Config, places: Places, cwd: Path) -> dict[str, ConfiguredServer]:
+def _of_user(config: Config, site: Site) -> dict[str, ConfiguredServer]:
     found = {}
     for name, server in config.settings.mcp_servers.items():
         keys = [source for key, source in config.sources.items() if _is_about(key, name)]
         source = keys[0] if keys else "the settings"
         check(name, server, source)
-        named_in = places.config if _runs_relative_program(server, cwd, places.config) else None
+        folder = site.places.config
+        named_in = folder if _runs_relative_program(server, site.real_cwd, folder) else None
         found[name] = ConfiguredServer(name=name, server=server, source=source, named_in=named_in)
     return found
 
 
-def _of_user_here(
-    places: Places, root: Path, cwd: Path, of_others: dict[str, ConfiguredServer], notices: Notices
-) -> dict[str, ConfiguredServer]:
+def _of_user_here(site: Site, of_others: dict[str, ConfiguredServer]) -> dict[str, ConfiguredServer]:
     """Also switches off servers of the project and of plugins that the user disabled."""
-    path = places.config / "mcp_servers.toml"
+    path = site.places.config / "mcp_servers.toml"
     if not path.exists():
         return {}
     from wolo.config.server_scopes import read_local  # noqa: PLC0415  # most users have none
 
-    local = read_local(places, root, notices)
+    local = read_local(site.places, site.root, site.notices)
     for name in local.disabled & of_others.keys():
         of_others[name] = replace(of_others[name], server=replace(of_others[name].server, enabled=False))
     return {
@@ -81,7 +80,7 @@ def _of_user_here(
             server=server,
             source=str(path),
             scope="local",
-            named_in=root if _runs_relative_program(server, cwd, root) else None,
+            named_in=site.root if _runs_relative_program(server, site.real_cwd, site.root) else None,
         )
         for name, server in local.servers.items()
     }
@@ -118,9 +117,10 @@ def _consent_key(wanted: ConfiguredServer) -> str:
     return f"mcp server {fingerprint(wanted)}"
 
 
-def _of_project(places: Places, root: Path, cwd: Path, notices: Notices) -> Iterator[ConfiguredServer]:
+def _of_project(site: Site) -> Iterator[ConfiguredServer]:
     """The nearest last. An unusable file is reported and does not affect others."""
-    for folder in project.folders(root, cwd):
+    root = site.root
+    for folder in project.folders(root, site.real_cwd):
         for place in project.MCP_SERVERS.places:
             path = folder / place
             if not path.exists():
@@ -129,14 +129,14 @@ def _of_project(places: Places, root: Path, cwd: Path, notices: Notices) -> Iter
 
             where = project.on_one_line(path.relative_to(root))
             try:
-                for name, server in read_servers(project.read_file(path, root), where, notices):
+                for name, server in read_servers(project.read_file(path, root), where, site.notices):
                     brought = ConfiguredServer(
                         name=name, server=server, source=where, folder=folder, scope="project", is_allowed=False
                     )
-                    is_allowed = consents.consent_to(places, root, _consent_key(brought), notices) == "yes"
+                    is_allowed = consents.consent_to(site.places, root, _consent_key(brought), site.notices) == "yes"
                     yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:
-                notices.add(error.message)
+                site.notices.add(error.message)
 
 
 def _runs_relative_program(server: Server, cwd: Path, named_in: Path) -> bool:

@@ -19,7 +19,7 @@ from wolo.extensions.custom_tools.custom_tool import CustomTool, FileProcess
 from wolo.extensions.custom_tools.tool_listing import ToolFile, described, list_tools
 from wolo.extensions.custom_tools.tool_packages import find_installed
 from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
-from wolo.places import TOOL_PACKAGES, Notices, Places, installation_state, package_folders
+from wolo.places import TOOL_PACKAGES, Notices, Places, Site, installation_state, package_folders
 from wolo.tools.tool import FIND_TOOLS
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION
 from wolo.workspace.processes.command_environment import command_environment
@@ -54,17 +54,17 @@ class FoundTools(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
-def find_files(config: Config, places: Places, root: Path, cwd: Path) -> list[CustomToolFile]:
+def find_files(config: Config, site: Site) -> list[CustomToolFile]:
     """The nearest file first. Reads nothing of an untrusted project, and runs nothing."""
-    found = project_files(places, root, cwd) if config.trusts_project else []
-    own = places.config / "tools"
+    found = project_files(site) if config.trusts_project else []
+    own = site.places.config / "tools"
     found += [_own_file(path) for path in _python_files(own)]
-    return [*found, *_entry_points(places)]
+    return [*found, *_entry_points(site.places)]
 
 
-def project_files(places: Places, root: Path, cwd: Path) -> list[CustomToolFile]:
-    folders = [folder / place for folder in project.folders(root, Path(os.path.realpath(cwd))) for place in project.TOOLS.places]
-    return [_project_file(path, places, root) for folder in reversed(folders) for path in _python_files(folder)]
+def project_files(site: Site) -> list[CustomToolFile]:
+    folders = [folder / place for folder in project.folders(site.root, site.real_cwd) for place in project.TOOLS.places]
+    return [_project_file(path, site.places, site.root) for folder in reversed(folders) for path in _python_files(folder)]
 
 
 def save_consent(places: Places, root: Path, found: CustomToolFile, answer: consents.Consent) -> None:
@@ -72,10 +72,10 @@ def save_consent(places: Places, root: Path, found: CustomToolFile, answer: cons
     consents.save_consent(places, root, _asked(found.file), answer)
 
 
-async def find_tools(files: Sequence[CustomToolFile], config: Config, places: Places, root: Path, cwd: Path) -> FoundTools:
+async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site) -> FoundTools:
     """Lists the tools of all files that may run. A problem costs its file or function only."""
-    processes = Processes(places.state / "tools")
-    walls = _Walls(config, places, root)
+    processes = Processes(site.places.state / "tools")
+    walls = _Walls(config, site.places, site.root)
     tools: dict[str, CustomTool] = {}
     notices = Notices()
     waiting = [each.file.source for each in files if each.standing == "needs consent" and not each.problem]
@@ -91,7 +91,7 @@ async def find_tools(files: Sequence[CustomToolFile], config: Config, places: Pl
             continue
         enclose = SandboxedCommand if each.file.declares_effects else walls.enclose
         env = command_environment(os.environ)
-        listing = await list_tools(each.file, places.cache / "tools", processes, env, cwd, enclose)
+        listing = await list_tools(each.file, site.places.cache / "tools", processes, env, site.real_cwd, enclose)
         notices.extend(described(each.file, problem) for problem in listing.problems)
         process = FileProcess(each.file, processes)
         for listed in listing.tools:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from wolo.errors import ConfigError, UsageError
 from wolo.mcp.server import Server
 from wolo.mcp.server_entries import entries_of, read_entries
-from wolo.places import Notices, find_home
+from wolo.places import Site, find_home
 
 MAX_BYTES = 8 * 1024 * 1024
 """Claude Code keeps histories in the same file."""
@@ -36,29 +36,29 @@ class _ServerFile(Struct, frozen=True):
     scope: Literal["local", "user"]
 
 
-def find_foreign(wanted: str, root: Path, cwd: Path, notices: Notices) -> Iterator[ForeignServer]:
+def find_foreign(wanted: str, site: Site) -> Iterator[ForeignServer]:
     """`wanted`: an agent, a file, or empty for every agent; the first server of a name counts.
 
     Raises UsageError for an unknown agent, and ConfigError for a file that was named and cannot be read.
     """
-    files = list(_files(root))
+    files = list(_files(site.root))
     agents = dict.fromkeys(file.agent for file in files)
     if wanted and wanted not in agents:
-        path = cwd / Path(os.path.expanduser(wanted))  # noqa: PTH111  # Path.expanduser raises for unknown users
+        path = site.cwd / Path(os.path.expanduser(wanted))  # noqa: PTH111  # Path.expanduser raises for unknown users
         if not path.is_file():
             raise UsageError(f"There is no agent and no file {wanted}.", hint=f"Agents: {', '.join(agents)}")
-        yield from _read(_ServerFile("", path, "user"), root, notices)
+        yield from _read(_ServerFile("", path, "user"), site)
         return
     seen: set[str] = set()
     for file in files:
         if wanted in ("", file.agent) and file.path.is_file():
             try:
-                for each in _read(file, root, notices):
+                for each in _read(file, site):
                     if each.name not in seen:
                         seen.add(each.name)
                         yield each
             except ConfigError as error:
-                notices.add(error.message)
+                site.notices.add(error.message)
 
 
 def _files(root: Path) -> Iterator[_ServerFile]:
@@ -89,15 +89,15 @@ def _files(root: Path) -> Iterator[_ServerFile]:
     yield _ServerFile("kimi", home / ".kimi/mcp.json", "user")
 
 
-def _read(file: _ServerFile, root: Path, notices: Notices) -> Iterator[ForeignServer]:
+def _read(file: _ServerFile, site: Site) -> Iterator[ForeignServer]:
     """Raises ConfigError."""
     source = str(file.path)
     document = _document(file.path)
     groups = [(file.scope, _entries(document, source))]
-    if isinstance(projects := document.get("projects"), dict) and isinstance(here := projects.get(str(root)), dict):
+    if isinstance(projects := document.get("projects"), dict) and isinstance(here := projects.get(str(site.root)), dict):
         groups.insert(0, ("local", _entries(here, source)))  # Claude Code's local scope
     for scope, entries in groups:
-        for name, server in read_entries({_fit_name(name): entry for name, entry in entries.items()}, source, notices):
+        for name, server in read_entries({_fit_name(name): entry for name, entry in entries.items()}, source, site.notices):
             fixed = replace(server, transport="sse") if file.agent == "gemini" and _is_gemini_sse(entries, name) else server
             yield ForeignServer(name, fixed, source, scope)
 

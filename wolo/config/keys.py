@@ -15,32 +15,30 @@ from wolo.messages.secret_values import MIN_CHARS, Secret, is_secret_name
 from wolo.models import secret_references
 from wolo.models.catalog_files import Overrides, load
 from wolo.models.provider import ModelChoice
-from wolo.places import Notices, Places
+from wolo.places import Places, Site
 
 SEARCH_KEYS: Mapping[str, str] = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY", "exa": "EXA_API_KEY"}
 """Variables of the keys of search services, which may stand among those of providers."""
 
 
-def with_stored_keys(
-    environ: Mapping[str, str], places: Places, notices: Notices, overrides: Overrides | None = None
-) -> Mapping[str, str]:
+def with_stored_keys(site: Site, overrides: Overrides | None = None) -> Mapping[str, str]:
     """Adds stored keys to the environment, which takes precedence.
 
     A custom provider in `overrides` needs a variable in its `key_env`. Raises ConfigError for a file others can write, and for a
     key that is not text.
     """
     found: dict[str, str] = {}
-    for name, stored in key_store.read(places, notices).items():
+    for name, stored in key_store.read(site.places, site.notices).items():
         try:
             variables = (SEARCH_KEYS[name],) if name in SEARCH_KEYS else load(name, overrides).key_env
         except ConfigError:
-            notices.add(f"There is a stored key for {name}, which is not a provider: `wolo auth logout {name}` removes it.")
+            site.notices.add(f"There is a stored key for {name}, which is not a provider: `wolo auth logout {name}` removes it.")
             continue
-        if not variables or any(environ.get(variable, "").strip() for variable in variables):
+        if not variables or any(site.environ.get(variable, "").strip() for variable in variables):
             continue
-        if key := key_store.fetch(name, stored, notices):
+        if key := key_store.fetch(name, stored, site.notices):
             found[variables[0]] = key
-    return {**environ, **found} if found else environ
+    return {**site.environ, **found} if found else site.environ
 
 
 def sent_with(*choices: ModelChoice | None) -> Iterator[Secret]:

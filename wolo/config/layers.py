@@ -31,7 +31,7 @@ from wolo.messages.secret_values import is_secret_name
 from wolo.messages.terminal_text import clean_line
 from wolo.models import headers, secret_references
 from wolo.models.address import display_url
-from wolo.places import Notices, Places, find_home
+from wolo.places import Notices, Places, Site, find_home
 from wolo.workspace.root import find_root
 
 ENVIRONMENT = {"WOLO_MODEL": "model", "WOLO_MODE": "mode"}
@@ -62,31 +62,22 @@ MOST_NAMED = 20
 HIDDEN = "(hidden)"
 
 
-def load(
-    places: Places,
-    environ: Mapping[str, str] | None = None,
-    flags: Given | None = None,
-    sets: Iterable[str] = (),
-    cwd: Path | None = None,
-) -> Config:
+def load(site: Site, flags: Given | None = None, sets: Iterable[str] = ()) -> Config:
     """Ignores `flags` that are not settings. `trust` in them names the folder that is trusted for this run.
 
     Raises ConfigError: an unusable setting is never ignored.
     """
-    environ = os.environ if environ is None else environ
     flags = {} if flags is None else flags
-    folder = Path(os.path.realpath(cwd or Path.cwd()))
-    root = find_root(folder)
-    found = _Layers(root)
-    _add_user_file(found, places.config / "config.toml")
-    _notice_misplaced(found, places)
-    found.rules += read_saved_rules(places.config / "permissions.toml", root, found.notices)
-    _add_project(found, places, root, folder, flags)
-    _add_environment(found, environ)
+    found = _Layers(site.root)
+    _add_user_file(found, site.places.config / "config.toml")
+    _notice_misplaced(found, site.places)
+    found.rules += read_saved_rules(site.places.config / "permissions.toml", site.root, found.notices)
+    _add_project(found, site, flags)
+    _add_environment(found, site.environ)
     _add_flags(found, flags)
     for text in sets:
         _add_set(found, text)
-    config = found.config(_endpoint(found, environ, flags))
+    config = found.config(_endpoint(found, site.environ, flags))
     return _with_given_servers(config, flags) if flags.get("mcp_config") or flags.get("strict_mcp_config") else config
 
 
@@ -183,12 +174,13 @@ def _notice_misplaced(found: _Layers, places: Places) -> None:
         found.notices.add(f"{misplaced} is not read: your settings are those in {places.config / 'config.toml'}.")
 
 
-def _add_project(found: _Layers, places: Places, root: Path, cwd: Path, flags: Given) -> None:
+def _add_project(found: _Layers, site: Site, flags: Given) -> None:
     """Reads nothing before the user has trusted the folder."""
+    root, cwd = site.root, site.real_cwd
     found_files = project.find(root, cwd)
     if not found_files:
         return
-    answer = "trusted" if flags.get("trust") == str(root) else consents.trust_in(places, root, found.notices)
+    answer = "trusted" if flags.get("trust") == str(root) else consents.trust_in(site.places, root, found.notices)
     found.trusts_project = answer == "trusted"
     if answer is None:
         found.notices.add(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.agent.agent import AgentLoop
 from wolo.agent.agent_services import MessageHistory
@@ -61,7 +62,7 @@ from wolo.extensions.skill_files import Skills
 from wolo.guard.judge import Judge
 from wolo.guard.secrets.redactor import Secrets
 from wolo.models.protocol import ModelClient
-from wolo.places import Notices
+from wolo.places import Notices, Site
 from wolo.tools.tool import CommandSandbox, EditChecks, ExternalTool, ShellState, ToolServices
 from wolo.tools.tool_values import AskQuestions, Question, Replies
 from wolo.workspace.files.file_reading import FileLedger
@@ -79,7 +80,7 @@ async def open_conversation(options: StartOptions) -> Conversation:
     state = prepare_start(options)
     try:
         found = await find_servers(
-            *(state.config, state.workspace, state.cwd, state.places, options.servers),
+            *(state.config, state.workspace, state.site, options.servers),
             attended=options.attended,
             was_asked=options.was_asked,
         )
@@ -87,9 +88,7 @@ async def open_conversation(options: StartOptions) -> Conversation:
         state.sink.close()
         raise
     try:
-        conversation = _assemble_conversation(
-            state, found, await find_custom_tools(state.config, state.places, state.workspace, state.cwd)
-        )
+        conversation = _assemble_conversation(state, found, await find_custom_tools(state.config, state.site))
         await connect_servers(found.servers, state.workspace, conversation.agent.services)
         return conversation
     except BaseException:
@@ -117,11 +116,11 @@ class _Environment(Struct, frozen=True, kw_only=True):
 
 def _prepare_environment(state: StartupState, found: FoundServers) -> _Environment:
     config, workspace, cwd, places, options = state.config, state.workspace, state.cwd, state.places, state.options
-    user_files = UserFiles(config, places, workspace.root, cwd)
+    user_files = UserFiles(config, state.site)
     skills = user_files.skills(state.choice)
     outputs, skill_folders = state.sink.outputs, own_folders(skills.found, places)
     shown = (outputs, *skill_folders)
-    judge = make_judge(config, state.sandbox_plan.mode, workspace, cwd, places, outputs, skill_folders)
+    judge = make_judge(config, state.sandbox_plan.mode, workspace, state.site, outputs, skill_folders)
     if state.agent is not None and state.agent.ceiling is not None:
         judge = judge.under(state.agent.ceiling)
     search_key = state.web_search.key if state.web_search else ""
@@ -132,13 +131,13 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
     shell = options.shell.go_on(cwd) if options.shell else new_shell(cwd, places.state, secrets)
     compactor = Compactor(config.settings.context, config.settings.compaction, options.cut or cut_of(state.sink.compaction))
     history = MessageHistory(compactor, lambda: state.sink.unloaded().messages)
-    notices = Notices()
+    site = replace(state.site, notices=Notices())
     agents = user_files.agents(state.choice)
-    own_hooks = _hooks_of_components(state, user_files, skills, agents, notices)
+    own_hooks = _hooks_of_components(state, user_files, skills, agents, site)
     if own_hooks:
         skills, agents = user_files.skills(state.choice), user_files.agents(state.choice)
     hooks = ConversationHooks(
-        (*find_hooks(config, places, workspace.root, cwd, notices), *own_hooks),
+        (*find_hooks(config, site), *own_hooks),
         *(workspace, shell, passed_variables(config), history),
         before=options.hooks,
     )
@@ -157,18 +156,16 @@ def _prepare_environment(state: StartupState, found: FoundServers) -> _Environme
         hooks=hooks,
         sandbox=sandbox,
         tracking=track_files(places, workspace, state.sink),
-        notices=(*found.notices, *notices, *notices_about(hooks.sets, cwd, was_asked=options.was_asked)),
+        notices=(*found.notices, *site.notices, *notices_about(hooks.sets, cwd, was_asked=options.was_asked)),
     )
 
 
-def _hooks_of_components(
-    state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, notices: Notices
-) -> list[HookSet]:
+def _hooks_of_components(state: StartupState, user_files: UserFiles, skills: Skills, agents: Agents, site: Site) -> list[HookSet]:
     """The hooks of skills and agents; where they do not run, it is not used. Raises UsageError for the conversation's agent."""
     profiles = {each.name: each for each in (*agents.found, *filter(None, (state.agent,)))}
     if not any(each.hooks for each in skills.found) and not any(each.hooks for each in profiles.values()):
         return []
-    found = component_hooks(skills.found, profiles.values(), state.places, state.workspace.root, notices)
+    found = component_hooks(skills.found, profiles.values(), site)
     running = {each.active_with[0] for each in found if each.runs}
     known = {f"skill {each.name}": each.hooks for each in skills.found} | {
         f"agent {name}": each.hooks for name, each in profiles.items()
@@ -192,9 +189,8 @@ def _assemble_conversation(state: StartupState, found: FoundServers, custom: Fou
     reader = instruction_reader(
         *(
             state.config,
-            state.places,
+            state.site,
             state.workspace,
-            state.cwd,
             state.choice,
             lambda path: judge.rule_against_reading(path) is None,
         ),
@@ -340,7 +336,7 @@ def _build_prefix(
     custom_tools: Sequence[ExternalTool],
 ) -> RequestPrefix:
     return build_prefix(
-        *(state.config, state.places, state.workspace.root, state.cwd, prompts),
+        *(state.config, state.site, prompts),
         calls_in_text=state.choice.format == "xml",
         edit_tool=state.choice.edit_tool,
         most_tools=state.choice.most_tools,

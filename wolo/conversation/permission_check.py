@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from wolo.guard.rules import TOOLS, Rule, Verdict
 from wolo.places import find_places
 from wolo.tools.tool import ShellState
 from wolo.tools.tool_values import BUILTIN, SubagentOffer
-from wolo.workspace.root import Workspace, find_root
+from wolo.workspace.root import Workspace, find_site
 
 if TYPE_CHECKING:
     from wolo.conversation.user_command import CommandRights
@@ -92,10 +91,10 @@ def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
 
 def open_permission_check(given: Given) -> PermissionCheck:
     """Resolves rules, mode and sandbox as a conversation would here. Raises ConfigError and UsageError."""
-    places, cwd = find_places(), Path.cwd()
-    config = layers.load(places, os.environ, given, (), cwd)
-    workspace = Workspace(find_root(cwd), (), cwd)
-    enclosure = plan_sandbox(config, workspace, places)
-    own = places.own
-    judge = Judge(enclosure.mode, config.rules, workspace.root, cwd=cwd, own_places=own, confine=enclosure.confine)
+    site = find_site()
+    config = layers.load(site, given)
+    workspace = Workspace(site.root, (), site.cwd)
+    enclosure = plan_sandbox(config, workspace, site.places)
+    own = site.places.own
+    judge = Judge(enclosure.mode, config.rules, workspace.root, cwd=site.cwd, own_places=own, confine=enclosure.confine)
     return PermissionCheck(judge, config, workspace)

@@ -7,8 +7,9 @@ import platform
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from wolo import __version__
 from wolo.config import keys, layers
@@ -30,7 +31,7 @@ from wolo.places import Notices, find_places
 from wolo.sessions import migrations, salvage
 from wolo.sessions.database_file import quarantine_path
 from wolo.sessions.store import Store
-from wolo.workspace.root import Workspace, find_root
+from wolo.workspace.root import Workspace, find_site
 
 Report = Mapping[str, Any]
 """Schema of `wolo doctor --json`."""
@@ -99,13 +100,13 @@ def lines(report: Report) -> Iterator[str]:
 
 def _mcp_servers(problems: Notices) -> list[dict[str, Any]]:
     """Reports the last known state; starts no server."""
-    notices = Notices()
+    site = find_site()
     try:
-        found = servers_here({}, notices)
+        found = servers_here({}, site)
     except WoloError as error:
         problems.add(error.message)
         return []
-    problems.extend([notice for notice in notices if notice not in problems])
+    problems.extend([notice for notice in site.notices if notice not in problems])
     rows = [(each, last_known(each)) for each in found]
     problems.extend(
         f"The MCP server {each.name} failed last time: {clean_line(known.why) or 'unknown reason'}."
@@ -118,15 +119,15 @@ def _mcp_servers(problems: Notices) -> list[dict[str, Any]]:
 
 def _sandbox() -> dict[str, Any]:
     """Tests the sandbox of this machine, without cached results."""
-    places = find_places()
+    site = find_site()
     try:
-        is_off = layers.load(places).settings.sandbox.backend == "off"
+        is_off = layers.load(site).settings.sandbox.backend == "off"
     except WoloError:
         is_off = False  # whoever looks for the model says why
     if is_off:
         found = SandboxSelection(tried=("Disabled in the settings (sandbox.backend).",))
     else:
-        found = find((find_root(Path.cwd()),), places.state, None)
+        found = find((site.root,), site.places.state, None)
     return {
         "backend": found.backend,
         "whole": found.make is not None and found.is_whole,
@@ -181,9 +182,10 @@ def _sqlite(problems: Notices) -> dict[str, Any]:
 
 def _keys(problems: Notices) -> dict[str, str]:
     """Providers with a key, in order of preference, with its source."""
+    site = replace(find_site(), notices=problems)
     try:
-        config = layers.load(find_places())
-        environ = keys.with_stored_keys(os.environ, find_places(), problems, config.settings.providers)
+        config = layers.load(site)
+        environ = keys.with_stored_keys(site, config.settings.providers)
     except WoloError:
         return {}  # whoever looks for the model says why
     problems.extend(config.notices)
@@ -200,13 +202,13 @@ def _model(problems: Notices) -> str | None:
 
 def _hooks(problems: Notices) -> list[dict[str, Any]]:
     """Each file with hooks, whether they run, and with which skill or agent."""
-    notices = Notices()
+    site = find_site()
     try:
-        sets = hooks_here({}, notices)
+        sets = hooks_here({}, site)
     except WoloError as error:
         problems.add(error.message)
         return []
-    problems.extend([each for each in (*notices, *find_problems(sets, Path.cwd())) if each not in problems])
+    problems.extend([each for each in (*site.notices, *find_problems(sets, site.cwd)) if each not in problems])
     return [
         {
             "source": each.source,
@@ -220,12 +222,12 @@ def _hooks(problems: Notices) -> list[dict[str, Any]]:
 
 def _web_search(problems: Notices) -> str | None:
     """The search service and its host, if it can be used."""
-    places = find_places()
+    site = find_site()
     try:
-        config = layers.load(places)
+        config = layers.load(site)
         if config.settings.web_search == WebSearchSettings():
             return None
-        environ = keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers)
+        environ = keys.with_stored_keys(site, config.settings.providers)
         service = find_search_service(config, environ, problems)
     except WoloError as error:
         problems.add(f"{error.message} {error.hint}".strip())
@@ -235,13 +237,13 @@ def _web_search(problems: Notices) -> str | None:
 
 def _language_servers(problems: Notices) -> list[str]:
     """Installed servers, unless they are switched off; starts none."""
-    cwd = Path.cwd()
+    site = find_site()
     try:
-        config = layers.load(find_places())
+        config = layers.load(site)
     except WoloError:
         return []  # whoever looks for the model says why
     if not config.settings.lsp.enabled:
         return []
-    workspace = Workspace(find_root(cwd), (), cwd)
+    workspace = Workspace(site.root, (), site.cwd)
     problems.extend(edit_checks.problems_of(config, workspace))
     return [each.name for each in edit_checks.find_installed(config, workspace)]

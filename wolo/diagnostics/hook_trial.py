@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,10 +24,10 @@ from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS, FILE_CHANGED
 from wolo.extensions.hooks.hook_runner import HookEnvironment, HookRunner, RegisteredHook
 from wolo.extensions.hooks.response import HookReply, combined, when_late
 from wolo.guard.secrets.redactor import Secrets
-from wolo.places import Notices, find_places
+from wolo.places import Site, find_places
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.process_runner import Processes
-from wolo.workspace.root import Workspace, find_root
+from wolo.workspace.root import Workspace, find_root, find_site
 
 _WOLO_NAMES = {name: ours for ours, name in CLAUDE_NAMES.items()}
 
@@ -38,14 +37,13 @@ class HookTrial(Struct, frozen=True):
     answer: HookReply
 
 
-def hooks_here(given: Given, notices: Notices) -> tuple[HookSet, ...]:
+def hooks_here(given: Given, site: Site) -> tuple[HookSet, ...]:
     """All hooks of a run in this directory, with those of skills and agents. Raises ConfigError."""
-    places, root, cwd = find_places(), find_root(), Path.cwd()
-    config = layers.load(places, os.environ, given)
-    notices.extend(config.notices)
-    sets = find_hooks(config, places, root, cwd, notices)
-    files = UserFiles(config, places, root, cwd)
-    return (*sets, *component_hooks(files.skills().found, files.all_agents().found, places, root, notices))
+    config = layers.load(site, given)
+    site.notices.extend(config.notices)
+    sets = find_hooks(config, site)
+    files = UserFiles(config, site)
+    return (*sets, *component_hooks(files.skills().found, files.all_agents().found, site))
 
 
 async def try_hooks(
@@ -124,11 +122,11 @@ def _sample(event: str, cwd: Path) -> dict[str, Any]:
 
 async def _ask(prompt: str, model: str) -> str:
     """Raises WoloError."""
-    places = find_places()
-    config = layers.load(places, os.environ, {})
+    site = find_site()
+    config = layers.load(site)
     choice = choose_now()
     access = ModelAccess(
-        settings=config.settings, places=places, project=Path.cwd().name, cwd=Path.cwd(), secrets=Secrets(), attended=False
+        settings=config.settings, places=site.places, project=site.cwd.name, cwd=site.cwd, secrets=Secrets(), attended=False
     )
     asker = make_asker(access, choice, None)
     try:

@@ -20,7 +20,8 @@ from wolo.models.catalog import ListedModel
 from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
 from wolo.models.format_selection import dialect_of, format_of
 from wolo.models.provider import Model, ModelChoice, Price, Provider, ProviderSettings
-from wolo.places import Notices, Places, find_places
+from wolo.places import Notices, Site, find_places
+from wolo.workspace.root import find_site
 
 LABEL_WIDTH = 39
 SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
@@ -32,7 +33,7 @@ PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "
 
 def models_here(config: Config) -> list[ListedModel]:
     """All known models; usable ones first: with a key, or local."""
-    environ = keys.with_stored_keys(os.environ, find_places(), Notices(), config.settings.providers)
+    environ = keys.with_stored_keys(find_site(), config.settings.providers)
     found = catalog.list_models(environ, overrides=config.settings.providers)
     found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
     return sorted(found, key=lambda each: not each.has_key)
@@ -91,18 +92,18 @@ def row(each: ListedModel) -> dict[str, Any]:
     }
 
 
-def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
+def of_model(name: str, site: Site, config: Config) -> dict[str, Any]:
     """All facts of a model; neither fetches nor shows its key. Raises ConfigError."""
     overrides = config.settings.providers
-    environ = keys.with_stored_keys(os.environ, places, Notices(), overrides)
+    environ = keys.with_stored_keys(site, overrides)
     provider, model, level = catalog.look_up(name, environ=environ, overrides=overrides)
     listed = model in provider.models
     choice = ModelChoice(provider=provider, model=model, base_url=provider.base_url, thinking=level)
     followed = follow_card(config, choice, keeps_format=False)
-    probed = None if followed is choice else probe_cache.read(places.cache, choice)
+    probed = None if followed is choice else probe_cache.read(site.places.cache, choice)
     choice, model = followed, followed.model
     format, dialect = format_of(choice), dialect_of(choice)
-    drive = driving.expected(replace(choice, drive=choice.drive or provider.drive), places.cache)
+    drive = driving.expected(replace(choice, drive=choice.drive or provider.drive), site.places.cache)
     where = address.join_url(provider.base_url, format.path(model.id)) if provider.base_url else ""
     return {
         "id": choice.label,

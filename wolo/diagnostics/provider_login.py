@@ -28,6 +28,7 @@ from wolo.models.http.server_lookup import served_models
 from wolo.models.http.transport import HttpCall, HttpStatusError
 from wolo.models.provider import ModelChoice, ModelSettings, Provider, ProviderSettings
 from wolo.places import Notices, find_places
+from wolo.workspace.root import find_site
 
 SHOWN_CHARS = 4
 LEAST_CHARS = 16
@@ -157,7 +158,7 @@ def log_out(name: str) -> tuple[str, list[str]]:
 
 
 def _overrides() -> Overrides:
-    return layers.load(find_places(), os.environ).settings.providers
+    return layers.load(find_site()).settings.providers
 
 
 def _spelled(name: str, overrides: Overrides) -> str:
@@ -296,7 +297,7 @@ def suggested_name(url: str, taken: Mapping[str, object] | None = None) -> str:
 def save_provider(name: str, found: FoundServer, key: str) -> None:
     """Writes `providers.NAME` to the user's settings and saves the key. Raises UsageError, and saves nothing then."""
     places = find_places()
-    overrides = layers.load(places).settings.providers
+    overrides = layers.load(find_site()).settings.providers
     if not re.fullmatch(PROVIDER_NAME, name):
         raise UsageError(f"{name} is not a valid provider name.", hint="Use letters, digits and . _ -")
     if name.lower() in (each.lower() for each in names_of(overrides)):
@@ -313,4 +314,4 @@ def save_provider(name: str, found: FoundServer, key: str) -> None:
 
 
 def taken_names() -> dict[str, object]:
-    return dict.fromkeys(names_of(layers.load(find_places()).settings.providers))
+    return dict.fromkeys(names_of(layers.load(find_site()).settings.providers))

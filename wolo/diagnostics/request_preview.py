@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,10 +26,9 @@ from wolo.models.format_selection import FORMATS, format_of, unknown_format
 from wolo.models.protocol import ModelQuestion, producer_of, request_for
 from wolo.models.provider import ModelChoice
 from wolo.models.tokens import TokenEstimate
-from wolo.places import Notices, find_places
 from wolo.sessions.entries import CompactionEntry
 from wolo.sessions.listing import SessionInfo
-from wolo.workspace.root import find_root
+from wolo.workspace.root import find_site
 
 STAND_IN = "custom/any-model"
 """Used for a named format when the model of the session is unknown."""
@@ -63,18 +60,17 @@ class RequestPreview:
         self, session: SessionInfo, history: tuple[Message, ...], model: str = "", compaction: CompactionEntry | None = None
     ) -> None:
         """Empty `model`: the last one of the session, or that of the settings if it is unknown. Raises ConfigError."""
-        places, cwd = find_places(), Path.cwd()
-        self._config = layers.load(places, os.environ, {}, (), cwd)
-        self._environ = keys.with_stored_keys(os.environ, places, Notices(), self._config.settings.providers)
-        self._secrets = make_secrets(places, self._config.settings, (find_root(cwd),))
+        site = find_site()
+        self._config = layers.load(site)
+        self._environ = keys.with_stored_keys(site, self._config.settings.providers)
+        self._secrets = make_secrets(site.places, self._config.settings, (site.root,))
         self._session = session
         self._history = history
         self._cut = cut_of(compaction)
         self._model = model or session.model
         self._is_named = bool(model)
-        root = find_root(cwd)
-        self._library = UserFiles(self._config, places, root, cwd)
-        self._prepare = partial(build_prefix, self._config, places, root, cwd, PromptOptions())
+        self._library = UserFiles(self._config, site)
+        self._prepare = partial(build_prefix, self._config, site, PromptOptions())
 
     @property
     def formats(self) -> tuple[str, ...]:

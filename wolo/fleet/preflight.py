@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from wolo.fleet.ledger.ledger_folder import SQLITE
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.tasks import BatchTask
 from wolo.models.provider import ModelChoice, is_known
-from wolo.places import Notices, find_places
 from wolo.sessions.database_file import is_remote
+from wolo.workspace.root import find_site
 
 
 class ModelCheck:
@@ -34,10 +33,10 @@ class ModelCheck:
             for name, value in (("model", settings.model), ("mode", settings.mode), ("thinking", settings.thinking))
             if value
         }
-        places = find_places()
-        self._config: Config = layers.load(places, os.environ, given, settings.sets, Path.cwd())
+        site = find_site()
+        self._config: Config = layers.load(site, given, settings.sets)
         self._providers: dict[str, str] = {}
-        self._environ = keys.with_stored_keys(os.environ, places, Notices(), self._config.settings.providers)
+        self._environ = keys.with_stored_keys(site, self._config.settings.providers)
 
     @property
     def batch(self) -> BatchSettings:

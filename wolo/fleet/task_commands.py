@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.config import layers
 from wolo.config.cli_options import Given
@@ -26,11 +27,11 @@ from wolo.fleet.containers import Container
 from wolo.fleet.tasks import BatchTask
 from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
 from wolo.messages.terminal_text import clean
-from wolo.places import Places
+from wolo.places import Places, Site
 from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
 from wolo.workspace.processes.process_runner import Processes, ProgramStart
-from wolo.workspace.root import Workspace
+from wolo.workspace.root import Workspace, find_root
 
 TIMEOUT_S = 3600.0
 """Time limit of a command whose task has none."""
@@ -67,11 +68,11 @@ class TaskCommands:
         """Raises WoloError for settings that cannot be used."""
         given: Given = {name: value for name in ("mode",) if (value := task.mode or settings.mode)}
         self._task = task
-        self._places = places
+        self._site = Site(places, find_root(folder), folder, os.environ)
         self._processes = processes
         self._seat = seat
         self._workspace = Workspace(folder, (), folder)
-        self._config = layers.load(places, os.environ, given, settings.sets, folder)
+        self._config = layers.load(self._site, given, settings.sets)
         self._walls: Sandbox | None = None
         self._is_planned = False
         self.container: Container | None = None
@@ -130,20 +131,21 @@ class TaskCommands:
 
     def _make_walls(self) -> Sandbox | None:
         """None where the user has chosen that commands have no sandbox. Raises UsageError when there is none."""
-        plan = plan_sandbox(self._config, self._workspace, self._places)
+        plan = plan_sandbox(self._config, self._workspace, self._site.places)
         found = plan.found
         if found.make is None:
             if plan.mode.name == "yolo" or self._config.settings.sandbox.backend == "off":
                 return None
-            found = find_sandbox(self._config, self._workspace, self._places)  # nobody could approve a command of the file
+            found = find_sandbox(self._config, self._workspace, self._site.places)  # nobody could approve a command of the file
         if found.make is None:
             raise UsageError(
                 "setup and verify run in the sandbox only, and this machine has none.",
                 hint="--mode yolo or --set sandbox.backend=off runs them without one.",
             )
-        outputs = self._places.data / "blobs"
-        judge = make_judge(self._config, plan.mode, self._workspace, self._workspace.root, self._places, outputs, ())
-        return found.make(sandbox_profile(judge, self._workspace, self._places))
+        outputs = self._site.places.data / "blobs"
+        site = replace(self._site, cwd=self._workspace.root)
+        judge = make_judge(self._config, plan.mode, self._workspace, site, outputs, ())
+        return found.make(sandbox_profile(judge, self._workspace, self._site.places))
 
     def close(self) -> None:
         if self._walls is not None:

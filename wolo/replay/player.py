@@ -41,7 +41,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import counted
 from wolo.models.replay_model import Divergence, Kind, RecordedModel, ReplayDiverged
-from wolo.places import find_places
+from wolo.places import Site, find_places
 from wolo.replay.recording import (
     BY_PERSON,
     RecordedChecks,
@@ -60,7 +60,7 @@ from wolo.tools.tool import ToolServices
 from wolo.tools.tool_values import CallResult
 from wolo.tools.toolbox import NEEDS_SEARCH_SERVICE, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
-from wolo.workspace.root import Workspace
+from wolo.workspace.root import Workspace, find_site
 
 LEAST_RUN_S = 0.3
 MOST_RUN_S = 10.0
@@ -117,7 +117,7 @@ class _Replay:
         self._running: dict[str, ToolPart] = {}
         """Recorded calls that are running, by wire id."""
         self._places = find_places()
-        self._config: Config = layers.load(self._places, os.environ, options_given.given, (), self._stage.settings_from)
+        self._config: Config = layers.load(find_site(self._stage.settings_from), options_given.given)
         self._choice = model_of(self._tape, options_given.model, self._config)
         unfinished = frozenset(id for id, call in self._calls.items() if was_interrupted(call))
         check = preamble_check(self._tape, options_given.model, self._config) if options_given.is_strict else None
@@ -193,7 +193,8 @@ class _Replay:
         then = str(turn.opened.get("mode") or self._options.mode) if self._repeats_modes else ""
         mode, _ = effective(then or self._config.settings.mode, sandbox_available=True)
         places = self._places
-        library = UserFiles(config, places, stage.root, workspace.start)
+        site = Site(places, stage.root, workspace.start, os.environ)
+        library = UserFiles(config, site)
         skills, agents = library.skills(self._choice), library.agents(self._choice)
         judge = Judge(
             mode,
@@ -226,7 +227,7 @@ class _Replay:
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
         called = [call.tool for call in self._calls.values()]
         preamble = build_prefix(
-            *(config, places, stage.root, workspace.start, options.prompts if options else PromptOptions()),
+            *(config, site, options.prompts if options else PromptOptions()),
             calls_in_text=in_text,
             edit_tool=edit_tool,
             attended=turn.is_attended,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -40,11 +39,11 @@ from wolo.models.prompt_cache import METADATA, digests_of
 from wolo.models.protocol import ModelQuestion, producer_of, request_for
 from wolo.models.provider import Model, ModelChoice, Provider
 from wolo.models.replay_model import Check, Divergence, RecordedAnswer, ReplayDiverged, Script, before_calls_ran
-from wolo.places import Notices, find_places
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.tools.tool import DIAGNOSTICS, CallContext
 from wolo.tools.tool_values import CallResult
+from wolo.workspace.root import find_site
 
 ENDS = ("stop", "length")
 STOPPED = ("interrupted", "never_started")
@@ -306,7 +305,7 @@ def model_of(tape: RecordedTurns, label: str, config: Config) -> ModelChoice:
     """From the catalog; an unknown model is replayed anyway."""
     producer = next((message.producer for message in tape.messages if message.producer), None)
     try:
-        environ = keys.with_stored_keys(os.environ, find_places(), Notices(), config.settings.providers)
+        environ = keys.with_stored_keys(find_site(), config.settings.providers)
         return readable(config, environ, label, producer.format if producer else "")
     except WoloError:
         provider, _, model = label.partition("/")

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from wolo.errors import ToolError, UsageError
-from wolo.places import find_home
+from wolo.places import Site, find_home, find_places
 
 
 def resolve_path(path: str | os.PathLike[str]) -> str:
@@ -94,6 +94,12 @@ def find_root(cwd: Path | None = None) -> Path:
         if _is_repository(folder, start):
             return folder
     return start
+
+
+def find_site(cwd: Path | None = None) -> Site:
+    """The user's folders, the environment, and the project around `cwd` or the current directory."""
+    cwd = current_directory() if cwd is None else cwd
+    return Site(find_places(), find_root(cwd), cwd, os.environ)
 
 
 def _is_repository(folder: Path, start: Path) -> bool:

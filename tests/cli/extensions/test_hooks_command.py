@@ -9,6 +9,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.search_server import search_server
 from wolo.conversation.resources import conversation_hooks
 from wolo.places import find_home, find_places
+from wolo.workspace.root import find_site
 
 GUARD = 'grep -q "rm -rf" && { echo never >&2; exit 2; }; true'
 
@@ -122,10 +123,10 @@ def test_project_hooks_are_allowed_without_terminal() -> None:
     assert ran.exit_code == 0, ran.stderr
     assert "This folder is not trusted: a run reads its hooks with --trust" in ran.stderr
     assert "  Stop\n    runs: true\n" in ran.stdout
-    (found,) = conversation_hooks.project_hooks(find_places(), Path.cwd(), Path.cwd())
+    (found,) = conversation_hooks.project_hooks(find_site())
     assert found.standing == "allowed"
     Path(".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "false"}]}]}}))
-    (changed,) = conversation_hooks.project_hooks(find_places(), Path.cwd(), Path.cwd())
+    (changed,) = conversation_hooks.project_hooks(find_site())
     assert changed.standing == "needs consent"
 
 

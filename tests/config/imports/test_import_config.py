@@ -17,6 +17,7 @@ from wolo.config.layers import check_user_file
 from wolo.config.schema import Config
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.places import find_home, find_places
+from wolo.workspace.root import find_site
 
 
 def put(path: Path, text: str | dict[str, Any]) -> Path:
@@ -328,7 +329,7 @@ def test_agents_commands_and_providers_become_user_settings() -> None:
             "lab": {"base_url": "http://lab.example/v1", "api": "openai-chat", "api_key": "$LAB_KEY"},
         },
     }
-    files = UserFiles(Config(), find_places(), Path.cwd(), Path.cwd())
+    files = UserFiles(Config(), find_site())
     (agent,) = (each for each in files.all_agents().found if each.name == "rev")
     assert (agent.description, agent.prompt, "write" in agent.without) == ("Reviews", "Review it.", True)
     assert [(each.name, each.description) for each in files.commands().found] == [("t", "a: b")]

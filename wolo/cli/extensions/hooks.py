@@ -27,16 +27,14 @@ Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this
 @app.command("list")
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the hooks of this directory with their source and state; none is run."""
-    from pathlib import Path
-
     from wolo.commands.hooks import NONE, lines_of
     from wolo.conversation.resources.conversation_hooks import find_problems
     from wolo.diagnostics.hook_trial import hooks_here
-    from wolo.places import Notices
+    from wolo.workspace.root import find_site
 
-    notices = Notices()
-    sets = hooks_here(_given(trust), notices)
-    problems = [*notices, *find_problems(sets, Path.cwd())]
+    site = find_site()
+    sets = hooks_here(_given(trust), site)
+    problems = [*site.notices, *find_problems(sets, site.cwd)]
     for problem in problems:
         print_message(problem)
     if as_json:
@@ -64,12 +62,12 @@ def try_out(
     from wolo.diagnostics.hook_trial import hooks_here, try_hooks
     from wolo.extensions.hooks.definitions import ABOUT_TOOLS
     from wolo.extensions.hooks.hook_files import OF_GEMINI
-    from wolo.places import Notices
+    from wolo.workspace.root import find_site
 
     event = OF_GEMINI.get(event, event)
-    notices = Notices()
-    sets = hooks_here(_given(trust), notices)
-    for notice in notices:
+    site = find_site()
+    sets = hooks_here(_given(trust), site)
+    for notice in site.notices:
         print_message(notice)
     if event in ABOUT_TOOLS and not tool:
         tool, given = "Bash", _SAMPLE if given == "{}" else given
@@ -91,19 +89,16 @@ def allow(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Allow the hooks of this project; every command is shown. Without a terminal there is no question."""
-    from pathlib import Path
-
     from wolo.cli.listing import print_described
     from wolo.commands.hooks import STANDINGS
     from wolo.config import consents
     from wolo.conversation.resources.conversation_hooks import project_hooks, save_consent
     from wolo.extensions.hooks.definitions import describe_hook
     from wolo.messages.terminal_text import escaped_line
-    from wolo.places import Notices, find_places
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    places, root = find_places(), find_root()
-    found = [each for each in project_hooks(places, root, Path.cwd()) if each.hooks and source in ("", each.source)]
+    site = find_site()
+    found = [each for each in project_hooks(site) if each.hooks and source in ("", each.source)]
     if not found:
         raise UsageError(f"There are no hooks of this project{f' in {source}' if source else ''}.", hint="wolo hooks list")
     for each in found:
@@ -116,9 +111,9 @@ def allow(
         if sys.stdin.isatty() and not yes and not confirm("Allow these hooks to run, with your permissions?"):
             print_line("Not allowed.")
             continue
-        save_consent(places, root, each, "yes")
+        save_consent(site.places, site.root, each, "yes")
         print_line(f"The hooks of {each.source} run from now on, as long as none of them changes.")
-    if consents.trust_in(places, root, Notices()) != "trusted":
+    if consents.trust_in(site.places, site.root, site.notices) != "trusted":
         print_message(
             "This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal."
         )

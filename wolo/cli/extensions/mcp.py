@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wolo.mcp.logins import LoginStore
     from wolo.mcp.server import ConfiguredServer
     from wolo.mcp.servers import ServerStatus
-    from wolo.places import Notices
+    from wolo.places import Site
 
 app = typer.Typer(rich_markup_mode=None)
 app.command("add", cls=mcp_changes.AddCommand)(mcp_changes.add)
@@ -34,12 +34,12 @@ Trust = Annotated[bool, typer.Option("--trust", help="Read project files of this
 @app.command("list")
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
     """List the servers configured for this directory; none is started."""
-    from wolo.places import Notices
+    from wolo.workspace.root import find_site
 
-    notices = Notices()
-    found = _wanted(trust, notices)
+    site = find_site()
+    found = _wanted(trust, site)
     rows = [_row(each) for each in sorted(found, key=lambda each: each.name)]
-    for notice in notices:
+    for notice in site.notices:
         print_message(notice)
     if as_json:
         print_json(rows)
@@ -224,22 +224,21 @@ def _remote(name: str, trust: bool) -> ConfiguredServer:
     return wanted
 
 
-def _wanted(trust: bool, notices: Notices) -> tuple[ConfiguredServer, ...]:
+def _wanted(trust: bool, site: Site) -> tuple[ConfiguredServer, ...]:
     from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.workspace.root import find_root
 
-    given: Given = {"trust": str(find_root())} if trust else {}
-    return servers_here(given, notices)
+    given: Given = {"trust": str(site.root)} if trust else {}
+    return servers_here(given, site)
 
 
 def _find(name: str, trust: bool) -> ConfiguredServer:
-    from wolo.places import Notices
+    from wolo.workspace.root import find_site
 
-    notices = Notices()
-    found = {each.name: each for each in _wanted(trust, notices)}
+    site = find_site()
+    found = {each.name: each for each in _wanted(trust, site)}
     if name in found:
         return found[name]
-    for notice in notices:
+    for notice in site.notices:
         print_message(notice)
     raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
 

@@ -168,18 +168,15 @@ def import_servers(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Copy servers from other agents' settings. They are shown first; without a terminal there is no question."""
-    from pathlib import Path
-
     from wolo.cli.extensions.mcp_display import reached
     from wolo.config.foreign_servers import find_foreign
     from wolo.messages.terminal_text import clean_line
-    from wolo.places import Notices
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    notices = Notices()
+    site = find_site()
     wanted = _scope(scope) if scope else None
-    found = list(find_foreign(source, find_root(), Path.cwd(), notices))
-    for notice in notices:
+    found = list(find_foreign(source, site))
+    for notice in site.notices:
         print_message(notice)
     known = _existing_names()
     new = [each for each in found if each.name not in known]
@@ -230,15 +227,14 @@ def disable(name: Name) -> None:
 def _switch(name: str, *, enabled: bool) -> None:
     from wolo.config.server_scopes import enable_server
     from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.places import Notices, find_places
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    places, root = find_places(), find_root()
-    wanted = next((each for each in servers_here({"trust": str(root)}, Notices()) if each.name == name), None)
+    site = find_site()
+    wanted = next((each for each in servers_here({"trust": str(site.root)}, site) if each.name == name), None)
     if wanted is None:
         raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
     scope = wanted.scope if wanted.scope in ("user", "local") else "other"
-    enable_server(places, root, scope, name, enabled=enabled)
+    enable_server(site.places, site.root, scope, name, enabled=enabled)
     still_off = enabled and scope == "other" and not _is_enabled(name)
     if still_off:
         raise UsageError(f"{name} is switched off in {wanted.source}.", hint="Change it there.")
@@ -247,10 +243,10 @@ def _switch(name: str, *, enabled: bool) -> None:
 
 def _is_enabled(name: str) -> bool:
     from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.places import Notices
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    return any(each.server.enabled for each in servers_here({"trust": str(find_root())}, Notices()) if each.name == name)
+    site = find_site()
+    return any(each.server.enabled for each in servers_here({"trust": str(site.root)}, site) if each.name == name)
 
 
 def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) -> None:
@@ -376,15 +372,14 @@ def _scopes_with(name: str) -> list[Scope]:
     from wolo.config import layers
     from wolo.config.server_scopes import PROJECT_FILE, read_local
     from wolo.mcp.server_entries import entries_of
-    from wolo.places import Notices, find_places
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    places, root = find_places(), find_root()
-    found: list[Scope] = ["local"] if name in read_local(places, root, Notices()).servers else []
-    if name in layers.load(places).settings.mcp_servers:
+    site = find_site()
+    found: list[Scope] = ["local"] if name in read_local(site.places, site.root, site.notices).servers else []
+    if name in layers.load(site).settings.mcp_servers:
         found.append("user")
     try:
-        if name in entries_of(json.loads((root / PROJECT_FILE).read_bytes()), PROJECT_FILE):
+        if name in entries_of(json.loads((site.root / PROJECT_FILE).read_bytes()), PROJECT_FILE):
             found.append("project")
     except (OSError, ValueError, ConfigError):
         pass  # no such file, or one that writing reports
@@ -393,7 +388,7 @@ def _scopes_with(name: str) -> list[Scope]:
 
 def _existing_names() -> set[str]:
     from wolo.conversation.resources.mcp_servers import servers_here
-    from wolo.places import Notices
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    return {each.name for each in servers_here({"trust": str(find_root())}, Notices())}
+    site = find_site()
+    return {each.name for each in servers_here({"trust": str(site.root)}, site)}

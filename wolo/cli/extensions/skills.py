@@ -132,14 +132,12 @@ def _given(trust: bool) -> Given:
 
 
 def _skills(trust: bool) -> Skills:
-    from pathlib import Path
-
-    from wolo.conversation.resources.mcp_servers import settings_here
+    from wolo.config import layers
     from wolo.conversation.resources.user_files import UserFiles
-    from wolo.places import find_places
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    files = UserFiles(settings_here(_given(trust)), find_places(), find_root(), Path.cwd())
+    site = find_site()
+    files = UserFiles(layers.load(site, _given(trust)), site)
     if files.untrusted:
         print_message(f"Not read, because this folder is not trusted: {files.untrusted}.", hint="--trust")
     return files.skills()

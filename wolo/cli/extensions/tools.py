@@ -82,16 +82,13 @@ def allow(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Allow a file of custom tools of this project; it is shown. Without a terminal there is no question."""
-    from pathlib import Path
-
     from wolo.config import consents
     from wolo.config.custom_tools import project_files, save_consent
     from wolo.messages.terminal_text import exact
-    from wolo.places import Notices, find_places
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    places, root = find_places(), find_root()
-    files = [each for each in project_files(places, root, Path.cwd()) if _is_named(name, each)]
+    site = find_site()
+    files = [each for each in project_files(site) if _is_named(name, each)]
     if not files:
         raise UsageError(f"There is no custom tool {name} in this project.", hint="wolo tools list --trust")
     for each in files:
@@ -104,9 +101,9 @@ def allow(
         if sys.stdin.isatty() and not yes and not confirm("Allow this file to run?"):
             print_line("Not allowed.")
             continue
-        save_consent(places, root, each, "yes")
+        save_consent(site.places, site.root, each, "yes")
         print_line(f"The tools of {each.file.source} are offered from now on, as long as the file does not change.")
-    if consents.trust_in(places, root, Notices()) != "trusted":
+    if consents.trust_in(site.places, site.root, site.notices) != "trusted":
         print_message(
             "This folder is not trusted: a run reads its tools with --trust, or once you trust the folder at a terminal."
         )
@@ -121,22 +118,19 @@ def _is_named(name: str, each: CustomToolFile) -> bool:
 
 def _found(trust: bool) -> tuple[list[CustomToolFile], FoundTools]:
     import asyncio
-    import os
-    from pathlib import Path
 
     from wolo.config import layers
     from wolo.config.cli_options import Given
     from wolo.config.custom_tools import find_files, find_tools
-    from wolo.places import find_places
-    from wolo.workspace.root import find_root
+    from wolo.workspace.root import find_site
 
-    places, root = find_places(), find_root()
-    given: Given = {"trust": str(root)} if trust else {}
-    config = layers.load(places, os.environ, given)
+    site = find_site()
+    given: Given = {"trust": str(site.root)} if trust else {}
+    config = layers.load(site, given)
     for notice in config.notices:
         print_message(notice)
-    files = find_files(config, places, root, Path.cwd())
-    return files, asyncio.run(find_tools(files, config, places, root, Path.cwd()))
+    files = find_files(config, site)
+    return files, asyncio.run(find_tools(files, config, site))
 
 
 def _offered(files: list[CustomToolFile], found: FoundTools) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,11 +148,11 @@ def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:
     from wolo.config import keys, layers
     from wolo.diagnostics.request_preview import readable
     from wolo.errors import ConfigError
-    from wolo.places import Notices, find_places
+    from wolo.workspace.root import find_site
 
-    places = find_places()
-    config = layers.load(places)
-    environ = keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers)
+    site = find_site()
+    config = layers.load(site)
+    environ = keys.with_stored_keys(site, config.settings.providers)
     prices: dict[Producer, Price | None] = {}
     for wrote in {message.producer for message in said if message.producer}:
         try:

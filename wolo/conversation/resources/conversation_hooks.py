@@ -22,7 +22,7 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.startup import HookProgress
 from wolo.errors import ConfigError, ExtensionError, WoloError
 from wolo.extensions.hooks.definitions import EVENTS, Hook
-from wolo.places import Notices, Places
+from wolo.places import Notices, Places, Site
 from wolo.tools.tool import ShellState
 from wolo.workspace.processes.command_environment import command_environment, find_program, user_environment
 from wolo.workspace.root import Workspace
@@ -68,17 +68,15 @@ class HookSet(Struct, frozen=True, kw_only=True):
         return self.standing in ("yours", "allowed")
 
 
-def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: Notices) -> tuple[HookSet, ...]:
+def find_hooks(config: Config, site: Site) -> tuple[HookSet, ...]:
     """Reads nothing of an untrusted project. Raises ConfigError for errors in the user's own files."""
-    sets = [*_of_settings(config, places), *_of_user(places, notices), *_of_plugins(places, notices)]
+    sets = [*_of_settings(config, site.places), *_of_user(site), *_of_plugins(site)]
     if config.trusts_project:
-        sets += _of_project_files(places, root, cwd)
+        sets += _of_project_files(site)
     return tuple(sets)
 
 
-def component_hooks(
-    skills: Iterable[Skill], agents: Iterable[AgentProfile], places: Places, root: Path, notices: Notices
-) -> list[HookSet]:
+def component_hooks(skills: Iterable[Skill], agents: Iterable[AgentProfile], site: Site) -> list[HookSet]:
     """Hooks in the settings of skills and agents. One whose hooks do not run must not be used; it is named."""
     agents = tuple(agents)
     found: list[HookSet] = []
@@ -86,15 +84,15 @@ def component_hooks(
         if skill.hooks:
             preloaded = (f"agent {each.name}" for each in agents if skill.name in each.skills)
             own = (f"skill {skill.name}", *preloaded)
-            found.append(_of_component(skill.path, skill.hooks, own, places, root, is_projects=skill.shelf.project is not None))
+            found.append(_of_component(skill.path, skill.hooks, own, site, is_projects=skill.shelf.project is not None))
     for each in agents:
         if each.hooks and each.path is not None:
             both = (*each.hooks, *(("SubagentStop", hook) for event, hook in each.hooks if event == "Stop"))
-            found.append(_of_component(each.path, both, (f"agent {each.name}",), places, root, is_projects=each.is_projects))
+            found.append(_of_component(each.path, both, (f"agent {each.name}",), site, is_projects=each.is_projects))
     for hooks in found:
         if not hooks.runs:
             why = "need your consent" if hooks.folder else "do not run: its file is in the workspace, where the model writes"
-            notices.add(f"The {hooks.active_with[0]} is not used, because its hooks {why} ({hooks.source}).")
+            site.notices.add(f"The {hooks.active_with[0]} is not used, because its hooks {why} ({hooks.source}).")
     return found
 
 
@@ -102,8 +100,7 @@ def _of_component(
     path: Path,
     hooks: tuple[tuple[str, Hook], ...],
     active_with: tuple[str, ...],
-    places: Places,
-    root: Path,
+    site: Site,
     *,
     is_projects: bool,
 ) -> HookSet:
@@ -112,13 +109,13 @@ def _of_component(
     if not is_projects:
         from wolo.guard.protected_paths import runs_code  # noqa: PLC0415  # few files have hooks
 
-        is_writable = Path(real).is_relative_to(root) and not runs_code(real)
+        is_writable = Path(real).is_relative_to(site.root) and not runs_code(real)
         standing: Consent = "refused" if is_writable else "yours"
         return HookSet(source=str(path), hooks=hooks, standing=standing, named_in=path.parent, active_with=active_with)
-    source = str(path.relative_to(root))
-    digest = digest_of(hooks, root)
-    standing = _STANDINGS[consents.consent_to(places, root, _asked(source, digest), Notices())]
-    return HookSet(source=source, hooks=hooks, standing=standing, folder=root, digest=digest, active_with=active_with)
+    source = str(path.relative_to(site.root))
+    digest = digest_of(hooks, site.root)
+    standing = _STANDINGS[consents.consent_to(site.places, site.root, _asked(source, digest), Notices())]
+    return HookSet(source=source, hooks=hooks, standing=standing, folder=site.root, digest=digest, active_with=active_with)
 
 
 def _of_settings(config: Config, places: Places) -> list[HookSet]:
@@ -127,12 +124,12 @@ def _of_settings(config: Config, places: Places) -> list[HookSet]:
     return [HookSet(source="the settings", hooks=tuple(hooks), named_in=places.config)] if hooks else []
 
 
-def _of_user(places: Places, notices: Notices) -> list[HookSet]:
+def _of_user(site: Site) -> list[HookSet]:
     """Errors become problems of the set, except in a guard: its calls must not run unguarded."""
-    path = places.config / "hooks.json"
+    path = site.places.config / "hooks.json"
     if not os.path.lexists(path):
         return []
-    data = read_own(path, notices)
+    data = read_own(path, site.notices)
     if data is None:
         return []
     from wolo.extensions.hooks.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file
@@ -143,12 +140,12 @@ def _of_user(places: Places, notices: Notices) -> list[HookSet]:
         raise ConfigError(error.message, hint=f"{_MEND} {error.hint}") from error
     if found.unreadable_guards:
         raise ConfigError(found.unreadable_guards[0], hint=_MEND)
-    return [HookSet(source=str(path), hooks=found.hooks, named_in=places.config, problems=found.problems)]
+    return [HookSet(source=str(path), hooks=found.hooks, named_in=site.places.config, problems=found.problems)]
 
 
-def _of_plugins(places: Places, notices: Notices) -> list[HookSet]:
+def _of_plugins(site: Site) -> list[HookSet]:
     """Only of plugins that the user allowed."""
-    if not places.plugin_index.exists():
+    if not site.places.plugin_index.exists():
         return []
     from wolo.config.plugins.installed import allowed_hooks  # noqa: PLC0415  # most users have no plugins
 
@@ -163,44 +160,44 @@ def _of_plugins(places: Places, notices: Notices) -> list[HookSet]:
             digest=digest_of(each.hooks, each.root),
             problems=each.problems,
         )
-        for each in allowed_hooks(places, notices)
+        for each in allowed_hooks(site.places, site.notices)
     ]
 
 
-def project_hooks(places: Places, root: Path, cwd: Path) -> list[HookSet]:
+def project_hooks(site: Site) -> list[HookSet]:
     """All hooks that need consent in a trusted folder: of its files, skills and agents."""
     from wolo.extensions.agent_files import find_agents  # noqa: PLC0415  # for questions of consent only
     from wolo.extensions.markdown_files import ExtensionFolder  # noqa: PLC0415
     from wolo.extensions.skill_files import find_skills  # noqa: PLC0415
 
-    folders, read = project.folders(root, Path(os.path.realpath(cwd)))[::-1], partial(project.read_file, root=root)
+    folders, read = project.folders(site.root, site.real_cwd)[::-1], partial(project.read_file, root=site.root)
 
     def shelves(kind: project.Kind) -> list[ExtensionFolder]:
-        return [ExtensionFolder(folder / place, read, root) for folder in folders for place in kind.places]
+        return [ExtensionFolder(folder / place, read, site.root) for folder in folders for place in kind.places]
 
     skills, agents = find_skills(shelves(project.SKILLS)).found, find_agents(shelves(project.AGENTS)).found
-    return [*_of_project_files(places, root, cwd), *component_hooks(skills, agents, places, root, Notices())]
+    return [*_of_project_files(site), *component_hooks(skills, agents, replace(site, notices=Notices()))]
 
 
-def _of_project_files(places: Places, root: Path, cwd: Path) -> list[HookSet]:
+def _of_project_files(site: Site) -> list[HookSet]:
     """Errors become problems of the set."""
     sets = []
-    for folder in project.folders(root, Path(os.path.realpath(cwd))):
+    for folder in project.folders(site.root, site.real_cwd):
         for place in project.HOOKS.places:
             path = folder / place
             if path.name in FILES and os.path.lexists(path):
-                sets.append(_of_file(path, folder, places, root))
+                sets.append(_of_file(path, folder, site))
     return [each for each in sets if each.hooks or each.problems]
 
 
-def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
+def _of_file(path: Path, folder: Path, site: Site) -> HookSet:
     from wolo.extensions.hooks.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file
 
-    source = str(path.relative_to(root))
+    source = str(path.relative_to(site.root))
     try:
-        found = read_hooks(project.read_file(path, root), path)
+        found = read_hooks(project.read_file(path, site.root), path)
         digest = digest_of(found.hooks, folder) if found.hooks else ""
-        answer = consents.consent_to(places, root, _asked(source, digest), Notices())
+        answer = consents.consent_to(site.places, site.root, _asked(source, digest), Notices())
     except WoloError as error:
         return HookSet(source=source, standing="needs consent", folder=folder, problems=(error.message,))
     standing = _STANDINGS[answer]
@@ -225,11 +222,11 @@ def save_consent(places: Places, root: Path, found: HookSet, answer: consents.Co
     consents.save_consent(places, root, _asked(found.source, found.digest), answer)
 
 
-def awaiting_consent(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
+def awaiting_consent(site: Site, given: Given) -> list[HookSet]:
     """Hooks of a trusted folder that need consent. Raises ConfigError."""
-    if given.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
+    if given.get("trust") != str(site.root) and consents.trust_in(site.places, site.root, Notices()) != "trusted":
         return []
-    return [each for each in project_hooks(places, root, cwd) if each.standing == "needs consent" and each.hooks]
+    return [each for each in project_hooks(site) if each.standing == "needs consent" and each.hooks]
 
 
 def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:

@@ -22,10 +22,10 @@ from wolo.errors import ConfigError
 from wolo.mcp.listings import CachedListing, CachedListings, ServerListing
 from wolo.mcp.server import ConfiguredServer, ServerEnvironment, fingerprint
 from wolo.mcp.servers import Servers, ServerStatus
-from wolo.places import Notices, Places, find_places
+from wolo.places import Notices, Places, Site, find_places
 from wolo.tools.toolbox import MCP_PREFIX, beginning_of
 from wolo.workspace.processes.process_runner import Processes
-from wolo.workspace.root import Workspace, find_root
+from wolo.workspace.root import Workspace, find_site
 
 
 class FoundServers(Struct, frozen=True):
@@ -36,24 +36,24 @@ class FoundServers(Struct, frozen=True):
 
 
 async def find_servers(
-    config: Config, workspace: Workspace, cwd: Path, places: Places, before: Servers | None, *, attended: bool, was_asked: bool
+    config: Config, workspace: Workspace, site: Site, before: Servers | None, *, attended: bool, was_asked: bool
 ) -> FoundServers:
     """Reuses the servers of the previous conversation, `before`, if they are the same, else closes them.
 
     `was_asked`: the user was asked for consent just now. Raises ConfigError for an invalid server in the settings.
     """
-    notices = Notices()
-    written = wanted_servers(config, places, workspace.root, _real(cwd), notices)
+    site = replace(site, notices=Notices())
+    written = wanted_servers(config, site)
     wanted = tuple(each if _is_offered(each.name, config) else _off(each) for each in written)
-    around = server_environment(workspace, cwd, places, wanted)
-    if not was_asked and (notice := consent_notice(wanted, places, workspace.root)):
-        notices.add(notice)
+    around = server_environment(workspace, site, wanted)
+    if not was_asked and (notice := consent_notice(wanted, site.places, site.root)):
+        site.notices.add(notice)
     if before is not None and before.is_for(wanted, around):
-        return FoundServers(before, (), _programs(wanted, workspace, cwd))
+        return FoundServers(before, (), _programs(wanted, workspace, site.cwd))
     if before is not None:
         await before.close()
-    servers = Servers(wanted, around, cached_listings(places), attended=attended)
-    return FoundServers(servers, tuple(notices), _programs(wanted, workspace, cwd))
+    servers = Servers(wanted, around, cached_listings(site.places), attended=attended)
+    return FoundServers(servers, tuple(site.notices), _programs(wanted, workspace, site.cwd))
 
 
 async def connect_servers(servers: Servers, workspace: Workspace, agent: AgentServices) -> None:
@@ -95,17 +95,13 @@ def _off(wanted: ConfiguredServer) -> ConfiguredServer:
     return replace(wanted, server=replace(wanted.server, enabled=False))
 
 
-def _real(folder: Path) -> Path:
-    return Path(os.path.realpath(folder))
-
-
-def server_environment(workspace: Workspace, cwd: Path, places: Places, wanted: Iterable[ConfiguredServer]) -> ServerEnvironment:
+def server_environment(workspace: Workspace, site: Site, wanted: Iterable[ConfiguredServer]) -> ServerEnvironment:
     logins = None
     if any(each.server.url for each in wanted):
         from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # most starts have no such server
 
-        logins = MCPLogins(places)
-    return ServerEnvironment(workspace, cwd, os.environ, Processes(places.state / "mcp"), logins)
+        logins = MCPLogins(site.places)
+    return ServerEnvironment(workspace, site.cwd, site.environ, Processes(site.places.state / "mcp"), logins)
 
 
 def cached_listings(places: Places) -> CachedListings:
@@ -117,16 +113,11 @@ def remember_listing(wanted: ConfiguredServer, listing: ServerListing) -> None:
     cached_listings(find_places()).write(fingerprint(wanted), CachedListing(listing))
 
 
-def settings_here(given: Given) -> Config:
-    """As a new conversation here would load them. Raises ConfigError."""
-    return layers.load(find_places(), os.environ, given, many(given, "set"), Path.cwd())
-
-
-def servers_here(given: Given, notices: Notices) -> tuple[ConfiguredServer, ...]:
+def servers_here(given: Given, site: Site) -> tuple[ConfiguredServer, ...]:
     """All servers defined for this directory. Raises ConfigError."""
-    config = settings_here(given)
-    notices.extend(config.notices)
-    return wanted_servers(config, find_places(), find_root(), _real(Path.cwd()), notices)
+    config = layers.load(site, given, many(given, "set"))
+    site.notices.extend(config.notices)
+    return wanted_servers(config, site)
 
 
 class LastKnown(Struct, frozen=True):
@@ -170,10 +161,10 @@ def login_state(wanted: ConfiguredServer) -> str | None:
 
 async def try_server(wanted: ConfiguredServer) -> ServerStatus:
     """Starts a server, lists its tools and stops it."""
-    places = find_places()
-    around = server_environment(Workspace(find_root(), (), Path.cwd()), Path.cwd(), places, [wanted])
+    site = find_site()
+    around = server_environment(Workspace(site.root, (), site.cwd), site, [wanted])
     allowed = replace(wanted, is_allowed=True, server=replace(wanted.server, enabled=True))
-    servers = Servers([allowed], around, cached_listings(places), attended=False)
+    servers = Servers([allowed], around, cached_listings(site.places), attended=False)
     try:
         await servers.restart(wanted.name)
         await servers.until_settled(wanted.name)

@@ -21,7 +21,8 @@ from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown
 from wolo.models.protocol import LazyModelClient, ModelClient
 from wolo.models.provider import DRIVEN, ModelChoice, ProviderSettings, is_known
 from wolo.models.retry import LIMITER_VARIABLE
-from wolo.places import Notices, Places, find_places
+from wolo.places import Places, find_places
+from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -141,9 +142,9 @@ def check_prices(config: Config, *choices: ModelChoice | None) -> None:
 
 def choose_now() -> ModelChoice:
     """The model of a prompt without options. Raises ConfigError if there is none."""
-    places = find_places()
-    config = layers.load(places, os.environ, {}, (), Path.cwd())
-    return choose(config, keys.with_stored_keys(os.environ, places, Notices(), config.settings.providers))
+    site = find_site()
+    config = layers.load(site)
+    return choose(config, keys.with_stored_keys(site, config.settings.providers))
 
 
 def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> ModelChoice:

@@ -32,7 +32,7 @@ from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import INSTRUCTIONS, NUDGE, Message, nudge
 from wolo.models.provider import EditTool, ModelChoice
-from wolo.places import Notices, Places
+from wolo.places import Notices, Places, Site
 from wolo.tools.tool import ExternalTool
 from wolo.tools.tool_values import describe_subagents
 from wolo.tools.toolbox import (
@@ -88,8 +88,7 @@ class InstructionReader(Struct, frozen=True):
     """Reads the instructions of the user and of a workspace."""
 
     workspace: Workspace
-    cwd: Path
-    places: Places
+    site: Site
     limit: int
     """Bytes of all files together."""
     is_readable: Callable[[Path], bool] = lambda path: True
@@ -97,27 +96,33 @@ class InstructionReader(Struct, frozen=True):
     """Folders that `nested` found without instructions."""
 
     def read(self) -> Instructions:
-        root, cwd = self.workspace.root, Path(os.path.realpath(self.cwd))
-        notes = notes_files(self.places, root)
-        return read_instructions(root, cwd, self.places.config, notes=notes, limit=self.limit, is_readable=self.is_readable)
+        root, places = self.workspace.root, self.site.places
+        return read_instructions(
+            root,
+            self.site.real_cwd,
+            places.config,
+            notes=notes_files(places, root),
+            limit=self.limit,
+            is_readable=self.is_readable,
+        )
 
     def nested(self, call_id: str, touched: Sequence[Path]) -> tuple[Mapping[str, str], Sequence[str]]:
         """Instructions that apply to the `touched` files and are not in the system prompt, by name; and notices."""
         from wolo.extensions.instructions.nested_files import NestedFiles  # noqa: PLC0415  # not needed before the first call
 
         notices = Notices()
-        cwd = Path(os.path.realpath(self.cwd))
+        cwd = self.site.real_cwd
         roots = (self.workspace.root, *self.workspace.extra, *(() if cwd.is_relative_to(self.workspace.root) else (cwd,)))
         files = NestedFiles(roots, cwd, self.is_readable, min(self.limit, MAX_BYTES), self.empty).for_files(touched, notices)
         return {each.name: each.text for each in files}, tuple(notices)
 
 
 def instruction_reader(
-    config: Config, places: Places, workspace: Workspace, cwd: Path, choice: ModelChoice, is_readable: Callable[[Path], bool]
+    config: Config, site: Site, workspace: Workspace, choice: ModelChoice, is_readable: Callable[[Path], bool]
 ) -> InstructionReader:
     """Allows at most a quarter of the context window."""
     window = config.settings.context.window_of(choice.model.context)
-    return InstructionReader(workspace, cwd, places, byte_limit(window), is_readable)
+    return InstructionReader(workspace, site, byte_limit(window), is_readable)
 
 
 def tool_budget(window: int | None) -> int:
@@ -127,9 +132,7 @@ def tool_budget(window: int | None) -> int:
 
 def build_prefix(
     config: Config,
-    places: Places,
-    root: Path,
-    cwd: Path,
+    site: Site,
     prompts: PromptOptions,
     *,
     calls_in_text: bool = False,
@@ -145,7 +148,7 @@ def build_prefix(
     instructions: Instructions | None = None,
     can_learn: bool = True,
 ) -> RequestPrefix:
-    """`root` is the workspace, `most_tools` the limit of the provider, `budget` the most tokens of MCP tools; `can_search`: there
+    """`most_tools` is the limit of the provider, `budget` the most tokens of MCP tools; `can_search`: there
     is a search service; `more_tools` come after the built-in ones. `instructions` are read if they are not given. `can_learn`:
     notes of the model can be saved.
 
@@ -166,8 +169,8 @@ def build_prefix(
     offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))
     offered.add(more_tools)
     if instructions is None:
-        instructions = InstructionReader(Workspace(root), cwd, places, MAX_TOTAL_BYTES).read()
-    compose = _composer(cwd, prompts, instructions)
+        instructions = InstructionReader(Workspace(site.root), site, MAX_TOTAL_BYTES).read()
+    compose = _composer(site.cwd, prompts, instructions)
     bare = compose()
     system = compose(skills=listed(skills)) if NEEDS_SKILLS & {*offered.names} else bare
     notices = (*instructions.notices, *skills.notices, *agents.notices)
@@ -204,7 +207,7 @@ class SystemPrompt:
             return self._before.system
         instructions = self._reader.read()
         self._known = instructions.texts
-        return _composer(self._reader.cwd, prompts, instructions)(skills=listed(skills))
+        return _composer(self._reader.site.cwd, prompts, instructions)(skills=listed(skills))
 
     def changes(self, sent: Sequence[Message]) -> Message | None:
         """A message with the instructions that differ from the system prompt and the messages `sent`; None: no difference."""

@@ -17,8 +17,8 @@ from wolo.guard.secrets.finder import SecretFiles
 from wolo.guard.secrets.redactor import KEY_BYTES, Secrets
 from wolo.messages.secret_values import Secret
 from wolo.models.provider import ModelChoice
-from wolo.places import Places, find_places, make_private
-from wolo.workspace.root import find_root
+from wolo.places import Places, make_private
+from wolo.workspace.root import find_root, find_site
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.redaction import Redactor
@@ -72,8 +72,8 @@ def _make(path: Path) -> bytes:
 
 def redactor() -> Redactor:
     """Raises ConfigError for unreadable settings: their secrets would be unknown."""
-    places = find_places()
-    return _knowing(keys.written_down(places, layers.load(places, os.environ).settings))
+    site = find_site()
+    return _knowing(keys.written_down(site.places, layers.load(site).settings))
 
 
 def best_redactor() -> Redactor:

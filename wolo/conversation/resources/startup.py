@@ -33,12 +33,12 @@ from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.capabilities import always_on_notice, no_effect_notice
 from wolo.models.provider import ModelChoice
-from wolo.places import Notices, Places, find_places, make_private
+from wolo.places import Notices, Places, Site, make_private
 from wolo.sessions.entries import CustomEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.tools.tool import Editor, ExternalTool, ShellState
-from wolo.workspace.root import Workspace, find_root
+from wolo.workspace.root import Workspace, find_site
 
 if TYPE_CHECKING:
     from wolo.conversation.hook_functions import HookFunction
@@ -145,8 +145,7 @@ class StartupState(Struct, frozen=True, kw_only=True):
 
     options: StartOptions
     config: Config
-    places: Places
-    cwd: Path
+    site: Site
     workspace: Workspace
     sandbox_plan: SandboxPlan
     choice: ModelChoice
@@ -164,18 +163,24 @@ class StartupState(Struct, frozen=True, kw_only=True):
     def given(self) -> Given:
         return self.options.given
 
+    @property
+    def places(self) -> Places:
+        return self.site.places
+
+    @property
+    def cwd(self) -> Path:
+        return self.site.cwd
+
 
 class StartEnvironment(Struct, frozen=True, kw_only=True):
     config: Config
-    places: Places
-    cwd: Path
+    site: Site
     workspace: Workspace
     sandbox_plan: SandboxPlan
     environ: Mapping[str, str]
     """With the stored keys."""
     agent: AgentProfile | None
     web_search: SearchService | None
-    notices: tuple[str, ...]
 
 
 class ChosenModels(Struct, frozen=True):
@@ -192,16 +197,17 @@ def check_start(options: StartOptions) -> None:
     environment = _prepare_environment(options.given, options.cwd)
     session, change = None, options.change and replace(options.change, fork=False)
     if not options.given.get("no_session"):
-        with Store.open(environment.places.data) as store:
-            session = find_session(store, options.given, change, environment.cwd)
+        with Store.open(environment.site.places.data) as store:
+            session = find_session(store, options.given, change, environment.site.cwd)
     models = _choose_models(options, environment, session)
-    check_reachable(models.choice, models.fallback, environment.places)
+    check_reachable(models.choice, models.fallback, environment.site.places)
 
 
 def prepare_start(options: StartOptions) -> StartupState:
     """Raises WoloError for the user; then nothing has been sent or saved."""
     given, environment = options.given, _prepare_environment(options.given, options.cwd)
-    places, cwd, plan = environment.places, environment.cwd, environment.sandbox_plan
+    site, plan = environment.site, environment.sandbox_plan
+    places, cwd = site.places, site.cwd
     store = None if given.get("no_session") else Store.open(places.data)
     try:
         session = find_session(store, given, options.change, cwd) if store else None
@@ -225,8 +231,7 @@ def prepare_start(options: StartOptions) -> StartupState:
     return StartupState(
         options=options,
         config=config,
-        places=places,
-        cwd=cwd,
+        site=site,
         workspace=environment.workspace,
         sandbox_plan=plan,
         choice=choice,
@@ -236,7 +241,7 @@ def prepare_start(options: StartOptions) -> StartupState:
         web_search=environment.web_search,
         sink=sink,
         notices=(
-            *environment.notices,
+            *site.notices,
             *show_once(places, plan.notice),
             *filter(None, model_notices),
             *sink.notices,
@@ -246,29 +251,26 @@ def prepare_start(options: StartOptions) -> StartupState:
 
 
 def _prepare_environment(given: Given, directory: Path | None) -> StartEnvironment:
-    places, cwd = find_places(), directory or Path.cwd()
-    config = layers.load(places, os.environ, given, many(given, "set"), cwd)
+    site = find_site(directory)
+    config = layers.load(site, given, many(given, "set"))
     if given.get(OWN_ADDRESS):
         config = replace(config, endpoint=Endpoint())
-    notices = Notices()
-    notices.extend(config.notices)
-    environ = keys.with_stored_keys(os.environ, places, notices, config.settings.providers)
-    workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
+    site.notices.extend(config.notices)
+    environ = keys.with_stored_keys(site, config.settings.providers)
+    workspace = Workspace(site.root, directories(given, "add_dir"), site.cwd)
     agent = None
     if config.settings.agent.strip():
-        agent = find_main_agent(config, places, workspace.root, cwd)
+        agent = find_main_agent(config, site)
         config = as_agent(config, agent)
-        notices.extend(filter(None, [model_notice(agent, config)]))
+        site.notices.extend(filter(None, [model_notice(agent, config)]))
     return StartEnvironment(
         config=config,
-        places=places,
-        cwd=cwd,
+        site=site,
         workspace=workspace,
-        sandbox_plan=plan_sandbox(config, workspace, places),
+        sandbox_plan=plan_sandbox(config, workspace, site.places),
         environ=environ,
         agent=agent,
-        web_search=_find_search_service(config, environ, notices),
-        notices=tuple(notices),
+        web_search=_find_search_service(config, environ, site.notices),
     )
 
 

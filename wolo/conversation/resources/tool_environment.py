@@ -19,7 +19,7 @@ from wolo.guard.sandbox.profile import SandboxProfile, profile_for
 from wolo.guard.sandbox.selection import SandboxSelection, find
 from wolo.guard.sandbox_contract import Sandbox
 from wolo.guard.secrets.redactor import Secrets
-from wolo.places import Places
+from wolo.places import Places, Site
 from wolo.tools.background_jobs import BackgroundJobs
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.workspace.files.file_reading import read_file
@@ -64,17 +64,15 @@ class ConversationFiles(Struct, frozen=True):
         self.services.secrets.scan_file(path)
 
 
-def make_judge(
-    config: Config, mode: Mode, workspace: Workspace, cwd: Path, places: Places, outputs: Path, skills: Sequence[Path]
-) -> Judge:
+def make_judge(config: Config, mode: Mode, workspace: Workspace, site: Site, outputs: Path, skills: Sequence[Path]) -> Judge:
     return Judge(
         mode,
         config.rules,
         workspace.root,
         extra_roots=workspace.extra,
-        cwd=cwd,
-        own_places=places.own,
-        free_reads=(outputs, jobs_folder(places.state)),
+        cwd=site.cwd,
+        own_places=site.places.own,
+        free_reads=(outputs, jobs_folder(site.places.state)),
         free_folders=skills,
     )
 

@@ -22,10 +22,9 @@ from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.skill_files import NO_SKILLS, Skill, Skills, find_skill, find_skills, result_text
 from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import ModelChoice
-from wolo.places import TOOL_PACKAGES, Notices, Places, find_home, installation_state, package_folders
+from wolo.places import TOOL_PACKAGES, Notices, Places, Site, find_home, installation_state, package_folders
 from wolo.tools.tool import OfferedSkill
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
-from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
     from wolo.config.custom_tools import FoundTools
@@ -36,41 +35,41 @@ if TYPE_CHECKING:
 Hooks = tuple[tuple[str, "Hook"], ...]
 
 
-def search_paths(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[ExtensionFolder, ...]:
-    """Nearest first, the project's before the user's; skips an untrusted project. `root` is a real path."""
+def search_paths(kind: Kind, config: Config, site: Site) -> tuple[ExtensionFolder, ...]:
+    """Nearest first, the project's before the user's; skips an untrusted project."""
     found = []
     if config.trusts_project:
-        folders = reversed(project.folders(root, Path(os.path.realpath(cwd))))
-        read = partial(project.read_file, root=root)
-        found = [ExtensionFolder(folder / place, read, root) for folder in folders for place in kind.places]
+        folders = reversed(project.folders(site.root, site.real_cwd))
+        read = partial(project.read_file, root=site.root)
+        found = [ExtensionFolder(folder / place, read, site.root) for folder in folders for place in kind.places]
     home, read_own = find_home(), partial(project.read_file, root=Path("/"))
-    found.append(ExtensionFolder(places.config / kind.name, read_own))
+    found.append(ExtensionFolder(site.places.config / kind.name, read_own))
     for place in kind.own:
         namespace = "prompts" if place == project.CODEX_PROMPTS else ""
         found.append(ExtensionFolder(home / place, read_own, namespace=namespace))
-    if places.plugin_index.exists():
+    if site.places.plugin_index.exists():
         from wolo.config.plugins.installed import plugin_folders  # noqa: PLC0415  # most users have no plugins
 
-        found += plugin_folders(kind.name, places)
+        found += plugin_folders(kind.name, site.places)
     return tuple(found)
 
 
-async def find_custom_tools(config: Config, places: Places, workspace: Workspace, cwd: Path) -> FoundTools | None:
+async def find_custom_tools(config: Config, site: Site) -> FoundTools | None:
     """None: there are no files and no packages of tools."""
-    if not _has_custom_tools(places, workspace.root, cwd):
+    if not _has_custom_tools(site):
         return None
     from wolo.config.custom_tools import find_files, find_tools  # noqa: PLC0415  # few users have some
 
-    return await find_tools(find_files(config, places, workspace.root, cwd), config, places, workspace.root, workspace.start)
+    return await find_tools(find_files(config, site), config, site)
 
 
-def _has_custom_tools(places: Places, root: Path, cwd: Path) -> bool:
-    folders = project.folders(root, Path(os.path.realpath(cwd)))
+def _has_custom_tools(site: Site) -> bool:
+    folders = project.folders(site.root, site.real_cwd)
     if any((folder / place).is_dir() for folder in folders for place in project.TOOLS.places):
         return True
-    if (places.config / project.TOOLS.name).is_dir():
+    if (site.places.config / project.TOOLS.name).is_dir():
         return True
-    known = places.cache / TOOL_PACKAGES
+    known = site.places.cache / TOOL_PACKAGES
     with suppress(OSError, UnicodeError):
         state, *entries = known.read_text(encoding="utf-8").splitlines()
         if state == installation_state():
@@ -81,11 +80,11 @@ def _has_custom_tools(places: Places, root: Path, cwd: Path) -> bool:
 
 
 class UserFiles:
-    def __init__(self, config: Config, places: Places, root: Path, cwd: Path) -> None:
-        self._skills = search_paths(project.SKILLS, config, places, root, cwd)
-        self._commands = search_paths(project.COMMANDS, config, places, root, cwd)
-        self._agents = search_paths(project.AGENTS, config, places, root, cwd)
-        self._trusts_project, self._root, self._cwd = config.trusts_project, root, cwd
+    def __init__(self, config: Config, site: Site) -> None:
+        self._skills = search_paths(project.SKILLS, config, site)
+        self._commands = search_paths(project.COMMANDS, config, site)
+        self._agents = search_paths(project.AGENTS, config, site)
+        self._trusts_project, self._site = config.trusts_project, site
         self._running_hooks: dict[str, Hooks] | None = None
         """The hooks of skills and agents that run in this conversation; None: nothing is run here."""
 
@@ -101,9 +100,9 @@ class UserFiles:
         """Names the commands and skills of a project that are not used; empty if there are none."""
         if self._trusts_project:
             return ""
-        found = project.find(self._root, Path(os.path.realpath(self._cwd)))
+        found = project.find(self._site.root, self._site.real_cwd)
         kinds = (project.COMMANDS.name, project.SKILLS.name)
-        return project.named([each for each in found if each.kind in kinds], self._root)
+        return project.named([each for each in found if each.kind in kinds], self._site.root)
 
     def skills(self, choice: ModelChoice | None = None) -> Skills:
         """None for a model that is too small for them."""
@@ -156,10 +155,10 @@ def _read_skill(skill: Skill) -> str:
 KNOWN_TOOLS = frozenset(tool.name for tool in BUILTIN_WITH_COMPLETION)
 
 
-def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> AgentProfile:
+def find_main_agent(config: Config, site: Site) -> AgentProfile:
     """The agent of `--agent`. Raises UsageError for an unknown one, or one for tasks only."""
     name = config.settings.agent.strip()
-    found = UserFiles(config, places, root, cwd).all_agents()
+    found = UserFiles(config, site).all_agents()
     profile = find_agent(found.found, name)
     usable = [each.name for each in found.found if each.mode != "subagent"]
     if profile is None:

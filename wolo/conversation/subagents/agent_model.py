@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from msgspec.structs import replace
 
 from wolo.config import keys
@@ -21,7 +19,6 @@ from wolo.errors import ConfigError
 from wolo.extensions.agent_files import AgentProfile
 from wolo.models.protocol import ModelClient
 from wolo.models.provider import ModelChoice
-from wolo.places import Notices
 
 
 def choose_model(state: StartupState, own: ModelChoice, profile: AgentProfile) -> tuple[ModelChoice, str]:
@@ -32,7 +29,7 @@ def choose_model(state: StartupState, own: ModelChoice, profile: AgentProfile) -
     named = resolve_alias(state.config.settings, profile.model, own.provider.name)
     if named is None:
         return own, alias_notice(profile.name, profile.model)
-    environ = keys.with_stored_keys(os.environ, state.places, Notices(), state.config.settings.providers)
+    environ = keys.with_stored_keys(state.site, state.config.settings.providers)
     first = state.options.first_provider or state.choice.provider.name
     instead = f"the agent {profile.name} uses {own.label}."
     try:

@@ -24,7 +24,8 @@ from wolo.fleet.ledger.outcomes import AttemptOutcome, Ended, Failure, Lease
 from wolo.fleet.run_folder import RunFolder
 from wolo.models.catalog_files import PROVIDERS, load
 from wolo.models.retry import LIMITER_VARIABLE
-from wolo.places import DATA_VARIABLE, Notices, find_places
+from wolo.places import DATA_VARIABLE
+from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -53,7 +54,7 @@ class RayEngine:
         self._ray = ray
         self._folder, self._settings = folder, settings
         # The variables of wolo and the keys of providers; the rest of the environment is the node's
-        environ = keys.with_stored_keys(os.environ, find_places(), Notices())
+        environ = keys.with_stored_keys(find_site())
         names = {name for provider in PROVIDERS for name in load(provider, environ=environ).key_env}
         names |= {name for name in environ if name.startswith("WOLO_")}
         self._environment = {name: environ[name] for name in names - {*_NOT_FORWARDED} if name in environ}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from wolo.commands.table import load_commands
 from wolo.commands.user_commands import load_user_commands
 from wolo.config import layers
@@ -12,13 +14,14 @@ from wolo.conversation.conversation import Conversation
 from wolo.diagnostics.model_info import in_brief, models_here
 from wolo.guard.modes import MODES
 from wolo.places import Places
+from wolo.workspace.root import find_site
 
 MOST_MODELS = 200
 
 
 def choices_in(cwd: Path, places: Places) -> dict[str, Any]:
     """The folder's defaults, the modes and the usable models. Raises ConfigError."""
-    config = layers.load(places, cwd=cwd)
+    config = layers.load(replace(find_site(cwd), places=places))
     usable = [each for each in models_here(config) if each.has_key and each.model is not None][:MOST_MODELS]
     return {
         "cwd": str(cwd),

@@ -33,7 +33,8 @@ from wolo.models.catalog_files import key_variable
 from wolo.models.http.server_lookup import ModelServer, find_servers
 from wolo.models.local.embedded import has_engine
 from wolo.models.provider import Provider
-from wolo.places import Notices, find_places
+from wolo.places import find_places
+from wolo.workspace.root import find_site
 
 MOST_SHOWN = 9
 
@@ -191,8 +192,8 @@ async def _set_up(setup: str, terminal: Terminal) -> str:
 
 def _key_variable(provider: Provider) -> str:
     """The variable that holds the provider's key, or stands for a saved one; empty: there is no key."""
-    overrides = layers.load(find_places(), os.environ).settings.providers
-    environ = keys.with_stored_keys(os.environ, find_places(), Notices(), overrides)
+    overrides = layers.load(find_site()).settings.providers
+    environ = keys.with_stored_keys(find_site(), overrides)
     return key_variable(provider, environ, overrides.get(provider.name))
 
 
@@ -203,7 +204,7 @@ async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
     elif not await log_in(provider, terminal):
         return ""
     shown = list(dict.fromkeys((provider.default_model, *(each.id for each in provider.models))))[:MOST_SHOWN]
-    overrides = layers.load(find_places(), os.environ).settings.providers
+    overrides = layers.load(find_site()).settings.providers
     while wanted := await _ask_model(provider, shown, terminal):
         try:
             _, model, _ = catalog.look_up(f"{provider.name}/{wanted}", environ=os.environ, overrides=overrides)

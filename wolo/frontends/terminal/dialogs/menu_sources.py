@@ -25,6 +25,7 @@ from wolo.sessions.listing import SessionInfo, age
 from wolo.sessions.session_text import OutlineItem, outline
 from wolo.sessions.store import Store
 from wolo.workspace.files.safe_open import open_regular, read_all
+from wolo.workspace.root import find_site
 
 ANY_NAME = "/…"
 """End of the label of a provider that serves any model: not an entry."""
@@ -93,7 +94,7 @@ def models_menu(context: CommandContext, *, ahead: bool = False) -> Menu[str]:
         if label in SETUPS:
             return [ABOUT_SERVER if label == SERVER else "The engine and a small model: no key, no account."]
         try:
-            return list(model_info.page(model_info.of_model(label, find_places(), config)))
+            return list(model_info.page(model_info.of_model(label, find_site(), config)))
         except WoloError as error:
             return [error.message]
 

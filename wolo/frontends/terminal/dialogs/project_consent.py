@@ -22,7 +22,7 @@ from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.mcp.server import ConfiguredServer, describe_server
 from wolo.messages.terminal_text import clean_line, escaped_pieces
 from wolo.places import Notices, find_places
-from wolo.workspace.root import find_root
+from wolo.workspace.root import find_root, find_site
 
 ANSWER_WITHIN_S = 120.0
 """A script can have a terminal, too: its task must not wait for ever."""
@@ -75,7 +75,7 @@ async def _ask_servers(given: Given, terminal: Terminal) -> None:
         return
     if given.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return
-    for wanted in find_unanswered(servers_here(given, Notices()), places, root):
+    for wanted in find_unanswered(servers_here(given, find_site()), places, root):
         answer = await _ask(_server(wanted), _server_wording(wanted), terminal)
         try:
             if answer:
@@ -85,14 +85,14 @@ async def _ask_servers(given: Given, terminal: Terminal) -> None:
 
 
 async def _ask_hooks(given: Given, terminal: Terminal) -> None:
-    root, places = find_root(), find_places()
-    for hooks in awaiting_consent(places, root, Path.cwd(), given):
+    site = find_site()
+    for hooks in awaiting_consent(site, given):
         answer = await _ask(_hooks(hooks), HOOKS, terminal)
         try:
             if answer == "yes":
-                save_consent(places, root, hooks, "yes")
+                save_consent(site.places, site.root, hooks, "yes")
             elif answer == "never":
-                save_consent(places, root, hooks, "never")
+                save_consent(site.places, site.root, hooks, "never")
         except ConfigError as error:
             _report_unsaved(error, terminal)
 
