@@ -1,12 +1,13 @@
-"""The interface of engines."""
+"""Engines run the attempts of a batch: their interface, and the one of this machine."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from wolo.fleet.agent_run import Allowance
-from wolo.fleet.attempts import AttemptView
+from wolo.fleet.agent_run import AgentSettings, Allowance
+from wolo.fleet.attempts import AttemptRunner, AttemptView
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Lease
+from wolo.fleet.run_folder import RunFolder
 
 
 class Engine(Protocol):
@@ -27,3 +28,21 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Ends everything that still runs."""
         ...
+
+
+class LocalEngine:
+    """Every attempt is a process of its own on this machine."""
+
+    name = "local"
+
+    def __init__(self, folder: RunFolder, settings: AgentSettings) -> None:
+        self._runner = AttemptRunner(folder, settings, self.name)
+
+    def limit_by(self, path: str) -> None:
+        self._runner.limiter = path
+
+    async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
+        return await self._runner.run(lease, allowance, view)
+
+    async def close(self) -> None:
+        self._runner.close()
